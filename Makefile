@@ -1,0 +1,95 @@
+# `make demo` and `make test` do all their own set-up: Python 3.11 or newer, make and a package registry.
+# Variables of pip (PIP_INDEX_URL and the like) are inherited. `make help` lists the targets.
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+SHELL := /bin/sh
+
+VENV := .venv
+BIN := $(VENV)/bin
+DEV := $(VENV)/installed-dev
+# The demonstration needs less than development does; a development environment serves both.
+DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/installed-demo)
+PYTEST_ARGS ?=
+
+# Isolated builds obey the same pins; newer versions of pip read the second name.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Nothing that is set for another Python reaches this one.
+export NO_MKDOCS_2_WARNING := 1
+unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
+
+.PHONY: help venv demo test slow lint format types docs serve bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+
+$(BIN)/python:
+	@found=; for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
+	  if "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then found=$$python; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "dpveil needs Python 3.11 or newer and found none: install it, or say where it is with make PYTHON=/path/to/python3" >&2; exit 1; \
+	fi; \
+	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
+	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
+
+$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt
+	@echo "installing dpveil[$*] into $(VENV)"
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]'
+	@$(if $(filter dev bench,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
+	@touch $@
+
+venv: $(DEV) ## make .venv with everything that development needs
+
+demo: $(DEMO) ## release a photograph at several budgets into demo/, with one sheet that shows them all
+	@$(BIN)/dpveil demo --out demo
+
+test: $(DEV) ## run the tests, the doctests and the code of the documentation; coverage at least 90 %
+	@rm -f .coverage .coverage.*
+	@$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+
+slow: $(DEV) ## run the tests that take minutes
+	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lint: $(DEV) ## style, format, and the direction of imports
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/lint-imports --no-cache --no-logo
+
+format: $(DEV) ## rewrite the code in the project's format
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+types: $(DEV) ## check the types of src/
+	@$(BIN)/mypy
+
+docs: $(DEV) ## build the documentation into site/
+	@$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
+serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it on changes
+	@$(BIN)/mkdocs serve
+
+# A peer that needs an older scikit-learn than its requirements say; without it its figures are left out.
+.venv-diffprivlib/bin/python: $(BIN)/python
+	@$(BIN)/python -m venv .venv-diffprivlib
+	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $@ -m pip install --quiet diffprivlib 'scikit-learn<1.8' \
+	  || { rm -rf .venv-diffprivlib; echo "diffprivlib cannot be installed: it is left out" >&2; }
+
+bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
+	@for file in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python "$$file" || exit 1; done
+
+# Resolves everything anew. Look at the difference and run `make test` before you commit it.
+lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
+	@rm -rf $(VENV)/lock && $(BIN)/python -m venv $(VENV)/lock
+	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(VENV)/lock/bin/pip install --quiet '.[dev,bench]' hatchling editables
+	@{ sed '/^[A-Za-z]/,$$d' constraints.txt; \
+	   $(VENV)/lock/bin/pip freeze | grep -E '^[A-Za-z0-9._-]+==' | sort -f; \
+	   sed -n '/^# Nothing installs torch/,$$p' constraints.txt; } > constraints.new
+	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
+
+clean: ## remove everything that make has made
+	@rm -rf $(VENV) .venv-diffprivlib demo site build dist htmlcov .coverage .coverage.* \
+	  .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

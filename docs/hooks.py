@@ -1,0 +1,200 @@
+"""What the site builder makes from the code, so that the repository holds no copy that can go stale."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import re
+import sys
+import textwrap
+from importlib.resources import files as resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import typer.main
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import make_pictures
+
+import dpveil
+from dpveil import errors
+from dpveil.accounting.meaning import HARM, STRENGTHS
+from dpveil.cli import app
+
+ROOT = Path(__file__).parent.parent
+FOREIGN = re.compile(
+    r"<(?:script|img|iframe|link(?=[^>]*stylesheet))[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
+)
+
+EXIT_CODES = """
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | all done |
+| 1 | some or all photos were not released, no region was found, or a verification or an audit failed |
+| 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
+| 3 | a budget was refused |
+| 4 | nothing readable among the inputs, or the output cannot be written |
+| 130 | interrupted; nothing half written is left |
+
+With `--json`, stdout holds exactly one JSON document. Progress and messages go to stderr.
+"""
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the generated pages and pictures."""
+    for name, content in make_pictures.pictures().items():
+        files.append(File.generated(config, f"pictures/{name}", content=content))
+    files.append(File.generated(config, "favicon.png", content=make_pictures.favicon()))
+    files.append(File.generated(config, "reference/cli.md", content=command_line()))
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    files.append(File.generated(config, "reference/changelog.md", content=changes))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Fill in what a page asks for between double braces."""
+    for name, make in PARTS.items():
+        mark = "{{ " + name + " }}"
+        if mark in markdown:
+            markdown = markdown.replace(mark, make())
+    return markdown
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Refuse a page that would load anything from another site."""
+    foreign = FOREIGN.search(output)
+    if foreign:
+        raise PluginError(f"{page.file.src_path} loads something from elsewhere: {foreign[0]}")
+    return output
+
+
+def command_line() -> str:
+    """Return the reference of the command line, from the commands themselves."""
+    root = typer.main.get_command(app)
+    lines = ["# Command line", "", _help((root.help or "").partition("Exit codes:")[0]), ""]
+    for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
+        if not command.hidden:
+            lines += _command(name, command)
+    return "\n".join(lines) + EXIT_CODES
+
+
+def _command(name: str, command: Any) -> list[str]:
+    arguments = [parameter for parameter in command.params if parameter.param_type_name == "argument"]
+    options = [parameter for parameter in command.params if parameter.param_type_name == "option"]
+    usage = " ".join(
+        ["dpveil", name, *(_shown(argument) for argument in arguments), *(["[OPTIONS]"] if options else [])]
+    )
+    lines = [f"## {name}", "", "```text", usage, "```", "", _help(command.help or ""), ""]
+    if options:
+        lines += ["| option | |", "|---|---|"]
+        lines += [f"| `{_name(option)}` | {_cell(option)} |" for option in options if not option.hidden]
+        lines.append("")
+    return lines
+
+
+def _shown(argument: Any) -> str:
+    word = argument.metavar or argument.name.upper()
+    word += "..." if argument.nargs == -1 else ""
+    return word if argument.required else f"[{word}]"
+
+
+def _help(text: str) -> str:
+    """Return the help of a command as Markdown: indented lines become a block."""
+    out: list[str] = []
+    for paragraph in inspect.cleandoc(text.replace("\b", "")).split("\n\n"):
+        words, _, indented = paragraph.strip("\n").partition("\n  ")
+        out.append(words)
+        if indented:
+            out.append("```text\n" + textwrap.dedent("  " + indented) + "\n```")
+    return "\n\n".join(out)
+
+
+def _name(option: Any) -> str:
+    return " ".join([", ".join(option.opts), *([option.metavar] if option.metavar else [])])
+
+
+def _cell(option: Any) -> str:
+    text = " ".join((option.help or "").split()).replace("|", "\\|")
+    default = option.default
+    if default not in (None, False, (), []) and not callable(default):
+        text += f" Default: `{default}`."
+    return text
+
+
+def error_tree() -> str:
+    """Return the tree of errors as their module draws it."""
+    words = inspect.getdoc(errors) or ""
+    tree = [line for line in words.splitlines() if line.startswith("    ")]
+    return "```text\n" + inspect.cleandoc("\n".join(tree)) + "\n```"
+
+
+def certificate_example() -> str:
+    """Return the certificate of a small release."""
+    photo = dpveil.Photo(np.full((64, 48, 3), 128, np.uint8))
+    release = dpveil.obfuscate(photo, "dp-pix", epsilon=1, block=16, neighbourhood=64, regions="8,8,32,32")
+    return f"```json\n{release.certificate.to_text()}```"
+
+
+def certificate_schema() -> str:
+    """Return the JSON schema of certificates."""
+    text = resources("dpveil.core").joinpath("certificate.schema.json").read_text(encoding="utf-8")
+    return f"```json\n{json.dumps(json.loads(text), indent=2, ensure_ascii=False)}\n```"
+
+
+def strengths() -> str:
+    """Return the rule behind strong, moderate and weak as a table."""
+    rows = ["| word | right one of two, at most | δ at most |", "|---|---|---|"]
+    rows += [
+        f"| {name} | {100 * float(most):g} % | {float(HARM[name]):g} |" for name, most in STRENGTHS.items()
+    ]
+    return "\n".join(rows)
+
+
+def benchmarks() -> str:
+    """Return every recorded benchmark as a table, with the machine that it was taken on."""
+    records = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
+    tables = [_benchmark(path) for path in records if not path.stem.endswith("-quick")]
+    return "\n\n".join(tables) if tables else "*No figures are recorded: run `make bench`.*"
+
+
+def _benchmark(path: Path) -> str:
+    record = json.loads(path.read_text(encoding="utf-8"))
+    columns = list(dict.fromkeys(name for row in record["rows"] for name in row))
+    source = ROOT / "benchmarks" / f"{path.stem}.py"
+    words = (re.sub(r" \(issue \d+\)", "", _docstring(source)) if source.exists() else "").replace("|", "\\|")
+    machine = [f"{name} {value}" if name != "machine" else value for name, value in record["machine"].items()]
+    table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    table += [
+        "| " + " | ".join(_figure(row.get(name, "")) for name in columns) + " |" for row in record["rows"]
+    ]
+    notes = [f"*{note}*" for note in record.get("notes", ())]
+    parts = [f"## {path.stem.replace('_', ' ')}", words, "\n".join(table), *notes, f"*{', '.join(machine)}.*"]
+    return "\n\n".join(part for part in parts if part)
+
+
+def _docstring(source: Path) -> str:
+    return ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or ""
+
+
+def _figure(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {part}" for name, part in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
+
+
+PARTS = {
+    "strengths": strengths,
+    "benchmarks": benchmarks,
+    "error_tree": error_tree,
+    "certificate_example": certificate_example,
+    "certificate_schema": certificate_schema,
+}

@@ -1,0 +1,135 @@
+"""Pictures of the documentation, made from a public photograph by the code of this version.
+
+    python docs/make_pictures.py FOLDER
+
+The site builder calls `pictures()` and keeps nothing in the repository. Seeds are fixed, so that the pictures
+change only when the code does; the photograph is public, so nothing is lost by that.
+"""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import make_plots
+import numpy as np
+from PIL import Image, ImageDraw, ImageFont
+from skimage import data
+
+from dpveil.cli.compare_sheet import compare
+from dpveil.cli.grid import Choice, lines
+from dpveil.core.photo import Photo
+from dpveil.io import encode
+from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import parse
+
+FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
+VIEW = (slice(20, 220), slice(132, 308))
+ZOOM = 2
+LABEL = 74
+GAP = 12
+
+Tile = tuple[np.ndarray, str]
+
+
+def released(method: PixelMethod, seed: int) -> np.ndarray:
+    """Return the view of the photograph with its face box released."""
+    photo = data.astronaut().copy()
+    photo[FACE] = method.release(photo[FACE], bits=SeededBits(seed))
+    return photo[VIEW]
+
+
+def tile(epsilon: int, m: int | None, seed: int) -> Tile:
+    """Return a released view and the two lines under it."""
+    return labelled(DPPix(epsilon=epsilon, block=16, neighbourhood=m), f"epsilon {epsilon}", m, seed)
+
+
+def labelled(method: PixelMethod, budget: str, m: int | None, seed: int) -> Tile:
+    """Return the view released by `method`, and its budget and noise in two lines."""
+    scale = method.noise_scale(height=120, width=88, channels=3)
+    relation = "any-image" if m is None else f"m = {m}"
+    words = f"{scale:,.0f}".replace(",", " ") if scale >= 10 else f"{scale:.1f}"
+    return released(method, seed), f"{budget}, {relation}\nnoise scale {words} levels"
+
+
+def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
+    """Return a PNG of tiles in rows, with their labels, on white."""
+    grid = [list(row) for row in rows]
+    height, width = (ZOOM * side for side in grid[0][0][0].shape[:2])
+    size = (len(grid[0]) * (width + GAP) - GAP, len(grid) * (height + LABEL))
+    canvas = Image.new("RGB", size, "white")
+    pen = ImageDraw.Draw(canvas)
+    font = ImageFont.load_default(size=27)
+    for row, tiles in enumerate(grid):
+        for column, (image, label) in enumerate(tiles):
+            corner = (column * (width + GAP), row * (height + LABEL))
+            canvas.paste(Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST), corner)
+            pen.multiline_text((corner[0] + 2, corner[1] + height + 4), label, fill="black", font=font)
+    buffer = io.BytesIO()
+    canvas.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def pictures() -> dict[str, bytes]:
+    """Return every picture of the documentation by its file name, as PNG."""
+    original = (data.astronaut()[VIEW], "original\nnot protected")
+    strip = [original, *(tile(20, m, seed) for seed, m in enumerate((16, 256, None)))]
+    grid = [
+        [original, *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 256, None)))]
+        for epsilon in (1, 5, 20)
+    ]
+    return {
+        "face-neighbourhoods.png": sheet([strip]),
+        "dp-pix-grid.png": sheet(grid),
+        "gaussian-beside-laplace.png": sheet(beside()),
+        "compare.png": comparison(),
+        "detection.png": make_plots.detection(),
+        "what-delta-buys.png": make_plots.what_delta_buys(),
+    }
+
+
+def beside() -> list[list[Tile]]:
+    """Return one budget by dp-pix, dp-pix with delta and dp-pix-gaussian, at three neighbourhoods."""
+    both = {"epsilon": 20, "delta": "1e-6", "block": 16}
+    rows = (
+        ("dp-pix", lambda m: DPPix(epsilon=20, block=16, neighbourhood=m)),
+        ("with delta", lambda m: DPPix(**both, neighbourhood=m)),
+        ("gaussian", lambda m: DPPixGaussian(**both, neighbourhood=m)),
+    )
+    return [
+        [labelled(make(m), name, m, 100 + 10 * row + column) for column, m in enumerate((16, 256, None))]
+        for row, (name, make) in enumerate(rows)
+    ]
+
+
+def comparison() -> bytes:
+    """Return the sheet of `dpveil compare` with its defaults, for the face box."""
+    choice = Choice(tuple(TABLE), ("1", "5", "20"), (256, None), None, 16)
+    chosen, _ = lines(choice, every=True)
+    made = compare(Photo(data.astronaut()), chosen, [parse("176,60,88,120")], bits=SeededBits(5))
+    return encode(made.draw(), "png")
+
+
+def favicon() -> bytes:
+    """Return a small released square, as PNG."""
+    levels = DPPix(epsilon=1, block=8, neighbourhood=16).release(
+        np.full((32, 32, 1), 128, np.uint8), bits=SeededBits(3)
+    )
+    buffer = io.BytesIO()
+    Image.fromarray(levels[:, :, 0]).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def main(folder: Path) -> None:
+    """Write every picture into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in pictures().items():
+        (folder / name).write_bytes(content)
+        print(folder / name)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "site/pictures"))

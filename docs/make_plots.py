@@ -1,0 +1,80 @@
+"""Plots of the documentation, made by the code of this version."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from dpveil.accounting.meaning import detection_bound
+from dpveil.cli.curve import INK, LINE, SOFT
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+
+WARM = "#b02a20"
+FACE = {"height": 120, "width": 88, "channels": 3}
+
+
+def axes(**settings: Any) -> tuple[Figure, Any]:
+    """Return an empty figure in the documentation's style."""
+    figure = Figure(figsize=(7.6, 4.8), dpi=150, layout="constrained")
+    plot = figure.add_subplot(**settings)
+    plot.grid(color="#e4e2dc", lw=0.8)
+    plot.spines[["top", "right"]].set_visible(False)
+    return figure, plot
+
+
+def png(figure: Figure) -> bytes:
+    """Return the figure as PNG."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def detection() -> bytes:
+    """Return the detection bound over false alarms at four budgets."""
+    figure, plot = axes(xlim=(0, 1), ylim=(0, 1))
+    alarms = [(step / 400) ** 2 for step in range(401)]
+    budgets = (("0.1", 0.35), ("1", 0.55), ("3", 0.75), ("6", 1.0))
+    for epsilon, alpha in budgets:
+        guarantee = DPPix(epsilon=epsilon).guarantee(**FACE)
+        bounds = [detection_bound(guarantee, alarm) for alarm in alarms]
+        plot.plot(alarms, bounds, color=LINE, alpha=alpha, lw=2.4, label=f"epsilon = {epsilon}")
+    plot.plot([0, 1], [0, 1], color=SOFT, lw=1.2, ls="--", label="guessing")
+    plot.set_xlabel("false alarms: the other photo is taken for this one", color=INK)
+    plot.set_ylabel("highest detection rate of any test", color=INK)
+    plot.legend(loc="lower right", frameon=False)
+    return png(figure)
+
+
+def what_delta_buys() -> bytes:
+    """Return the standard deviation of the noise over epsilon, for a face under any-image."""
+    figure, plot = axes(xscale="log", yscale="log")
+    budgets = ("0.5", "1", "2", "5", "10", "20", "40")
+    root = 2**0.5
+    shown = (
+        ("Laplace, pure", INK, [root * DPPix(epsilon=e, block=16).noise_scale(**FACE) for e in budgets]),
+        ("Laplace, delta = 1e-6", WARM, [root * laplace(e) for e in budgets]),
+        ("Gaussian, delta = 1e-6", LINE, [gaussian(e) for e in budgets]),
+    )
+    for name, colour, deviations in shown:
+        plot.plot([float(e) for e in budgets], deviations, color=colour, lw=2.2, marker="o", ms=5, label=name)
+    plot.axhline(128, color=SOFT, lw=1.2, ls="--")
+    plot.text(0.5, 140, "half of the grey levels: above, hardly anything can be seen", color=SOFT)
+    plot.set_xticks([float(e) for e in budgets], budgets)
+    plot.minorticks_off()
+    plot.set_xlabel("epsilon", color=INK)
+    plot.set_ylabel("standard deviation in grey levels", color=INK)
+    plot.set_title("88 × 120 RGB face, any-image, blocks of 16", color=INK, fontsize=12, loc="left")
+    plot.legend(frameon=False)
+    return png(figure)
+
+
+def laplace(epsilon: str) -> float:
+    """Return the noise scale of dp-pix with delta."""
+    return DPPix(epsilon=epsilon, delta="1e-6", block=16).noise_scale(**FACE)
+
+
+def gaussian(epsilon: str) -> float:
+    """Return the noise scale of dp-pix-gaussian."""
+    return DPPixGaussian(epsilon=epsilon, delta="1e-6", block=16).noise_scale(**FACE)

@@ -1,0 +1,89 @@
+"""dpveil: provably private photos, each with a certificate of what that means.
+
+>>> import numpy, dpveil
+>>> release = dpveil.obfuscate(numpy.zeros((8, 8), numpy.uint8), "dp-pix", epsilon=1, block=8)
+>>> release.certificate.guarantees[0].kind
+'pure'
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from dpveil.catalogue import methods
+    from dpveil.core.certificate import Certificate
+    from dpveil.core.guarantee import Guarantee, Relation, Scope
+    from dpveil.core.photo import Photo
+    from dpveil.core.region import Box, Region
+    from dpveil.errors import DPVeilError
+    from dpveil.io import read
+    from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+    from dpveil.pipeline import Ledger, obfuscate
+    from dpveil.release import Release
+    from dpveil.verification import Verification, verify
+
+    __version__: str
+
+__all__ = [
+    "BitSource",
+    "Box",
+    "Certificate",
+    "DPVeilError",
+    "Guarantee",
+    "Ledger",
+    "Photo",
+    "Region",
+    "Relation",
+    "Release",
+    "Scope",
+    "SecureBits",
+    "SeededBits",
+    "Verification",
+    "__version__",
+    "methods",
+    "obfuscate",
+    "read",
+    "verify",
+]
+
+_HOMES: Final = {
+    "BitSource": "noise.bits",
+    "Box": "core.region",
+    "Certificate": "core.certificate",
+    "DPVeilError": "errors",
+    "Guarantee": "core.guarantee",
+    "Ledger": "pipeline",
+    "Photo": "core.photo",
+    "Region": "core.region",
+    "Relation": "core.guarantee",
+    "Release": "release",
+    "Scope": "core.guarantee",
+    "SecureBits": "noise.bits",
+    "SeededBits": "noise.bits",
+    "Verification": "verification",
+    "methods": "catalogue",
+    "obfuscate": "pipeline",
+    "read": "io",
+    "verify": "verification",
+}
+"""Public name to the module that it is loaded from on first use (PEP 562): importing dpveil is cheap."""
+
+_MODULES: Final = ("audit",)
+"""Modules that are reached as attributes, and loaded when they are."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f"dpveil.{name}")
+    if name == "__version__":
+        value: Any = import_module("importlib.metadata").version("dpveil")
+    elif name in _HOMES:
+        value = getattr(import_module(f"dpveil.{_HOMES[name]}"), name)
+    else:
+        raise AttributeError(f"module 'dpveil' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,9 @@
+"""Does a mechanism keep its promise? Exact laws, fits, lower bounds, and mutants that have to die.
+
+`run` audits one method or sampler, or everything; the table of what is audited and how is `table.TABLE`.
+"""
+
+from dpveil.audit.findings import Audited, Finding, Mutant, Report
+from dpveil.audit.runner import names, run
+
+__all__ = ["Audited", "Finding", "Mutant", "Report", "names", "run"]

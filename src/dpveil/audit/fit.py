@@ -1,0 +1,152 @@
+"""Goodness of fit of integer samplers: does a sample follow the law that it should?
+
+Five looks at one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
+pooled chi-square over 64 bins of equal chance (scale, shape), the same over as many bins as have 50 expected
+draws (fine structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of
+nested tails on both sides, and the extremes with impossible outcomes. Chi-square is asymptotic: with at least
+50 expected draws in a bin its variance is at most 1 % off. The other three are exact.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy import stats
+
+from dpveil.audit.laws import Law, finite_law
+from dpveil.errors import InvalidParameter
+
+ALPHA: Final = 1e-9
+BINS: Final = 64
+MOST_BINS: Final = 4096
+FEWEST_EXPECTED: Final = 50
+FEWEST_SAMPLES: Final = 200
+CLASSES: Final = 8
+CENTRE: Final = 8
+LOOKS: Final = 5
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The verdict on one sample: a corrected `p_value` over all `parts`, and the coarse χ² as `statistic`."""
+
+    samples: int
+    statistic: float
+    p_value: float
+    alpha: float
+    parts: dict[str, float]
+
+    @property
+    def rejected(self) -> bool:
+        """Whether a right sampler would look this wrong with probability below alpha only."""
+        return self.p_value < self.alpha
+
+
+def fit(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, bins: int = BINS) -> Fit:
+    """Return how well `samples` follow `law`; a right sampler is rejected with probability `alpha`.
+
+    Raises `InvalidParameter` for fewer than 200 samples.
+
+    >>> coins = np.arange(1000) % 2
+    >>> fit(coins, finite_law([0.5, 0.5])).rejected, fit(coins, finite_law([0.3, 0.7])).rejected
+    (False, True)
+    """
+    if len(samples) < FEWEST_SAMPLES:
+        raise InvalidParameter("samples", len(samples), "are too few", hint=f"draw {FEWEST_SAMPLES} or more")
+    statistic, coarse = _chi_square(samples, law, bins)
+    parts = {
+        "coarse bins": coarse,
+        "fine bins": _chi_square(samples, law, min(MOST_BINS, len(samples) // FEWEST_EXPECTED))[1],
+        "centre": _centre(samples, law),
+        "tails": _tails(samples, law),
+        "extremes": _extremes(samples, law),
+    }
+    return Fit(len(samples), statistic, min(1.0, len(parts) * min(parts.values())), alpha, parts)
+
+
+def fit_pairs(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, lag: int = 1) -> Fit:
+    """Return how well draws `lag` apart follow the product of `law` with itself: noise reused is caught."""
+    blocks = samples[: len(samples) // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
+    inner = _pool(law, np.arange(1, CLASSES) / CLASSES, least=1 / (2 * CLASSES))
+    classes = np.searchsorted(inner, blocks)
+    mass = _masses(law, inner)
+    codes = (classes[:, 0] * len(mass) + classes[:, 1]).ravel().astype(np.int64)
+    return fit(codes, finite_law(np.outer(mass, mass).ravel()), alpha=alpha, bins=MOST_BINS)
+
+
+def power(law: Law, wrong: Law, samples: int, *, alpha: float = ALPHA, bins: int = BINS) -> float:
+    """Return about how often `samples` draws of `wrong` are rejected by the coarse chi-square against `law`.
+
+    Source: the noncentral chi-square approximation.
+    """
+    edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / samples)
+    if not len(edges):
+        return 0.0
+    p, q = _masses(law, edges), _masses(wrong, edges)
+    limit = stats.chi2.isf(alpha / LOOKS, len(edges))
+    return float(stats.ncx2.sf(limit, len(edges), samples * np.sum((q - p) ** 2 / p)))
+
+
+def _pool(law: Law, chances: Float64[np.ndarray, " n"], least: float) -> Int64[np.ndarray, " m"]:
+    """Return edges at quantiles of the law such that every bin between them holds at least `least`."""
+    edges = np.unique(law.quantile(chances))
+    kept: list[int] = []
+    last = 0.0
+    for edge, below, above in zip(edges, law.cdf(edges), law.survival(edges), strict=True):
+        if below - last >= least and above >= least:
+            kept.append(int(edge))
+            last = float(below)
+    return np.array(kept, np.int64)
+
+
+def _masses(law: Law, edges: Int64[np.ndarray, " m"]) -> Float64[np.ndarray, " bins"]:
+    """Return the chance of every bin: up to the first edge, between edges, beyond the last."""
+    if not len(edges):
+        return np.ones(1)
+    inner = law.between(edges[:-1], edges[1:])
+    return np.concatenate([law.cdf(edges[:1]), inner, law.survival(edges[-1:])])
+
+
+def _chi_square(samples: Int64[np.ndarray, " n"], law: Law, bins: int) -> tuple[float, float]:
+    size = len(samples)
+    edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / size)
+    if not len(edges):
+        return 0.0, 1.0
+    counts = np.bincount(np.searchsorted(edges, samples), minlength=len(edges) + 1)
+    expected = size * _masses(law, edges)
+    statistic = float(np.sum((counts - expected) ** 2 / expected))
+    return statistic, float(stats.chi2.sf(statistic, len(edges)))
+
+
+def _centre(samples: Int64[np.ndarray, " n"], law: Law) -> float:
+    """Return the smallest exact p-value over the single outcomes at most 8 from the median."""
+    outcomes = law.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
+    counts = np.array([np.sum(samples == outcome) for outcome in outcomes])
+    return _binomial(counts, len(samples), law.between(outcomes - 1, outcomes).clip(0, 1))
+
+
+def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.ndarray, " k"]) -> float:
+    """Return the smallest two-sided exact binomial p-value, times their number."""
+    fewer, more = stats.binom.cdf(counts, size, chances), stats.binom.sf(counts - 1, size, chances)
+    return float(min(1.0, len(counts) * 2 * np.min(np.minimum(fewer, more))))
+
+
+def _tails(samples: Int64[np.ndarray, " n"], law: Law) -> float:
+    """Return the smallest exact p-value over nested tails, from 1/4 down to a thousandth of one draw."""
+    levels = 0.5 ** np.arange(2, 12 + np.log2(len(samples)))
+    high = np.unique(law.upper(levels))
+    low = np.unique(law.quantile(levels)) - 1
+    counts = np.concatenate([[np.sum(samples > edge) for edge in high], [np.sum(samples <= e) for e in low]])
+    return _binomial(counts, len(samples), np.concatenate([law.survival(high), law.cdf(low)]))
+
+
+def _extremes(samples: Int64[np.ndarray, " n"], law: Law) -> float:
+    """Return how likely draws as far out as the furthest are, or 0 where one of them is impossible."""
+    if np.any(law.impossible(samples)):
+        return 0.0
+    top = law.survival(np.array([samples.max() - 1]))[0]
+    bottom = law.cdf(np.array([samples.min()]))[0]
+    return float(min(1.0, 2 * len(samples) * min(top, bottom)))

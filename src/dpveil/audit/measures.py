@@ -1,0 +1,106 @@
+"""What an event of chance p under one neighbour and q under the other says about the budget spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+from scipy import stats
+
+ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+
+Chances = Float64[np.ndarray, " k"]
+Measure = Callable[[Chances, Chances], Chances]
+"""Gives the smallest budget that allows p under one neighbour where the other has q; 0 where p ≤ q."""
+
+
+def epsilon_at(delta: float) -> Measure:
+    """Return the measure ln((p - δ)/q) of (ε, δ)-DP.
+
+    >>> round(float(epsilon_at(0.1)(np.array([0.6]), np.array([0.25]))[0]), 3)
+    0.693
+    """
+
+    def measure(p: Chances, q: Chances) -> Chances:
+        ratio = np.maximum(p - delta, 1e-300) / np.maximum(q, 1e-300)
+        epsilons: Chances = np.maximum(0.0, np.log(ratio))
+        return epsilons
+
+    return measure
+
+
+def rho_seen(p: Chances, q: Chances) -> Chances:
+    """Return max D_α(Bernoulli(p), Bernoulli(q))/α over orders α, KL included: ρ is not below it.
+
+    A divergence of the release is at least that of an event of it (data processing), and D_α ≤ ρα.
+
+    >>> float(rho_seen(np.array([0.5]), np.array([0.5]))[0])
+    0.0
+    """
+    hit, miss = np.clip(p, 1e-300, 1.0), np.clip(1 - p, 1e-300, 1.0)
+    other_hit, other_miss = np.clip(q, 1e-300, 1.0), np.clip(1 - q, 1e-300, 1.0)
+    yes, no = np.log(hit) - np.log(other_hit), np.log(miss) - np.log(other_miss)
+    best = hit * yes + np.where(p < 1, miss * no, 0.0)
+    for order in ORDERS:
+        terms = np.logaddexp(np.log(hit) + (order - 1) * yes, np.log(miss) + (order - 1) * no)
+        best = np.maximum(best, terms / (order - 1) / order)
+    return np.where(p > q, np.maximum(best, 0.0), 0.0)
+
+
+def smallest_detectable(
+    samples: int,
+    budget: float,
+    event: Callable[[float], tuple[Chances, Chances]],
+    measure: Measure,
+    *,
+    alpha: float,
+    missed: float,
+) -> float:
+    """Return the smallest true budget that `samples` test draws a side show to be above `budget`.
+
+    `event(b)` gives chances of events under both inputs when the true budget is b. A violation of at least
+    the result is missed with probability at most 2·`missed`. Infinite when draws are too few for any.
+    Source: binomial quantiles.
+    """
+    low, high = budget, 40 * budget + 40
+    if not _shown(samples, budget, event(high), measure, alpha, missed):
+        return math.inf
+    for _ in range(40):
+        middle = (low + high) / 2
+        shown = _shown(samples, budget, event(middle), measure, alpha, missed)
+        low, high = (low, middle) if shown else (middle, high)
+    return high
+
+
+def _shown(
+    samples: int,
+    budget: float,
+    chances: tuple[Chances, Chances],
+    measure: Measure,
+    alpha: float,
+    missed: float,
+) -> bool:
+    fewest = stats.binom.ppf(missed, samples, chances[0])
+    most = stats.binom.isf(missed, samples, chances[1])
+    low = np.nan_to_num(stats.beta.ppf(alpha / 2, fewest, samples - fewest + 1), nan=0.0)
+    high = np.nan_to_num(stats.beta.isf(alpha / 2, most + 1, samples - most), nan=1.0)
+    return bool(np.any(measure(low, high) > budget))
+
+
+def epsilon_event(chance: float, delta: float) -> Callable[[float], tuple[Chances, Chances]]:
+    """Return the event of this chance under one input that spends all of (ε, δ) under the other."""
+
+    def event(epsilon: float) -> tuple[Chances, Chances]:
+        return np.array([chance]), np.array([(chance - delta) * math.exp(-epsilon)])
+
+    return event
+
+
+def gaussian_events(rho: float) -> tuple[Chances, Chances]:
+    """Return the chances of thresholds between two Gaussians that are √(2ρ) standard deviations apart."""
+    move = math.sqrt(2 * rho)
+    at = np.linspace(0, move, 29)  # black and white are clamped: what lies outside is not told apart
+    return stats.norm.cdf(at), stats.norm.cdf(at - move)

@@ -1,0 +1,102 @@
+"""Adversarial neighbouring images, generated for any size, block, neighbourhood and number of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.audit.exact import cells
+
+Pixel = tuple[int, int]
+Image = UInt8[np.ndarray, "h w c"]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two neighbouring images, h × w × c, and in words what is hard about them."""
+
+    name: str
+    first: Image
+    second: Image
+
+    @property
+    def pixels(self) -> int:
+        """In how many pixels the two differ."""
+        return int(np.any(self.first != self.second, axis=2).sum())
+
+
+def adversarial_pairs(
+    *, height: int, width: int, channels: int, block: int, neighbourhood: int | None
+) -> list[Pair]:
+    """Return pairs of images that differ in at most `neighbourhood` pixels (None: all of them).
+
+    Black turns white: within one cell, in the smallest (ragged) cells, spread over cells, in the last column
+    and row, in a single pixel, in each channel alone, everywhere if that is allowed; and one pair straddles
+    the edge at which a rounded mean jumps (quality gate 3). Equal pairs are listed once.
+
+    >>> made = adversarial_pairs(height=3, width=3, channels=1, block=2, neighbourhood=1)
+    >>> [pair.name for pair in made]
+    ['largest cell', 'smallest cell', 'rounding edge']
+    """
+    shape = (height, width, channels)
+    most = height * width if neighbourhood is None else min(neighbourhood, height * width)
+    grid = cells(height, width, block)
+    chosen = {name: pixels[:most] for name, pixels in _orders(grid, height, width).items()}
+    chosen["single pixel"] = chosen["largest cell"][:1]
+    if most == height * width:
+        chosen["every pixel"] = [pixel for cell in grid for pixel in cell]
+    made = [_switch(name, shape, pixels, range(channels)) for name, pixels in chosen.items()]
+    if channels > 1:
+        one = chosen["largest cell"]
+        made += [_switch(f"channel {k} alone", shape, one, [k]) for k in range(channels)]
+    made.append(_rounding_edge(shape, max(grid, key=len), most))
+    return _distinct(made)
+
+
+def uneven_image(size: tuple[int, int, int]) -> Image:
+    """Return an image of this height, width and channels whose levels differ from pixel to pixel."""
+    levels = (np.arange(size[0] * size[1] * size[2]) * 37 + 11) % 256
+    return levels.astype(np.uint8).reshape(size)
+
+
+def _orders(grid: list[list[Pixel]], height: int, width: int) -> dict[str, list[Pixel]]:
+    """Return orders of the pixels in which a neighbourhood takes the first ones."""
+    by_size = sorted(grid, key=len)
+    return {
+        "largest cell": list(chain.from_iterable(reversed(by_size))),
+        "smallest cell": list(chain.from_iterable(by_size)),
+        "spread over cells": [p for turn in zip_longest(*grid) for p in turn if p is not None],
+        "last column": [(row, width - 1) for row in reversed(range(height))],
+        "last row": [(height - 1, column) for column in reversed(range(width))],
+    }
+
+
+def _switch(name: str, shape: tuple[int, int, int], pixels: Sequence[Pixel], channels: Iterable[int]) -> Pair:
+    first = np.zeros(shape, np.uint8)
+    second = first.copy()
+    for row, column in pixels:
+        second[row, column, list(channels)] = 255
+    return Pair(name, first, second)
+
+
+def _rounding_edge(shape: tuple[int, int, int], cell: list[Pixel], most: int) -> Pair:
+    """Return a pair whose cell mean lies just below half a level before pixels turn white."""
+    first = np.zeros(shape, np.uint8)
+    changed, rest = cell[:most], cell[most:]
+    left = (len(cell) + 1) // 2 - 1
+    for row, column in rest:
+        first[row, column] = min(left, 255)
+        left -= min(left, 255)
+    second = first.copy()
+    for row, column in changed:
+        second[row, column] = 255
+    return Pair("rounding edge", first, second)
+
+
+def _distinct(made: list[Pair]) -> list[Pair]:
+    seen = {(pair.first.tobytes(), pair.second.tobytes()): pair for pair in reversed(made)}
+    return [pair for pair in made if seen[pair.first.tobytes(), pair.second.tobytes()] is pair]

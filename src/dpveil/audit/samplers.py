@@ -1,0 +1,236 @@
+"""Audits of the samplers themselves: tables compared number by number, fits, planted faults that must die."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
+from fractions import Fraction
+from functools import lru_cache, partial
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt64
+
+from dpveil.audit.findings import Finding
+from dpveil.audit.fit import ALPHA, Fit, fit, fit_pairs
+from dpveil.audit.laws import Law, finite_law, gaussian_law, laplace_law, laplace_residues
+from dpveil.noise import gaussian
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.noise.laplace import DigitTables, discrete_laplace
+from dpveil.noise.matrix import IntegerMatrix, certified
+
+WORK: Final = Context(prec=70, Emin=MIN_EMIN, Emax=MAX_EMAX)
+LEVELS: Final = 16
+BUDGET: Final = Fraction(4)
+
+Sample = Int64[np.ndarray, " n"]
+Fault = Callable[[Sample, Float64[np.ndarray, " n"]], Sample]
+"""Spoils a sample, given as many uniform numbers."""
+Draw = Callable[[int, BitSource], Sample]
+
+
+@dataclass(frozen=True)
+class SamplerCase:
+    """One law that a sampler is asked for; `modulus` is for digits that coarse bins cannot see."""
+
+    label: str
+    draw: Draw
+    law: Law
+    residues: tuple[Law, int] | None = None
+
+
+@dataclass(frozen=True)
+class SamplerAudit:
+    """What is looked at in one sampler: exact comparisons, laws to fit, and faults to plant."""
+
+    name: str
+    exact: Callable[[], list[Finding]]
+    cases: tuple[SamplerCase, ...]
+    faults: dict[str, Fault]
+
+
+def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:
+    """Return the fits of one sample: its law, its low digits where asked, and draws that lie side by side."""
+    share = alpha / 3
+    looks: dict[str, Fit] = {"law": fit(sample, case.law, alpha=share)}
+    if case.residues is not None:
+        law, modulus = case.residues
+        looks["low digits"] = fit(np.abs(sample) % modulus, law, alpha=share)
+    looks["neighbouring draws"] = fit_pairs(sample, case.law, alpha=share)
+    limit = float(-np.log10(share))
+    made = []
+    for what, seen in looks.items():
+        value = max(0.0, float(-np.log10(max(seen.p_value, 1e-300))))
+        name = f"fit of {len(sample):,} draws, {what}"
+        made.append(Finding("fit", name, case.label, value, limit, not seen.rejected, "-log10 p"))
+    return made
+
+
+def unpacked(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_bits: int) -> list[int]:
+    """Return the weight of every outcome of an alias table, by adding up its columns."""
+    weights = [0] * (1 << column_bits)
+    capacity = 1 << (total_bits - column_bits)
+    for column, entry in enumerate(int(e) for e in table):
+        threshold, alias = entry >> column_bits, entry & ((1 << column_bits) - 1)
+        weights[column] += threshold
+        weights[alias] += capacity - threshold
+    return weights
+
+
+def _laplace_tables() -> list[Finding]:
+    """Compare every weight of every digit's table with ⌊2^63·p⌋ of the law in 70-digit decimals."""
+    found = []
+    for scale in (Fraction(1, 7), Fraction(255), Fraction(46 * 10**7)):
+        tables = DigitTables(scale)
+        wrong = 0
+        for power, packed in zip(tables.powers, tables.packed, strict=True):
+            weights = unpacked(packed, total_bits=tables.total_bits, column_bits=tables.column_bits)
+            right = _digit_weights(int(power) / scale, tables.base, power == tables.powers[-1], 1 << 63)
+            right.append((1 << 63) - sum(right))
+            wrong += sum(a != b for a, b in zip(weights, right, strict=True))
+        what = "weights unlike the law's"
+        found.append(Finding("exact", what, f"scale {float(scale):.4g}", wrong, 0, wrong == 0, "weights"))
+    return found
+
+
+def _digit_weights(rate: Fraction, base: int, leading: bool, total: int) -> list[int]:
+    """Return ⌊total·p⌋ of a geometric digit of ratio exp(-rate): cut at `base`, or with its tail."""
+    ratio = WORK.exp(WORK.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
+    powers = [Decimal(1)]
+    for _ in range(base):
+        powers.append(WORK.multiply(powers[-1], ratio))
+    norm = Decimal(1) if leading else WORK.subtract(Decimal(1), powers[base])
+    chances = [WORK.divide(WORK.subtract(powers[j], powers[j + 1]), norm) for j in range(base)]
+    if leading:
+        chances[-1] = powers[base - 1]
+    return [int(WORK.multiply(chance, Decimal(total))) for chance in chances]
+
+
+def _gaussian_decisions() -> list[Finding]:
+    """Compare what is accepted of proposals, at words around the threshold, with 70-digit decimals."""
+    found = []
+    for variance in (Fraction(1, 4), Fraction(400), Fraction(10**12)):
+        scale = int(WORK.sqrt(Decimal(int(variance)))) + 1
+        far = 6 * scale
+        proposals = np.unique(np.linspace(-far, far, 41).astype(np.int64))
+        wrong = 0
+        for proposal in proposals.tolist():
+            gamma = (abs(proposal) - variance / scale) ** 2 / (2 * variance)
+            level = WORK.exp(WORK.divide(Decimal(-gamma.numerator), Decimal(gamma.denominator)))
+            at = int(WORK.multiply(level, Decimal(1 << 64)))
+            words = [w for w in (0, at - 2**40, at - 1, at + 1, at + 2**40, 2**64 - 1) if 0 <= w < 2**64]
+            taken = _accepted(proposal, words, variance, scale, gamma)
+            wrong += sum(t != (w < at) for t, w in zip(taken, words, strict=True))
+        label = f"variance {float(variance):.4g}"
+        found.append(Finding("exact", "wrong decisions", label, wrong, 0, wrong == 0, "decisions"))
+    return found
+
+
+def _accepted(proposal: int, words: list[int], variance: Fraction, scale: int, gamma: Fraction) -> list[bool]:
+    """Return what the sampler does with a proposal at each of these words."""
+    many, drawn = np.full(len(words), proposal, np.int64), np.array(words, np.uint64)
+    accepted, unsure = gaussian._filter(many, drawn, variance, scale)
+    bits = SeededBits(1, "ties")
+    return [
+        gaussian.below_exp(word, gamma, bits) if open_ else bool(kept)
+        for word, kept, open_ in zip(words, accepted, unsure, strict=True)
+    ]
+
+
+def _geometric_law(budget: Fraction) -> list[list[Fraction]]:
+    steps = [WORK.exp(-Decimal(float(budget)) * d / (LEVELS - 1)) for d in range(LEVELS)]
+    return [[Fraction(steps[abs(x - y)]) for y in range(LEVELS)] for x in range(LEVELS)]
+
+
+@lru_cache(maxsize=1)
+def _matrix() -> IntegerMatrix:
+    return certified(_geometric_law, BUDGET)
+
+
+def _matrix_tables() -> list[Finding]:
+    """Compare the alias tables with the certified integers, and their largest ratio with the budget."""
+    matrix = _matrix()
+    size = {"total_bits": 64, "column_bits": matrix.column_bits}
+    rows = [unpacked(packed, **size)[: matrix.outcomes] for packed in matrix.packed]
+    wrong = sum(tuple(row) != right for row, right in zip(rows, matrix.weights, strict=True))
+    ratio = max((Decimal(max(c)) / Decimal(min(c))).ln(WORK) for c in zip(*matrix.weights, strict=True))
+    label, kept = f"{LEVELS} × {LEVELS}", ratio <= Decimal(int(BUDGET))
+    return [
+        Finding("exact", "rows unlike the certified", label, wrong, 0, wrong == 0, "rows"),
+        Finding("exact", "log-ratio of a column", label, float(ratio), float(BUDGET), kept, "ε"),
+    ]
+
+
+def _row(answer: int, count: int, bits: BitSource) -> Sample:
+    return _matrix().sample(np.full(count, answer, np.int64), bits)
+
+
+def _laplace_case(scale: Fraction, modulus: int | None = None) -> SamplerCase:
+    residues = None if modulus is None else (laplace_residues(scale, modulus), modulus)
+    return SamplerCase(
+        f"scale {float(scale):.4g}", partial(discrete_laplace, scale), laplace_law(scale), residues
+    )
+
+
+def _gaussian_case(variance: Fraction) -> SamplerCase:
+    return SamplerCase(
+        f"variance {float(variance):.4g}",
+        partial(gaussian.discrete_gaussian, variance),
+        gaussian_law(variance),
+    )
+
+
+def _matrix_case(answer: int) -> SamplerCase:
+    mass = [weight / 2**64 for weight in _matrix().weights[answer]]
+    return SamplerCase(f"true answer {answer}", partial(_row, answer), finite_law(mass))
+
+
+REUSE: Final[dict[str, Fault]] = {
+    "every draw used twice": lambda z, u: np.repeat(z[: len(z) // 2], 2),
+    "one draw in 20 is the one before": lambda z, u: np.where(u < 0.05, np.roll(z, 1), z),
+}
+SHAPE: Final[dict[str, Fault]] = {
+    "5 % narrower": lambda z, u: np.rint(0.95 * z).astype(np.int64),
+    "half of the zeros missing": lambda z, u: np.where((z == 0) & (u < 0.5), 1, z),
+    "one draw in 100 is zero": lambda z, u: np.where(u < 0.01, 0, z),
+    "one sign in 10 lost": lambda z, u: np.where(u < 0.1, np.abs(z), z),
+    "moved by one": lambda z, u: z + 1,
+    "only even values": lambda z, u: z // 2 * 2,
+    "the last digit always 0": lambda z, u: np.sign(z) * (np.abs(z) // 2047 * 2047),
+}
+"""Faults that samplers of the whole line can have."""
+
+
+def sampler_audits() -> dict[str, SamplerAudit]:
+    """Return the audits of all samplers by name."""
+    tails: dict[str, Fault] = {
+        "tail cut at 8 scales": lambda z, u: z.clip(-8 * 255, 8 * 255),
+        "tail too long": lambda z, u: np.where(u < 1e-3, 14 * z, z),
+    }
+    thin: dict[str, Fault] = {"tail cut at 4 deviations": lambda z, u: z.clip(-80, 80)}
+    finite: dict[str, Fault] = {
+        "row of another answer": lambda z, u: (z + 1) % LEVELS,
+        "one outcome in two swapped": lambda z, u: z ^ 1,
+        "one outcome never drawn": lambda z, u: np.where(z == 5, 6, z),
+    }
+    made = (
+        SamplerAudit(
+            "discrete-laplace",
+            _laplace_tables,
+            (
+                _laplace_case(Fraction(1, 7)),
+                _laplace_case(Fraction(255)),
+                _laplace_case(Fraction(46 * 10**7), 2047),
+            ),
+            REUSE | SHAPE | tails,
+        ),
+        SamplerAudit(
+            "discrete-gaussian",
+            _gaussian_decisions,
+            tuple(_gaussian_case(Fraction(v)) for v in ("1/4", "400", "1e10")),
+            REUSE | SHAPE | thin,
+        ),
+        SamplerAudit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
+    )
+    return {audit.name: audit for audit in made}

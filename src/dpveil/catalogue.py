@@ -1,0 +1,73 @@
+"""Every method by name: what it is called, what it takes, what it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any, Final, TypedDict
+
+from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import Parameter
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.mechanisms.pixel import TABLE, PixelMethod
+
+REQUIRED: Final = "required"
+
+
+class MethodRow(TypedDict):
+    """One method: kebab-case name, kind of guarantee, parameters with their defaults, summary, source."""
+
+    name: str
+    kind: str
+    parameters: dict[str, Json]
+    summary: str
+    source: str
+
+
+def methods() -> list[MethodRow]:
+    """Return every method, in the table's order; a parameter without a default is "required".
+
+    >>> methods()[0]["name"], methods()[0]["parameters"]["epsilon"]
+    ('dp-pix', 'required')
+    """
+    return [
+        MethodRow(name=name, kind=m.kind, parameters=_defaults(m), summary=m.summary, source=m.source)
+        for name, m in TABLE.items()
+    ]
+
+
+def build(method: str | PixelMethod, parameters: Mapping[str, Any]) -> PixelMethod:
+    """Return the method of that name with these parameters; a ready-made one is returned as it is.
+
+    Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or not the
+    method's own; both name the nearest that exists.
+    """
+    if isinstance(method, PixelMethod):
+        for name, value in parameters.items():
+            raise InvalidParameter(
+                name, value, "was given beside a ready-made method", hint="put it into the method itself"
+            )
+        return method
+    if method not in TABLE:
+        raise UnknownName("method", str(method), TABLE)
+    known = [field.name for field in fields(TABLE[method])]  # type: ignore[arg-type]
+    for name, value in parameters.items():
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = (f"did you mean {near[0]}? " if near else "") + f"{method} takes {', '.join(known)}"
+            raise InvalidParameter(name, value, f"is not a parameter of {method}", hint=hint)
+    return TABLE[method](**parameters)
+
+
+def _defaults(method: type[PixelMethod]) -> dict[str, Json]:
+    names = [field.name for field in fields(method)]  # type: ignore[arg-type]
+    return {name: _default(vars(method)[name]) for name in names}
+
+
+def _default(parameter: Parameter[Any, Any]) -> Json:
+    value = parameter.default
+    if value is None:
+        return None if parameter.optional else REQUIRED
+    return to_json(value) if isinstance(value, Fraction) else value

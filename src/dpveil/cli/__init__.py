@@ -1,0 +1,115 @@
+"""The command line, a thin shell: parse, call, turn errors into exit codes. Heavy imports come later."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.audit import audit_command
+from dpveil.cli.compare import compare_command
+from dpveil.cli.demo import demo_command
+from dpveil.cli.explain import explain_command
+from dpveil.cli.faces import faces_command
+from dpveil.cli.methods import methods_command
+from dpveil.cli.obfuscate import obfuscate_command
+from dpveil.cli.verify import verify_command
+from dpveil.errors import DPVeilError
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app.command("obfuscate", short_help="Release photos, each with a certificate.")(obfuscate_command)
+app.command("explain", short_help="Say what a method would promise, before it is spent.")(explain_command)
+app.command("compare", short_help="Show one photo under several methods and budgets.")(compare_command)
+app.command("methods", short_help="List every method and its parameters.")(methods_command)
+app.command("verify", short_help="Check releases against their certificates.")(verify_command)
+app.command("faces", short_help="Find the faces of a photo and number them.")(faces_command)
+app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
+app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)
+
+USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+EMPTY: Final[dict[str, dict[str, list[str]]]] = {
+    "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": []},
+    "verify": {"verified": [], "failed": []},
+    "faces": {"faces": []},
+    "audit": {"audited": []},
+    "compare": {"compared": []},
+}
+"""What the JSON document of a command holds when the call itself was wrong."""
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from dpveil import __version__
+
+        say.answer(f"dpveil {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Provably private photos: release regions of a photo with differential privacy, and a certificate.
+
+    \b
+    Example:
+      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 1 --block 16 --neighbourhood 16
+      dpveil verify private.png
+
+    \b
+    Exit codes: 0 all done, 1 something was not released, not verified or failed its audit, 2 wrong usage,
+    3 budget refused, 4 nothing readable or the output cannot be written, 130 interrupted.
+    """
+
+
+def main() -> None:
+    """Run the command line and leave the process with its exit code."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    say.never_break_on_letters()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # What could not be written was reported: the interpreter's last flush must not change the exit code.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; what went wrong is one line on stderr."""
+    if not arguments:
+        run(["--help"])
+        return exits.USAGE
+    try:
+        code = typer.main.get_command(app).main(list(arguments), prog_name="dpveil", standalone_mode=False)
+        sys.stdout.flush()
+    except USAGE_ERROR as error:
+        text = error.format_message() if hasattr(error, "format_message") else str(error)
+        return _refuse(arguments, " ".join(text.split()).rstrip("."), "see dpveil --help", exits.USAGE)
+    except DPVeilError as error:
+        return _refuse(arguments, error.message, error.hint, error.exit_code)
+    except KeyboardInterrupt:
+        code = exits.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has gone: let the interpreter's last flush go nowhere.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.INCOMPLETE
+    except OSError as error:
+        return _refuse((), f"cannot go on: {error.strerror or error}", "", exits.IMPOSSIBLE)
+    if code == exits.INTERRUPTED:
+        say.note("dpveil: interrupted; what was finished is whole, and nothing else was written")
+    return int(code or exits.DONE)
+
+
+def _refuse(arguments: Sequence[str], message: str, hint: str, code: int) -> int:
+    say.note(f"dpveil: {message}" + (f": {hint}" if hint else ""))
+    if "--json" in arguments:
+        say.document({**EMPTY.get(arguments[0], {}), "error": message, "hint": hint})
+    return code

@@ -1,0 +1,118 @@
+"""`dpveil compare`: one photo released by every method at several budgets, on one sheet with measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.options import AsJson, Text, number
+from dpveil.errors import InvalidParameter, OutputError
+
+if TYPE_CHECKING:
+    from dpveil.cli.grid import Line
+
+BUDGETS = ("1", "5", "20")
+NEIGHBOURHOODS = ("256", "all")
+
+
+def compare_command(
+    photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
+    out: Annotated[
+        Path, typer.Option(metavar="SHEET.png", help="Where to write the sheet. Keep it private.")
+    ] = Path("compare.png"),
+    method: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="See `dpveil methods`; repeatable. Default: all.")
+    ] = None,
+    epsilon: Annotated[
+        list[str] | None, typer.Option(metavar="E", help="Repeatable. Default: 1, 5 and 20.")
+    ] = None,
+    delta: Annotated[
+        Text,
+        typer.Option(
+            metavar="D", help="δ, for all methods that take it. Default: 1e-6, for those alone that need it."
+        ),
+    ] = None,
+    block: Annotated[str, typer.Option(metavar="B", help="Side of a block in pixels.")] = "16",
+    neighbourhood: Annotated[
+        list[str] | None,
+        typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 256 and all."),
+    ] = None,
+    regions: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC", help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: whole."
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a sheet that exists.")] = False,
+    json: AsJson = False,
+    max_pixels: Annotated[
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo that has more pixels.")
+    ] = 100_000_000,
+) -> int:
+    """Lay releases of one photo by several methods and budgets side by side, each with what it promises.
+
+    \b
+    Examples:
+      dpveil compare photo.jpg --out compare.png
+      dpveil compare group.jpg --out compare.png --regions faces --epsilon 2 --epsilon 10
+
+    SSIM and PSNR are computed from the original, and many releases of one photo add up: the sheet is for the
+    eyes of whoever holds the original, NOT FOR PUBLICATION.
+    """
+    from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
+    from dpveil.cli.faces_options import finders
+    from dpveil.io import encode, read, write_together
+
+    lines = _lines(method, epsilon, delta, block, neighbourhood)
+    chosen = finders(regions or ["whole"], {})
+    _check_out(out, photo, force)
+    compared = compare(read(photo, max_pixels=max_pixels), lines, chosen)
+    write_together([(out, encode(compared.draw(), "png"))], replace=force)
+    if json:
+        say.document({"sheet": str(out), **compared.to_json()})
+    else:
+        for text in compared.in_words():
+            say.answer(text)
+        say.answer(f"wrote {out}")
+    say.note(f"{out}: {NOT_PRIVATE}")
+    return exits.DONE
+
+
+def _lines(
+    names: list[str] | None,
+    budgets: list[str] | None,
+    delta: Text,
+    block: str,
+    neighbourhoods: list[str] | None,
+) -> list[Line]:
+    from dpveil.cli import grid
+    from dpveil.mechanisms.pixel import TABLE
+
+    choice = grid.Choice(
+        names=tuple(dict.fromkeys(names or TABLE)),
+        budgets=tuple(dict.fromkeys(budgets or BUDGETS)),
+        neighbourhoods=grid.neighbourhoods(neighbourhoods or NEIGHBOURHOODS),
+        delta=delta,
+        block=number(block),
+    )
+    lines, notes = grid.lines(choice, every=names is None)
+    for text in notes:
+        say.note(f"note: {text}")
+    return lines
+
+
+def _check_out(out: Path, photo: Path, force: bool) -> None:
+    """Raise before anything is computed if the sheet cannot have this name, or would replace the photo."""
+    if out.suffix.lower() != ".png":
+        raise InvalidParameter("--out", str(out), "is not the name of a PNG file", hint="end it in .png")
+    if not out.exists():
+        return
+    if photo.exists() and out.samefile(photo):
+        raise OutputError(f"{out} is the photo itself", hint="give the sheet another name")
+    if not force:
+        raise OutputError(
+            f"cannot write {out}: it exists already", hint="choose another --out, or use --force"
+        )

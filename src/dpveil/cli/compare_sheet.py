@@ -1,0 +1,229 @@
+"""What `dpveil compare` computes: releases of one photo, how near the original they are, and the sheet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.cli.grid import Line
+from dpveil.cli.sheet import LOUD, Row, Section, Sheet, Tile, draw_sheet, noise_line, resized
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json, show
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.errors import NoRegion
+from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.metrics import METRICS
+from dpveil.noise.bits import BitSource
+from dpveil.pipeline import obfuscate
+from dpveil.regions import Finder, find
+from dpveil.release import Release
+
+NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
+UNITS: Final = {"psnr": " dB"}
+WIDE: Final = 340
+"""The width in pixels of a square picture on the sheet; others have about the same area."""
+CONTEXT: Final = 0.4
+"""How much of the photo is shown around the regions, in parts of their extent."""
+
+Levels = UInt8[np.ndarray, "h w c"]
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One release: what made it, what it promises, and how near the original it is within the regions."""
+
+    method: PixelMethod
+    guarantee: Guarantee
+    noise_scale: float
+    measures: dict[str, float]
+    picture: Levels
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object; a measure that is infinite, because nothing changed, is null."""
+        finite = {name: value if math.isfinite(value) else None for name, value in self.measures.items()}
+        return {
+            "method": self.method.name,
+            "parameters": self.method.parameters(),
+            "guarantee": self.guarantee.to_json(),
+            "noise_scale": self.noise_scale,
+            **finite,
+        }
+
+    def lines(self) -> tuple[str, ...]:
+        """Return what is printed under the picture."""
+        return str(self.guarantee), noise_line(self.noise_scale), "   ".join(self.measured())
+
+    def measured(self) -> Iterator[str]:
+        """Yield every measure with its unit."""
+        for name, value in self.measures.items():
+            number = f"{value:.{1 if name in UNITS else 3}f}{UNITS.get(name, '')}"
+            yield f"{name.upper()} {number if math.isfinite(value) else 'infinite'}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All releases of one photo, in lines of one method and neighbourhood; `boxes` are the regions."""
+
+    photo: Photo
+    boxes: tuple[Box, ...]
+    labels: tuple[str, ...]
+    view: Box
+    cell: tuple[int, int]
+    lines: tuple[tuple[Line, tuple[Compared | None, ...]], ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object, without the sheet's name."""
+        regions: list[Json] = [
+            {"label": label, "box": [box.x, box.y, box.w, box.h]}
+            for label, box in zip(self.labels, self.boxes, strict=True)
+        ]
+        releases: list[Json] = [made.to_json() for _, row in self.lines for made in row if made]
+        return {"regions": regions, "compared": releases, "warning": NOT_PRIVATE}
+
+    def in_words(self) -> Iterator[str]:
+        """Yield one line for every release."""
+        for line, row in self.lines:
+            for made in row:
+                if made is not None:
+                    scale, measured = noise_line(made.noise_scale), "  ".join(made.measured())
+                    yield f"{line.name:<16} {made.guarantee!s:<40} {scale:<32} {measured}"
+
+    def draw(self) -> UInt8[np.ndarray, "H W 3"]:
+        """Return the sheet as an image."""
+        count = sum(made is not None for _, row in self.lines for made in row)
+        first = next(line for line, _ in self.lines)
+        budgets = [getattr(method, "epsilon", None) for method in first.methods]
+        columns = tuple("" if e is None else f"epsilon = {show(e)}" for e in budgets)
+        return draw_sheet(
+            Sheet(
+                warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
+                title=f"One photo, {count} ways to release it" if count > 1 else "One photo and a release",
+                lines=WORDS,
+                original=np.asarray(resized(self.photo.image, _fitted(self.photo.image, 256))),
+                boxes=() if self.view == _all_of(self.photo) else self._outlines(),
+                sections=(Section(self._covered(), columns),),
+                rows=tuple(_row(line, row) for line, row in self.lines),
+                cell=self.cell,
+            )
+        )
+
+    def _outlines(self) -> tuple[Box, ...]:
+        width = _fitted(self.photo.image, 256)[0]
+        ratio = width / self.photo.width
+        edges = [(b.x * ratio, b.y * ratio, b.w * ratio, b.h * ratio) for b in self.boxes]
+        return tuple(Box(int(x), int(y), max(1, round(w)), max(1, round(h))) for x, y, w, h in edges)
+
+    def _covered(self) -> str:
+        if len(self.boxes) > 1:
+            return f"{len(self.boxes)} regions together"
+        box = self.boxes[0]
+        size = f"{box.w} by {box.h} pixels"
+        return (
+            f"The whole photo, {size}"
+            if box == _all_of(self.photo)
+            else f"{self.labels[0].capitalize()}, {size}"
+        )
+
+
+WORDS: Final = (
+    "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
+    " it is within the regions (equal: SSIM 1, PSNR infinite).",
+    "With epsilon, an observer can tell two neighbouring photos apart with odds of at most e to the power of"
+    " epsilon; with a delta, except with about that probability.",
+    "Red: a noise scale above 128 grey levels leaves hardly anything to see.",
+)
+
+
+def compare(
+    photo: Photo, lines: Sequence[Line], finders: Sequence[Finder], *, bits: BitSource | None = None
+) -> Comparison:
+    """Release `photo` by every method of `lines`, and measure each within its regions.
+
+    The regions are looked for once; `bits=None` is a fresh secure source for each release.
+    Raises `NoRegion` where there are none, and what `obfuscate` does.
+    """
+    regions = [region for finder in finders for region in finder(photo)]
+    if not regions:
+        raise NoRegion("no region was chosen", hint="see --regions of dpveil compare")
+    found = find(photo, regions)
+    boxes = tuple(region.box for region in found)
+    view = _around(boxes, photo)
+    cell = _cell(view)
+
+    def made(method: PixelMethod | None) -> Compared | None:
+        if method is None:
+            return None
+        return _compared(method, photo, obfuscate(photo, method, regions=regions, bits=bits), view, cell)
+
+    rows = tuple((line, tuple(made(method) for method in line.methods)) for line in lines)
+    return Comparison(photo, boxes, tuple(region.label for region in found), view, cell, rows)
+
+
+def _compared(
+    method: PixelMethod, photo: Photo, release: Release, view: Box, cell: tuple[int, int]
+) -> Compared:
+    boxes = [record.box for record in release.certificate.regions]
+    crops = [(_crop(photo.image, box), _crop(release.image, box)) for box in boxes]
+    scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
+    total = release.certificate.composition or release.certificate.guarantees[0]
+    seen = _crop(release.image, view)
+    smaller = view.w > cell[0] or view.h > cell[1]  # nothing as large as the photo is kept for every tile
+    return Compared(
+        method=method,
+        guarantee=total,
+        noise_scale=max(scales),
+        measures={
+            name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
+            for name, measure in METRICS.items()
+        },
+        picture=np.asarray(resized(seen, _fitted(seen, *cell))) if smaller else seen.copy(),
+    )
+
+
+def _row(line: Line, row: Sequence[Compared | None]) -> Row:
+    made = next(entry for entry in row if entry is not None)
+    m = made.guarantee.relation.m
+    words = (
+        ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"at most {m} pixels")
+    )
+    tiles = (
+        None if e is None else Tile(e.picture, e.lines(), loud=1 if e.noise_scale > LOUD else None)
+        for e in row
+    )
+    return Row(line.name, words, tuple(tiles))
+
+
+def _crop(image: Levels, box: Box) -> Levels:
+    return image[box.y : box.y + box.h, box.x : box.x + box.w]
+
+
+def _all_of(photo: Photo) -> Box:
+    return Box(0, 0, photo.width, photo.height)
+
+
+def _around(boxes: Sequence[Box], photo: Photo) -> Box:
+    """Return the box to show: around all regions, with some of the photo on every side."""
+    left, top = min(b.x for b in boxes), min(b.y for b in boxes)
+    right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
+    more = round(CONTEXT * max(right - left, bottom - top))
+    x, y = max(0, left - more), max(0, top - more)
+    return Box(x, y, min(photo.width, right + more) - x, min(photo.height, bottom + more) - y)
+
+
+def _cell(view: Box) -> tuple[int, int]:
+    """Return the width and height of a picture on the sheet: room for its lines, and not too tall."""
+    stretch = math.sqrt(view.w / view.h)
+    width = min(round(WIDE * stretch), 640)
+    return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
+
+
+def _fitted(image: Levels, width: int, height: int | None = None) -> tuple[int, int]:
+    """Return the largest size of the shape of `image` within width × height, as (width, height)."""
+    ratio = min(width / image.shape[1], (height or width) / image.shape[0])
+    return max(1, round(image.shape[1] * ratio)), max(1, round(image.shape[0] * ratio))

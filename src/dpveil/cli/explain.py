@@ -1,0 +1,115 @@
+"""`dpveil explain`: what a method would promise, before anything is spent."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpveil.cli import say
+from dpveil.cli.options import (
+    AsJson,
+    Block,
+    Blur,
+    Delta,
+    Epsilon,
+    Method,
+    Neighbourhood,
+    Rho,
+    Text,
+    build_method,
+)
+from dpveil.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpveil.explain import Explanation
+
+
+def explain_command(
+    size: Annotated[
+        Text, typer.Option(metavar="WxH", help="Width and height of the region in pixels.")
+    ] = None,
+    channels: Annotated[int, typer.Option(metavar="1|3", help="1 for grey, 3 for colour.")] = 3,
+    method: Method = None,
+    epsilon: Epsilon = None,
+    delta: Delta = None,
+    rho: Rho = None,
+    block: Block = None,
+    neighbourhood: Neighbourhood = None,
+    blur: Blur = None,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="PNG", help="Also draw the curve of detection over false alarms.")
+    ] = None,
+    json: AsJson = False,
+) -> int:
+    """Say what a method would promise about a region of this size. Reads no photo and spends nothing.
+
+    \b
+    Example:
+      dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
+    """
+    from dpveil.explain import explain
+
+    budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
+    shape = {"block": block, "neighbourhood": neighbourhood, "blur": blur}
+    chosen = build_method(method, **budget, **shape)
+    width, height = _size(size)
+    if channels not in (1, 3):
+        raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
+    explanation = explain(chosen, height=height, width=width, channels=channels)
+    if plot is not None:
+        from dpveil.cli.curve import draw_curve
+
+        draw_curve(explanation, plot)
+    if json:
+        say.document(explanation.to_json())
+    else:
+        _tell(explanation, f"{width}×{height} pixels")
+    return 0
+
+
+def _size(text: Text) -> tuple[int, int]:
+    parts = re.fullmatch(r"\s*([0-9]{1,9})\s*[xX×]\s*([0-9]{1,9})\s*", text or "")
+    if parts is None or "0" in (parts[1].lstrip("0") or "0", parts[2].lstrip("0") or "0"):
+        problem = "is missing" if text is None else "is not a size"
+        raise InvalidParameter("--size", text, problem, hint="width x height in pixels, such as 128x128")
+    return int(parts[1]), int(parts[2])
+
+
+def _tell(explanation: Explanation, size: str) -> None:
+    guarantee = explanation.guarantee
+    say.answer(f"{explanation.method.name} on {size}: {guarantee}")
+    if guarantee.formal:
+        say.answer(f"neighbours are {guarantee.relation.in_words()}")
+    say.answer("")
+    say.answer(explanation.sentence)
+    say.answer("")
+    scale = explanation.noise_scale
+    say.answer(
+        f"noise scale   {scale:,.{1 if scale < 100 else 0}f} grey levels on a full block (255 is white)"
+    )
+    if explanation.odds is not None:
+        but = " except with probability about delta" if guarantee.delta else ""
+        say.answer(f"odds          change by a factor of at most {explanation.odds:,.4g}{but}")
+    for k, bound in explanation.success_bound.items():
+        named = f"the true one of {k:,} candidates"
+        say.answer(f"success       {named:<32} at most {100 * bound:8.4g} %   (guessing: {100 / k:.4g} %)")
+    for alarm, detection in explanation.curve[1:6]:
+        say.answer(
+            f"detection     with {100 * alarm:>4.3g} % false alarms          at most {100 * detection:8.4g} %"
+        )
+    for need in explanation.needs:
+        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}")
+    say.answer("")
+    for entry in guarantee.scope.in_the_clear:
+        say.answer(f"in the clear  {entry}")
+
+
+def _need(budget: dict[str, float] | None, scale: float | None, m: int | None) -> str:
+    if budget is None or scale is None:
+        return "not in reach by another budget"
+    numbers = ", ".join(f"{name} {value:.4g}" for name, value in budget.items())
+    now = f"; with this noise, a neighbourhood of {m:,} pixels" if m else ""
+    return f"needs {numbers} (noise scale {scale:,.4g}){now}"

@@ -1,0 +1,95 @@
+"""Methods × budgets: every way to release one photo that a comparison shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from dpveil.catalogue import build
+from dpveil.cli.options import number
+from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.mechanisms.pixel import TABLE, PixelMethod
+
+DELTA: Final = "1e-6"
+"""δ for methods that cannot do without, where none was chosen."""
+ALL: Final = "all"
+"""The word for a neighbourhood of every pixel, any-image."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One method at one neighbourhood: a method for every budget, None where it would repeat another."""
+
+    name: str
+    neighbourhood: int | None
+    methods: tuple[PixelMethod | None, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What a comparison varies, and what is the same in all of it; numbers as they were written."""
+
+    names: tuple[str, ...]
+    budgets: tuple[str, ...]
+    neighbourhoods: tuple[int | None, ...]
+    delta: str | None
+    block: int | str
+
+
+def neighbourhoods(words: Sequence[str]) -> tuple[int | None, ...]:
+    """Return the neighbourhoods that were written, `all` as None, each once; raises `InvalidParameter`."""
+    found: list[int | None] = []
+    for word in words:
+        value = None if word.strip() == ALL else number(word)
+        if isinstance(value, str):
+            raise InvalidParameter(
+                "--neighbourhood", word, "is not a number of pixels", hint=f"a whole number, or {ALL}"
+            )
+        found.append(value)
+    return tuple(dict.fromkeys(found))
+
+
+def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
+    """Return the lines of the comparison and notes on what was left out.
+
+    A parameter goes to the methods that have it. δ does where it was chosen, and otherwise to those alone
+    that need it. With `every`, methods that need more than this are left out with a note; else they raise
+    `InvalidParameter`.
+    """
+    made: list[Line] = []
+    notes: list[str] = []
+    for name in choice.names:
+        seen: set[PixelMethod] = set()
+        try:
+            rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods]
+        except InvalidParameter as error:
+            if not every or error.name in ("epsilon", "delta", "block", "neighbourhood"):
+                raise
+            notes.append(f"{name} is left out: {DPVeilError.__str__(error)}")
+            continue
+        made += [row for row in rows if any(row.methods)]
+    return made, notes
+
+
+def _line(name: str, m: int | None, choice: Choice, seen: set[PixelMethod]) -> Line:
+    """Return one line, without the methods that are in `seen` already: not all have every parameter."""
+    made: list[PixelMethod | None] = []
+    for epsilon in choice.budgets:
+        given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m, "delta": choice.delta}
+        method = one(name, given)
+        made.append(None if method in seen else method)
+        seen.add(method)
+    return Line(name, getattr(made[0], "neighbourhood", None), tuple(made))
+
+
+def one(name: str, given: dict[str, Any]) -> PixelMethod:
+    """Return the method with those of the parameters that it has, and with δ if it cannot do without."""
+    known = {field.name for field in fields(TABLE[name])} if name in TABLE else set(given)  # type: ignore[arg-type]
+    own = {key: value for key, value in given.items() if key in known and value is not None}
+    try:
+        return build(name, own)
+    except InvalidParameter:
+        if "delta" not in known or "delta" in own:
+            raise
+        return build(name, {**own, "delta": DELTA})

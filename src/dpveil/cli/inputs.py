@@ -1,0 +1,140 @@
+"""Which photos to release and where each lands: worked out before any of them is read."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpveil.errors import UsageError
+from dpveil.io import FORMATS, format_of
+from dpveil.io.names import shown
+from dpveil.release import SUFFIX, certificate_path
+
+FOREIGN = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".pdf", ".svg", ".psd"})
+
+
+@dataclass(frozen=True)
+class Task:
+    """One photo: `name` is its output relative to the chosen place; `former` is where an earlier run may
+    have put the same photo, when it had other neighbours.
+    """
+
+    source: Path
+    output: Path
+    name: str
+    former: Path | None = None
+
+
+def plan(inputs: Iterable[Path], out: Path) -> list[Task]:
+    """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
+
+    Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no image's. A
+    file that several names lead to is taken once. Raises `UsageError` where two photos would land on one
+    output or an output would overwrite an input.
+    """
+    given = list(inputs)
+    file_like = out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out)
+    if file_like and len(given) == 1 and not is_folder(given[0]):
+        format_of(out)
+        return _checked([Task(given[0], out, out.name)], given)
+    found: dict[Path, tuple[Path, Path]] = {}
+    links: dict[Path, tuple[Path, Path]] = {}
+    for start in given:
+        for source, relative in _images(start, out):
+            (links if source.is_symlink() else found).setdefault(_real(source), (source, relative))
+    photos = list(found.values()) + [pair for real, pair in links.items() if real not in found]
+    return _checked(_placed(sorted(photos, key=lambda pair: str(pair[1])), out), [s for s, _ in photos])
+
+
+def is_folder(path: Path) -> bool:
+    """Whether `path` is a folder; one that cannot even be looked at is none, and fails when it is read."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
+def walk(folder: Path, skipped: Path | None = None) -> Iterator[Path]:
+    """Yield the files under `folder` that are not hidden, sorted; folders that are links are not entered.
+
+    Folders that cannot be read are yielded too, so that they are reported instead of left out in silence.
+    """
+    unread: list[OSError] = []
+    for root, folders, files in os.walk(folder, onerror=unread.append):
+        here = Path(root)
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and _real(here / f) != skipped)
+        yield from (here / name for name in sorted(files) if not name.startswith("."))
+    yield from (Path(str(error.filename)) for error in unread)
+
+
+def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
+    if not is_folder(start):
+        yield start, Path(start.name)
+        return
+    for path in walk(start, _real(out)):
+        own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
+        if (path.suffix.lower() in FORMATS and not own) or is_folder(path):
+            yield path, path.relative_to(start)
+
+
+def _placed(photos: list[tuple[Path, Path]], out: Path) -> list[Task]:
+    """a.jpg becomes a.png; only where that would collide is it a.jpg.png, until nothing collides."""
+    names = {relative: relative.with_suffix(".png") for _, relative in photos}
+    while True:
+        many = Counter(_key(name) for _, relative in photos for name in [names[relative]])
+        changed = {r: _full(r) for r, name in names.items() if many[_key(name)] > 1 and name != _full(r)}
+        if not changed:
+            break
+        names |= changed
+    taken = {_key(name) for name in names.values()}
+    tasks = []
+    for source, relative in photos:
+        name = names[relative]
+        other = relative.with_suffix(".png") if name == _full(relative) else _full(relative)
+        former = None if _key(other) in taken else out / other
+        tasks.append(Task(source, out / name, name.as_posix(), former))
+    return tasks
+
+
+def _full(relative: Path) -> Path:
+    return relative.with_name(f"{relative.name}.png")
+
+
+def _key(path: Path) -> str:
+    """Return what a disk that ignores case and Unicode forms would take the name for."""
+    return unicodedata.normalize("NFC", path.as_posix()).casefold()
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))
+
+
+def _identity(path: Path) -> object:
+    """Return what is equal for two names of one file, on disks that ignore case too."""
+    try:
+        status = path.stat()
+    except OSError:
+        return _real(path)
+    return status.st_dev, status.st_ino
+
+
+def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
+    places: dict[str, Task] = {}
+    for task in tasks:
+        other = places.setdefault(_key(task.output), task)
+        if other is not task:
+            raise UsageError(
+                f"{shown(other.source)} and {shown(task.source)} would both be written to"
+                f" {shown(task.output)}",
+                hint="rename one, or release them into different folders",
+            )
+    originals = {_identity(source) for source in sources}
+    for task in tasks:
+        for target in (task.output, certificate_path(task.output)):
+            if _identity(target) in originals:
+                raise UsageError(f"{shown(target)} is one of the inputs", hint="choose another --out")
+    return tasks

@@ -1,0 +1,41 @@
+"""What the command line says: the answer on stdout, everything else on stderr, one JSON document at most."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from dpveil.errors import DPVeilError
+
+
+def answer(text: str) -> None:
+    """Print one line of the human-readable answer."""
+    print(text)  # noqa: T201  the command line's own voice
+
+
+def document(data: Mapping[str, Any]) -> None:
+    """Print the one JSON document."""
+    print(json.dumps(data, indent=2))  # noqa: T201
+
+
+def note(text: str) -> None:
+    """Print one line to stderr."""
+    print(text, file=sys.stderr)  # noqa: T201
+
+
+def one_line(error: BaseException) -> str:
+    """Return what went wrong in one line; errors that nobody foresaw are named by their type."""
+    if isinstance(error, DPVeilError):
+        return " ".join(str(error).split())
+    detail = " ".join(str(error).split())
+    return f"unexpected {type(error).__name__}" + (f": {detail}" if detail else "")
+
+
+def never_break_on_letters() -> None:
+    """Let terminals and pipes that know no ε or odd file names show escapes instead of ending the run."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")

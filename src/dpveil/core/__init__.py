@@ -1,0 +1,1 @@
+"""Frozen data that travels the road: photos, regions, guarantees, certificates."""

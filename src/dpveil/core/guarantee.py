@@ -1,0 +1,162 @@
+"""What a release promises, as frozen data, separate from samplers and accountants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Final
+
+from dpveil.core.numbers import Json, Number, exact, show, to_json
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter
+
+RELATIONS: Final = {
+    "m-pixels": "two photos of the same size that differ in at most {m} pixels, each with all its channels",
+    "any-image": "any two photos of the same size",
+    "latent-cell": "any two inputs after clipping to the public box",
+    "singular-values": "two photos with the same ordered singular vectors U and V",
+    "database-record": "two databases that differ in one record",
+}
+"""Neighbour relations in words (methods §1)."""
+
+KINDS: Final = {
+    "pure": ("epsilon",),
+    "approximate": ("epsilon", "delta"),
+    "zcdp": ("rho",),
+    "metric": ("epsilon", "metric", "diameter"),
+    "heuristic": ("broken_by",),
+}
+"""The fields that each kind of guarantee carries, and no other (methods §1)."""
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Which two inputs count as neighbours; `m` is a number of pixels and only `m-pixels` has it.
+
+    Raises `InvalidParameter` for an unknown name or a missing m. Source: methods §1.
+
+    >>> Relation("m-pixels", 16).in_words()
+    'two photos of the same size that differ in at most 16 pixels, each with all its channels'
+    """
+
+    name: str
+    m: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in RELATIONS:
+            raise InvalidParameter("relation", self.name, "is unknown", hint=f"one of {', '.join(RELATIONS)}")
+        if (self.m is not None) != (self.name == "m-pixels"):
+            raise InvalidParameter(
+                "m", self.m, f"does not fit relation {self.name}", hint="m is for m-pixels"
+            )
+        if self.m is not None:
+            check_count(self.m, "m")
+
+    def in_words(self) -> str:
+        """Return the relation as a phrase that completes "neighbours are"."""
+        return RELATIONS[self.name].format(m=self.m)
+
+    def __str__(self) -> str:
+        return self.name if self.m is None else f"m-pixels (m = {self.m})"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate."""
+        return {"name": self.name} | ({} if self.m is None else {"m": self.m})
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What a guarantee is about: the pixels it covers, and what is released as it is beside them."""
+
+    covers: str
+    in_the_clear: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate."""
+        return {"covers": self.covers, "in_the_clear": list(self.in_the_clear)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Guarantee:
+    """What one release promises. `epsilon` has no unit; `relation` names the neighbours it is about.
+
+    Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp,
+    ε with a metric in words and the diameter of the domain for metric, and what is known to break it for
+    heuristic. Numbers are exact rationals. Raises `InvalidParameter`. Source: methods §1.
+
+    >>> str(Guarantee(kind="pure", epsilon=0.5, relation=Relation("any-image"), scope=Scope("the photo")))
+    '0.5-DP, any-image'
+    """
+
+    kind: str
+    relation: Relation
+    scope: Scope
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rho: Fraction | None = None
+    metric: str | None = None
+    diameter: Fraction | None = None
+    broken_by: tuple[str, ...] | None = field(default=None)
+
+    def __init__(
+        self,
+        *,
+        kind: str,
+        relation: Relation,
+        scope: Scope,
+        epsilon: Number | None = None,
+        delta: Number | None = None,
+        rho: Number | None = None,
+        metric: str | None = None,
+        diameter: Number | None = None,
+        broken_by: tuple[str, ...] | None = None,
+    ) -> None:
+        given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "diameter": diameter}
+        numbers = {name: None if value is None else exact(value, name) for name, value in given.items()}
+        words = {"metric": metric, "broken_by": broken_by}
+        for name, value in {"kind": kind, "relation": relation, "scope": scope, **numbers, **words}.items():
+            object.__setattr__(self, name, value)
+        self._check()
+
+    def _check(self) -> None:
+        if self.kind not in KINDS:
+            raise InvalidParameter("kind", self.kind, "is unknown", hint=f"one of {', '.join(KINDS)}")
+        for name in ("epsilon", "delta", "rho", "metric", "diameter", "broken_by"):
+            if (getattr(self, name) is not None) != (name in KINDS[self.kind]):
+                problem = "is missing" if name in KINDS[self.kind] else "does not belong"
+                raise InvalidParameter(name, getattr(self, name), f"{problem} in a {self.kind} guarantee")
+        for name in ("epsilon", "delta", "rho", "diameter"):
+            number = getattr(self, name)
+            if number is not None and number < 0:
+                raise InvalidParameter(name, number, "is negative")
+        if self.delta is not None and self.delta > 1:
+            raise InvalidParameter("delta", self.delta, "is above 1")
+
+    @property
+    def formal(self) -> bool:
+        """Whether anything is promised at all."""
+        return self.kind != "heuristic"
+
+    def __str__(self) -> str:
+        numbers = {n: show(v) for n in ("epsilon", "delta", "rho", "diameter") if (v := getattr(self, n))}
+        form = {
+            "pure": "{epsilon}-DP, {relation}",
+            "approximate": "({epsilon}, {delta})-DP, {relation}",
+            "zcdp": "{rho}-zCDP, {relation}",
+            "metric": "{epsilon}·d-privacy, d = {metric}, diameter {diameter}, {relation}",
+            "heuristic": "no formal guarantee",
+        }[self.kind]
+        zeros = {"epsilon": "0", "delta": "0", "rho": "0", "diameter": "0"}
+        return form.format(**{**zeros, **numbers, "relation": self.relation, "metric": self.metric})
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate: only the fields of this kind."""
+        data: dict[str, Json] = {"kind": self.kind, "relation": self.relation.to_json()}
+        for name in KINDS[self.kind]:
+            value = getattr(self, name)
+            data[name] = to_json(value) if isinstance(value, Fraction) else _plain(value)
+        return data | {"scope": self.scope.to_json()}
+
+
+def _plain(value: str | tuple[str, ...]) -> Json:
+    return value if isinstance(value, str) else list(value)

@@ -1,0 +1,91 @@
+"""Exact numbers: privacy parameters are rationals, and are rounded only towards more privacy lost."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal, InvalidOperation
+from fractions import Fraction
+from numbers import Integral, Rational, Real
+
+from dpveil.errors import InvalidParameter
+
+Number = int | float | str | Fraction | Decimal
+"""What users may write: a number is taken as its shortest decimal, so 0.1 is exactly 1/10."""
+
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+def exact(value: object, name: str = "number") -> Fraction:
+    """Return `value` as the rational that its shortest decimal names.
+
+    Raises `InvalidParameter` for anything that is not a finite number.
+    Source: architecture ("numbers are taken as their shortest decimal").
+
+    >>> exact(0.1), exact("1/3"), exact(20)
+    (Fraction(1, 10), Fraction(1, 3), Fraction(20, 1))
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        if isinstance(value, Integral | Rational):
+            return Fraction(int(value.numerator), int(value.denominator))
+        if isinstance(value, Decimal):
+            return Fraction(_modest(str(value)))
+        if isinstance(value, Real):  # str() of any float type, NumPy's too, is its shortest decimal
+            return Fraction(Decimal(str(value)))
+        if isinstance(value, str):
+            return Fraction(_modest(value.strip()))
+        raise TypeError
+    except (TypeError, ValueError, ArithmeticError, InvalidOperation, OverflowError):
+        raise InvalidParameter(
+            name, value, "is not a finite number", hint="write it as 0.5, 20, 1e-6 or 1/3"
+        ) from None
+
+
+def _modest(text: str) -> str:
+    """Return `text` unless its exact value would fill the memory: 1e999999999 is a billion digits."""
+    if len(text) > 1000 or abs(int(text.lower().partition("e")[2] or 0)) > 1000:
+        raise ValueError
+    return text
+
+
+def float_above(value: Fraction) -> float:
+    """Return the smallest float that is not below `value` (a loss may be stated too high, never too low).
+
+    >>> float_above(Fraction(1, 3)) >= Fraction(1, 3)
+    True
+    """
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return math.inf
+    return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
+
+
+def to_json(value: Fraction) -> int | float | str:
+    """Return an exact JSON form: a number where its shortest decimal is exact, else a `"p/q"` string.
+
+    >>> to_json(Fraction(20)), to_json(Fraction(1, 10)), to_json(Fraction(1, 3))
+    (20, 0.1, '1/3')
+    """
+    if value.denominator == 1 and abs(value.numerator) < 2**53:
+        return value.numerator
+    try:
+        nearest = float(value)
+    except OverflowError:
+        return str(value)
+    return nearest if math.isfinite(nearest) and exact(nearest) == value else str(value)
+
+
+def show(value: Fraction, digits: int = 4) -> str:
+    """Return `value` for people: exact when short, else rounded up to `digits` significant digits.
+
+    >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(20)), show(Fraction(1, 10**6))
+    ('0.1', '0.3334', '20', '1e-06')
+    """
+    short = to_json(value)
+    if not isinstance(short, str) and len(str(short)) <= digits + 4:
+        return str(short)
+    exponent = math.floor(math.log10(abs(float_above(value)))) - digits + 1
+    unit = Fraction(10) ** exponent
+    return f"{float(math.ceil(value / unit) * unit):.{digits}g}"

@@ -1,0 +1,84 @@
+"""A decoded photo: fresh pixels and the little that regions must know about how it was stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.errors import InvalidParameter
+
+ESCAPING: Final = "WebP"
+"""The codec that predicts blocks from one another: no margin holds all traces of a region."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Blocks in which a lossy format mixes pixels: lines at `x0 + i·width` and `y0 + j·height`, in pixels.
+
+    What lies inside a region has leaked to the edges of the blocks it touches and `margin` pixels beyond
+    (methods §3: chroma upsampling crosses a block's edge), so regions grow that far. Coordinates are those
+    of the oriented photo: a flip moves the first line away from zero. `codec` names the format in labels.
+    """
+
+    width: int
+    height: int
+    x0: int = 0
+    y0: int = 0
+    margin: int = 1
+    codec: str = "JPEG"
+
+
+@dataclass(frozen=True, eq=False)
+class Photo:
+    """An sRGB or grey photo in memory; nothing else of the file it came from survives.
+
+    `image` is uint8 of shape height × width × channels (1 or 3), range 0..255, orientation applied, and
+    read-only. `grid` is set when a lossy format mixed neighbouring pixels. `notes` say what was converted.
+    Raises `InvalidParameter` for another shape or type.
+
+    >>> Photo(np.zeros((2, 3), np.uint8)).image.shape
+    (2, 3, 1)
+    """
+
+    image: UInt8[np.ndarray, "h w c"]
+    grid: Grid | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    def __init__(
+        self, image: UInt8[np.ndarray, ...], grid: Grid | None = None, notes: tuple[str, ...] = ()
+    ) -> None:
+        pixels = np.array(check_image(image), order="C", copy=True)
+        pixels = pixels.reshape(pixels.shape[0], pixels.shape[1], -1)
+        pixels.flags.writeable = False
+        object.__setattr__(self, "image", pixels)
+        object.__setattr__(self, "grid", grid)
+        object.__setattr__(self, "notes", notes)
+
+    @property
+    def height(self) -> int:
+        """Rows of the oriented photo."""
+        return int(self.image.shape[0])
+
+    @property
+    def width(self) -> int:
+        """Columns of the oriented photo."""
+        return int(self.image.shape[1])
+
+    @property
+    def channels(self) -> int:
+        """1 for grey, 3 for sRGB."""
+        return int(self.image.shape[2])
+
+
+def check_image(image: object) -> UInt8[np.ndarray, ...]:
+    """Return `image` if it is uint8, h × w or h × w × (1 or 3), and not empty; else `InvalidParameter`."""
+    if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
+        kind = f"{image.dtype} array" if isinstance(image, np.ndarray) else type(image).__name__
+        raise InvalidParameter("image", kind, "is not a uint8 array", hint="convert to uint8 levels 0..255")
+    if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)) or image.size == 0:
+        shape = "×".join(map(str, image.shape))
+        raise InvalidParameter("image", shape, "has no such shape", hint="h×w, h×w×1 or h×w×3, not empty")
+    return image

@@ -1,0 +1,98 @@
+"""A region: which pixels of an oriented photo a guarantee is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, UInt8
+
+from dpveil.core.photo import Photo
+from dpveil.errors import InvalidParameter
+
+
+@dataclass(frozen=True)
+class Box:
+    """A rectangle in pixels of the oriented photo: left `x`, top `y`, width `w`, height `h`, all whole."""
+
+    x: int
+    y: int
+    w: int
+    h: int
+
+    def __post_init__(self) -> None:
+        for name in ("x", "y", "w", "h"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int):
+                raise InvalidParameter(f"box {name}", value, "is not a whole number", hint="write x,y,w,h")
+        if self.w < 1 or self.h < 1:
+            raise InvalidParameter("box", str(self), "is empty", hint="width and height are at least 1")
+
+    def __str__(self) -> str:
+        return f"{self.x},{self.y},{self.w},{self.h}"
+
+    def inside(self, width: int, height: int) -> bool:
+        """Whether the box lies wholly in a photo of this size."""
+        return self.x >= 0 and self.y >= 0 and self.x + self.w <= width and self.y + self.h <= height
+
+    @property
+    def slices(self) -> tuple[slice, slice]:
+        """Rows and columns, to index an image array."""
+        return slice(self.y, self.y + self.h), slice(self.x, self.x + self.w)
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """A box, optionally narrowed by a mask (true where protected), in pixels of the oriented photo.
+
+    The mechanism sees the whole box and only pixels under the mask are replaced, so a mask never lowers the
+    noise. `label` says in words what the region is (such as "face 2"), and reaches the certificate.
+    """
+
+    box: Box
+    mask: Bool[np.ndarray, "h w"] | None = None
+    label: str = "box"
+
+    def __post_init__(self) -> None:
+        if self.mask is None:
+            return
+        if self.mask.dtype != np.bool_ or self.mask.shape != (self.box.h, self.box.w) or not self.mask.any():
+            raise InvalidParameter(
+                "mask", None, "does not fit its box", hint="a boolean array of the box's size, not all false"
+            )
+
+    @property
+    def pixels(self) -> int:
+        """How many pixels are replaced."""
+        return self.box.w * self.box.h if self.mask is None else int(self.mask.sum())
+
+    def crop(self, image: UInt8[np.ndarray, "H W c"]) -> UInt8[np.ndarray, "h w c"]:
+        """Return a contiguous copy of the box's pixels."""
+        return np.ascontiguousarray(image[self.box.slices])
+
+    def paste(self, image: UInt8[np.ndarray, "H W c"], released: UInt8[np.ndarray, "h w c"]) -> None:
+        """Replace this region's pixels in `image` by released ones; reads no original pixel."""
+        target = image[self.box.slices]
+        if self.mask is None:
+            target[...] = released
+        else:
+            target[self.mask] = released[self.mask]
+
+    def in_words(self) -> str:
+        """Return what a certificate says the region is."""
+        return in_words(self.label, self.box, None if self.mask is None else self.pixels)
+
+    @classmethod
+    def whole(cls, photo: Photo) -> Region:
+        """Return the region of every pixel."""
+        return cls(Box(0, 0, photo.width, photo.height), label="whole photo")
+
+
+def in_words(label: str, box: Box, masked: int | None) -> str:
+    """Return a region in words, `masked` being how many pixels of its box a mask covers, if there is one.
+
+    >>> in_words("face 2", Box(40, 52, 112, 96), None)
+    'face 2: 112×96 pixels at 40,52'
+    """
+    place = f"{label}: {box.w}×{box.h} pixels at {box.x},{box.y}"
+    return place if masked is None else f"{place}, {masked} of them masked"

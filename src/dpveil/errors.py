@@ -1,0 +1,113 @@
+"""Everything that dpveil refuses, as one tree.
+
+    DPVeilError                  exit code
+    ├── UsageError               2   the call itself is wrong; nothing was read
+    │   ├── InvalidParameter         a parameter is missing, malformed or out of range
+    │   └── UnknownName              no method, region or format of that name (says the nearest)
+    ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
+    │   └── NoRegion                 the photo holds no region of the wanted kind
+    ├── UnsupportedRelation      2   guarantees that cannot be composed
+    ├── BudgetExceeded           3   a ledger refused the debit
+    ├── PhotoError               4   the file is not a photo that dpveil reads
+    ├── OutputError              4   the output cannot be written
+    ├── CertificateError         1   a certificate is missing, malformed or does not fit its photo
+    └── NoiseError               1   a sampler was asked for a law that it cannot draw exactly
+
+Messages name what is wrong and its value; `hint` says how to mend it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class DPVeilError(Exception):
+    """Base of every refusal; `hint` is the remedy in one sentence, `exit_code` the command line's answer."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.hint}" if self.hint else self.message
+
+
+class UsageError(DPVeilError):
+    """The call itself is wrong; nothing was read or spent."""
+
+    exit_code = 2
+
+
+class InvalidParameter(UsageError, ValueError):
+    """A parameter is missing, malformed or out of range."""
+
+    def __init__(self, name: str, value: object, problem: str, *, hint: str = "") -> None:
+        shown = "" if value is None else f" = {value!r}" if isinstance(value, str) else f" = {value}"
+        super().__init__(f"{name}{shown} {problem}", hint=hint)
+        self.name = name
+        self.value = value
+
+
+class UnknownName(UsageError, KeyError):
+    """No entry of that name in a table; the nearest one is suggested."""
+
+    def __init__(self, role: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"choose from {', '.join(names)}"
+        super().__init__(f"unknown {role} {name!r}", hint=hint)
+        self.name = name
+        self.known = tuple(names)
+
+    __str__ = DPVeilError.__str__
+
+
+class RegionError(DPVeilError):
+    """The regions do not fit this photo."""
+
+
+class NoRegion(RegionError):
+    """The photo holds no region of the wanted kind, so nothing is released."""
+
+
+class UnsupportedRelation(UsageError):
+    """These guarantees cannot be composed into one statement."""
+
+
+class BudgetExceeded(DPVeilError):
+    """A ledger refused the debit: nothing was drawn."""
+
+    exit_code = 3
+
+    def __init__(self, *, subject: str, asked: object, left: object) -> None:
+        super().__init__(
+            f"{subject} has epsilon {left} left and this release costs {asked}",
+            hint=f"ask for {left} or less, or raise its limit",
+        )
+        self.subject = subject
+        self.asked = asked
+        self.left = left
+
+
+class PhotoError(DPVeilError):
+    """The file is not a photo that dpveil reads."""
+
+    exit_code = 4
+
+
+class OutputError(DPVeilError):
+    """The output cannot be written; nothing was left behind."""
+
+    exit_code = 4
+
+
+class CertificateError(DPVeilError):
+    """A certificate is missing, malformed, or does not fit its photo."""
+
+
+class NoiseError(DPVeilError):
+    """A sampler was asked for a law that it cannot draw exactly."""

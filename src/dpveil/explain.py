@@ -1,0 +1,238 @@
+"""What a method would promise about a region, in numbers and in words, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from dpveil.accounting.meaning import (
+    NONE,
+    STRENGTHS,
+    detection_bound,
+    odds,
+    reaches,
+    strength,
+    success_bound,
+)
+from dpveil.core.certificate import RegionRecord
+from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.numbers import Json, show
+from dpveil.core.parameters import check_count
+from dpveil.core.region import Box
+from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.promise import promise
+
+CANDIDATES: Final = (2, 10, 100, 1000)
+FALSE_ALARMS: Final = (0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+CLAIMS: Final = {
+    "strong": "Strong",
+    "moderate": "Moderate",
+    "weak": "Weak",
+    NONE: "Practically none",
+}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one strength takes: another budget with its noise in grey levels, or a smaller neighbourhood."""
+
+    strength: str
+    budget: dict[str, float] | None
+    noise_scale: float | None
+    neighbourhood: int | None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object."""
+        budget: Json = None if self.budget is None else dict(self.budget)
+        return {"budget": budget, "noise_scale": self.noise_scale, "neighbourhood": self.neighbourhood}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What one release of one region means; every bound holds for every adversary.
+
+    `noise_scale` is in grey levels on a full cell. `success_bound` maps a number of equally likely
+    candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates with the highest
+    detection rate. `whole_region` is the strength of what group privacy leaves about all of the region.
+    """
+
+    method: PixelMethod
+    guarantee: Guarantee
+    noise_scale: float
+    odds: float | None
+    success_bound: dict[int, float]
+    curve: tuple[tuple[float, float], ...]
+    strength: str
+    sentence: str
+    needs: tuple[Need, ...]
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object that `dpveil explain --json` prints."""
+        return {
+            "method": self.method.name,
+            "parameters": self.method.parameters(),
+            "guarantee": self.guarantee.to_json(),
+            "noise_scale": self.noise_scale,
+            "odds": None if self.odds is None or math.isinf(self.odds) else self.odds,
+            "success_bound": {str(k): bound for k, bound in self.success_bound.items()},
+            "curve": [{"false_alarm": a, "detection": d} for a, d in self.curve],
+            "strength": self.strength,
+            "sentence": self.sentence,
+            "needed": {need.strength: need.to_json() for need in self.needs},
+            "in_the_clear": list(self.guarantee.scope.in_the_clear),
+        }
+
+
+def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) -> Explanation:
+    """Return what one release of a height × width × channels region by `method` would mean.
+
+    Spends nothing and reads no photo. Raises `InvalidParameter`. Source: docs, "What a budget means".
+
+    >>> from dpveil.mechanisms.pixel import DPPix
+    >>> explain(DPPix(epsilon=1, block=16, neighbourhood=256), height=128, width=128).noise_scale
+    765.0
+    """
+    check_count(height, "height"), check_count(width, "width")
+    record = RegionRecord("region", Box(0, 0, width, height))
+    guarantee = promise(method, record, height=height + 1, width=width + 1, channels=channels)
+    size = {"height": height, "width": width, "channels": channels}
+    return Explanation(
+        method=method,
+        guarantee=guarantee,
+        noise_scale=method.noise_scale(**size),
+        odds=odds(guarantee),
+        success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
+        curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
+        strength=strength(guarantee),
+        sentence=_sentence(guarantee, height * width),
+        needs=tuple(_need(method, name, size) for name in STRENGTHS),
+    )
+
+
+def _sentence(guarantee: Guarantee, pixels: int) -> str:
+    if not guarantee.formal:
+        return "No formal guarantee: nothing is promised, whatever the picture looks like."
+    pair = success_bound(guarantee, 2)
+    grade = CLAIMS[strength(guarantee)]
+    relation = guarantee.relation
+    alike = (
+        "any two photos" if relation.m is None else f"two photos that differ in at most {relation.m:,} pixels"
+    )
+    certain = f"{100 * pair:.4g} %" if pair < 0.99995 else "all but full certainty"
+    text = f"{grade}: of {alike}, equally likely before, nobody names the true one with more than {certain}."
+    whole = whole_region(guarantee, pixels)
+    if whole is None or whole == guarantee:
+        return text
+    cost = (
+        f"epsilon {show(whole.epsilon)}"
+        if whole.epsilon is not None
+        else f"rho {show(whole.rho or Fraction(0))}"
+    )
+    return (
+        f"{text} The region has {pixels:,} pixels: about all of them together the promise is"
+        f" {CLAIMS[strength(whole)].lower()} ({cost})."
+    )
+
+
+def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:
+    """Return what group privacy leaves about any two photos, or None where no rule is known.
+
+    k·m pixels are k steps of m: kε for pure guarantees, k²ρ for zCDP (Bun & Steinke 2016, proposition 1.9).
+    """
+    if guarantee.relation.m is None:
+        return guarantee
+    steps = -(-pixels // guarantee.relation.m)
+    if steps <= 1:
+        return guarantee
+    anything = Relation("any-image")
+    if guarantee.kind == "pure" and guarantee.epsilon is not None:
+        return replace_numbers(guarantee, relation=anything, epsilon=guarantee.epsilon * steps)
+    if guarantee.kind == "zcdp" and guarantee.rho is not None:
+        return replace_numbers(guarantee, relation=anything, rho=guarantee.rho * steps**2)
+    return None
+
+
+def replace_numbers(guarantee: Guarantee, **changes: Any) -> Guarantee:
+    """Return the guarantee with other numbers or another relation."""
+    return replace(guarantee, **changes)
+
+
+def _need(method: PixelMethod, name: str, size: dict[str, int]) -> Need:
+    budget = _budget(method, name, size)
+    scale = None if budget is None else budget.noise_scale(**size)
+    numbers = None if budget is None else _numbers(budget)
+    return Need(name, numbers, scale, _neighbourhood(method, budget, size))
+
+
+def _numbers(method: PixelMethod) -> dict[str, float]:
+    given = {name: getattr(method, name, None) for name in ("epsilon", "delta", "rho")}
+    return {name: float(value) for name, value in given.items() if value is not None}
+
+
+def _budget(method: PixelMethod, name: str, size: dict[str, int]) -> PixelMethod | None:
+    """Return the method with the largest ε or ρ of two digits or so that reaches a strength."""
+    given = _numbers(method)
+    knob = "rho" if "rho" in given else "epsilon"
+    if knob not in given:
+        return None
+
+    def tried(value: Fraction) -> PixelMethod:
+        return replace(method, **{knob: value})  # type: ignore[type-var]
+
+    def good(value: Fraction) -> bool:
+        return reaches(tried(value).guarantee(**size), name)
+
+    value = _largest(good, 12)
+    return None if value is None else tried(value)
+
+
+def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
+    """Return the largest value in hundredths (or finer, below one) that is `good`, below 1 000."""
+    low, high = Fraction(1, 1000), Fraction(1000)
+    if not good(low):
+        return None
+    for _ in range(steps + 14):
+        middle = Fraction(round(math.sqrt(low * high), 3 if low < 1 else 2)).limit_denominator(1000)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if good(middle) else (low, middle)
+    return low
+
+
+def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: dict[str, int]) -> int | None:
+    """Return the largest m that reaches the strength with the noise that the method has now."""
+    names = {field.name for field in fields(method)}  # type: ignore[arg-type]
+    if budget is None or "neighbourhood" not in names:
+        return None
+    now = method.noise_scale(**size) * (1 + 1e-12)
+
+    def noise(m: int) -> float:
+        return replace(budget, neighbourhood=m).noise_scale(**size)  # type: ignore[type-var]
+
+    return _last(noise, now, size["height"] * size["width"])
+
+
+def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:
+    """Return the last m up to `end` with `noise(m)` of at most `most`; noise grows with m.
+
+    Noise is nearly a power of m, which guesses the next m to try: some methods calibrate for seconds.
+    """
+    low, high = 1, end
+    under, over = noise(low), noise(high)
+    if under > most or over <= most:
+        return None if under > most else high
+    for step in range(high):
+        if high - low < 2:
+            break
+        power = math.log(over / under) / math.log(high / low)
+        guess = low * (most / under) ** (1 / power) if step % 4 < 3 else math.sqrt(low * high)
+        middle = min(max(int(guess) + step % 2, low + 1), high - 1)  # on both sides of the guess in turn
+        value = noise(middle)
+        if value <= most:
+            low, under = middle, value
+        else:
+            high, over = middle, value
+    return low

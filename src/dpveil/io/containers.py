@@ -1,0 +1,164 @@
+"""What file bytes say before any pixel is decoded: the format, size, animation, blocks and truncation."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from dpveil.core.photo import Grid
+from dpveil.io.refused import damaged, overloaded
+
+MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
+    (b"\xff\xd8\xff", b"", "JPEG"),
+    (b"\x89PNG\r\n\x1a\n", b"", "PNG"),
+    (b"RIFF", b"WEBP", "WEBP"),
+    (b"II*\0", b"", "TIFF"),
+    (b"MM\0*", b"", "TIFF"),
+    (b"II+\0", b"", "TIFF"),
+    (b"MM\0+", b"", "TIFF"),
+    (b"BM", b"", "BMP"),
+)
+"""First bytes, bytes 8 to 12 where they matter, and the format: the only ones that are ever decoded."""
+
+FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
+    (0, b"GIF8", "a GIF"),
+    (4, b"ftyp", "a HEIC, AVIF or video file"),
+    (0, b"%PDF", "a PDF"),
+    (0, b"8BPS", "a Photoshop file"),
+    (0, b"<svg", "an SVG drawing"),
+    (0, b"<?xml", "an XML file"),
+    (0, b"\x00\x00\x01\x00", "an icon"),
+    (0, b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 file"),
+    (0, b"\xff\x0a", "a JPEG XL file"),
+    (0, b"\x00\x00\x00\x0cJXL ", "a JPEG XL file"),
+    (0, b"P", "a Netpbm file"),
+)
+NETPBM: Final = b"1234567F"
+
+
+def format_name(head: bytes) -> str | None:
+    """Return the allowed format that the first bytes of a file belong to, or None."""
+    for start, inner, name in MAGIC:
+        if head.startswith(start) and head[8 : 8 + len(inner)] == inner:
+            return name
+    return None
+
+
+def foreign_name(head: bytes) -> str | None:
+    """Return what a file of no allowed format is, where its first bytes tell."""
+    for offset, mark, name in FOREIGN:
+        if head[offset:].startswith(mark):
+            if mark == b"P" and (len(head) < 3 or head[1] not in NETPBM or not head[2:3].isspace()):
+                continue
+            return name
+    return None
+
+
+def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
+    """Return the MCU grid of a JPEG from its frame header: (id, horizontal, vertical, table) each.
+
+    A lone component is never interleaved, so its blocks are 8 × 8 whatever its factors (ITU-T T.81 §A.2.2).
+    The margin of one pixel is the reach of chroma upsampling across a block's edge (methods §3).
+    """
+    if len(components) == 1:
+        return Grid(8, 8)
+    return Grid(8 * max(c[1] for c in components), 8 * max(c[2] for c in components))
+
+
+WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
+"""Macroblocks of lossy WebP; the loop filter and chroma reach up to 8 pixels further, prediction any far."""
+
+
+@dataclass(frozen=True)
+class WebP:
+    """A WebP file's chunks in short: canvas size in pixels, and which kinds of image data there are."""
+
+    width: int
+    height: int
+    lossy: bool
+    animated: bool
+
+
+MOST_CHUNKS: Final = {"PNG": 300_000, "WebP": 1_000}
+"""Encoders cut a PNG's data into 8 kB or more; a WebP that is no animation has a handful of chunks."""
+
+
+def webp_header(data: bytes) -> WebP:
+    """Return what the RIFF chunks of a WebP file say; raises `Refused` if they are malformed or cut off."""
+    if len(data) < 12 or 8 + int.from_bytes(data[4:8], "little") > len(data):
+        raise damaged("WebP")
+    size: tuple[int, int] | None = None
+    names = set()
+    for count, (name, start, length) in enumerate(_riff_chunks(data)):
+        if count > MOST_CHUNKS["WebP"]:
+            raise overloaded(f"more than {count:,} chunks")
+        names.add(name)
+        size = size or _webp_size(name, data[start : start + min(length, 16)])
+    if size is None:
+        raise damaged("WebP")
+    return WebP(*size, lossy=b"VP8 " in names, animated=bool(names & {b"ANIM", b"ANMF"}))
+
+
+def _riff_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
+    at = 12
+    end = 8 + int.from_bytes(data[4:8], "little")
+    while at + 8 <= end:
+        length = int.from_bytes(data[at + 4 : at + 8], "little")
+        yield data[at : at + 4], at + 8, length
+        at += 8 + length + length % 2
+
+
+def _webp_size(name: bytes, body: bytes) -> tuple[int, int] | None:
+    if name == b"VP8X" and len(body) >= 10:
+        return 1 + int.from_bytes(body[4:7], "little"), 1 + int.from_bytes(body[7:10], "little")
+    if name == b"VP8 " and len(body) >= 10 and body[3:6] == b"\x9d\x01\x2a":
+        width, height = struct.unpack("<HH", body[6:10])
+        return width & 0x3FFF, height & 0x3FFF
+    if name == b"VP8L" and len(body) >= 5 and body[0] == 0x2F:
+        bits = int.from_bytes(body[1:5], "little")
+        return 1 + (bits & 0x3FFF), 1 + (bits >> 14 & 0x3FFF)
+    return None
+
+
+TEXTS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt"})
+TURNING: Final = (b"XML:com.adobe.xmp\0", b"Raw profile type exif\0")
+"""Keywords of the only texts that are looked at, because they may say which way is up."""
+
+
+@dataclass(frozen=True)
+class Png:
+    """A PNG in short: the names of its chunks, whether IEND is there whole, and what is to be decoded."""
+
+    names: frozenset[bytes]
+    whole: bool
+    data: bytes
+
+
+def png_header(data: bytes) -> Png:
+    """Return what the chunks of a PNG say, and the file without its texts, which Pillow would unpack.
+
+    Raises `Refused` where there are more chunks than any encoder writes.
+    """
+    names: set[bytes] = set()
+    seen: set[bytes] = set()
+    kept: list[bytes] = []
+    at = start = 8
+    for _ in range(MOST_CHUNKS["PNG"]):
+        if at + 12 > len(data) or b"IEND" in names:
+            break
+        name, head = data[at + 4 : at + 8], data[at + 8 : at + 40]
+        end = at + 12 + int.from_bytes(data[at : at + 4], "big")
+        names.add(name)
+        if name in TEXTS:
+            word = next((word for word in TURNING if head.startswith(word)), b"")
+            if not word or word in seen:
+                kept.append(data[start:at])
+                start = end
+            seen.add(word)
+        at = end
+    else:
+        raise overloaded(f"more than {MOST_CHUNKS['PNG']:,} chunks")
+    lean = b"".join([data[:8], *kept, data[start:]]) if kept else data
+    return Png(frozenset(names), b"IEND" in names and at <= len(data), lean)

@@ -1,0 +1,78 @@
+"""One writer at a time in a folder: what is half done there while nobody writes, a killed run has left."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+try:
+    import fcntl
+
+    LOCKS = True
+except ImportError:  # no such locks on this system: writers go on without, and nothing is tidied up
+    LOCKS = False
+
+PATIENCE: Final = 120.0
+"""Seconds to wait for another writer, who holds a folder only while it writes one photo."""
+PAUSE: Final = 0.005
+TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")
+
+
+@contextmanager
+def sole_writer(folders: Iterable[Path]) -> Iterator[bool]:
+    """Hold the advisory locks of `folders` meanwhile; yield whether all of them are held.
+
+    The operating system lets go when the process ends, however it ends. Folders that cannot be locked (they
+    are missing, or the disk has no locks) are left out. Raises OSError (EBUSY) after `PATIENCE` seconds.
+    """
+    with ExitStack() as stack:
+        held = [stack.enter_context(_locked(folder)) for folder in sorted(set(folders))]
+        yield all(held)
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[bool]:
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        yield False
+        return
+    try:
+        yield _acquire(handle)
+    finally:
+        with suppress(OSError):
+            if LOCKS:
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a child made meanwhile may have the handle, too
+        os.close(handle)
+
+
+def _acquire(handle: int) -> bool:
+    if not LOCKS:
+        return False
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EACCES):
+                return False
+            if time.monotonic() > until:
+                raise OSError(errno.EBUSY, "another process is writing there") from error
+            time.sleep(PAUSE)
+        else:
+            return True
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """Return the temporary files of writers in `folder`; only its `sole_writer` may touch them."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted(Path(entry.path) for entry in entries if TEMPORARY.fullmatch(entry.name))
+    except OSError:
+        return []

@@ -1,0 +1,37 @@
+"""File names: which format a suffix stands for, and how a message shows a path."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from dpveil.errors import UnknownName
+
+FORMATS: Final[dict[str, str]] = {
+    ".png": "png",
+    ".jpg": "jpeg",
+    ".jpeg": "jpeg",
+    ".webp": "webp",
+    ".tif": "tiff",
+    ".tiff": "tiff",
+    ".bmp": "bmp",
+}
+"""Suffix of an output, in small letters, to the format that is written."""
+
+
+def format_of(path: str | Path) -> str:
+    """Return the format that the suffix of `path` stands for; raises `UnknownName` naming the choices.
+
+    >>> format_of("group.private.JPG")
+    'jpeg'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise UnknownName("format", suffix or shown(path), FORMATS)
+    return FORMATS[suffix]
+
+
+def shown(path: str | Path) -> str:
+    """Return `path` for a one-line message: as it is, or escaped where it would break the line."""
+    text = str(path)
+    return text if text.isprintable() and text else repr(text)

@@ -1,0 +1,46 @@
+"""EXIF orientation: the eight ways in which a camera may have been held (EXIF 2.32, tag 0x0112)."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.photo import Grid
+
+
+class Turn(NamedTuple):
+    """A transposition first, then mirrored columns (`flip_x`), then mirrored rows (`flip_y`)."""
+
+    transpose: bool
+    flip_x: bool
+    flip_y: bool
+
+
+TURNS: Final[dict[int, Turn]] = {
+    1: Turn(False, False, False),
+    2: Turn(False, True, False),
+    3: Turn(False, True, True),
+    4: Turn(False, False, True),
+    5: Turn(True, False, False),
+    6: Turn(True, True, False),
+    7: Turn(True, True, True),
+    8: Turn(True, False, True),
+}
+UPRIGHT: Final = TURNS[1]
+
+
+def turned(pixels: UInt8[np.ndarray, "H W c"], turn: Turn) -> UInt8[np.ndarray, "h w c"]:
+    """Return a view of stored `pixels` in the oriented photo's coordinates."""
+    if turn.transpose:
+        pixels = pixels.transpose(1, 0, 2)
+    return pixels[:: -1 if turn.flip_y else 1, :: -1 if turn.flip_x else 1]
+
+
+def turned_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
+    """Return the stored file's `grid` in coordinates of the oriented photo, of size `width` × `height`."""
+    w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
+    x0 = width % w if turn.flip_x else 0
+    y0 = height % h if turn.flip_y else 0
+    return Grid(w, h, x0, y0, grid.margin, grid.codec)

@@ -1,0 +1,232 @@
+"""Reading: a regular file of an allowed format in, plain levels out; everything else is one clear line."""
+
+from __future__ import annotations
+
+import os
+import stat
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, UInt8
+from PIL import BmpImagePlugin, Image, ImageFile, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
+from PIL import WebPImagePlugin as WebpImagePlugin
+
+from dpveil.core.parameters import check_count
+from dpveil.core.photo import Grid, Photo
+from dpveil.errors import PhotoError
+from dpveil.io.colour import RULES, Stored, to_levels
+from dpveil.io.containers import (
+    foreign_name,
+    format_name,
+    jpeg_grid,
+)
+from dpveil.io.exif import orientation, words_of
+from dpveil.io.names import shown
+from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
+from dpveil.io.quiet import quiet_pillow
+from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.screening import check_pixels, screened
+
+MAX_PIXELS: Final = 100_000_000
+"""Pixels that a photo may have before it is taken for a decompression bomb; `read` can be told another."""
+
+KINDS: Final = "JPEG, PNG, WebP, TIFF or BMP"
+CONVERT: Final = f"save it as {KINDS} and try again"
+INTACT_OR_PNG: Final = "get an intact copy of it, or save it as an 8-bit PNG"
+BYTES_PER_PIXEL: Final = 8
+SPARE_BYTES: Final = 2**26
+
+# The classes are called directly, not through Image.open: that would check Pillow's own global pixel limit.
+OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
+    "JPEG": JpegImagePlugin.JpegImageFile,
+    "PNG": PngImagePlugin.PngImageFile,
+    "WEBP": WebpImagePlugin.WebPImageFile,
+    "TIFF": TiffImagePlugin.TiffImageFile,
+    "BMP": BmpImagePlugin.BmpImageFile,
+}
+
+LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} | {
+    f"tiff_{name}" for name in ("ccitt", "lzw", "adobe_deflate", "deflate")
+}
+
+
+@dataclass(frozen=True)
+class _Decoded:
+    levels: UInt8[np.ndarray, "h w c"]
+    grid: Grid | None
+    notes: tuple[str, ...]
+
+
+def read(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
+    """Return the photo in the file at `path`: 8-bit grey or sRGB, upright, and nothing else of the file.
+
+    Only regular files of format JPEG, PNG, WebP, TIFF or BMP are decoded, whatever their suffix; at most
+    `max_pixels` pixels, which is checked before decoding. EXIF orientation is applied; transparency is laid
+    over white; of a phone's multi-picture JPEG only the first picture is read. Raises `PhotoError` in one
+    line: the file, the problem, the remedy.
+    """
+    decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=255)
+    return Photo(decoded.levels, decoded.grid, decoded.notes)
+
+
+def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:
+    """Return the mask in the image file at `path`: true where its brightest channel is 128 or more.
+
+    Orientation is applied as to photos, so that the mask is what a viewer shows; transparency is laid over
+    black, so that what is not painted is not protected. Raises `PhotoError` as `read` does.
+    """
+    decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=0)
+    return np.asarray(decoded.levels.max(axis=2) >= 128)
+
+
+def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
+    try:
+        data = _contents(path, SPARE_BYTES + BYTES_PER_PIXEL * max_pixels)
+        with quiet_pillow():
+            return _decode(data, max_pixels, paper)
+    except Refused as refusal:
+        raise PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy) from refusal.__cause__
+
+
+def _contents(path: str | Path, most: int) -> bytes:
+    """Return the bytes of a regular file that begins like an image."""
+    try:
+        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  Path.open takes no opener
+    except (OSError, ValueError) as error:
+        raise _unopened(error) from error
+    with file:
+        try:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Refused("is not a regular file", "name an image file")
+            head = file.read(64)
+            _check_head(head)
+            if status.st_size > most:
+                raise Refused(
+                    f"has {status.st_size:,} bytes, more than any photo within the limit of pixels",
+                    "raise max_pixels if it is a photo",
+                )
+            file.seek(0)
+            return file.read(status.st_size)
+        except OSError as error:
+            raise Refused(f"cannot be read ({error.strerror or 'input error'})", COPY_AGAIN) from error
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    """Open like `os.open`, but do not wait for somebody to write into a FIFO."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
+def _unopened(error: OSError | ValueError) -> Refused:
+    if isinstance(error, FileNotFoundError):
+        return Refused("does not exist", "check the name")
+    if isinstance(error, PermissionError):
+        return Refused("cannot be opened: permission denied", "make it readable for this user")
+    if isinstance(error, IsADirectoryError):
+        return Refused("is a folder", "name an image file")
+    if isinstance(error, NotADirectoryError):
+        return Refused("does not exist: a part of its path is no folder", "check the name")
+    reason = getattr(error, "strerror", None) or "not a valid file name"
+    return Refused(f"cannot be opened ({reason})", "check the name")
+
+
+def _check_head(head: bytes) -> None:
+    if not head:
+        raise Refused("is empty", COPY_AGAIN)
+    if format_name(head) is None:
+        foreign = foreign_name(head)
+        if foreign:
+            raise Refused(f"is {foreign}, which dpveil does not read", CONVERT)
+        raise Refused("is not an image of a known format", f"give a {KINDS} file")
+
+
+def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
+    name = format_name(data) or ""
+    notes: list[str] = []
+    contents = screened(name, data, max_pixels, notes)
+    try:
+        image = OPENERS[name](BytesIO(contents.data))
+    except Image.DecompressionBombError as error:
+        raise _over_pillow() from error
+    except Exception as error:  # a parser given hostile bytes may raise anything
+        raise Refused(
+            f"is damaged, or a kind of {name} that dpveil does not read ({_reason(error)})", INTACT_OR_PNG
+        ) from error
+    with image:
+        check_pixels(*image.size, max_pixels)
+        try:
+            grid = _check_opened(image, contents.grid, notes)
+            stored = _stored(image)
+            image.load()
+            levels, converted = to_levels(image, stored, paper=paper)
+        except Refused:
+            raise
+        except Image.DecompressionBombError as error:
+            raise _over_pillow() from error
+        except MemoryError as error:
+            raise Refused("does not fit into memory", "make it smaller") from error
+        except Exception as error:  # as above
+            raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
+        turn = _turn(image, contents.words, notes)
+    oriented = turned(levels, turn)
+    if grid is not None:
+        grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
+    return _Decoded(oriented, grid, (*notes, *converted))
+
+
+def _check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]) -> Grid | None:
+    """Refuse what the header shows to be wrong; return the grid of lossy blocks, if any."""
+    if isinstance(image, JpegImagePlugin.JpegImageFile):
+        if "mp" in image.info:
+            notes.append("only the first picture of this multi-picture file was read")
+        return jpeg_grid(image.layer)
+    if getattr(image, "is_animated", False):
+        kind = "several pages" if image.format == "TIFF" else "several frames"
+        raise Refused(f"has {kind}", "save one of them as a PNG")
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
+        compression = str(image.info.get("compression"))
+        subsampled = image.mode == "YCbCr" and tuple(image.tag_v2.get(530, (1, 1))) != (1, 1)
+        if compression not in LOSSLESS_TIFF or subsampled:
+            raise Refused("is a TIFF with lossy compression", "save it as a JPEG or PNG")
+    if image.mode not in RULES:
+        kind = {"F": "floating-point", "I": "32-bit"}.get(image.mode, image.mode)
+        raise Refused(f"has {kind} pixels, which dpveil does not read", "save it as an 8-bit PNG")
+    return grid
+
+
+def _over_pillow() -> Refused:
+    return Refused(
+        "is larger than Pillow's own limit for this format", "make it smaller, or save it as a JPEG or PNG"
+    )
+
+
+def _reason(error: Exception) -> str:
+    """Return Pillow's reason as a part of one line."""
+    text = " ".join(str(error).split())
+    return text if text and text.isprintable() and len(text) < 120 else type(error).__name__
+
+
+def _stored(image: ImageFile.ImageFile) -> Stored:
+    """Return how the pixels lie in the file; only known before they are loaded."""
+    args = image.tile[0].args if image.tile else ""
+    rawmode = args if isinstance(args, str) else str(args[0]) if args else ""
+    if not isinstance(image, TiffImagePlugin.TiffImageFile):
+        return Stored(rawmode)
+    top = 4095 if rawmode == "I;12" else 65535
+    deep = image.mode.startswith("I;16")
+    return Stored(rawmode, top, white_is_zero=deep and image.tag_v2.get(262) == 0)
+
+
+def _turn(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: list[str]) -> Turn:
+    """Return how to turn loaded pixels upright; a TIFF was already turned by Pillow."""
+    if isinstance(image, TiffImagePlugin.TiffImageFile):
+        return UPRIGHT
+    try:
+        value = orientation(*(words_of(image.info) if words is None else words))
+    except ValueError:
+        notes.append("its EXIF data are unreadable, so it was taken as upright")
+        return UPRIGHT
+    return TURNS.get(value or 1, UPRIGHT)

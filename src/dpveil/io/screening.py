@@ -1,0 +1,87 @@
+"""Screening: what the bytes alone show to be wrong is refused before any decoder sees them."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from dpveil.core.photo import Grid
+from dpveil.io.containers import WEBP_GRID, png_header, webp_header
+from dpveil.io.jpeg import lean_jpeg
+from dpveil.io.refused import COPY_AGAIN, Refused, damaged
+from dpveil.io.tiff import check_tiff
+
+
+@dataclass(frozen=True)
+class Screened:
+    """What is left to decode of a file, the grid of its lossy blocks, and EXIF and XMP if set aside."""
+
+    data: bytes
+    grid: Grid | None = None
+    words: tuple[bytes, bytes] | None = None
+
+
+def screened(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    """Return what is to be decoded of a file of format `name`, adding to `notes`; raises `Refused`."""
+    return CHECKS[name](data, max_pixels, notes)
+
+
+def check_pixels(width: int, height: int, max_pixels: int) -> None:
+    """Raise `Refused` for a size that is empty or beyond the limit."""
+    if width < 1 or height < 1:
+        raise Refused("has no pixels", COPY_AGAIN)
+    if width * height > max_pixels:
+        raise Refused(
+            f"has {width:,} × {height:,} pixels, more than the limit of {max_pixels:,}",
+            "make it smaller or raise max_pixels",
+        )
+
+
+def _png(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    header = png_header(data)
+    if {b"fdAT", b"fcTL"} & header.names:
+        raise Refused("is an animation", "save one frame of it as a PNG")
+    if not header.whole and b"IHDR" in header.names and len(data) >= 24:
+        width, height = struct.unpack(">II", data[16:24])
+        check_pixels(width, height, max_pixels)
+    if not header.whole:
+        raise damaged("PNG")
+    return Screened(header.data)
+
+
+def _webp(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    header = webp_header(data)
+    check_pixels(header.width, header.height, max_pixels)
+    if header.animated:
+        raise Refused("is an animation", "save one frame of it as a PNG")
+    if header.lossy:
+        notes.append(
+            "lossy WebP predicts blocks from one another, so traces of a region lie anywhere in the"
+            " photo: protect the whole photo, or start from a JPEG or PNG original"
+        )
+    return Screened(data, WEBP_GRID if header.lossy else None)
+
+
+def _jpeg(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    lean = lean_jpeg(data)
+    return Screened(lean.data, words=(lean.exif, lean.xmp))
+
+
+def _tiff(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    check_tiff(data)
+    return Screened(data)
+
+
+def _bmp(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    return Screened(data)
+
+
+CHECKS: Final[dict[str, Callable[[bytes, int, list[str]], Screened]]] = {
+    "PNG": _png,
+    "WEBP": _webp,
+    "JPEG": _jpeg,
+    "TIFF": _tiff,
+    "BMP": _bmp,
+}

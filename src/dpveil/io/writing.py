@@ -1,0 +1,214 @@
+"""Files that appear together or not at all: temporary files, flushed, then renamed in order."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dpveil.errors import OutputError
+from dpveil.io.locking import sole_writer
+from dpveil.io.names import shown
+
+REASONS: Final[dict[int, tuple[str, str]]] = {
+    errno.EACCES: ("permission denied", "choose a folder that you may write to"),
+    errno.EPERM: ("permission denied", "choose a folder that you may write to"),
+    errno.EROFS: ("the disk is read-only", "choose a folder that you may write to"),
+    errno.ENOSPC: ("the disk is full", "make room or choose another disk"),
+    errno.EDQUOT: ("the disk quota is used up", "make room or choose another disk"),
+    errno.EFBIG: ("the file is too large for this disk", "choose another disk"),
+    errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
+    errno.ENOENT: ("there is no such folder", "make the folder first"),
+    errno.ENOTDIR: ("a part of its path is no folder", "choose another folder"),
+    errno.EEXIST: ("it exists already", "choose another name or allow replacing it"),
+    errno.EISDIR: ("it is a folder", "choose another name"),
+    errno.EBUSY: ("another process is writing there", "wait until it is done"),
+    errno.ELOOP: ("its path is a loop of links", "choose another folder"),
+}
+
+
+@dataclass
+class _Journal:
+    """What must be undone if the road ends early: every entry is noted before it is made."""
+
+    temporary: list[Path] = field(default_factory=list)
+    placed: list[tuple[Path, Path]] = field(default_factory=list)
+    kept: dict[Path, Path] = field(default_factory=dict)
+
+    def undo(self) -> None:
+        """Take back what was placed, bring back what was replaced, and remove the temporary files."""
+        for temporary, target in reversed(self.placed):
+            with suppress(OSError):
+                if _was_placed(temporary, target):
+                    target.unlink()
+        for target, kept in self.kept.items():
+            with suppress(OSError):
+                kept.replace(target)
+        self.clean()
+
+    def clean(self) -> None:
+        """Remove temporary files and the kept copies of what was replaced."""
+        for path in (*self.temporary, *self.kept.values()):
+            with suppress(OSError):
+                path.unlink()
+
+
+def _was_placed(temporary: Path, target: Path) -> bool:
+    """Whether `target` is ours by now: the temporary file was renamed away, or is linked to it."""
+    try:
+        return os.path.samestat(temporary.lstat(), target.lstat())
+    except FileNotFoundError:
+        return not temporary.exists()
+
+
+def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool) -> None:
+    """Write all `files`, pairs of path and contents, or none of them.
+
+    Each is written to a temporary file in its own folder and flushed to disk; then they are renamed in the
+    given order, while no other process writes there. Without `replace` an existing target is an error; with
+    it, the old files come back if anything fails. A target that is a link is replaced itself, never written
+    through. Permissions are the user's usual ones. Raises `OutputError`; an interrupt is undone and passed
+    on. Of a process that is killed, later files may be missing beside earlier ones, never old beside new.
+    """
+    if len({path for path, _ in files}) < len(files):
+        raise OutputError("a file is named twice", hint="give every output its own name")
+    folders = {path.parent for path, _ in files}
+    try:
+        with sole_writer(folders):
+            _write_all(files, replace)
+    except OSError as error:  # another writer does not come to an end
+        raise refusal(files[0][0], error) from error
+    for folder in folders:
+        _flush_folder(folder)
+
+
+def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool) -> None:
+    journal = _Journal()
+    target = Path()
+    try:
+        for target, _ in files:
+            _check_target(target, replace)
+        waiting = []
+        for target, contents in files:
+            waiting.append((_write_beside(target, contents, journal), target))
+        if replace:
+            _clear([target for _, target in waiting], journal)
+        for temporary, target in waiting:
+            _place(temporary, target, replace, journal)
+    except BaseException as error:
+        journal.undo()
+        if isinstance(error, OSError | ValueError):
+            raise refusal(target, error) from error
+        raise
+    journal.clean()
+
+
+def make_folder(path: str | Path) -> None:
+    """Make the folder `path` and those above it where missing; raises `OutputError` when impossible."""
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileExistsError):
+            raise OutputError(f"{shown(path)} is not a folder", hint="choose another folder") from error
+        raise refusal(path, error) from error
+
+
+def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
+    """Return the one-line refusal to write `path` that `error` of the operating system stands for."""
+    number = error.errno if isinstance(error, OSError) else None
+    problem, remedy = REASONS.get(number or 0, ("", "choose another folder or name"))
+    problem = problem or getattr(error, "strerror", None) or "not a valid file name"
+    return OutputError(f"cannot write {shown(path)}: {problem}", hint=remedy)
+
+
+def _check_target(target: Path, replace: bool) -> None:
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a folder")
+    if not replace:
+        raise FileExistsError(errno.EEXIST, "exists")
+    if not stat.S_ISREG(mode) and not stat.S_ISLNK(mode):
+        raise OutputError(
+            f"cannot write {shown(target)}: it is not a regular file", hint="choose another name"
+        )
+
+
+def _beside(target: Path) -> Path:
+    return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
+
+
+def _write_beside(target: Path, contents: bytes, journal: _Journal) -> Path:
+    temporary = _beside(target)
+    journal.temporary.append(temporary)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with os.fdopen(handle, "wb") as file:
+        file.write(contents)
+        file.flush()
+        os.fsync(file.fileno())
+    return temporary
+
+
+def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> None:
+    """Give the temporary file its name; without `replace` even a file that appeared meanwhile is safe."""
+    if replace:
+        journal.placed.append((temporary, target))
+        temporary.replace(target)
+        return
+    journal.placed.append((temporary, target))
+    try:
+        os.link(temporary, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a disk without hard links: the check is then not one step with the renaming
+        _check_target(target, replace)
+        temporary.replace(target)
+
+
+def _clear(targets: Sequence[Path], journal: _Journal) -> None:
+    """Keep what all targets hold, and remove all but the first: nothing new is ever seen beside old."""
+    for target in targets:
+        _keep(target, journal)
+    for target in targets[1:]:
+        target.unlink(missing_ok=True)
+
+
+def _keep(target: Path, journal: _Journal) -> None:
+    """Give what `target` holds now another name as well, so that it can come back."""
+    kept = _beside(target)
+    journal.kept[target] = kept
+    try:
+        try:
+            os.link(target, kept, follow_symlinks=False)
+        except FileNotFoundError:
+            raise
+        except OSError:  # a disk without hard links, or somebody else's file
+            _copy_or_move(target, kept)
+    except FileNotFoundError:
+        del journal.kept[target]
+
+
+def _copy_or_move(target: Path, kept: Path) -> None:
+    try:
+        shutil.copy2(target, kept, follow_symlinks=False)
+    except PermissionError:
+        target.replace(kept)
+
+
+def _flush_folder(folder: Path) -> None:
+    """Make the renaming durable where the system can; the files are complete either way."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)

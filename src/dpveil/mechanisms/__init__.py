@@ -1,0 +1,1 @@
+"""Mechanisms: the only places where private pixels meet noise."""

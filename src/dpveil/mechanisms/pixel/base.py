@@ -1,0 +1,67 @@
+"""The role of a pixel-space method: region pixels in, private pixels of the same shape out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import fields
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import check_count
+from dpveil.core.photo import check_image
+from dpveil.noise.bits import BitSource
+
+
+class PixelMethod(ABC):
+    """A frozen dataclass of parameters that states its guarantee before it draws.
+
+    Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
+    `kind` the guarantee's kind, `summary` one line for tables.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+
+    @abstractmethod
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return what one release of a height × width × channels region will cost, before spending it."""
+
+    @property
+    def calibration(self) -> str:
+        """Which accountant chose the noise; empty where it follows from the budget by a formula."""
+        return ""
+
+    @abstractmethod
+    def noise_scale(self, *, height: int, width: int, channels: int) -> float:
+        """Return the noise scale in grey levels on the largest cell of such a region."""
+
+    @abstractmethod
+    def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
+        """Return the private image: the only place where noise meets this region."""
+
+    def release(self, image: UInt8[np.ndarray, ...], *, bits: BitSource) -> UInt8[np.ndarray, ...]:
+        """Return a private image of the shape of `image`.
+
+        `image` is uint8, h × w or h × w × (1 or 3), levels 0..255. `bits` is the only randomness. Raises
+        `InvalidParameter` for other input.
+        """
+        pixels = check_image(image)
+        height, width = pixels.shape[:2]
+        return self._draw(pixels.reshape(height, width, -1), bits).reshape(pixels.shape)
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON, rationals exact."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+
+def check_size(height: int, width: int, channels: int) -> tuple[int, int, int]:
+    """Return the size of a region in pixels and channels, or raise `InvalidParameter`."""
+    return check_count(height, "height"), check_count(width, "width"), check_count(channels, "channels")

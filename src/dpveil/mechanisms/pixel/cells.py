@@ -1,0 +1,106 @@
+"""Cells of a pixel grid: exact sums before the noise, and what follows after it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import cv2
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+TOP: Final = 255
+"""The highest level, and the largest change, of one 8-bit pixel in one channel."""
+
+
+def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray, "rows columns c"]:
+    """Return the exact sum of every block × block cell; cells at the right and bottom may be smaller."""
+    height, width, channels = image.shape
+    step = min(block, max(height, width))
+    narrow = np.uint16 if TOP * step < 2**16 else np.uint32 if TOP * step < 2**32 else np.uint64
+    flat = np.ascontiguousarray(image).reshape(height, width * channels)
+    tall = np.empty((-(-height // step), width * channels), narrow)
+    for row in range(len(tall)):
+        np.add.reduce(flat[row * step : (row + 1) * step], axis=0, dtype=narrow, out=tall[row])
+    columns = tall.reshape(len(tall), width, channels)
+    sums: Int64[np.ndarray, "rows columns c"]
+    sums = np.add.reduceat(columns, np.arange(0, width, step), axis=1, dtype=np.int64)
+    return sums
+
+
+def cell_areas(height: int, width: int, block: int) -> Int64[np.ndarray, "rows columns 1"]:
+    """Return how many pixels each cell has: the last row and column may be smaller."""
+    tall = np.diff(np.append(np.arange(0, height, block), height))
+    wide = np.diff(np.append(np.arange(0, width, block), width))
+    return (tall[:, None] * wide[None, :])[:, :, None].astype(np.int64)
+
+
+def fullest_cells(height: int, width: int, block: int, changed: int | None) -> dict[int, int]:
+    """Return how far one neighbour moves the sums of a channel: {largest movement: number of cells}.
+
+    The `changed` pixels (None: all) fill the largest cells first, each by 255 levels. That movement has the
+    largest L2 norm of all (methods §3), and dominates the others under Laplace noise (`accounting.laplace`).
+
+    >>> fullest_cells(5, 5, 2, 9)
+    {1020: 2, 255: 1}
+    """
+    left = height * width if changed is None else changed
+    tall, wide = (divmod(side, min(block, side)) for side in (height, width))
+    step_tall, step_wide = min(block, height), min(block, width)
+    sizes: dict[int, int] = {}
+    for rows, row_count in ((step_tall, tall[0]), (tall[1], 1)):
+        for columns, column_count in ((step_wide, wide[0]), (wide[1], 1)):
+            sizes[rows * columns] = sizes.get(rows * columns, 0) + row_count * column_count
+    moved: dict[int, int] = {}
+    for area, count in sorted(sizes.items(), reverse=True):
+        full = min(count, left // area) if area else 0
+        left -= full * area
+        rest = left if full < count and area else 0
+        for pixels, cells in ((area, full), (rest, 1)):
+            if pixels and cells:
+                moved[TOP * pixels] = moved.get(TOP * pixels, 0) + cells
+        left -= rest
+    return moved
+
+
+def pixelise(
+    image: UInt8[np.ndarray, "h w c"],
+    block: int,
+    noise: Callable[[int], Int64[np.ndarray, " cells"]],
+    blur: float,
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the image of noisy cell means: `noise(n)` is drawn once, and added to the n exact sums."""
+    height, width, _ = image.shape
+    sums = cell_sums(image, block)
+    sums += noise(sums.size).reshape(sums.shape)
+    means = mean_levels(sums, cell_areas(height, width, block))
+    return soften(spread(means, block, height, width), blur)
+
+
+def mean_levels(
+    sums: Int64[np.ndarray, "rows columns c"], areas: Int64[np.ndarray, "rows columns 1"]
+) -> UInt8[np.ndarray, "rows columns c"]:
+    """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of the release."""
+    levels: UInt8[np.ndarray, "rows columns c"]
+    levels = ((2 * np.clip(sums, 0, TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
+    return levels
+
+
+def spread(
+    cells: UInt8[np.ndarray, "rows columns c"], block: int, height: int, width: int
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the image in which every pixel shows its cell's level."""
+    step = min(block, max(height, width))
+    wide = np.repeat(cells, step, axis=1)[:, :width]
+    image = np.empty((height, width, cells.shape[2]), np.uint8)
+    for row in range(len(wide)):
+        image[row * step : (row + 1) * step] = wide[row]
+    return image
+
+
+def soften(image: UInt8[np.ndarray, "h w c"], sigma: float) -> UInt8[np.ndarray, "h w c"]:
+    """Return `image` after a Gaussian blur of `sigma` pixels (none at 0): post-processing of the release."""
+    if sigma == 0:
+        return image
+    blurred = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+    return np.asarray(blurred, np.uint8).reshape(image.shape)

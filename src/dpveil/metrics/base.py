@@ -1,0 +1,37 @@
+"""The role of a measure: how alike two images of one shape are, as one number."""
+
+from __future__ import annotations
+
+import math
+from typing import Protocol
+
+import numpy as np
+from jaxtyping import Shaped
+
+from dpveil.errors import InvalidParameter
+
+Image = Shaped[np.ndarray, "h w *c"]
+"""Real levels, h × w or h × w × c; both images of a pair have one shape."""
+
+
+class Measure(Protocol):
+    """A function of an original and an output; `data_range` is the distance from black to white."""
+
+    def __call__(self, original: Image, released: Image, *, data_range: float) -> float:
+        """Return the number."""
+
+
+def check_pair(original: Image, released: Image, data_range: float) -> None:
+    """Raise `InvalidParameter` unless both are images of one shape, and `data_range` is above zero."""
+    if original.ndim not in (2, 3) or original.size == 0:
+        shape = "×".join(map(str, original.shape))
+        raise InvalidParameter("original", shape, "is no image", hint="h × w or h × w × channels levels")
+    if original.shape != released.shape:
+        raise InvalidParameter(
+            "released",
+            str(released.shape),
+            f"is not of the shape {original.shape}",
+            hint="compare like with like",
+        )
+    if not 0 < data_range < math.inf:
+        raise InvalidParameter("data_range", data_range, "is not above 0", hint="255 for 8-bit levels")

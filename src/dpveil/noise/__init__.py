@@ -1,0 +1,19 @@
+"""Bit sources and exact samplers. No privacy claim is made here."""
+
+from dpveil.noise.backend import compile_now
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.laplace import discrete_laplace
+from dpveil.noise.matrix import IntegerMatrix, certified, quantise
+
+__all__ = [
+    "BitSource",
+    "IntegerMatrix",
+    "SecureBits",
+    "SeededBits",
+    "certified",
+    "compile_now",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "quantise",
+]

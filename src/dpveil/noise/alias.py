@@ -1,0 +1,61 @@
+"""Alias tables over integer weights: one word, one look-up, and no rounding anywhere.
+
+A law with integer weights that sum to 2^total_bits is drawn exactly from `total_bits` uniform bits: the low
+`column_bits` choose a column, the others are compared with the column's threshold (Walker 1977; the layout,
+threshold above and alias below in one 64-bit word, is ours).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import UInt64
+
+from dpveil.errors import NoiseError
+
+
+def build_alias(
+    weights: Sequence[int], *, total_bits: int, column_bits: int
+) -> UInt64[np.ndarray, " columns"]:
+    """Return the packed table of a law: outcome i has probability weights[i] / 2^total_bits, exactly.
+
+    Raises `NoiseError` unless the weights are at most 2^column_bits non-negative integers with that sum.
+
+    >>> table = build_alias([3, 1], total_bits=2, column_bits=1)
+    >>> [(int(entry) >> 1, int(entry) & 1) for entry in table]
+    [(0, 0), (1, 0)]
+    """
+    columns, capacity = 1 << column_bits, 1 << (total_bits - column_bits)
+    left = [*weights, *([0] * (columns - len(weights)))]
+    if len(left) != columns or min(left) < 0 or sum(left) != 1 << total_bits or total_bits > 64:
+        raise NoiseError(f"{len(weights)} weights do not make a law of {total_bits} bits")
+    packed = list(range(columns))  # threshold 0 and itself as alias: a full column
+    small = [i for i, weight in enumerate(left) if weight < capacity]
+    large = [i for i, weight in enumerate(left) if weight > capacity]
+    while small:
+        low, high = small.pop(), large[-1]
+        packed[low] = left[low] << column_bits | high
+        left[high] -= capacity - left[low]
+        if left[high] <= capacity:
+            large.pop()
+            if left[high] < capacity:
+                small.append(high)
+    return np.array(packed, dtype=np.uint64)
+
+
+def look_up(
+    table: UInt64[np.ndarray, " columns"],
+    words: UInt64[np.ndarray, " n"],
+    *,
+    total_bits: int,
+    column_bits: int,
+) -> UInt64[np.ndarray, " n"]:
+    """Return one outcome for each word; bits of a word above `total_bits` are not read."""
+    columns = np.uint64((1 << column_bits) - 1)
+    column = words & columns
+    entry = table[column]
+    thresholds = np.uint64((1 << total_bits) - 1) ^ columns
+    result: UInt64[np.ndarray, " n"]
+    result = np.where((words & thresholds) < (entry & thresholds), column, entry & columns)
+    return result

@@ -1,0 +1,91 @@
+"""Laws with irrational probabilities, drawn exactly: integer weights first, the missing digits on demand.
+
+Probability p_j is split into ⌊2^63·p_j⌋ and a remainder below one unit. The integers go into an alias table
+together with one more outcome, the tie, that holds all remainders. A tie is met with probability at most
+2^-52 or so for the tables used here; then the remainders are computed to as many bits as the comparison
+needs. The result has exactly the law p: no distance to bound, none to add to δ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt64
+
+from dpveil.errors import NoiseError
+from dpveil.noise.alias import build_alias
+from dpveil.noise.bits import BitSource
+
+Law = Callable[[int], Sequence[tuple[int, int]]]
+"""Given a precision, certified bounds low ≤ p·2^precision < high (or both equal) of every probability p."""
+
+FIRST_PRECISION: Final = 160
+MOST_PRECISION: Final = 6000
+
+
+class LazyTable:
+    """An alias table for `law`, in which the last outcome, `tie`, stands for all that was rounded off.
+
+    `law(precision)` bounds the probabilities of the outcomes 0, 1, ...; there must be fewer outcomes than
+    2^column_bits. Bounds have to shrink as precision grows. Fewer `total_bits` make ties common, for tests.
+    """
+
+    def __init__(self, law: Law, *, total_bits: int, column_bits: int) -> None:
+        self.law = law
+        self.total_bits = total_bits
+        self.tie = (1 << column_bits) - 1
+        self.weights = self._floors()
+        if len(self.weights) > self.tie:
+            raise NoiseError(f"{len(self.weights)} outcomes leave no column for ties")
+        self.rest = (1 << total_bits) - sum(self.weights)
+        padded = [*self.weights, *([0] * (self.tie - len(self.weights))), self.rest]
+        self.packed: UInt64[np.ndarray, " columns"]
+        self.packed = build_alias(padded, total_bits=total_bits, column_bits=column_bits)
+
+    def _floors(self) -> list[int]:
+        """Return ⌊2^total_bits · p⌋ of every outcome, certain whatever the bits not computed are."""
+        precision = FIRST_PRECISION
+        while precision <= MOST_PRECISION:
+            shift = precision - self.total_bits
+            bounds = self.law(precision)
+            floors = [low >> shift for low, _ in bounds]
+            if all(high <= (floor + 1) << shift for (_, high), floor in zip(bounds, floors, strict=True)):
+                return floors
+            precision *= 2
+        raise NoiseError("a probability is too close to a multiple of the smallest weight to be told apart")
+
+    def resolve(self, bits: BitSource) -> int:
+        """Return the outcome of one tie: drawn with probability proportional to the remainders."""
+        drawn, length = 0, 0
+        while length < MOST_PRECISION:
+            drawn = drawn << 64 | int(bits.words(1)[0])
+            length += 64
+            outcome = self._locate(drawn, length)
+            if outcome is not None:
+                return outcome
+        raise NoiseError("a tie was not resolved")
+
+    def _locate(self, drawn: int, length: int) -> int | None:
+        """Return the outcome whose share of the remainders holds all of [drawn, drawn + 1) / 2^length.
+
+        Everything is in units of 2^-precision of one weight, where the drawn interval is an integer one.
+        """
+        precision = length + FIRST_PRECISION
+        unit = 1 << (precision - self.total_bits)
+        left = self.rest * drawn << (precision - self.total_bits - length)
+        right = self.rest * (drawn + 1) << (precision - self.total_bits - length)
+        below_low = below_high = 0
+        for outcome, ((low, high), weight) in enumerate(zip(self.law(precision), self.weights, strict=True)):
+            next_low, next_high = below_low + low - weight * unit, below_high + high - weight * unit
+            if below_high <= left and right <= next_low:
+                return outcome
+            below_low, below_high = next_low, next_high
+        return None
+
+    @cached_property
+    def tie_probability(self) -> float:
+        """The probability that one look-up ends in a tie."""
+        return float(self.rest / (1 << self.total_bits))

@@ -1,0 +1,176 @@
+"""Finite laws as integer matrices: what is certified is what is drawn (methods §2).
+
+Row x of the matrix is the law of the outcome when the true answer is x, in units of 2^-64. The integers are
+the mechanism; a formula that they came from is not. The largest log-ratio within a column, which is what a
+privacy claim would rest on, is computed from the integers and rounded up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int64, UInt64
+
+from dpveil.errors import NoiseError
+from dpveil.noise import backend
+from dpveil.noise.alias import build_alias
+from dpveil.noise.bits import BitSource
+
+TOTAL: Final = 1 << 64
+CHUNK: Final = 1 << 16
+SHRINKS: Final = tuple(Fraction(1, 1 << k) for k in range(60, 9, -4))
+
+
+@dataclass(frozen=True)
+class IntegerMatrix:
+    """Rows of non-negative integers that each sum to 2^64: outcome y has probability weights[x][y] / 2^64.
+
+    Raises `NoiseError` for rows of unequal length, more than 65 536 outcomes, or another sum.
+
+    >>> half = 1 << 63
+    >>> IntegerMatrix(((half, half), (half, half))).log_ratio()
+    Fraction(0, 1)
+    """
+
+    weights: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        lengths = {len(row) for row in self.weights}
+        if len(lengths) != 1 or not 1 <= min(lengths) <= 1 << 16:
+            raise NoiseError("the rows of an integer matrix have one length, from 1 to 65 536")
+        for x, row in enumerate(self.weights):
+            if min(row) < 0 or sum(row) != TOTAL:
+                raise NoiseError(f"row {x} of an integer matrix does not sum to 2^64")
+
+    @property
+    def outcomes(self) -> int:
+        """How many outcomes there are."""
+        return len(self.weights[0])
+
+    def log_ratio(self) -> Fraction:
+        """Return max ln(W[x][y] / W[x'][y]) over all rows x, x' and outcomes y, rounded up.
+
+        Raises `NoiseError` where a column mixes zero and non-zero entries: the ratio is unbounded.
+        """
+        return log_above(max((self._span(column) for column in self._columns()), default=Fraction(1)))
+
+    def log_ratio_per_row(self) -> Fraction:
+        """Return max |ln(W[x][y] / W[x'][y])| / |x - x'|, rounded up.
+
+        Neighbouring rows suffice: over longer distances log-ratios add up (triangle inequality).
+        """
+        columns = self._columns()
+        steps = (self._span(pair) for column in columns for pair in pairwise(column))
+        return log_above(max(steps, default=Fraction(1)))
+
+    def _columns(self) -> list[tuple[int, ...]]:
+        return [column for column in zip(*self.weights, strict=True) if any(column)]
+
+    def _span(self, column: Sequence[int]) -> Fraction:
+        low, high = min(column), max(column)
+        if high == 0:
+            return Fraction(1)
+        if low == 0:
+            raise NoiseError("a column mixes zero and non-zero weights, so its ratio is unbounded")
+        return Fraction(high, low)
+
+    @cached_property
+    def column_bits(self) -> int:
+        """Bits of a word that choose a column of the alias table."""
+        return max(1, (self.outcomes - 1).bit_length())
+
+    @cached_property
+    def packed(self) -> UInt64[np.ndarray, "rows columns"]:
+        """One alias table per row."""
+        bits = self.column_bits
+        return np.stack([build_alias(row, total_bits=64, column_bits=bits) for row in self.weights])
+
+    def sample(self, rows: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return one outcome for each true answer in `rows`, with exactly the law of its row.
+
+        Raises `NoiseError` for an answer that has no row.
+
+        >>> from dpveil.noise.bits import SeededBits
+        >>> identity = IntegerMatrix(((1 << 64, 0), (0, 1 << 64)))
+        >>> identity.sample(np.array([0, 1, 1]), SeededBits(1)).tolist()
+        [0, 1, 1]
+        """
+        if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.weights):
+            raise NoiseError(f"a true answer is not between 0 and {len(self.weights) - 1}")
+        out = np.empty(len(rows), np.int64)
+        buffer = np.empty(min(len(rows), CHUNK), np.uint64)
+        compiled = backend.kernels(len(rows))
+        for start in range(0, len(rows), CHUNK):
+            part = slice(start, min(start + CHUNK, len(rows)))
+            words = buffer[: part.stop - part.start]
+            bits.fill(words)
+            if compiled is None:
+                out[part] = _look_up(self.packed, self.column_bits, rows[part], words)
+            else:
+                compiled.matrix(self.packed, self.column_bits, rows[part], words, out[part])
+        return out
+
+
+def _look_up(
+    packed: UInt64[np.ndarray, "rows columns"],
+    column_bits: int,
+    rows: Int64[np.ndarray, " n"],
+    words: UInt64[np.ndarray, " n"],
+) -> UInt64[np.ndarray, " n"]:
+    columns = np.uint64((1 << column_bits) - 1)
+    column = words & columns
+    entry = packed[rows, column]
+    result: UInt64[np.ndarray, " n"]
+    result = np.where((words & ~columns) < (entry & ~columns), column, entry & columns)
+    return result
+
+
+def log_above(ratio: Fraction) -> Fraction:
+    """Return a number of about 40 digits that is not below ln(ratio), for a ratio of at least 1."""
+    if ratio == 1:
+        return Fraction(0)
+    up = Context(prec=60, rounding=ROUND_CEILING)
+    above = up.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))
+    return Fraction(up.next_plus(up.ln(above)))
+
+
+def quantise(law: Sequence[Sequence[Fraction]]) -> IntegerMatrix:
+    """Return the integer matrix nearest below a law given as weights in any unit, zero only where it is zero.
+
+    What rounding down leaves over goes to the heaviest outcome of the row, where it changes a ratio least.
+    """
+    rows = []
+    for weights in law:
+        total = sum(weights)
+        row = [max(1, int(weight * TOTAL / total)) if weight else 0 for weight in weights]
+        row[row.index(max(row))] += TOTAL - sum(row)
+        rows.append(tuple(row))
+    return IntegerMatrix(tuple(rows))
+
+
+def certified(
+    law: Callable[[Fraction], Sequence[Sequence[Fraction]]],
+    budget: Fraction,
+    *,
+    measure: Callable[[IntegerMatrix], Fraction] = IntegerMatrix.log_ratio,
+) -> IntegerMatrix:
+    """Return an integer matrix for `law(b)` whose log-ratio is at most `budget`, with b as near as it goes.
+
+    Rounding to integers can push a ratio beyond the formula's, so b is lowered, from 1 part in 2^60 to
+    1 in 2^12, until the integers certify. Raises `NoiseError` when they never do: 64 bits do not carry
+    budgets beyond about 44.
+    """
+    for shrink in (Fraction(0), *SHRINKS):
+        matrix = quantise(law(budget * (1 - shrink)))
+        if measure(matrix) <= budget:
+            return matrix
+    raise NoiseError(
+        f"64-bit weights cannot carry a budget of {float(budget):.4g}", hint="split it over more outcomes"
+    )

@@ -1,0 +1,127 @@
+"""The road: photo, regions, guarantee, debit, one draw per region, certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Protocol, cast
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.accounting import compose
+from dpveil.catalogue import build
+from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+from dpveil.errors import InvalidParameter, NoRegion
+from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.noise.bits import BitSource, SecureBits
+from dpveil.promise import NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, promise
+from dpveil.regions import Finder, Spec, find, parse
+from dpveil.release import Release
+
+IF_NONE = (None, "whole", "copy")
+
+
+class Ledger(Protocol):
+    """Whoever keeps budgets: `debit` commits the cost, or raises `BudgetExceeded` and nothing is drawn."""
+
+    def debit(self, guarantee: Guarantee) -> None:
+        """Commit what one photo costs, before any noise exists."""
+
+
+def obfuscate(
+    photo: Photo | UInt8[np.ndarray, ...],
+    method: str | PixelMethod,
+    *,
+    regions: Spec | Sequence[Spec] = "whole",
+    bits: BitSource | None = None,
+    ledger: Ledger | None = None,
+    if_none: str | None = None,
+    **parameters: Any,
+) -> Release:
+    """Return a release of `photo` in which every pixel of `regions` went through `method`.
+
+    `photo` is a `Photo`, or a uint8 array of h × w or h × w × (1 or 3) levels. `method` is a name with its
+    `parameters`, or a ready-made method. `regions` is one choice or several: "whole", "faces", a box
+    "x,y,w,h" in pixels, a mask; each reads the original, so what overlaps costs twice. `bits=None` is a fresh
+    `SecureBits`; with `bits` given the result is a function of the arguments alone. Where no region is found
+    `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy" (protect nothing, and
+    say so). Raises errors of `dpveil.errors`; nothing is released then. Source: architecture.
+
+    >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
+    >>> release.image.shape, str(release.certificate.composition)
+    ((8, 8, 1), '1-DP, any-image')
+    """
+    chosen = build(method, parameters)
+    given = photo if isinstance(photo, Photo) else Photo(photo)
+    finders = [parse(spec) for spec in _listed(regions)]
+    request = tuple(finder.description for finder in finders)
+    notes = tuple(note for finder in finders for note in finder.notes)
+    found = _found(given, finders, if_none)
+    if not found:
+        return _copy(given, request, notes)
+
+    records = tuple(RegionRecord.of(region) for region in found)
+    size = {"width": given.width, "height": given.height, "channels": given.channels}
+    guarantees = tuple(promise(chosen, record, **size) for record in records)
+    total = compose(guarantees)
+    if ledger is not None:
+        ledger.debit(total)
+
+    source = SecureBits() if bits is None else bits
+    image = given.image.copy()
+    for region in found:
+        region.paste(image, chosen.release(region.crop(given.image), bits=source))
+
+    certificate = Certificate(
+        method=chosen.name,
+        parameters=chosen.parameters(),
+        request=request,
+        guarantees=guarantees,
+        regions=records,
+        composition=total,
+        accountant=accountant(chosen),
+        bits=source.kind,
+        warnings=bit_cautions(source.kind) + cautions(chosen, records, given.channels) + notes,
+    )
+    image.flags.writeable = False
+    return Release(image, certificate, given.notes)
+
+
+def _found(photo: Photo, finders: Sequence[Finder], if_none: str | None) -> tuple[Region, ...]:
+    if if_none not in IF_NONE:
+        raise InvalidParameter(
+            "if_none", if_none, "is unknown", hint="whole, copy, or leave it out to refuse"
+        )
+    try:
+        return find(photo, finders)
+    except NoRegion:
+        if if_none is None:
+            raise
+        return (replace(Region.whole(photo), label=NONE_FOUND),) if if_none == "whole" else ()
+
+
+def _copy(photo: Photo, request: tuple[str, ...], notes: tuple[str, ...]) -> Release:
+    certificate = Certificate(
+        method=None,
+        parameters={},
+        request=request,
+        guarantees=(),
+        regions=(),
+        composition=None,
+        accountant=NO_ACCOUNTANT,
+        bits="none",
+        warnings=(UNPROTECTED, *notes),
+    )
+    return Release(photo.image, certificate, photo.notes)
+
+
+def _listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
+    """Return a list of choices: four whole numbers are one box, any other list or tuple is several."""
+    if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
+        return [cast(Spec, regions)]
+    return list(cast(Sequence[Spec], regions))

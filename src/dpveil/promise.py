@@ -1,0 +1,102 @@
+"""What a method promises about one region of a photo, in numbers and words: stated by releases, checked again
+by `verify`. Computed from public settings alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from typing import Final
+
+from dpveil.core.certificate import SEEDED, RegionRecord
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.photo import ESCAPING
+from dpveil.core.region import Box
+from dpveil.mechanisms.pixel import PixelMethod
+
+ACCOUNTANT: Final = "basic composition in exact rationals"
+NO_ACCOUNTANT: Final = "none"
+HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
+TRACES: Final = "traces of the region that lossy WebP spread over the rest of the photo"
+SPREAD: Final = (
+    "{}: lossy WebP leaves traces of a region anywhere in the photo, and those are released as they are;"
+    " protect the whole photo, or start from its JPEG or PNG original"
+)
+FACE_BOX: Final = "position and size of the face box, which follow from the photo's pixels"
+FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
+NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
+NONE_FOUND: Final = "whole photo, as no region was found"
+"""The label of the region that `if_none` chose."""
+
+PURE_NOISE: Final = 128
+"""A noise scale in grey levels above which hardly anything of a region can be seen."""
+
+SMALLER: Final = 256
+"""The neighbourhood in pixels that a warning computes for comparison."""
+
+
+def promise(
+    method: PixelMethod, record: RegionRecord, *, width: int, height: int, channels: int
+) -> Guarantee:
+    """Return what `method` promises about one region of a width × height × channels photo.
+
+    >>> from dpveil.mechanisms.pixel import DPPix
+    >>> face = RegionRecord("face", Box(40, 52, 88, 120))
+    >>> promise(DPPix(epsilon=1), face, width=640, height=480, channels=3).scope.covers
+    'face: 88×120 pixels at 40,52, 3 channels'
+    """
+    cost = method.guarantee(height=record.box.h, width=record.box.w, channels=channels)
+    covers = f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
+    whole = record.masked is None and record.box == Box(0, 0, width, height)
+    return replace(cost, scope=Scope(covers, cost.scope.in_the_clear + _in_the_clear(record, whole)))
+
+
+def is_face(record: RegionRecord) -> bool:
+    """Return whether a detector chose this region: then its place and number follow from the photo."""
+    return record.label.startswith("face ")
+
+
+def _in_the_clear(record: RegionRecord, whole: bool) -> tuple[str, ...]:
+    found = (FACE_BOX, FACE_COUNT) if is_face(record) else ()
+    if whole:
+        none = ("that no region was found",) if record.label == NONE_FOUND else ()
+        return ("the photo's size in pixels and its number of channels", *found, *none)
+    outline = () if record.masked is None else ("the mask's silhouette",)
+    traces = (TRACES,) if record.label.endswith(f"{ESCAPING} blocks") else ()
+    place = found or ("position and size of the region",)
+    rest = NO_OTHER_FACE if found else "everything outside the region"
+    return (*place, *outline, *traces, rest)
+
+
+def accountant(method: PixelMethod) -> str:
+    """Return how the numbers of a certificate were arrived at."""
+    chosen = f"; noise calibrated by {method.calibration}" if method.calibration else ""
+    return ACCOUNTANT + chosen
+
+
+def bit_cautions(bits: str) -> tuple[str, ...]:
+    """Return the warning that belongs to a kind of bit source; secure bits need none."""
+    if bits == "secure":
+        return ()
+    return (SEEDED if bits == "seeded" else f"NOT FOR PUBLICATION: nothing is known about {bits!r} bits",)
+
+
+def cautions(method: PixelMethod, records: Sequence[RegionRecord], channels: int) -> tuple[str, ...]:
+    """Return the warnings that follow from the method and the sizes of the regions."""
+    notes = [] if method.kind != "heuristic" else [HEURISTIC]
+    notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]
+    return tuple(notes) + tuple(text for record in records if (text := _pure_noise(method, record, channels)))
+
+
+def _pure_noise(method: PixelMethod, record: RegionRecord, channels: int) -> str:
+    size = {"height": record.box.h, "width": record.box.w, "channels": channels}
+    scale = method.noise_scale(**size)
+    if scale <= PURE_NOISE:
+        return ""
+    text = f"{record.label}: practically pure noise, of scale {scale:,.0f} grey levels where 255 is white"
+    wide = getattr(method, "neighbourhood", SMALLER) or record.box.w * record.box.h
+    if wide <= SMALLER or "neighbourhood" not in {field.name for field in fields(method)}:  # type: ignore[arg-type]
+        return f"{text}; a smaller neighbourhood, or a larger block or epsilon, means less"
+    smaller = replace(method, neighbourhood=SMALLER).noise_scale(**size)  # type: ignore[type-var]
+    digits = 0 if smaller >= 10 else 2
+    return f"{text}; a neighbourhood of {SMALLER} pixels would have {smaller:,.{digits}f}, and promise less"

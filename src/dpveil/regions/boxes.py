@@ -1,0 +1,61 @@
+"""Boxes that the user gives: `x,y,w,h` in pixels of the oriented photo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Final
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, RegionError
+from dpveil.regions.finder import Finder
+
+HINT: Final = "write x,y,w,h in whole pixels, such as 40,52,112,112"
+NUMBER: Final = re.compile(r"\s*[+-]?[0-9]{1,18}\s*")
+
+
+@dataclass(frozen=True)
+class GivenBox(Finder):
+    """One box, the same in every photo."""
+
+    box: Box
+
+    @property
+    def description(self) -> str:
+        """Return "x,y,w,h"."""
+        return str(self.box)
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return the box as a region, or raise `RegionError` if it is not wholly inside the photo."""
+        check_inside(self.box, photo)
+        return [Region(self.box, label="box")]
+
+
+def check_inside(box: Box, photo: Photo) -> None:
+    """Raise `RegionError`, which states the photo's size, if `box` is not wholly inside `photo`."""
+    if not box.inside(photo.width, photo.height):
+        raise RegionError(
+            f"the box {box} is outside the photo, which is {photo.width} × {photo.height} pixels",
+            hint=f"keep x + w within {photo.width} and y + h within {photo.height}",
+        )
+
+
+def box_of_text(text: str) -> Box:
+    """Return the box that `text`, such as "40,52,112,112", stands for; else raise `InvalidParameter`."""
+    parts = text.split(",")
+    if len(parts) != 4 or not all(NUMBER.fullmatch(part) for part in parts):
+        raise InvalidParameter("box", text, "is not a box", hint=HINT)
+    return Box(*map(int, parts))
+
+
+def box_of_numbers(numbers: Sequence[object]) -> Box:
+    """Return the box of four whole numbers, NumPy's too; else raise `InvalidParameter`."""
+    if len(numbers) != 4:
+        raise InvalidParameter("box", str(tuple(numbers)), "is not a box", hint=HINT)
+    whole = [int(number) for number in numbers if isinstance(number, Integral)]
+    if len(whole) != 4 or any(isinstance(number, bool) for number in numbers):
+        raise InvalidParameter("box", str(tuple(numbers)), "is not a box of whole numbers", hint=HINT)
+    return Box(*whole)

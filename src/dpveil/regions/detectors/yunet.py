@@ -1,0 +1,74 @@
+"""YuNet: OpenCV's own face network, whose file the user brings."""
+
+from __future__ import annotations
+
+import hashlib
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from dpveil.errors import InvalidParameter, RegionError
+from dpveil.regions.detectors.base import Detector
+from dpveil.regions.detectors.suppress import OVERLAP, REMEDY, suppress
+
+HINT = "name the file face_detection_yunet_2023mar.onnx of OpenCV's model zoo, or one with the same outputs"
+
+
+class YuNet(Detector):
+    """A network of YuNet's layout from a local file, run by OpenCV from the bytes that were hashed.
+
+    Raises `InvalidParameter` when the file cannot be read, or is not a network that OpenCV takes.
+    """
+
+    name = "yunet"
+    threshold = Fraction(3, 10)
+
+    def __init__(self, model: Path | None = None) -> None:
+        if model is None:
+            raise InvalidParameter("detector model", None, "is missing for yunet", hint=HINT)
+        try:
+            self._contents = np.frombuffer(model.read_bytes(), np.uint8)
+        except OSError as error:
+            reason = error.strerror or "input error"
+            raise InvalidParameter(
+                "detector model", str(model), f"is unreadable: {reason}", hint=HINT
+            ) from error
+        self._digest = hashlib.sha256(self._contents.tobytes()).hexdigest()
+        self._try(str(model))
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the file."""
+        return self._digest
+
+    @classmethod
+    def installed(cls) -> bool:
+        """Never: the file comes from the user."""
+        return False
+
+    def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
+        """Return the faces of an sRGB picture; a fresh net for each, as every size needs one."""
+        import cv2
+
+        height, width = image.shape[:2]
+        empty = np.zeros(0, np.uint8)
+        finder: Any = cv2.FaceDetectorYN.create(
+            "onnx", self._contents, empty, (width, height), threshold, OVERLAP, top_k=5000
+        )
+        done, rows = finder.detect(np.ascontiguousarray(image[:, :, ::-1]))
+        if not done:
+            raise RegionError("YuNet did not run", hint=REMEDY)
+        found = np.zeros((0, 15)) if rows is None else np.asarray(rows, np.float64)
+        return suppress(found[:, [0, 1, 2, 3, 14]])
+
+    def _try(self, name: str) -> None:
+        """Run the network once, before any photo is read."""
+        import cv2
+
+        try:
+            self(np.zeros((64, 64, 3), np.uint8), 0.99)
+        except cv2.error as error:
+            raise InvalidParameter("detector model", name, "is no YuNet network", hint=HINT) from error

@@ -1,0 +1,199 @@
+"""Faces: boxes that a detector finds in each photo, numbered as one reads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float, UInt8
+
+from dpveil.core.numbers import to_json
+from dpveil.core.parameters import Count, NonNegative, OptionalProbability
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.regions.detectors import DETECTORS, Detector, choose
+from dpveil.regions.detectors.suppress import REMEDY
+from dpveil.regions.detectors.table import AUTO, check
+from dpveil.regions.finder import Finder
+from dpveil.regions.numbering import Numbers, reading_order
+
+MARGIN: Final = Fraction(3, 10)
+"""Detected boxes reach from the forehead to the chin and leave out the ears, by up to 0.27 of the width where
+the head is turned (24 photos, looked at); so much above and below takes in hair line and throat."""
+
+LONG_SIDE: Final = 1920
+LONG_SIDES: Final = range(64, 8193)
+"""A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, and grows with the pixels."""
+
+
+@dataclass(frozen=True)
+class FaceFound:
+    """One face: the box that would be protected, in pixels of the oriented photo, and its score."""
+
+    box: Box
+    score: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Faces(Finder):
+    """Every face that a detector finds, as a box of its own; a face that it misses stays in the clear.
+
+    `detector` is "centerface", "dlib", "yunet" (with the local file `model`), or "auto": the first of the
+    first two that is installed. Faces count from the score `threshold` (between 0 and 1, default: the
+    detector's own) and from `min_face` pixels on their longer side. The photo is shrunk for the search until
+    its long side has `long_side` pixels. Boxes grow by `margin` of their width or height on each side, and
+    are clipped. They are numbered from 1 in reading order, whatever their margin is, and never merged: those
+    that overlap each read the original, and their costs add. `only` and `exclude` choose by number.
+    Raises `InvalidParameter`, `UnknownName`. Source: methods §3, CenterFace (arXiv 1911.03599).
+
+    >>> Faces(only=(3, 1), min_face=40).only
+    (1, 3)
+    """
+
+    detector: str = AUTO
+    threshold: OptionalProbability = OptionalProbability(optional=True)
+    margin: NonNegative = NonNegative(default=MARGIN)
+    min_face: Count = Count(default=1)
+    long_side: Count = Count(default=LONG_SIDE)
+    only: Numbers = Numbers("only")
+    exclude: Numbers = Numbers("except")
+    model: str | Path | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        check(self.detector, self._model)
+        if self.margin > 2:
+            raise InvalidParameter(
+                "margin", self.margin, "is above 2", hint="0.25 adds a quarter on each side"
+            )
+        if self.long_side not in LONG_SIDES:
+            sizes = f"choose from {LONG_SIDES[0]} to {LONG_SIDES[-1]} pixels"
+            raise InvalidParameter("long side", self.long_side, "is out of range", hint=sizes)
+        if self.only and self.exclude:
+            raise InvalidParameter("only", None, "and except do not go together", hint="give one of them")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {entry.name: self.__dict__[entry.name] for entry in fields(self)}
+
+    @property
+    def description(self) -> str:
+        """Return "faces" and every setting that differs from CenterFace's defaults, in a fixed order."""
+        finder = self._detector
+        stated = {
+            "detector": finder.name if finder.name != next(iter(DETECTORS)) else "",
+            "model": f"sha256:{finder.digest}" if finder.digest else "",
+            "threshold": to_json(self._threshold) if self._threshold != finder.threshold else "",
+            "margin": to_json(self.margin) if self.margin != MARGIN else "",
+            "min-face": self.min_face if self.min_face != 1 else "",
+            "long-side": self.long_side if self.long_side != LONG_SIDE else "",
+            "only": ",".join(map(str, self.only)),
+            "except": ",".join(map(str, self.exclude)),
+        }
+        return " ".join(["faces", *(f"{name}={value}" for name, value in stated.items() if value != "")])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return what to know about the detector, where the user left the choice open."""
+        return self._detector.notes if self.detector == AUTO else ()
+
+    def prepare(self) -> None:
+        """Load the detector; raises `UsageError` with an install hint where it is missing."""
+        self._detector  # noqa: B018  made now, kept for the photos
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return the chosen faces as regions "face 1", "face 2" and so on.
+
+        Raises `NoRegion` where no face is found or none is left, and `RegionError` where a number is chosen
+        that the photo has not, or the detector fails.
+        """
+        found = self.detect(photo)
+        if not found:
+            raise NoRegion(
+                "no face was found", hint="lower the threshold, or protect a box or the whole photo"
+            )
+        asked = (*self.only, *self.exclude)
+        if asked and asked[-1] > len(found):
+            raise RegionError(
+                f"face {asked[-1]} was chosen, and the photo has {len(found)}",
+                hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
+            )
+        chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]
+        if not chosen:
+            raise NoRegion("every face that was found is excepted", hint="except fewer faces")
+        return [Region(found[n - 1].box, label=f"face {n}") for n in chosen]
+
+    def detect(self, photo: Photo) -> list[FaceFound]:
+        """Return every face of `photo` in the order of their numbers; `only` and `exclude` play no part.
+
+        Raises `RegionError` where the detector fails or returns what cannot be.
+        """
+        small = shrunk(photo.image, self.long_side)
+        ratios = photo.width / small.shape[1], photo.height / small.shape[0]
+        found = self._run(small) * [*ratios, *ratios, 1]
+        found = found[found[:, 2:4].max(axis=1) >= self.min_face]
+        return [
+            FaceFound(self._grown(row, photo), round(float(row[4]), 4)) for row in found[reading_order(found)]
+        ]
+
+    @property
+    def _model(self) -> Path | None:
+        return None if self.model is None else Path(self.model)
+
+    @property
+    def _threshold(self) -> Fraction:
+        return self._detector.threshold if self.threshold is None else self.threshold
+
+    @cached_property
+    def _detector(self) -> Detector:
+        return choose(self.detector, self._model)
+
+    def _run(self, image: UInt8[np.ndarray, "h w 3"]) -> Float[np.ndarray, "n 5"]:
+        """Return what the detector finds, checked: whatever goes wrong in it is a refusal of this photo."""
+        with self.__dict__.setdefault("_lock", Lock()):
+            try:
+                found = np.asarray(self._detector(image, float(self._threshold)), np.float64)
+            except RegionError:
+                raise
+            except Exception as error:
+                raise RegionError(
+                    f"the face detector {self._detector.name} failed ({type(error).__name__})", hint=REMEDY
+                ) from error
+        height, width = image.shape[:2]
+        whole = found.ndim == 2 and found.shape[1] == 5 and bool(np.isfinite(found).all())
+        if not whole or not all(_plausible(row, width, height) for row in found):
+            raise RegionError("the face detector returned what is no face of this photo", hint=REMEDY)
+        return found
+
+    def _grown(self, face: Sequence[float] | np.ndarray, photo: Photo) -> Box:
+        """Return the whole pixels of a found box and its margin, within the photo."""
+        x, y, w, h = map(float, face[:4])
+        aside, above = w * float(self.margin), h * float(self.margin)
+        left, top = max(0, math.floor(x - aside)), max(0, math.floor(y - above))
+        right = min(photo.width, math.ceil(x + w + aside))
+        bottom = min(photo.height, math.ceil(y + h + above))
+        return Box(left, top, right - left, bottom - top)
+
+
+def _plausible(face: np.ndarray, width: int, height: int) -> bool:
+    """Whether a box has a positive size and a part in a picture of width × height, and its score is one."""
+    x, y, w, h, score = map(float, face)
+    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
+
+
+def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:
+    """Return the picture in three channels, its long side at most `long_side` pixels, its shape kept."""
+    import cv2
+
+    ratio = long_side / max(image.shape[:2])
+    if ratio < 1:
+        height, width = (max(1, round(side * ratio)) for side in image.shape[:2])
+        image = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
+    image = image.reshape(*image.shape[:2], -1)  # OpenCV drops the axis of a single channel
+    return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))

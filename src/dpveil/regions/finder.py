@@ -1,0 +1,34 @@
+"""The role of a finder: a photo in, the regions to protect in it out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+
+
+class Finder(ABC):
+    """A callable from a photo to its regions, in pixels of the oriented photo, before they grow.
+
+    A finder checks its settings when it is made, before any photo is read. It raises `RegionError` where it
+    does not fit a photo and `NoRegion` where it finds nothing: it never returns an empty list, so that a
+    photo without a region is never released as if it had been protected.
+    """
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What a certificate says was asked for: never a file name."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What certificates warn of wherever this finder was used."""
+        return ()
+
+    def prepare(self) -> None:  # noqa: B027  most finders need nothing
+        """Raise `UsageError` if something that the finder needs is missing; called before a photo is read."""
+
+    @abstractmethod
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return the regions of `photo`."""

@@ -1,0 +1,109 @@
+"""What users write to choose regions, and the regions of a photo that it stands for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, NoRegion, UnknownName
+from dpveil.io import FORMATS
+from dpveil.regions.boxes import GivenBox, box_of_numbers, box_of_text
+from dpveil.regions.finder import Finder
+from dpveil.regions.grow import grow
+from dpveil.regions.masks import GivenRegion, mask_of_array, mask_of_file
+from dpveil.regions.table import TABLE
+
+Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
+"""A name such as "whole", "x,y,w,h", four whole numbers, a mask (file or array), or something ready-made."""
+
+FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or the name of a mask image"
+
+
+def parse(spec: object) -> Finder:
+    """Return the finder that `spec` stands for, checked as far as possible before any photo is read.
+
+    Accepts the names of `TABLE`; a box as "x,y,w,h", four whole numbers or `Box`; a mask as the path of an
+    image file or an array of booleans or uint8 levels (128 and more is protected); a `Region`; a finder.
+    Raises `UnknownName`, `InvalidParameter`, `UsageError` where a face detector is missing, and for masks
+    `PhotoError` or `NoRegion`.
+
+    >>> parse("40,52,112,112").description
+    '40,52,112,112'
+    """
+    finder = _parse(spec)
+    finder.prepare()
+    return finder
+
+
+def _parse(spec: object) -> Finder:
+    if isinstance(spec, Finder):
+        return spec
+    if isinstance(spec, str):
+        return _parse_text(spec)
+    if isinstance(spec, Path):
+        return mask_of_file(spec)
+    if isinstance(spec, Box):
+        return GivenBox(spec)
+    if isinstance(spec, Region):
+        return GivenRegion(spec)
+    if isinstance(spec, np.ndarray) and spec.ndim == 2:
+        return mask_of_array(spec)
+    if isinstance(spec, Sequence | np.ndarray):
+        return GivenBox(box_of_numbers(list(spec)))
+    raise InvalidParameter("regions", type(spec).__name__, "are not regions", hint=f"write {FORMS}")
+
+
+def describe(spec: object) -> str:
+    """Return what a certificate stores as the request: "whole", "x,y,w,h" or "mask sha256:…" of its bits.
+
+    >>> describe((1, 2, 3, 4))
+    '1,2,3,4'
+    """
+    return parse(spec).description
+
+
+def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
+    """Return the regions of `photo` that `specs` ask for, in order, grown to the blocks of a lossy format.
+
+    They may overlap: each will read the original, and their costs add. Regions with the same label are
+    numbered. Raises `RegionError` where one does not fit the photo and `NoRegion` where there is none.
+    """
+    if isinstance(specs, str | bytes):
+        raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")
+    regions = [region for spec in specs for region in parse(spec)(photo)]
+    if not regions:
+        raise NoRegion("no region was chosen", hint=f"choose {FORMS}")
+    return tuple(grow(region, photo) for region in _numbered(regions))
+
+
+def _parse_text(text: str) -> Finder:
+    name = text.strip()
+    if name in TABLE:
+        return TABLE[name]
+    if Path(name).suffix.lower() in FORMATS:
+        return mask_of_file(name)
+    if "," in name or name[:1] in set("+-0123456789"):
+        return GivenBox(box_of_text(name))
+    error = UnknownName("regions", text, TABLE)
+    error.hint = f"choose {FORMS}"
+    raise error
+
+
+def _numbered(regions: list[Region]) -> list[Region]:
+    """Return `regions` with "box" and "box" as "box 1" and "box 2"."""
+    many = Counter(region.label for region in regions)
+    seen: Counter[str] = Counter()
+    numbered = []
+    for region in regions:
+        seen[region.label] += 1
+        alone = many[region.label] == 1
+        label = region.label if alone else f"{region.label} {seen[region.label]}"
+        numbered.append(replace(region, label=label))
+    return numbered

@@ -1,0 +1,23 @@
+"""The whole photo as one region."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+from dpveil.regions.finder import Finder
+
+
+@dataclass(frozen=True)
+class Whole(Finder):
+    """Every pixel of the photo: nothing but its size stays in the clear."""
+
+    @property
+    def description(self) -> str:
+        """Return "whole"."""
+        return "whole"
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        """Return one region of every pixel."""
+        return [Region.whole(photo)]

@@ -1,0 +1,97 @@
+"""A release: the private image and its certificate, which are saved together or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.certificate import Certificate, Output
+from dpveil.errors import CertificateError
+from dpveil.io import encode, format_of, leftovers, sole_writer, write_together
+
+SUFFIX: Final = ".certificate.json"
+
+
+def certificate_path(image: str | Path) -> Path:
+    """Return where the certificate of an image file lies.
+
+    >>> certificate_path("group.private.png").name
+    'group.private.png.certificate.json'
+    """
+    return Path(f"{image}{SUFFIX}")
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
+
+    `certificate` says what is promised about it. `notes` say how the file was converted when it was read:
+    they are for whoever holds the original, and are never saved.
+    """
+
+    image: UInt8[np.ndarray, "h w c"]
+    certificate: Certificate
+    notes: tuple[str, ...] = ()
+
+    def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
+        """Write the image to `path` and its certificate beside it; return both paths.
+
+        The suffix of `path` chooses the format. Both are written or neither, the certificate first; files
+        that exist are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
+        """
+        target = Path(path)
+        format_ = format_of(target)
+        contents = encode(self.image, format_)
+        certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())
+        beside = certificate_path(target)
+        text = certificate.to_text().encode()
+        write_together([(beside, text), (target, contents)], replace=replace)
+        return target, beside
+
+    def _stated(self, format_: str, sha256: str) -> Certificate:
+        height, width, channels = self.image.shape
+        output = Output(sha256=sha256, format=format_, width=width, height=height, channels=channels)
+        return replace(self.certificate, output=output)
+
+
+def tidy(folder: Path) -> None:
+    """Finish or remove what runs that were killed left in `folder`; nothing is read that is not a release.
+
+    A certificate whose image still lies under its temporary name gets that image; all other temporary files
+    go. While another run writes there it is waited for; where that cannot be known, nothing is touched.
+    """
+    if not leftovers(folder):
+        return
+    with suppress(OSError), sole_writer([folder]) as alone:
+        if not alone:
+            return
+        waiting = leftovers(folder)
+        _finish(folder, {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in _plain(waiting)})
+        for path in waiting:
+            path.unlink(missing_ok=True)
+
+
+def _plain(paths: Iterable[Path]) -> Iterator[Path]:
+    return (path for path in paths if path.is_file() and not path.is_symlink())
+
+
+def _finish(folder: Path, waiting: Mapping[str, Path]) -> None:
+    """Give every certificate without an image the waiting file that it describes, if there is one."""
+    for beside in sorted(_plain(folder.glob(f"*{SUFFIX}"))):
+        image = beside.with_name(beside.name.removesuffix(SUFFIX))
+        if os.path.lexists(image):
+            continue
+        try:
+            output = Certificate.from_text(beside.read_text(encoding="utf-8")).output
+        except (CertificateError, UnicodeDecodeError):
+            continue
+        if output is not None and output.sha256 in waiting:
+            waiting[output.sha256].replace(image)

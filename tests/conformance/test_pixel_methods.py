@@ -1,0 +1,270 @@
+"""One suite for every pixel-space method in the table (style 13): what a user may rely on."""
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpveil.core.guarantee import KINDS, Guarantee
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import TABLE
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+
+SETTINGS = {
+    "dp-pix": {
+        "usual": {"epsilon": 5, "block": 4, "neighbourhood": 2},
+        "block larger than the image": {"epsilon": "1/3", "block": 1000},
+        "every option": {"epsilon": 0.1, "block": 3, "neighbourhood": 7, "blur": 1.5},
+        "pure noise": {"epsilon": "0.001"},
+        "with delta": {"epsilon": 3, "delta": "1e-6", "block": 4, "neighbourhood": 2},
+    },
+    "dp-pix-gaussian": {
+        "usual": {"epsilon": 5, "delta": "1e-5", "block": 4, "neighbourhood": 2},
+        "block larger than the image": {"rho": "1/3", "block": 1000},
+        "every option": {"rho": 0.1, "block": 3, "neighbourhood": 7, "blur": 1.5},
+        "pure noise": {"rho": "1e-8"},
+    },
+}
+"""For each method: settings under which it is tried; `usual` and `pure noise` have to be there."""
+
+SHAPES = [(1, 1), (1, 1, 1), (1, 1, 3), (1, 9), (9, 1), (1, 9, 3), (9, 1, 3), (7, 5), (7, 5, 1), (7, 5, 3)]
+SHAPES += [(4, 4), (17, 33, 3), (33, 17), (8, 12, 3)]
+CASES = [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
+NOT_A_BUDGET = [
+    0,
+    -1,
+    -0.5,
+    math.nan,
+    math.inf,
+    -math.inf,
+    "nan",
+    "inf",
+    "",
+    "lots",
+    True,
+    [1],
+    1j,
+    1e-30,
+    1e30,
+]
+NOT_A_COUNT = [0, -1, 1.5, 2.0, True, "4", math.nan, [2], 2**40]
+
+
+class NoBits(BitSource):
+    """A source that must not be asked."""
+
+    kind = "seeded"
+
+    def _first_key(self):
+        return bytes(32)
+
+    def words(self, count):
+        raise AssertionError("bits were drawn")
+
+    def fill(self, out):
+        raise AssertionError("bits were drawn")
+
+
+def make(name, setting="usual", **changes):
+    return TABLE[name](**(SETTINGS[name][setting] | changes))
+
+
+def uneven(shape, offset=0):
+    """An image without the levels 0 and 255, at which clamped noise piles up."""
+    return ((np.arange(np.prod(shape)) * 37 + offset) % 254 + 1).astype(np.uint8).reshape(shape)
+
+
+def test_every_method_has_settings():
+    assert set(SETTINGS) == set(TABLE)
+    assert all({"usual", "pure noise"} <= set(settings) for settings in SETTINGS.values())
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_names_and_words(name):
+    method = TABLE[name]
+    assert method.name == name == name.lower()
+    assert method.kind in KINDS
+    assert method.summary
+    assert method.source
+    assert ">>>" in (method.__doc__ or "")
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_keeps_shape_and_type_and_leaves_the_input_alone(name, setting, shape):
+    image = uneven(shape)
+    before = image.copy()
+    image.flags.writeable = False
+    out = make(name, setting).release(image, bits=SeededBits(1))
+    assert out.shape == shape
+    assert out.dtype == np.uint8
+    assert not np.shares_memory(out, image)
+    assert np.array_equal(image, before)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_memory_layout_does_not_matter(name):
+    image = uneven((14, 10, 3))
+    odd = np.asfortranarray(image)[::-1, ::-1][::-1, ::-1]
+    crop = np.pad(image, ((2, 1), (3, 0), (0, 0)))[2:-1, 3:]
+    plain = make(name).release(image, bits=SeededBits(2))
+    assert np.array_equal(make(name).release(odd, bits=SeededBits(2)), plain)
+    assert np.array_equal(make(name).release(crop, bits=SeededBits(2)), plain)
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_same_bits_same_release_other_bits_another(name, setting):
+    image, method = uneven((24, 24, 3)), make(name, setting, **({"block": 1} if setting != "usual" else {}))
+    first = method.release(image, bits=SeededBits(3))
+    assert np.array_equal(method.release(image, bits=SeededBits(3)), first)
+    source = SeededBits(3)
+    draws = [method.release(image, bits=source) for _ in range(2)]
+    draws += [method.release(image, bits=SeededBits(4)), method.release(image, bits=SeededBits(3, "other"))]
+    secure = SecureBits()
+    draws += [method.release(image, bits=secure), method.release(image, bits=secure)]
+    draws += [method.release(image, bits=SecureBits())]
+    assert np.array_equal(draws[0], first)
+    distinct = {draw.tobytes() for draw in draws}
+    assert len(distinct) == len(draws)
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_states_its_guarantee_before_it_draws(name, setting):
+    method = make(name, setting)
+    guarantee = method.guarantee(height=7, width=5, channels=3)
+    assert isinstance(guarantee, Guarantee)
+    assert guarantee.kind == ("approximate" if method.parameters().get("delta") else method.kind)
+    assert guarantee == method.guarantee(height=7, width=5, channels=3)
+    for number in ("epsilon", "delta", "rho"):
+        assert getattr(guarantee, number) == getattr(method, number, None)
+    json.dumps(guarantee.to_json())
+    scale = method.noise_scale(height=7, width=5, channels=3)
+    assert 0 < scale < math.inf
+    with pytest.raises(AssertionError, match="bits were drawn"):
+        method.release(uneven((7, 5, 3)), bits=NoBits())
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_bits_are_asked_for(name):
+    with pytest.raises(TypeError):
+        make(name).release(uneven((4, 4)))
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("shape", [(9, 7), (9, 7, 3), (1, 33), (33, 1, 3), (16, 24, 3), (17, 17)], ids=str)
+def test_no_input_pixel_is_copied_through(name, shape):
+    """In pure noise, a pixel equals the input in all of 12 draws with probability below 1e-12."""
+    image, method, source = uneven(shape), make(name, "pure noise"), SeededBits(5)
+    copied = np.ones(shape, bool)
+    for _ in range(12):
+        copied &= method.release(image, bits=source) == image
+    assert not copied.any()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_pure_noise_does_not_show_the_input(name):
+    """Means over 60 × 60 pixels and both inputs differ by less than 7 standard errors of clamped noise."""
+    black, white = (np.full((60, 60), level, np.uint8) for level in (0, 255))
+    means = [
+        make(name, "pure noise").release(i, bits=SeededBits(k)).mean() for k, i in enumerate((black, white))
+    ]
+    assert abs(means[0] - means[1]) < 7 * 127.5 * math.sqrt(2) / 60
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize(
+    "image",
+    [
+        np.zeros((4, 4), np.float64),
+        np.zeros((4, 4), np.uint16),
+        np.zeros((4, 4), np.int8),
+        np.zeros((4, 4), bool),
+        np.zeros((0, 4), np.uint8),
+        np.zeros((4, 0, 3), np.uint8),
+        np.zeros((4, 4, 0), np.uint8),
+        np.zeros((4, 4, 2), np.uint8),
+        np.zeros((4, 4, 4), np.uint8),
+        np.zeros(4, np.uint8),
+        np.zeros((1, 4, 4, 3), np.uint8),
+    ],
+    ids=lambda image: f"{image.dtype} {image.shape}",
+)
+def test_refuses_what_is_no_8_bit_image(name, image):
+    with pytest.raises(InvalidParameter) as refusal:
+        make(name).release(image, bits=NoBits())
+    assert refusal.value.hint
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("size", [(0, 4, 1), (4, -1, 1), (4, 4, 0), (4.5, 4, 1), (4, True, 1)])
+def test_refuses_sizes_that_are_none(name, size):
+    height, width, channels = size
+    with pytest.raises(InvalidParameter):
+        make(name).guarantee(height=height, width=width, channels=channels)
+
+
+def fields_named(*names):
+    return [
+        (n, f)
+        for n, method in TABLE.items()
+        for f in names
+        if f in {x.name for x in dataclasses.fields(method)}
+    ]
+
+
+@pytest.mark.parametrize(("name", "field"), fields_named("epsilon", "rho"))
+@pytest.mark.parametrize("value", NOT_A_BUDGET, ids=repr)
+def test_refuses_budgets_that_are_none(name, field, value):
+    with pytest.raises(InvalidParameter) as refusal:
+        make(name, **{field: value})
+    assert refusal.value.name == field
+    assert refusal.value.hint
+
+
+@pytest.mark.parametrize(("name", "field"), fields_named("epsilon"))
+def test_a_missing_budget_says_how_to_choose(name, field):
+    others = {k: v for k, v in SETTINGS[name]["usual"].items() if k != field}
+    for given in ({}, {field: None}):
+        with pytest.raises(InvalidParameter, match=r"there is no default|give rho alone"):
+            TABLE[name](**others, **given)
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), fields_named("block", "neighbourhood", "window", "levels", "clusters", "rank")
+)
+@pytest.mark.parametrize("value", NOT_A_COUNT, ids=repr)
+def test_refuses_counts_that_are_none(name, field, value):
+    with pytest.raises(InvalidParameter) as refusal:
+        make(name, **{field: value})
+    assert refusal.value.name == field
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_parameters_are_keywords_known_and_frozen(name):
+    method = make(name)
+    with pytest.raises(TypeError):
+        TABLE[name](5)
+    with pytest.raises(TypeError):
+        make(name, no_such_parameter=1)
+    field = dataclasses.fields(method)[0].name
+    with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
+        setattr(method, field, 1000)
+    assert make(name) == method
+    assert hash(make(name)) == hash(method)
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_parameters_survive_json_exactly(name, setting):
+    method = make(name, setting)
+    stored = json.loads(json.dumps(method.parameters()))
+    assert TABLE[name](**stored) == method
+    assert set(stored) == {field.name for field in dataclasses.fields(method)}
+
+
+@pytest.mark.parametrize(("name", "field"), fields_named("epsilon"))
+@pytest.mark.parametrize("value", [0.1, "0.1", Fraction(1, 10), np.float32(0.1), np.float64(0.1)], ids=repr)
+def test_budgets_are_their_shortest_decimal(name, field, value):
+    assert getattr(make(name, **{field: value}), field) == Fraction(1, 10)

@@ -1,0 +1,51 @@
+"""What every test gets: no network, a home of its own, and the shared data where it is present."""
+
+from __future__ import annotations
+
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared" / "data"
+
+# Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared data sets (faces, LFW, UTKFace, UCI), which may only be read."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the shared data sets in ../shared/data, which are not part of the project")
+    return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Keep tests, and the commands that they start, away from the user's own settings and caches."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(home))
+        for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "PYTHONUNBUFFERED", "TERM"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network() -> Any:
+    """Refuse connections to other machines."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise RuntimeError(f"a test tried to reach {address[0]}: nothing here may use the network")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield

@@ -1,0 +1,168 @@
+"""The real program in its own process: exit codes, full disks, interruption."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dpveil
+
+PROGRAM = [sys.executable, "-c", "from dpveil.cli import main; main()"]
+GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in/sub").mkdir(parents=True)
+    levels = (np.arange(20 * 24 * 3) % 251).astype(np.uint8).reshape(20, 24, 3)
+    for name in ("in/a.png", "in/sub/b.jpg"):
+        Image.fromarray(levels).save(name)
+    return tmp_path
+
+
+def dpveil_(*arguments, **more):
+    return subprocess.run(
+        [*PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=False, **more
+    )
+
+
+def test_release_verify_rerun_edit(place):
+    done = dpveil_("obfuscate", "in", "--out", "out", *GOOD, "--json")
+    assert (done.returncode, len(json.loads(done.stdout)["released"])) == (0, 2)
+    assert dpveil_("verify", "out").returncode == 0
+    again = dpveil_("obfuscate", "in", "--out", "out", *GOOD, "--json")
+    assert (again.returncode, len(json.loads(again.stdout)["skipped"])) == (0, 2)
+    certificate = Path("out/sub/b.png.certificate.json")
+    certificate.write_text(
+        certificate.read_text(encoding="utf-8").replace('"epsilon": 2', '"epsilon": 1'), encoding="utf-8"
+    )
+    edited = dpveil_("verify", "out", "--json")
+    assert edited.returncode == 1
+    assert [Path(e["output"]).name for e in json.loads(edited.stdout)["failed"]] == ["b.png"]
+    third = dpveil_("obfuscate", "in", "--out", "out", *GOOD)
+    assert third.returncode == 1
+    assert "Traceback" not in done.stderr + again.stderr + edited.stderr + third.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("obfuscate", "in", "--out", "out", "--method", "dp-pix"), 2, "there is no default"),
+        (("obfuscate", "in", "--out", "out", *GOOD, "--regions", "0,0,99,9"), 1, "outside the photo"),
+        (("obfuscate", "missing.jpg", "--out", "out", *GOOD), 4, "missing.jpg does not exist"),
+        (("obfuscate", "in", "--out", "in/a.png/out", *GOOD), 4, "a.png"),
+        (("verify", "in/a.png"), 1, "no certificate"),
+        (("frobnicate",), 2, "frobnicate"),
+    ],
+)
+def test_exit_codes(place, arguments, code, words):
+    done = dpveil_(*arguments)
+    assert done.returncode == code
+    assert words in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    assert not Path("out").exists()
+
+
+def test_a_terminal_shows_a_bar_and_a_pipe_does_not(place):
+    pty = pytest.importorskip("pty")
+    leader, follower = pty.openpty()
+    command = [*PROGRAM, "obfuscate", "in", "--out", "out", *GOOD]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=follower, text=True, check=False)
+    os.close(follower)
+    shown = os.read(leader, 100_000).decode()
+    os.close(leader)
+    assert done.returncode == 0
+    assert "releasing" in shown
+    assert "2/2" in shown
+    assert shown.rstrip().endswith("released 2, failed 0, skipped 0, no region 0")
+    assert "releasing" not in dpveil_("obfuscate", "in", "--out", "out", *GOOD).stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_an_answer_that_cannot_be_written_is_one_line(place):
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*PROGRAM, "methods"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 4
+    assert done.stderr == "dpveil: cannot go on: No space left on device\n"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_leaves_early_is_no_traceback(place, unbuffered):
+    read, write = os.pipe()
+    os.close(read)
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    command = [*PROGRAM, "methods"]
+    done = subprocess.run(
+        command, stdout=write, stderr=subprocess.PIPE, text=True, env=environment, check=False
+    )
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_terminal_without_greek_letters_shows_escapes(place):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    done = dpveil_("obfuscate", "in", "--out", "out", *GOOD, "--regions", "0,0,99,9", env=environment)
+    assert done.returncode == 1
+    assert "20 \\xd7 24" in done.stderr.replace("24 \\xd7 20", "20 \\xd7 24")
+    assert dpveil_("obfuscate", "--help", env=environment).returncode == 0
+    Path("in/a.png").rename("in/ε.png")
+    done = dpveil_("obfuscate", "in/ε.png", "--out", "out", *GOOD, env=environment)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "in/\\u03b5.png")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_batch_leaves_whole_pairs_only(place, number):
+    big = np.zeros((800, 1000, 3), np.uint8)
+    Image.fromarray(big).save("one.png")
+    for index in range(200):
+        os.link("one.png", f"in/{index:03}.png")
+    command = [*PROGRAM, "obfuscate", "in", "--out", "out", *GOOD, "--json"]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    while running.poll() is None and not list(Path().glob("out/0*.png")):
+        pass
+    running.send_signal(number)
+    out, err = running.communicate(timeout=120)
+    report = json.loads(out)
+    assert running.returncode == 130
+    assert err.count("interrupted") == 1
+    assert "Traceback" not in err
+    assert sum(map(len, report.values())) == 202
+    assert 0 < len(report["released"]) < 202
+    images = sorted(str(p) for p in Path("out").rglob("*.png"))
+    assert images == sorted(entry["output"] for entry in report["released"])
+    assert all(dpveil.verify(image).publishable for image in images)
+    others = {p.suffix for p in Path("out").rglob("*") if p.is_file()} - {".png", ".json"}
+    assert others == set()
+
+
+def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(place):
+    pytest.importorskip("skimage")
+    done = dpveil_("demo", "--out", "show")
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1].startswith("look at show/sheet.png")
+    releases = sorted(Path("show").glob("*epsilon*.png"))
+    assert len(releases) == 18
+    assert all(dpveil.verify(release).publishable for release in releases)
+    sheet = np.asarray(Image.open("show/sheet.png"))
+    assert sheet.shape[0] > 1000
+    assert sheet.shape[1] > 1500
+    assert dpveil_("demo", "--out", "show").returncode == 0
+
+
+def test_the_demonstration_says_what_it_needs(place):
+    hidden = "import sys; sys.modules['skimage.data'] = sys.modules['skimage'] = None\n"
+    program = [sys.executable, "-c", hidden + "from dpveil.cli import main; main()", "demo"]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert "dpveil[demo]" in done.stderr
+    assert not Path("demo").exists()

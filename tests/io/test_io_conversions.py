@@ -1,0 +1,246 @@
+"""Every kind of pixels becomes 8-bit grey or sRGB, with exactly the expected levels."""
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from io_samples import picture, png, tiff
+from PIL import Image, ImageCms, TiffImagePlugin
+
+import dpveil.io as dio
+
+WHITE = [255, 255, 255]
+
+
+def levels(path):
+    return dio.read(path).image
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff", "bmp", "webp"])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (17, 23)])
+def test_rgb_is_read_as_it_is(put, suffix, shape):
+    image = picture(*shape)
+    options = {"lossless": True} if suffix == "webp" else {}
+    photo = dio.read(put(image, f"a.{suffix}", **options))
+    assert np.array_equal(photo.image, image)
+    assert photo.grid is None
+    assert photo.notes == ()
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff", "bmp", "jpg"])
+def test_grey_stays_one_channel(put, suffix):
+    image = np.full((16, 8), 77, np.uint8)
+    assert levels(put(image, f"a.{suffix}")).tolist() == np.full((16, 8, 1), 77).tolist()
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff", "bmp"])
+def test_one_bit(put, suffix):
+    image = Image.fromarray(np.array([[0, 255, 255, 0, 255]], np.uint8)).convert("1")
+    assert levels(put(image, f"a.{suffix}")).ravel().tolist() == [0, 255, 255, 0, 255]
+
+
+def test_palette_becomes_rgb(put):
+    image = Image.new("P", (3, 1))
+    image.putpalette([1, 2, 3, 200, 100, 50, 9, 9, 9])
+    image.putdata([1, 0, 2])
+    assert levels(put(image)).tolist() == [[[200, 100, 50], [1, 2, 3], [9, 9, 9]]]
+
+
+def test_transparent_palette_entries_are_gone(put):
+    image = Image.new("P", (3, 1))
+    image.putpalette([1, 2, 3, 200, 100, 50, 9, 9, 9])
+    image.putdata([1, 0, 2])
+    got = levels(put(image, transparency=b"\x00\x80\xff"))
+    assert got.tolist() == [[[227, 177, 152], WHITE, [9, 9, 9]]]
+    assert levels(put(image, transparency=0)).tolist() == [[[200, 100, 50], WHITE, [9, 9, 9]]]
+
+
+def test_palette_with_alpha_plane(put):
+    image = Image.new("PA", (2, 1))
+    image.putpalette([1, 2, 3, 200, 100, 50])
+    image.putdata([(1, 255), (0, 0)])
+    assert levels(put(image, "a.tiff")).tolist() == [[[200, 100, 50], WHITE]]
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff", "webp"])
+def test_colour_under_alpha_is_laid_over_white(put, suffix):
+    image = np.array([[[10, 20, 30, 0], [10, 20, 30, 255], [10, 20, 30, 128], [0, 0, 0, 1]]], np.uint8)
+    options = {"lossless": True, "exact": True} if suffix == "webp" else {}
+    photo = dio.read(put(image, f"a.{suffix}", **options))
+    assert photo.image.tolist() == [[WHITE, [10, 20, 30], [132, 137, 142], [254, 254, 254]]]
+    assert any("transparency" in note for note in photo.notes)
+
+
+def test_all_alphas_and_levels_are_rounded_to_nearest(put):
+    level, alpha = np.mgrid[:256, :256]
+    both = np.stack([level, alpha], axis=2).astype(np.uint8)
+    exact = (2 * (level * alpha + 255 * (255 - alpha)) + 255) // 510
+    assert np.array_equal(levels(put(both))[:, :, 0], exact)
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+def test_grey_with_alpha_stays_grey(put, suffix):
+    image = np.array([[[50, 0], [50, 255], [100, 51]]], np.uint8)
+    assert levels(put(image, f"a.{suffix}")).ravel().tolist() == [255, 50, 224]
+
+
+@pytest.mark.parametrize(
+    ("depth", "key", "shown"), [(8, 7, [255, 9]), (4, 7, [255, 153]), (2, 1, [255, 170])]
+)
+def test_grey_key_colour_is_gone(put, depth, key, shown):
+    row = {8: b"\7\x09", 4: b"\x79", 2: b"\x60"}[depth]  # the key, then another level
+    data = png(2, 1, depth, 0, row, trns=struct.pack(">H", key))
+    assert levels(put(data)).ravel().tolist() == shown
+
+
+def test_one_bit_key_colour_is_gone(put):
+    data = png(2, 1, 1, 0, b"\x40", trns=struct.pack(">H", 0))
+    assert levels(put(data)).ravel().tolist() == [255, 255]
+    data = png(2, 1, 1, 0, b"\x40")
+    assert levels(put(data)).ravel().tolist() == [0, 255]
+
+
+def test_rgb_key_colour_is_gone(put):
+    row = bytes([1, 2, 3, 1, 2, 4])
+    data = png(2, 1, 8, 2, row, trns=struct.pack(">HHH", 1, 2, 3))
+    assert levels(put(data)).tolist() == [[WHITE, [1, 2, 4]]]
+
+
+def test_deep_rgb_key_colour_is_gone_even_if_the_low_byte_is_not_decoded(put):
+    row = struct.pack(">6H", 0x1234, 0x5678, 0x9ABC, 0x2234, 0x5678, 0x9ABC)
+    data = png(2, 1, 16, 2, row, trns=struct.pack(">HHH", 0x1234, 0x5678, 0x9ABC))
+    assert levels(put(data)).tolist() == [[WHITE, [0x22, 0x56, 0x9A]]]
+
+
+def test_deep_grey_key_colour_is_gone(put):
+    data = png(2, 1, 16, 0, struct.pack(">2H", 0x1234, 0x1235), trns=struct.pack(">H", 0x1234))
+    assert levels(put(data)).ravel().tolist() == [255, 18]
+
+
+@pytest.mark.parametrize("suffix", ["png", "tiff"])
+def test_deep_grey_is_rounded_exactly(put, suffix):
+    values = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+    got = levels(put(Image.fromarray(values), f"a.{suffix}"))[:, :, 0]
+    assert np.array_equal(got, np.rint(values.astype(np.float64) * 255 / 65535).astype(np.uint8))
+
+
+def test_deep_big_endian_white_is_zero_and_twelve_bit_tiffs(put):
+    values = np.array([[0, 257, 65535, 40000]], np.uint16)
+    big = tiff(4, 1, 16, values.astype(">u2").tobytes(), order=">")
+    assert levels(put(big)).ravel().tolist() == [0, 1, 255, 156]
+    inverted = tiff(4, 1, 16, values.tobytes(), photometric=0)
+    assert levels(put(inverted)).ravel().tolist() == [255, 254, 0, 99]
+    twelve = tiff(2, 1, 12, bytes([0xFF, 0xF8, 0x00]))
+    assert levels(put(twelve)).ravel().tolist() == [255, 128]
+
+
+def test_deep_grey_with_alpha_stays_grey(put):
+    data = png(2, 1, 16, 4, struct.pack(">4H", 0x3200, 0xFFFF, 0x3200, 0))
+    assert levels(put(data)).ravel().tolist() == [50, 255]
+
+
+def test_deep_colour_keeps_its_high_byte_and_says_so(put):
+    photo = dio.read(put(png(1, 1, 16, 2, struct.pack(">3H", 0x12FF, 0x3400, 0xFFFF))))
+    assert photo.image.tolist() == [[[0x12, 0x34, 0xFF]]]
+    assert photo.notes == ("16-bit colour kept its high byte",)
+
+
+def test_cmyk_without_profile(put):
+    image = Image.new("CMYK", (2, 1))
+    image.putdata([(0, 255, 255, 0), (0, 0, 0, 255)])
+    assert levels(put(image, "a.tiff")).tolist() == [[[255, 0, 0], [0, 0, 0]]]
+
+
+def test_adobe_cmyk_jpeg_is_not_inverted(put):
+    image = Image.new("CMYK", (16, 16), (0, 200, 200, 10))  # a red; an inverted reading is cyan
+    path = put(image, "a.jpg", quality=100)
+    assert b"Adobe" in path.read_bytes()
+    red, green, blue = levels(path)[8, 8].tolist()
+    assert red > 230
+    assert max(green, blue) < 70
+
+
+def test_ycbcr(put):
+    image = Image.fromarray(np.full((4, 4, 3), (200, 100, 50), np.uint8)).convert("YCbCr")
+    got = levels(put(image, "a.tiff"))
+    assert np.abs(got.astype(int) - (200, 100, 50)).max() <= 1
+
+
+def test_subsampled_ycbcr_tiff_is_refused(put):
+    image = Image.fromarray(picture(4, 4)).convert("YCbCr")
+    tags = TiffImagePlugin.ImageFileDirectory_v2()
+    tags[530] = (2, 2)
+    with pytest.raises(dio.reading.PhotoError, match="lossy compression"):
+        dio.read(put(image, "a.tiff", tiffinfo=tags))
+
+
+def test_lab(put):
+    plain = Image.fromarray(np.full((2, 2, 3), (200, 100, 50), np.uint8))
+    srgb, lab = ImageCms.createProfile("sRGB"), ImageCms.createProfile("LAB")
+    image = ImageCms.profileToProfile(plain, srgb, lab, outputMode="LAB")
+    assert np.abs(levels(put(image, "a.tiff")).astype(int) - (200, 100, 50)).max() <= 2
+
+
+def swapped_profile() -> bytes:
+    """An sRGB profile with the red and the green primaries exchanged: applying it cannot go unnoticed."""
+    data = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    return data.replace(b"rXYZ", b"tmp_").replace(b"gXYZ", b"rXYZ").replace(b"tmp_", b"gXYZ")
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "tiff", "webp"])
+def test_a_profile_is_applied(put, suffix):
+    image = np.full((16, 16, 3), (200, 0, 0), np.uint8)
+    options = {"lossless": True} if suffix == "webp" else {}
+    photo = dio.read(put(image, f"a.{suffix}", icc_profile=swapped_profile(), **options))
+    red, green, blue = photo.image[8, 8].tolist()
+    assert green > 190
+    assert max(red, blue) < 20
+    assert "its colour profile was applied" in photo.notes
+
+
+def test_a_profile_is_applied_before_transparency(put):
+    image = np.array([[[200, 0, 0, 255], [200, 0, 0, 0]]], np.uint8)
+    got = levels(put(image, icc_profile=swapped_profile()))
+    assert got[0, 0, 1] > 190
+    assert got[0, 1].tolist() == WHITE
+
+
+@pytest.mark.parametrize("profile", [b"junk", b"\0" * 200])
+def test_a_broken_profile_is_noted_and_ignored(put, profile):
+    image = picture(5, 7)
+    photo = dio.read(put(image, icc_profile=profile))
+    assert np.array_equal(photo.image, image)
+    assert any("profile is unusable" in note for note in photo.notes)
+
+
+def test_a_profile_of_another_colour_space_is_noted_and_ignored(put):
+    photo = dio.read(put(np.full((4, 4), 99, np.uint8), icc_profile=swapped_profile()))
+    assert photo.image.ravel().tolist() == [99] * 16
+    assert any("profile is unusable" in note for note in photo.notes)
+
+
+def test_a_grey_profile_keeps_one_channel(put):
+    gamma = struct.pack(">4s4xIH2x", b"curv", 1, 256)  # gamma 1.0: linear light
+    photo = dio.read(put(np.full((2, 2), 55, np.uint8), icc_profile=grey_profile(gamma)))
+    assert photo.image.shape == (2, 2, 1)
+    assert abs(int(photo.image[0, 0, 0]) - 128) <= 2  # linear 55/255 is sRGB level 128
+
+
+def grey_profile(curve: bytes) -> bytes:
+    text = b"desc" + bytes(4) + struct.pack(">I", 5) + b"grey\0" + bytes(78)
+    white = b"XYZ " + bytes(4) + struct.pack(">iii", 63190, 65536, 54061)
+    tags, at, body = [], 132 + 4 * 12, b""
+    for name, data in ((b"desc", text), (b"wtpt", white), (b"kTRC", curve), (b"cprt", b"text" + bytes(5))):
+        data += bytes(-len(data) % 4)
+        tags.append(struct.pack(">4sII", name, at + len(body), len(data)))
+        body += data
+    head = struct.pack(">I4sI4s4s4s", 0, b"none", 0x02400000, b"mntr", b"GRAY", b"XYZ ") + bytes(12)
+    head += b"acsp" + bytes(28) + struct.pack(">iii", 63190, 65536, 54061) + bytes(48)
+    data = head + struct.pack(">I", len(tags)) + b"".join(tags) + body
+    return struct.pack(">I", len(data)) + data[4:]
+
+
+def test_interlaced_png(put):
+    data = png(3, 1, 8, 2, b"", idat=zlib.compress(b"\0\1\2\3" + b"\0\7\x08\x09" + b"\0\4\5\6"), interlace=1)
+    assert levels(put(data)).tolist() == [[[1, 2, 3], [4, 5, 6], [7, 8, 9]]]

@@ -1,0 +1,222 @@
+"""Files appear together or not at all, whatever fails and whenever."""
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+import dpveil.io as dio
+from dpveil.errors import OutputError
+
+
+def listing(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+def pair(folder: Path) -> list[tuple[Path, bytes]]:
+    return [(folder / "a.json", b"certificate"), (folder / "a.png", b"image")]
+
+
+def refused(files, *, replace: bool = False) -> str:
+    with pytest.raises(OutputError) as caught:
+        dio.write_together(files, replace=replace)
+    assert "\n" not in str(caught.value)
+    assert caught.value.hint
+    assert caught.value.exit_code == 4
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_all_are_written(tmp_path, replace):
+    dio.write_together(pair(tmp_path), replace=replace)
+    assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
+
+
+def test_permissions_are_the_users_usual_ones(tmp_path):
+    before = os.umask(0o027)
+    try:
+        dio.write_together(pair(tmp_path), replace=False)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "a.png").stat().st_mode) == 0o640
+
+
+def test_a_longer_old_file_leaves_no_tail(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"x" * 10_000)
+    dio.write_together(pair(tmp_path), replace=True)
+    assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
+
+
+def test_an_existing_target_is_an_error_and_stays(tmp_path):
+    (tmp_path / "a.png").write_bytes(b"old")
+    assert "exists already" in refused(pair(tmp_path))
+    assert listing(tmp_path) == {"a.png": b"old"}
+
+
+def test_a_target_that_appears_meanwhile_stays(tmp_path, monkeypatch):
+    real = os.link
+
+    def late(source, target, **options):
+        if Path(target).name == "a.png":
+            Path(target).write_bytes(b"somebody else's")
+        real(source, target, **options)
+
+    monkeypatch.setattr(os, "link", late)
+    assert "exists already" in refused(pair(tmp_path))
+    assert listing(tmp_path) == {"a.png": b"somebody else's"}
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_link_is_never_written_through(tmp_path, replace):
+    private = tmp_path / "elsewhere.txt"
+    private.write_bytes(b"private")
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "a.png").symlink_to(private)
+    (folder / "a.json").symlink_to(tmp_path / "dangling")
+    if replace:
+        dio.write_together(pair(folder), replace=True)
+        assert not (folder / "a.png").is_symlink()
+        assert listing(folder) == {"a.json": b"certificate", "a.png": b"image"}
+    else:
+        assert "exists already" in refused(pair(folder))
+        assert (folder / "a.json").is_symlink()
+    assert private.read_bytes() == b"private"
+    assert not (tmp_path / "dangling").exists()
+
+
+def test_a_failed_replacement_brings_links_and_files_back(tmp_path, monkeypatch):
+    (tmp_path / "a.json").symlink_to("nowhere")
+    (tmp_path / "a.png").write_bytes(b"old")
+    fail_at(monkeypatch, "replace", 2, OSError(errno.EIO, "Input/output error"))
+    refused(pair(tmp_path), replace=True)
+    assert (tmp_path / "a.json").readlink() == Path("nowhere")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.png"]
+    assert (tmp_path / "a.png").read_bytes() == b"old"
+
+
+@pytest.mark.parametrize("replace", [False, True])
+def test_impossible_targets(tmp_path, replace):
+    (tmp_path / "folder.png").mkdir()
+    (tmp_path / "plain").write_bytes(b"")
+    os.mkfifo(tmp_path / "pipe.png")
+    for name, problem in {
+        "folder.png": "it is a folder",
+        "missing/a.png": "no such folder",
+        "plain/a.png": "no folder",
+        "n" * 300 + ".png": "name is too long",
+        "a\0b.png": "not a valid file name",
+        "pipe.png": "not a regular file" if replace else "exists already",
+    }.items():
+        files = [(tmp_path / "first.json", b"1"), (tmp_path / name, b"2")]
+        assert problem in refused(files, replace=replace)
+        assert not (tmp_path / "first.json").exists()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder.png", "pipe.png", "plain"]
+    same = tmp_path / "a.png"
+    assert "named twice" in refused([(same, b"1"), (same, b"2")], replace=replace)
+
+
+def fail_at(monkeypatch, step: str, count: int, error: BaseException) -> None:
+    """Make the `count`-th call of a step fail, before or (for an interrupt) after it took effect."""
+    owner = Path if step == "replace" else os
+    real = getattr(owner, step)
+    left = [count]
+
+    def failing(*arguments, **options):
+        if step == "open" and Path(arguments[0]).is_dir():  # to lock or flush it
+            return real(*arguments, **options)
+        left[0] -= 1
+        if left[0] != 0:
+            return real(*arguments, **options)
+        if isinstance(error, KeyboardInterrupt) and error.args:
+            real(*arguments, **options)
+        raise error
+
+    monkeypatch.setattr(owner, step, failing)
+
+
+ERRORS = [
+    (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
+    (OSError(errno.EACCES, "Permission denied"), "permission denied"),
+    (OSError(errno.EROFS, "Read-only file system"), "read-only"),
+    (OSError(errno.EDQUOT, "Quota exceeded"), "quota"),
+]
+INTERRUPTS = [KeyboardInterrupt(), KeyboardInterrupt("after")]
+
+
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("step", ["open", "fsync", "link", "replace"])
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("error", [*ERRORS, *((interrupt, "") for interrupt in INTERRUPTS)])
+def test_a_failure_at_any_step_leaves_what_was_there(tmp_path, monkeypatch, old, step, count, error):
+    """Disk full, refusals and interrupts, before and after a step took effect, with and without old files."""
+    if old:
+        (tmp_path / "a.json").write_bytes(b"old certificate")
+        (tmp_path / "a.png").write_bytes(b"old image")
+    before = listing(tmp_path)
+    fault, message = error
+    with monkeypatch.context() as patch:
+        fail_at(patch, step, count, fault)
+        try:
+            dio.write_together(pair(tmp_path), replace=old)
+        except OutputError as refusal:
+            outcome = str(refusal)
+        except KeyboardInterrupt:
+            outcome = "interrupted"
+        else:
+            outcome = "written"
+    if outcome == "written":  # a disk without hard links, or no rename was needed
+        assert step in ("link", "replace")
+        assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
+    else:
+        assert listing(tmp_path) == before
+        assert message in outcome if message else outcome == "interrupted"
+
+
+def test_a_disk_without_hard_links(tmp_path, monkeypatch):
+    def unsupported(*arguments, **options):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", unsupported)
+    dio.write_together(pair(tmp_path), replace=False)
+    assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
+    assert "exists already" in refused(pair(tmp_path))
+    dio.write_together([(path, data * 2) for path, data in pair(tmp_path)], replace=True)
+    assert listing(tmp_path) == {"a.json": b"certificate" * 2, "a.png": b"image" * 2}
+    fail_at(monkeypatch, "replace", 2, OSError(errno.EIO, "Input/output error"))
+    refused(pair(tmp_path), replace=True)
+    assert listing(tmp_path) == {"a.json": b"certificate" * 2, "a.png": b"image" * 2}
+
+
+def test_files_of_several_folders(tmp_path):
+    (tmp_path / "x").mkdir()
+    files = [(tmp_path / "x" / "a.json", b"1"), (tmp_path / "a.png", b"2")]
+    dio.write_together(files, replace=False)
+    assert (tmp_path / "x" / "a.json").read_bytes() == b"1"
+    assert (tmp_path / "a.png").read_bytes() == b"2"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+def test_a_full_disk_for_real(tmp_path, monkeypatch):
+    real = os.open
+
+    def full(path, flags, mode=0o777, **options):
+        return real("/dev/full" if str(path).endswith(".tmp") else path, flags & ~os.O_EXCL, mode, **options)
+
+    monkeypatch.setattr(os, "open", full)
+    assert "the disk is full: make room" in refused(pair(tmp_path))
+    assert listing(tmp_path) == {}
+
+
+def test_folders(tmp_path, monkeypatch):
+    dio.make_folder(tmp_path / "a" / "b")
+    dio.make_folder(str(tmp_path / "a" / "b"))
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "plain").write_bytes(b"")
+    for name, problem in (("plain", "is not a folder"), ("plain/x", "no folder"), ("n" * 300, "too long")):
+        with pytest.raises(OutputError, match=problem):
+            dio.make_folder(tmp_path / name)
+    with pytest.raises(OutputError, match="not a valid file name"):
+        dio.make_folder("a\0b")

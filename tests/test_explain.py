@@ -1,0 +1,181 @@
+"""What `explain` says: the contract's numbers, needs that are really enough, and words that fit them."""
+
+import json
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import pytest
+
+from dpveil.accounting.meaning import NONE, STRENGTHS, reaches, strength
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.errors import InvalidParameter
+from dpveil.explain import explain, whole_region
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod
+
+SIZE = {"height": 128, "width": 128, "channels": 3}
+FACE = {"height": 120, "width": 88, "channels": 3}
+USUAL = DPPix(epsilon=1, block=16, neighbourhood=256)
+METHODS = [
+    USUAL,
+    DPPix(epsilon=20, block=16),
+    DPPix(epsilon=20, delta="1e-6", block=16),
+    DPPixGaussian(rho="0.5", block=16, neighbourhood=256),
+    DPPixGaussian(rho="1e-6", block=16),
+    DPPixGaussian(epsilon=3, delta="1e-6", block=16, neighbourhood=1000),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blurred(PixelMethod):
+    """A method without a promise, and without budget or neighbourhood."""
+
+    name: ClassVar[str] = "blurred"
+    kind: ClassVar[str] = "heuristic"
+
+    def guarantee(self, *, height, width, channels):
+        return Guarantee(
+            kind="heuristic", relation=Relation("any-image"), scope=Scope("all"), broken_by=("deblurring",)
+        )
+
+    def noise_scale(self, *, height, width, channels):
+        return 0.0
+
+    def _draw(self, image, bits):
+        raise NotImplementedError
+
+
+def test_the_numbers_of_the_contract():
+    found = explain(USUAL, **SIZE)
+    assert found.noise_scale == 255 * 256 * 3 / 256
+    assert round(found.success_bound[2], 3) == 0.731
+    assert round(found.success_bound[10], 3) == 0.232
+    assert found.odds == pytest.approx(math.e)
+    assert found.strength == "strong"
+    assert (found.guarantee.kind, found.guarantee.epsilon, found.guarantee.relation.m) == ("pure", 1, 256)
+
+
+def test_json_has_the_keys_of_the_contract():
+    document = json.loads(json.dumps(explain(USUAL, **SIZE).to_json(), allow_nan=False))
+    assert {"guarantee", "noise_scale", "odds", "success_bound", "in_the_clear"} < set(document)
+    assert list(document["success_bound"]) == ["2", "10", "100", "1000"]
+    assert document["success_bound"]["2"] == pytest.approx(0.7310585786)
+    assert document["odds"] == pytest.approx(math.e)
+    assert document["guarantee"]["kind"] == "pure"
+    assert document["parameters"] == USUAL.parameters()
+    assert document["strength"] == "strong"
+    assert list(document["needed"]) == list(STRENGTHS)
+    alarms = [point["false_alarm"] for point in document["curve"]]
+    assert alarms == sorted(alarms)
+    assert (alarms[0], alarms[-1]) == (0, 1)
+    assert document["curve"][-1]["detection"] == 1
+    assert any("outside" in entry for entry in document["in_the_clear"])
+
+
+@pytest.mark.parametrize("method", [DPPix(epsilon=10**6, block=16), *METHODS], ids=str)
+def test_json_never_holds_what_json_cannot(method):
+    json.dumps(explain(method, **FACE).to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_needs_reach_the_strength_and_a_little_more_does_not(method):
+    found = explain(method, **FACE)
+    assert [need.strength for need in found.needs] == list(STRENGTHS)
+    for need in found.needs:
+        assert need.budget is not None
+        knob = "rho" if "rho" in need.budget else "epsilon"
+        value = Fraction(str(need.budget[knob]))
+        enough = replace(method, **{knob: value})
+        assert reaches(enough.guarantee(**FACE), need.strength)
+        assert need.noise_scale == enough.noise_scale(**FACE)
+        more = replace(method, **{knob: value * Fraction(104, 100)})
+        assert not reaches(more.guarantee(**FACE), need.strength)
+        assert need.budget.get("delta") == (float(method.delta) if method.delta else None)
+    scales = [need.noise_scale for need in found.needs]
+    assert scales == sorted(scales, reverse=True)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_needed_neighbourhood_fits_the_noise_and_one_more_pixel_does_not(method):
+    found = explain(method, **FACE)
+    for need in found.needs:
+        m = need.neighbourhood
+        if m is None:
+            continue
+        knob = "rho" if "rho" in need.budget else "epsilon"
+        enough = replace(method, **{knob: Fraction(str(need.budget[knob]))})
+        fits = replace(enough, neighbourhood=m)
+        assert reaches(fits.guarantee(**FACE), need.strength)
+        assert fits.noise_scale(**FACE) <= found.noise_scale * (1 + 1e-12)
+        if m < 88 * 120:
+            assert replace(enough, neighbourhood=m + 1).noise_scale(**FACE) > found.noise_scale
+    given = [need.neighbourhood or 0 for need in found.needs]
+    assert given == sorted(given)
+    assert given[-1] > 0
+
+
+def test_a_strength_that_delta_forbids_is_out_of_reach():
+    method = DPPixGaussian(epsilon=1, delta="0.01", block=16, neighbourhood=256)
+    strong, moderate, weak = explain(method, **FACE).needs
+    assert (strong.budget, strong.noise_scale, strong.neighbourhood) == (None, None, None)
+    assert moderate.budget is None
+    assert weak.budget is not None
+    assert explain(method, **FACE).to_json()["needed"]["strong"]["budget"] is None
+
+
+def test_a_heuristic_promises_nothing():
+    found = explain(Blurred(), **FACE)
+    assert found.odds is None
+    assert set(found.success_bound.values()) == {1.0}
+    assert {detection for _, detection in found.curve} == {1.0}
+    assert found.strength == NONE
+    assert "nothing is promised" in found.sentence
+    assert all(need.budget is None and need.neighbourhood is None for need in found.needs)
+    assert found.to_json()["odds"] is None
+
+
+def test_group_privacy_over_the_whole_region():
+    size = 128 * 128
+    at = {"height": 128, "width": 128, "channels": 1}
+    near = whole_region(USUAL.guarantee(**at), size)
+    assert (near.epsilon, near.relation.name) == (64, "any-image")
+    assert whole_region(replace(USUAL, neighbourhood=size).guarantee(**at), size).epsilon == 1
+    assert whole_region(replace(USUAL, neighbourhood=size - 1).guarantee(**at), size).epsilon == 2
+    gaussian = DPPixGaussian(rho="0.5", block=16, neighbourhood=256)
+    assert whole_region(gaussian.guarantee(**at), size).rho == Fraction(64**2, 2)
+    anything = DPPix(epsilon=1).guarantee(**at)
+    assert whole_region(anything, size) == anything
+    both = DPPixGaussian(epsilon=1, delta="1e-6", neighbourhood=256).guarantee(**at)
+    assert whole_region(both, size) is None
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_sentence_says_what_the_numbers_say(method):
+    found = explain(method, **FACE)
+    grade = {"strong": "Strong", "moderate": "Moderate", "weak": "Weak", NONE: "Practically none"}
+    assert found.sentence.startswith(grade[strength(found.guarantee)] + ": ")
+    m = found.guarantee.relation.m
+    assert ("any two photos" in found.sentence) == (m is None)
+    group = whole_region(found.guarantee, 88 * 120)
+    assert ("all of them together" in found.sentence) == (group is not None and m is not None)
+
+
+def test_a_useless_budget_is_not_called_a_bound():
+    assert "all but full certainty" in explain(DPPix(epsilon=20, block=16), **FACE).sentence
+    assert "1e+02" not in explain(DPPix(epsilon="9.9", block=16), **FACE).sentence
+
+
+@pytest.mark.parametrize(
+    "size", [{"height": 0}, {"width": -1}, {"channels": 0}, {"height": 1.5}, {"width": "9"}]
+)
+def test_sizes_that_are_none_are_refused(size):
+    with pytest.raises(InvalidParameter):
+        explain(USUAL, **{**SIZE, **size})
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_smallest_region_is_explained(method):
+    found = explain(method, height=1, width=1, channels=1)
+    assert 0 < found.noise_scale < math.inf
+    assert found.sentence

@@ -1,0 +1,280 @@
+"""Every edit of an image or of a certificate is found; forgery of both is not, and verify says so."""
+
+import hashlib
+import json
+from copy import deepcopy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dpveil
+from dpveil.core.certificate import SEEDED, UNPROTECTED
+from dpveil.errors import NoRegion
+from dpveil.regions import Finder
+
+
+class Nobody(Finder):
+    description = "nobody"
+
+    def __call__(self, photo):
+        raise NoRegion("there is nobody in this photo")
+
+
+def photo():
+    return (np.arange(40 * 30 * 3) % 251).astype(np.uint8).reshape(30, 40, 3)
+
+
+def save(folder: Path, **changes):
+    mask = np.zeros((30, 40), bool)
+    mask[3:9, 4:20] = True
+    call = {"regions": ["2,3,20,10", mask], "epsilon": 2, "block": 8, "neighbourhood": 16} | changes
+    release = dpveil.obfuscate(photo(), "dp-pix", **call)
+    return release.save(folder / "a.png")
+
+
+@pytest.fixture
+def saved(tmp_path):
+    return save(tmp_path)
+
+
+def rewrite(beside: Path, data) -> None:
+    """Write `data` in canonical form and with a fitting checksum, as a careful forger would."""
+    rest = {key: value for key, value in data.items() if key != "checksum"}
+    text = json.dumps(rest, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    data = rest | {"checksum": hashlib.sha256(text.encode()).hexdigest()}
+    text = json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+    beside.write_text(text, encoding="utf-8")
+
+
+def leaves(data, path=()):
+    """Every place in a JSON document, containers too."""
+    if path:
+        yield path
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    for key, value in items:
+        yield from leaves(value, (*path, key))
+
+
+def changed(data, path, value):
+    """`data` with another value (or, for `...`, nothing) at `path`."""
+    data = deepcopy(data)
+    target = data
+    for key in path[:-1]:
+        target = target[key]
+    if value is ...:
+        del target[path[-1]]
+    else:
+        target[path[-1]] = value
+    return data
+
+
+def test_a_release_is_consistent_and_publishable(saved):
+    result = dpveil.verify(saved[0])
+    assert (result.status, result.problems, result.publishable) == ("consistent", (), True)
+    assert dpveil.verify(str(saved[1])) == result
+
+
+def test_a_seeded_release_is_consistent_but_not_publishable(tmp_path):
+    result = dpveil.verify(save(tmp_path, bits=dpveil.SeededBits(1))[0])
+    assert (result.status, result.publishable) == ("consistent", False)
+
+
+def test_a_copy_is_unprotected(tmp_path):
+    image, beside = save(tmp_path, regions=Nobody(), if_none="copy")
+    result = dpveil.verify(image)
+    assert (result.status, result.problems, result.publishable) == ("unprotected", (), False)
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    for key, value in [
+        ("warnings", []),
+        ("method", "dp-pix"),
+        ("bits", "secure"),
+        ("parameters", {"epsilon": 1}),
+        ("accountant", "sum"),
+        ("publishable", True),
+        ("schema", "other"),
+    ]:
+        rewrite(beside, data | {key: value})
+        assert dpveil.verify(image).status == "inconsistent", key
+
+
+def test_if_none_whole_is_consistent(tmp_path):
+    assert dpveil.verify(save(tmp_path, regions=Nobody(), if_none="whole")[0]).status == "consistent"
+
+
+EDITS = {
+    "epsilon": (("guarantees", 0, "epsilon"), 1),
+    "box": (("regions", 0, "box", 2), 21),
+    "position": (("regions", 0, "box", 0), 3),
+    "kind": (("guarantees", 0), {"kind": "zcdp", "rho": 2}),
+    "relation": (("guarantees", 0, "relation"), {"name": "any-image"}),
+    "m": (("guarantees", 1, "relation", "m"), 256),
+    "parameter": (("parameters", "epsilon"), 1),
+    "neighbourhood": (("parameters", "neighbourhood"), None),
+    "composition": (("composition", "epsilon"), 2),
+    "no composition": (("composition",), None),
+    "hash": (("output", "sha256"), "0" * 64),
+    "in the clear": (("guarantees", 0, "scope", "in_the_clear"), []),
+    "request": (("request", 0), "30,20,5,5"),
+    "masked": (("regions", 1, "masked"), 1000),
+}
+
+
+@pytest.mark.parametrize("name", EDITS)
+def test_each_edit_of_the_certificate_is_found(saved, name):
+    image, beside = saved
+    path, value = EDITS[name]
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    if name == "kind":
+        value = {
+            **value,
+            "relation": data["guarantees"][0]["relation"],
+            "scope": data["guarantees"][0]["scope"],
+        }
+    rewrite(beside, changed(data, path, value))
+    result = dpveil.verify(image)
+    assert result.status == "inconsistent"
+    assert not result.publishable
+    assert result.problems
+    assert all("\n" not in problem for problem in result.problems)
+
+
+KINDS = ("x", -1, 0, 3, 2**40, 0.5, None, True, [], {}, ["a"], {"a": 1}, "1e999999999", ...)
+
+
+def test_no_plain_edit_goes_unnoticed(saved):
+    image, beside = saved
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    for path in leaves(data):
+        for value in KINDS:
+            edited = changed(data, path, value)
+            if edited != data:
+                text = json.dumps(edited, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+                beside.write_text(text, encoding="utf-8")
+                assert dpveil.verify(image).status == "inconsistent", (path, value)
+
+
+def test_no_edit_with_a_fitting_checksum_goes_unnoticed_where_a_number_depends_on_it(saved):
+    image, beside = saved
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    free = [("tool",), ("warnings",), ("checksum",), ("parameters", "blur"), ("parameters", "block")]
+    for path in leaves(data):
+        if path in free or path[0] == "request":
+            continue  # nothing can be recomputed for these: only the checksum shows a change
+        for value in KINDS:
+            edited = changed(data, path, value)
+            if edited != data:
+                rewrite(beside, edited)
+                assert dpveil.verify(image).status == "inconsistent", (path, value)
+
+
+def test_places_that_may_differ_still_never_break_verify(saved):
+    image, beside = saved
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    for path in [("tool",), ("request",), ("request", 0), ("warnings",), ("parameters", "block")]:
+        for value in (*KINDS, [5]):
+            rewrite(beside, changed(data, path, value))
+            assert dpveil.verify(image).status in ("consistent", "inconsistent")
+
+
+def test_another_version_may_use_other_words_but_not_other_numbers(saved):
+    image, beside = saved
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    for entry in (*data["guarantees"], data["composition"]):
+        entry["scope"]["covers"] = "worded otherwise"
+    rewrite(beside, data)
+    assert dpveil.verify(image).status == "inconsistent"
+    rewrite(beside, data | {"tool": "dpveil 9.9"})
+    assert dpveil.verify(image).status == "consistent"
+    rewrite(beside, changed(data | {"tool": "dpveil 9.9"}, ("regions", 1, "masked"), 1000))
+    assert "impossible number" in dpveil.verify(image).problems[0]
+    rewrite(beside, changed(data | {"tool": "dpveil 9.9"}, ("guarantees", 0, "epsilon"), 1))
+    assert dpveil.verify(image).status == "inconsistent"
+
+
+@pytest.mark.parametrize(
+    ("bits", "warnings", "status"),
+    [
+        ("seeded", [SEEDED], "consistent"),
+        ("seeded", [], "inconsistent"),
+        ("secure", [SEEDED], "inconsistent"),
+        ("seeded", [SEEDED, UNPROTECTED], "inconsistent"),
+        ("homemade", [], "inconsistent"),
+    ],
+)
+def test_seeded_bits_and_their_warning_belong_together(saved, bits, warnings, status):
+    image, beside = saved
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    rewrite(beside, data | {"bits": bits, "warnings": warnings, "publishable": bits == "secure"})
+    assert dpveil.verify(image).status == status
+
+
+def test_a_missing_noise_warning_is_found(tmp_path):
+    image, beside = save(tmp_path, neighbourhood=None)
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    assert len(data["warnings"]) == 2
+    rewrite(beside, data | {"warnings": data["warnings"][:1]})
+    assert any("is missing" in problem for problem in dpveil.verify(image).problems)
+
+
+def test_an_edited_image_is_found(saved):
+    image, _ = saved
+    contents = image.read_bytes()
+    flipped = contents[:50] + bytes([contents[50] ^ 1]) + contents[51:]
+    for edited in (contents + b"!", contents[:-1], b"", flipped):
+        image.write_bytes(edited)
+        [problem] = dpveil.verify(image).problems
+        assert "SHA-256" in problem
+
+
+def with_contents(saved, contents: bytes, **output):
+    image, beside = saved
+    image.write_bytes(contents)
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    data["output"] |= {"sha256": hashlib.sha256(contents).hexdigest(), **output}
+    rewrite(beside, data)
+    return " ".join(dpveil.verify(image).problems)
+
+
+def test_another_image_under_a_fitting_hash_must_still_have_format_and_size(saved, tmp_path):
+    other = tmp_path / "other.bmp"
+    Image.fromarray(photo()).save(other)
+    assert "not a png file" in with_contents(saved, other.read_bytes())
+    assert with_contents(saved, other.read_bytes(), format="bmp") == ""
+    Image.fromarray(photo()[:29]).save(other)
+    assert "40×29×3" in with_contents(saved, other.read_bytes(), format="bmp")
+    Image.fromarray(photo()[:, :, 0]).save(other)
+    assert "40×30×1" in with_contents(saved, other.read_bytes(), format="bmp")
+    assert "cannot be decoded" in with_contents(saved, b"BM nothing", format="bmp")
+
+
+def test_regions_outside_the_photo_are_found(saved, tmp_path):
+    small = tmp_path / "small.png"
+    Image.fromarray(photo()[:12]).save(small)
+    assert "outside the photo" in with_contents(saved, small.read_bytes(), height=12)
+
+
+def test_missing_parts_are_named(saved, tmp_path):
+    image, beside = saved
+    assert "does not exist" in dpveil.verify(tmp_path / "b.png").problems[0]
+    contents = image.read_bytes()
+    image.unlink()
+    assert dpveil.verify(image).problems == ("the image is missing",)
+    image.write_bytes(contents)
+    beside.write_bytes(b"\xff\xfe")
+    assert "cannot be read" in dpveil.verify(image).problems[0]
+    beside.unlink()
+    assert "no certificate" in dpveil.verify(image).problems[0]
+
+
+def test_a_certificate_that_was_never_saved_with_a_file_is_found(saved):
+    image, beside = saved
+    rewrite(beside, json.loads(beside.read_text(encoding="utf-8")) | {"output": None})
+    assert dpveil.verify(image).problems == ("the certificate describes no file",)
+
+
+def test_grey_survives_formats_without_grey(tmp_path):
+    release = dpveil.obfuscate(photo()[:, :, :1], "dp-pix", epsilon=1, block=30)
+    for suffix in ("webp", "png", "jpg"):
+        assert dpveil.verify(release.save(tmp_path / f"g.{suffix}")[0]).status == "consistent"
