@@ -19,7 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help venv demo test slow lint format types docs serve bench lock clean
+.PHONY: help venv demo test audit slow lint format types docs serve bench lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ demo: $(DEMO) ## release a photograph at several budgets into demo/, with one sh
 test: $(DEV) ## run the tests, the doctests and the code of the documentation; coverage at least 90 %
 	@rm -f .coverage .coverage.*
 	@$(BIN)/python -m pytest -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+
+audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
+	@$(BIN)/dpveil audit
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

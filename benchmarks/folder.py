@@ -40,7 +40,7 @@ from timing import report
 ROOT = Path(__file__).parent.parent
 ENVIRONMENT = ROOT / ".venv-deface"
 METHOD = {"epsilon": 5, "block": 16, "neighbourhood": 256}
-ROUNDS = 5
+ROUNDS = 3
 CLEAR = 2
 
 

@@ -104,3 +104,17 @@ def test_the_smallest_valid_value_was_itself_tried():
     assert found in tried
     assert 0 <= found - Fraction(1, 3) < Fraction(1, 10**13)
     assert smallest(lambda value: value == 7, Fraction(7)) == 7
+
+
+@pytest.mark.parametrize("epsilon", ["1e6", "1e9", "1e12"])
+def test_a_tiny_delta_is_bounded_without_writing_out_its_digits(epsilon: str):
+    """Its exact value may have a billion digits: this used to fill the memory."""
+    assert 0 < zcdp_delta("1e-3", epsilon) < Fraction(1, 10**2000)
+    assert zcdp_rho(epsilon, "0.5") > 0
+
+
+def test_budgets_far_below_what_floats_hold_are_answered():
+    assert 91 < zcdp_epsilon(1, "1e-900") < 93
+    assert zcdp_delta("1e-400", 1) < Fraction(1, 10**2000)
+    with pytest.raises(InvalidParameter, match="delta"):
+        zcdp_epsilon(1, Fraction(1, 10**3000))

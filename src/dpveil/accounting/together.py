@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.compose import compose, union, weaker
+from dpveil.accounting.laplace import float_slack
 from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
-FLOAT_SLACK: Final = Fraction(1, 10**12)
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
 KINDS: Final = ("pure", "approximate", "zcdp")
 
@@ -57,7 +57,7 @@ def _candidates(parts: Sequence[Guarantee], delta: Fraction, left: Fraction) -> 
     rho = sum((part.rho or Fraction(0) for part in parts), Fraction(0))
     basic = sum(epsilons, Fraction(0)) + (zcdp_epsilon(rho, left) if rho else 0)
     as_zcdp = zcdp_epsilon(rho + sum(epsilon**2 for epsilon in epsilons) / 2, left)
-    if rho or delta < SMALLEST_DELTA or left <= FLOAT_SLACK:
+    if rho or delta < SMALLEST_DELTA or left <= 2 * float_slack(len(parts)):
         return [basic, as_zcdp]
     by_pld = _pld_epsilon(parts, delta)
     return [basic, as_zcdp] + ([] if by_pld is None else [by_pld])
@@ -74,7 +74,7 @@ def _pld_epsilon(parts: Sequence[Guarantee], delta: Fraction) -> Fraction | None
         one = privacy_loss_distribution.from_privacy_parameters(worst, value_discretization_interval=grid)
         many = one.self_compose(count)
         total = many if total is None else total.compose(many)
-    found = 0.0 if total is None else total.get_epsilon_for_delta(float(delta - FLOAT_SLACK))
+    found = 0.0 if total is None else total.get_epsilon_for_delta(float(delta) - float_slack(len(parts)))
     return None if found == math.inf else exact(found, "epsilon")
 
 

@@ -20,6 +20,9 @@ from dpveil.errors import InvalidParameter
 WORK: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 SLACK: Final = Decimal(10) ** -30
 STEPS: Final = 48
+SMALLEST_RHO: Final = 1e-300
+TINIEST: Final = Fraction(1, 10**2100)
+"""More than any δ that is smaller than e^-5000, and less than any that can be asked for."""
 
 
 def zcdp_delta(rho: Number, epsilon: Number) -> Fraction:
@@ -39,10 +42,11 @@ def zcdp_epsilon(rho: Number, delta: Number) -> Fraction:
     >>> round(float(zcdp_epsilon("0.5", "1e-5")), 2)
     4.73
     """
-    wanted, given = probability(delta, "delta"), _at_least_zero(rho, "rho")
+    wanted, given = _reachable(delta), _at_least_zero(rho, "rho")
     if given == 0:
         return Fraction(0)
-    high = given + 2 * Fraction(math.sqrt(float(given) * -math.log(float(wanted))))
+    likely = math.log(wanted.denominator) - math.log(wanted.numerator)
+    high = given + 2 * Fraction(math.sqrt(float(given) * likely))
     while _delta(given, high) > wanted:
         high *= 2
     return smallest(lambda epsilon: _delta(given, epsilon) <= wanted, high)
@@ -54,7 +58,7 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     >>> zcdp_delta(zcdp_rho(5, "1e-5"), 5) <= Fraction(1, 10**5)
     True
     """
-    wanted, given = probability(delta, "delta"), _at_least_zero(epsilon, "epsilon")
+    wanted, given = _reachable(delta), _at_least_zero(epsilon, "epsilon")
     if given == 0:
         raise InvalidParameter("epsilon", epsilon, "is not above 0", hint="no noise reaches epsilon 0")
     inverse = 1 / given
@@ -84,15 +88,16 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Return δ at the best order found, or 1 where the formula says nothing."""
     if rho == 0:
         return Fraction(0)
-    gap = _best_gap(float(rho), float(epsilon))  # α - 1
+    gap = _best_gap(max(float(rho), SMALLEST_RHO), float(epsilon))  # α - 1
     alpha = gap + 1
     exponent = _decimal(gap * (alpha * rho - epsilon))
     shrink = WORK.multiply(_decimal(alpha), WORK.ln(_decimal(gap / alpha)))
-    power = WORK.add(exponent, shrink)
-    if power > 700:
+    power = WORK.subtract(WORK.add(exponent, shrink), WORK.ln(_decimal(gap)))
+    if power > 0:
         return Fraction(1)
-    delta = WORK.divide(WORK.exp(power), _decimal(gap))
-    return min(Fraction(1), Fraction(WORK.multiply(delta, 1 + SLACK)))
+    if power < -5000:
+        return TINIEST  # an exact value could have a billion digits
+    return min(Fraction(1), Fraction(WORK.multiply(WORK.exp(power), 1 + SLACK)))
 
 
 def _best_gap(rho: float, epsilon: float) -> Fraction:
@@ -110,6 +115,13 @@ def _best_gap(rho: float, epsilon: float) -> Fraction:
 
 def _decimal(value: Fraction) -> Decimal:
     return WORK.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+
+def _reachable(delta: Number) -> Fraction:
+    wanted = probability(delta, "delta")
+    if wanted < TINIEST:
+        raise InvalidParameter("delta", None, "is below 1e-2100", hint="such as 1e-6")
+    return wanted
 
 
 def _at_least_zero(value: Number, name: str) -> Fraction:

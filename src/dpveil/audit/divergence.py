@@ -2,9 +2,9 @@
 
 Written without the accountants that they are there to check. A loss between two points of the grid is split
 between them such that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function
-of e^-loss, can only grow by it (Doroshenko et al. 2022). What is returned is therefore never below the truth,
-but for the rounding of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are multiples
-of 1/scale, so a grid of these loses nothing; smooth laws lose the square of the step.
+of e^-loss, can only grow by it (Doroshenko et al. 2022). What is returned is therefore never below the
+truth, but for the rounding of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are
+multiples of 1/scale, so a grid of these loses nothing; smooth laws lose the square of the step.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def move_loss(kind: NoiseKind, move: Move) -> LossLaw:
 
 
 def unit_of(kind: NoiseKind, parameters: Sequence[Fraction]) -> float | None:
-    """Return what all losses are multiples of, if noise of this kind and these parameters has such a thing."""
+    """Return what all losses are multiples of, if noise of this kind and parameters has such a thing."""
     return kind.unit(parameters[0]) if len(set(parameters)) == 1 else None
 
 

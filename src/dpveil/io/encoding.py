@@ -25,9 +25,9 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 OPENCV_PNG: Final = (
     *(cv2.IMWRITE_PNG_COMPRESSION, 1),
     *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE),
-    *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP),
+    *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_PAETH),
 )
-"""PNG by OpenCV, in half of Pillow's time (12 megapixels in 0.3 s), files 4 to 10 % larger."""
+"""PNG by OpenCV: Pillow's sizes in about two thirds of its time (12 megapixels in 0.4 s)."""
 
 OPENCV_PNG_SIDE: Final = 1_000_000
 

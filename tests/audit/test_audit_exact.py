@@ -1,0 +1,173 @@
+"""Exact laws of pixelisation on small images: every neighbour, every output, against a second hand's sums."""
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpveil.accounting import zcdp_rho
+from dpveil.audit.case import Case, Sensitivity, filled, largest_rho
+from dpveil.audit.exact import (
+    ProductLaw,
+    all_images,
+    cells,
+    gaussian_level_law,
+    level_law,
+    neighbours,
+    pixelisation_law,
+    sensitivity,
+    squared_sensitivity,
+    totals,
+)
+from dpveil.audit.gates_exact import exact_gate, pld_gate, same_gate
+from dpveil.audit.steps import INTACT, INTACT_GAUSSIAN
+from dpveil.audit.table import TABLE
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.noise.bits import SeededBits
+
+SHAPES = [(2, 3, 1, 2, 1), (2, 3, 1, 2, 2), (3, 3, 1, 2, 1), (3, 3, 1, 2, 4), (2, 2, 3, 2, 1)]
+SHAPES += [(1, 3, 3, 2, 2), (2, 3, 1, 2, None), (2, 2, 1, 5, None), (1, 1, 3, 1, None)]
+
+
+def case_of(shape, method=DPPix, levels=(0, 255), **budget):
+    height, width, channels, block, m = shape
+    return Case(height, width, channels, method(block=block, neighbourhood=m, **budget), levels)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_pure_epsilon_is_spent_in_full_and_never_exceeded(shape):
+    case = case_of(shape, epsilon="0.3" if shape[4] is None else 3)
+    sums, levels, law = exact_gate(INTACT, case, TABLE["dp-pix"].right)
+    assert sums.passed
+    assert levels.passed
+    assert law.passed
+    assert sums.value == float(case.method.epsilon)
+    assert levels.value > (1 - 1e-5) * float(case.method.epsilon)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_rho_is_spent_in_full_and_never_exceeded(shape):
+    """At integer orders where (1 - α)·t is an integer the discrete Gaussian's Rényi rate is exactly t²/2σ²."""
+    case = case_of(shape, DPPixGaussian, rho="0.7")
+    sums, levels, law = exact_gate(INTACT_GAUSSIAN, case, TABLE["dp-pix-gaussian"].right)
+    assert sums.passed
+    assert levels.passed
+    assert law.passed
+    assert sums.value == pytest.approx(0.7, rel=1e-9)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("method", [DPPix, DPPixGaussian])
+def test_epsilon_and_delta_are_kept_by_two_accounts(shape, method):
+    case = case_of(shape, method, epsilon=2, delta="0.01")
+    entry = TABLE[method.name]
+    sums, levels, law = exact_gate(entry.steps, case, entry.right)
+    assert sums.passed
+    assert levels.passed
+    assert law.passed
+    assert all(finding.passed for finding in pld_gate(entry.steps, case))
+    assert sums.value > 0.001  # and not by far more noise than they ask for
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_filling_the_largest_cells_is_the_brute_force_sensitivity(shape):
+    case = case_of(shape, epsilon=1)
+    images = all_images(*case.size, case.levels)
+    pairs = neighbours(images, case.method.neighbourhood)
+    block = case.method.block
+    found = Sensitivity(sensitivity(images, pairs, block), squared_sensitivity(images, pairs, block))
+    assert found == filled(case)
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1, "1e-6"), (2, "0.01"), (20, "1e-9"), ("0.1", "0.05")])
+def test_the_second_conversion_agrees_with_the_first(epsilon, delta):
+    ours = largest_rho(float(Fraction(epsilon)), float(Fraction(delta)))
+    assert ours == pytest.approx(float(zcdp_rho(epsilon, delta)), rel=1e-6)
+
+
+def test_neighbours_are_counted_in_pixels_not_values():
+    images = all_images(2, 1, 3, (0, 255))
+    one = neighbours(images, 1)
+    assert len(one) == 64 * 2 * 7  # either pixel takes one of its seven other colours
+    assert len(neighbours(images, 2)) == len(neighbours(images, None)) == 64 * 63
+
+
+def direct(total, area, weights):
+    """Return the chances of the levels by adding up every noisy sum."""
+    noisy = np.arange(total - len(weights) // 2, total + len(weights) // 2 + 1)
+    shown = np.zeros(256)
+    for value, chance in zip(noisy, weights / weights.sum(), strict=True):
+        shown[min(255, max(0, math.floor(value / area + 0.5)))] += chance
+    return shown
+
+
+@pytest.mark.parametrize(("total", "area"), [(300, 6), (0, 1), (255, 1), (1020, 4), (7, 3)])
+def test_level_laws_are_direct_sums(total, area):
+    noise = np.arange(-6000, 6001)
+    assert np.allclose(
+        level_law(total, area, Fraction(40)), direct(total, area, np.exp(-np.abs(noise) / 40)), 1e-9, 1e-16
+    )
+    assert np.allclose(
+        gaussian_level_law(total, area, Fraction(1600)),
+        direct(total, area, np.exp(-(noise**2) / 3200)),
+        1e-9,
+        1e-16,
+    )
+
+
+def test_cells_by_hand():
+    assert cells(2, 3, 2) == [[(0, 0), (0, 1), (1, 0), (1, 1)], [(0, 2), (1, 2)]]
+    image = np.arange(12, dtype=np.uint8).reshape(2, 3, 2)
+    assert totals(image, 2) == [0 + 2 + 6 + 8, 1 + 3 + 7 + 9, 4 + 10, 5 + 11]
+
+
+def test_an_outcome_that_only_one_input_gives_is_an_infinite_loss():
+    law = ProductLaw(np.array([[0], [1]]), [np.array([[0.5, 0.5], [1.0, 0.0]])])
+    assert law.losses(np.array([[0, 1], [1, 0]])).tolist() == [math.inf, math.log(2)]
+
+
+def test_losses_of_parts_add():
+    law = ProductLaw(np.array([[0, 0], [1, 1]]), [np.array([[0.5, 0.5], [0.2, 0.8]])] * 2)
+    assert law.largest_loss(np.array([[0, 1]])) == pytest.approx(2 * math.log(2.5))
+
+
+def test_steps_law_follows_the_method_at_uneven_images():
+    first, second = [[[7], [200], [31]], [[90], [3], [255]]], [[[0], [0], [255]], [[1], [0], [254]]]
+    images = np.array([first, second], np.uint8)
+    method = DPPix(epsilon=9, block=2, neighbourhood=1)
+    right = pixelisation_law(images, 2, Fraction(255, 9))
+    assert INTACT.law(method, images).distance(right) < 1e-12
+    assert INTACT.law(method, images).distance(pixelisation_law(images, 2, Fraction(256, 9))) > 1e-4
+
+
+@pytest.mark.parametrize("size", [(1, 1, 1), (3, 5, 3), (17, 17, 1), (2, 9, 3), (33, 16, 1)])
+@pytest.mark.parametrize("block", [1, 2, 16, 40])
+@pytest.mark.parametrize(
+    ("steps", "method"),
+    [
+        (INTACT, DPPix(epsilon=20, neighbourhood=4)),
+        (INTACT, DPPix(epsilon=20, delta="0.01")),
+        (INTACT_GAUSSIAN, DPPixGaussian(rho=20)),
+        (INTACT_GAUSSIAN, DPPixGaussian(epsilon=2, delta="1e-5", neighbourhood=4)),
+    ],
+    ids=["pure", "laplace δ", "zcdp", "gaussian δ"],
+)
+def test_steps_are_the_method_bit_for_bit(size, block, steps, method):
+    case = Case(*size, replace(method, block=block))
+    assert same_gate(steps, case)[0].passed
+    image = (np.arange(np.prod(size)) * 41 % 256).astype(np.uint8).reshape(size)
+    released = case.method.release(image, bits=SeededBits(3))
+    assert np.array_equal(steps.releases(case.method, image, 1, SeededBits(3))[0], released)
+
+
+def test_the_first_gate_sees_steps_that_are_not_the_method():
+    case = Case(3, 5, 1, DPPix(epsilon=9, block=2, neighbourhood=1))
+    assert not same_gate(TABLE["dp-pix"].mutants["noise ×0.8"], case)[0].passed
+
+
+def test_too_many_images_are_refused():
+    with pytest.raises(InvalidParameter, match="make 65536 images"):
+        all_images(4, 4, 1, (0, 255))

@@ -1,0 +1,105 @@
+"""The audit as a whole: what is right passes, what is wrong on purpose is seen, nothing is left out."""
+
+import json
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpveil import audit
+from dpveil.audit.case import Case
+from dpveil.audit.gates_drawn import bound_gate
+from dpveil.audit.table import TABLE
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.mechanisms.pixel import TABLE as METHODS
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.mechanisms.pixel.cells import cell_areas
+from dpveil.noise import SeededBits, laplace
+
+SEED = 20261121
+PURE = DPPix(epsilon=1, block=2, neighbourhood=2)
+ZCDP = DPPixGaussian(rho=Fraction(1, 2), block=2, neighbourhood=2)
+BUDGET = DPPixGaussian(epsilon=1, delta="1e-4", block=2, neighbourhood=2)
+
+
+def broken_gates(report: audit.Report) -> set[str]:
+    return {f.gate for one in report.audited for f in one.findings if not f.passed}
+
+
+def test_every_method_has_an_audit_with_mutants():
+    assert set(TABLE) == set(METHODS)
+    assert all(entry.mutants and set(entry.levels) == {"quick", "deep"} for entry in TABLE.values())
+
+
+@pytest.mark.parametrize("name", audit.names())
+def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
+    """Seeded; a right method is rejected with probability below 1e-7 over all seeds (`false_alarm`)."""
+    report = audit.run(name, seed=SEED)
+    assert report.passed, [f for one in report.audited for f in one.findings if not f.passed]
+    [audited] = report.audited
+    assert not [mutant.name for mutant in audited.mutants if mutant.survived]
+    assert len(audited.mutants) >= 5
+    assert report.false_alarm < 1e-7
+    assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
+
+
+@pytest.mark.parametrize("method", [PURE, ZCDP, BUDGET], ids=["pure", "zcdp", "(ε, δ)"])
+def test_a_method_of_the_users_own_is_audited_as_it_is(method):
+    report = audit.run(method, seed=SEED)
+    assert report.passed
+    assert {"exact", "fit", "bound"} <= set(report.audited[0].gates)
+    assert report.audited[0].mutants == ()
+
+
+def test_too_small_a_laplace_scale_breaks_the_promise(monkeypatch: pytest.MonkeyPatch):
+    right = DPPix.sum_scale
+    monkeypatch.setattr(DPPix, "sum_scale", lambda self, **size: right(self, **size) * 4 / 5)
+    assert {"exact", "fit"} <= broken_gates(audit.run(PURE, seed=SEED))
+
+
+@pytest.mark.parametrize("method", [ZCDP, BUDGET], ids=["zcdp", "(ε, δ)"])
+def test_too_small_a_gaussian_variance_breaks_the_promise(method, monkeypatch: pytest.MonkeyPatch):
+    right = DPPixGaussian.sum_variance
+    monkeypatch.setattr(DPPixGaussian, "sum_variance", lambda self, **size: right(self, **size) * 16 / 25)
+    assert {"exact", "fit"} <= broken_gates(audit.run(method, seed=SEED))
+
+
+def test_a_sampler_that_loses_its_ties_and_signs_is_seen(monkeypatch: pytest.MonkeyPatch):
+    right = laplace.draw
+
+    def positive(tables, size, bits):
+        return np.abs(right(tables, size, bits))
+
+    monkeypatch.setattr(laplace, "draw", positive)
+    assert "fit" in broken_gates(audit.run("discrete-laplace", seed=SEED))
+
+
+def test_a_seed_repeats_an_audit():
+    first, second = (audit.run("integer-matrix", seed=3).to_json() for _ in range(2))
+    assert first == second
+    assert audit.run("integer-matrix", seed=4).to_json() != first
+
+
+def test_what_cannot_be_audited_is_refused():
+    with pytest.raises(UnknownName, match="did you mean 'dp-pix'"):
+        audit.run("dp-pixx")
+    with pytest.raises(InvalidParameter, match="level"):
+        audit.run("integer-matrix", "thorough")
+    with pytest.raises(InvalidParameter, match="too large"):
+        audit.run(DPPix(epsilon=10**6))
+
+
+def test_errata_e12_published_scale_overspends_256_fold():
+    """17×17 at b = 16 has a corner cell of one pixel: b² noise on its mean costs 256ε, also in samples."""
+    method = DPPix(epsilon="0.01", block=16, neighbourhood=1)
+    areas = cell_areas(17, 17, 16).ravel()
+    published = 255 / (256 * method.epsilon)  # the scale on every mean
+    assert max(Fraction(255, int(area)) / published for area in areas) == 256 * method.epsilon
+    assert Fraction(255) / method.sum_scale(height=17, width=17, channels=1) == method.epsilon
+
+    case = Case(17, 17, 1, method)
+    mutant = TABLE["dp-pix"].mutants["b² noise on ragged means"]
+    for steps, broken in ((TABLE["dp-pix"].steps, False), (mutant, True)):
+        found = bound_gate(steps.drawer(method), case, draws=10_000, bits=SeededBits(SEED, "e12"), chance=0.5)
+        assert any(not finding.passed for finding in found) == broken
+    assert max(finding.value for finding in found) > 1  # where 0.01 is promised
