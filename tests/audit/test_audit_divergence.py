@@ -72,11 +72,10 @@ def test_an_outcome_that_only_one_input_gives_is_never_excused():
 
 @pytest.mark.parametrize("order", [1.01, 2.0, 3.0, 7.5])
 def test_renyi_rates_are_direct_sums(order):
-    z = np.arange(-3000, 3001)
+    z = np.arange(-160, 161)  # 16 standard deviations: the summand peaks at -45 or nearer
     own, moved = (np.exp(-((z - t) ** 2) / 200.0) for t in (0, 7))
     own, moved = own / own.sum(), moved / moved.sum()
-    kept = (own > 0) & (moved > 0)
-    direct = math.log(np.sum(own[kept] ** order * moved[kept] ** (1 - order))) / (order - 1)
+    direct = math.log(np.sum(own * (own / moved) ** (order - 1))) / (order - 1)
     assert renyi_of_shift(GAUSSIAN, Fraction(100), 7, order) == pytest.approx(direct, rel=1e-9)
     assert renyi_of_shift(GAUSSIAN, Fraction(100), 7, order) <= order * 49 / 200 * (1 + 1e-12)
     rows = np.array([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5], [0.5, 0.5, 0.0]])

@@ -50,7 +50,7 @@ def test_pure_epsilon_is_spent_in_full_and_never_exceeded(shape):
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_rho_is_spent_in_full_and_never_exceeded(shape):
-    """At integer orders where (1 - α)·t is an integer the discrete Gaussian's Rényi rate is exactly t²/2σ²."""
+    """At orders where (1 - α)·t is an integer the discrete Gaussian's Rényi rate is exactly t²/2σ²."""
     case = case_of(shape, DPPixGaussian, rho="0.7")
     sums, levels, law = exact_gate(INTACT_GAUSSIAN, case, TABLE["dp-pix-gaussian"].right)
     assert sums.passed

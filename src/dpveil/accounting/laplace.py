@@ -55,7 +55,11 @@ def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fractio
     candidates = [pure_epsilon(scale, shifts), zcdp_epsilon(rho, delta)]
     draws = sum(count for _, count in shifts)
     slack = float_slack(draws)
-    if draws <= MOST_DRAWS and delta >= max(SMALLEST_DELTA, 2 * slack) and candidates[0] <= MOST_LOSS * draws:
+    if (
+        draws <= MOST_DRAWS
+        and delta >= max(float(SMALLEST_DELTA), 2 * slack)
+        and candidates[0] <= MOST_LOSS * draws
+    ):
         candidates.append(_pld_epsilon(scale, shifts, float(delta) - slack))
     return min(candidates)
 
