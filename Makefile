@@ -19,10 +19,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help venv demo test audit slow lint format types docs serve bench lock clean
+.PHONY: help venv demo test audit audit-deep slow lint format types docs serve bench lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 $(BIN)/python:
 	@found=; for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
@@ -51,6 +51,9 @@ test: $(DEV) ## run the tests, the doctests and the code of the documentation; c
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
 	@$(BIN)/dpveil audit
+
+audit-deep: $(DEV) ## the same with more settings and five to ten times the draws
+	@$(BIN)/dpveil audit --deep
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -26,6 +27,19 @@ def broken_gates(report: audit.Report) -> set[str]:
     return {f.gate for one in report.audited for f in one.findings if not f.passed}
 
 
+def documented_killers(name: str) -> dict[str, str]:
+    """Return what the page says about the mutants of a method: mutant to the gates that reject it."""
+    page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "|" in line]
+    [heads] = [row for row in rows if row[0] == "mutant"]
+    column = heads.index(f"`{name}` dies at")
+    return {
+        row[0]: row[column]
+        for row in rows
+        if len(row) == 4 and row != heads and set(row[0]) != {"-"} and row[column]
+    }
+
+
 def test_every_method_has_an_audit_with_mutants():
     assert set(TABLE) == set(METHODS)
     assert all(entry.mutants and set(entry.levels) == {"quick", "deep"} for entry in TABLE.values())
@@ -39,6 +53,8 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     [audited] = report.audited
     assert not [mutant.name for mutant in audited.mutants if mutant.survived]
     assert len(audited.mutants) >= 5
+    if name in METHODS:
+        assert {m.name: ", ".join(m.killed_by) for m in audited.mutants} == documented_killers(name)
     assert report.false_alarm < 1e-7
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
 

@@ -56,7 +56,8 @@ def same_gate(steps: Steps, case: Case) -> list[Finding]:
     image = uneven_image(case.size)
     released = case.method.release(image, bits=SeededBits(3, "same"))
     differ = int(np.sum(steps.releases(case.method, image, 1, SeededBits(3, "same"))[0] != released))
-    return [Finding("same", "values unlike release()", str(case), differ, 0, differ == 0, "values", sees=ANY)]
+    what = "values unlike release()"
+    return [Finding("same", what, str(case), differ, 0, differ == 0, "values", sees="any")]
 
 
 def exact_gate(steps: Steps, case: Case, right: Right) -> list[Finding]:
