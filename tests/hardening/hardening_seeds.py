@@ -1,0 +1,236 @@
+"""Small valid files of every allowed format and variant, made in code: what the fuzzer damages."""
+
+import struct
+import zlib
+from io import BytesIO
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageCms, PngImagePlugin
+
+HEIGHT, WIDTH = 21, 26
+PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
+"""Adam7: first column, first row, and the steps of both (PNG §8.2)."""
+
+
+def levels(channels: int = 3, top: int = 256) -> np.ndarray:
+    y, x = np.mgrid[:HEIGHT, :WIDTH]
+    planes = [x * 9 + y, y * 11, (x + 2 * y) * 3, 255 - x * y % 256][:channels]
+    return np.stack(planes, axis=2) % top
+
+
+def image(mode: str) -> Image.Image:
+    return Image.fromarray(levels().astype(np.uint8)).convert(mode)
+
+
+def saved(picture: Image.Image, fmt: str, **options: Any) -> bytes:
+    buffer = BytesIO()
+    # Copies, because a save leaves the encoder's settings behind.
+    if "append_images" in options:
+        options["append_images"] = [each.copy() for each in options["append_images"]]
+    picture.copy().save(buffer, fmt, **options)
+    return buffer.getvalue()
+
+
+def chunk(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def _rows(samples: np.ndarray, depth: int) -> bytes:
+    """PNG rows with filter 0 of samples h × w × c, packed to `depth` bits."""
+    out = b""
+    for row in samples:
+        flat = row.reshape(-1)
+        if depth == 16:
+            out += b"\0" + flat.astype(">u2").tobytes()
+        elif depth == 8:
+            out += b"\0" + flat.astype(np.uint8).tobytes()
+        else:
+            bits = (flat[:, None] >> np.arange(depth)[::-1]) & 1
+            out += b"\0" + np.packbits(bits.astype(np.uint8)).tobytes()
+    return out
+
+
+def png(depth: int, colour: int, *, interlaced: bool = False, extra: bytes = b"") -> bytes:
+    channels = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+    samples = levels(channels, 1 << depth) * (257 if depth == 16 else 1)
+    parts = [samples[y0::dy, x0::dx] for x0, y0, dx, dy in PASSES] if interlaced else [samples]
+    data = zlib.compress(b"".join(_rows(part, depth) for part in parts if part.size))
+    header = struct.pack(">IIBBBBB", WIDTH, HEIGHT, depth, colour, 0, 0, interlaced)
+    if colour == 3:
+        extra = chunk(b"PLTE", bytes(range(3 * min(1 << depth, 80)))) + extra
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + extra + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def tiff(
+    samples: np.ndarray, *, order: str = "<", tile: bool = False, planar: bool = False, **more: int
+) -> bytes:
+    """An uncompressed TIFF of 8- or 16-bit samples h × w × c, in strips, tiles of 16 × 16, or planes."""
+    h, w, c = samples.shape
+    depth = samples.dtype.itemsize * 8
+    samples = samples.astype(samples.dtype.newbyteorder(order))
+    if tile:
+        wide = np.pad(samples, ((0, -h % 16), (0, -w % 16), (0, 0)))
+        parts = [
+            wide[y : y + 16, x : x + 16].tobytes()
+            for y in range(0, wide.shape[0], 16)
+            for x in range(0, wide.shape[1], 16)
+        ]
+    else:
+        parts = [samples[:, :, i].tobytes() for i in range(c)] if planar else [samples.tobytes()]
+    entries: dict[int, tuple[int, ...]] = {256: (w,), 257: (h,), 258: (depth,) * c, 259: (1,)}
+    entries |= {262: (more.get("photometric", 2 if c >= 3 else 1),), 277: (c,), 284: (2 if planar else 1,)}
+    if c == 4:
+        entries[338] = (2,)
+    where = {322: (16,), 323: (16,), 324: (0,) * len(parts)} if tile else {273: (0,) * len(parts), 278: (h,)}
+    entries |= where | {325 if tile else 279: tuple(map(len, parts))}
+    return _tiff_file(entries, parts, 324 if tile else 273, order)
+
+
+def _tiff_file(entries: dict[int, tuple[int, ...]], parts: list[bytes], offsets: int, order: str) -> bytes:
+    spill_at = 8 + 2 + 12 * len(entries) + 4
+    data_at = spill_at + sum(4 * len(v) for v in entries.values() if len(v) > 1)
+    starts = [data_at + sum(map(len, parts[:i])) for i in range(len(parts))]
+    entries = dict(sorted((entries | {offsets: tuple(starts)}).items()))
+    body, spill = struct.pack(order + "H", len(entries)), b""
+    for tag, values in entries.items():
+        packed = struct.pack(f"{order}{len(values)}I", *values)
+        if len(values) > 1:
+            packed, spill = struct.pack(order + "I", spill_at + len(spill)), spill + packed
+        body += struct.pack(order + "HHI", tag, 4, len(values)) + packed
+    magic = b"II" if order == "<" else b"MM"
+    return magic + struct.pack(order + "HI", 42, 8) + body + bytes(4) + spill + b"".join(parts)
+
+
+def bmp_rle8() -> bytes:
+    rows = b""
+    for row in levels(1)[::-1, :, 0]:
+        rows += b"".join(bytes((1, int(v))) for v in row[:10]) + b"\0" + bytes((16,))
+        rows += row[10:].astype(np.uint8).tobytes() + b"\0\0"
+    rows += b"\0\1"
+    palette = bytes(v for i in range(256) for v in (i, i, i, 0))
+    return _bmp(8, 1, rows, palette, HEIGHT)
+
+
+def bmp_rle4() -> bytes:
+    rows = (bytes((WIDTH, 0x12)) + b"\0\0") * HEIGHT + b"\0\1"
+    return _bmp(4, 2, rows, bytes(range(64)), HEIGHT)
+
+
+def bmp_masks(bits: int) -> bytes:
+    masks = (0xF800, 0x7E0, 0x1F) if bits == 16 else (0xFF0000, 0xFF00, 0xFF)
+    rows = levels(1).astype(f"<u{bits // 8}").tobytes()
+    return _bmp(bits, 3, rows, struct.pack("<III", *masks), HEIGHT)
+
+
+def _bmp(bits: int, compression: int, rows: bytes, between: bytes, height: int) -> bytes:
+    start = 54 + len(between)
+    head = struct.pack("<IiiHHIIiiII", 40, WIDTH, height, 1, bits, compression, len(rows), 0, 0, 0, 0)
+    return b"BM" + struct.pack("<IHHI", start + len(rows), 0, 0, start) + head + between + rows
+
+
+def bmp_core() -> bytes:
+    """The header of OS/2 1.x: twelve bytes with 16-bit sizes."""
+    rows = np.pad(levels().astype(np.uint8).reshape(HEIGHT, -1), ((0, 0), (0, -WIDTH * 3 % 4))).tobytes()
+    head = struct.pack("<IHHHH", 12, WIDTH, HEIGHT, 1, 24)
+    return b"BM" + struct.pack("<IHHI", 26 + len(rows), 0, 0, 26) + head + rows
+
+
+def bmp_top_down() -> bytes:
+    rows = np.pad(levels().astype(np.uint8).reshape(HEIGHT, -1), ((0, 0), (0, -WIDTH * 3 % 4))).tobytes()
+    return _bmp(24, 0, rows, b"", -HEIGHT)
+
+
+def _exif() -> bytes:
+    data = Image.Exif()
+    data[0x0112], data[0x010E], data[0x8769] = 6, "words", {0x9003: "2020:01:01 00:00:00"}
+    return data.tobytes()
+
+
+def seeds() -> dict[str, bytes]:
+    """Name to file, the name beginning with the format; the same in every run with the same Pillow."""
+    rgb = image("RGB")
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    other = [image("RGB").transpose(Image.Transpose.FLIP_TOP_BOTTOM)]
+    files = {
+        "jpeg grey": saved(image("L"), "jpeg"),
+        "jpeg 4:2:0": saved(rgb, "jpeg", quality=70),
+        "jpeg 4:4:4": saved(rgb, "jpeg", quality=90, subsampling=0, optimize=True),
+        "jpeg 4:2:2": saved(rgb, "jpeg", subsampling=1),
+        "jpeg progressive": saved(rgb, "jpeg", progressive=True),
+        "jpeg progressive grey": saved(image("L"), "jpeg", progressive=True),
+        "jpeg cmyk": saved(image("CMYK"), "jpeg"),
+        "jpeg cmyk progressive": saved(image("CMYK"), "jpeg", progressive=True),
+        "jpeg restarts": saved(rgb, "jpeg", restart_marker_blocks=1),
+        "jpeg exif": saved(rgb, "jpeg", exif=_exif(), comment=b"note", dpi=(72, 72)),
+        "jpeg profile": saved(rgb, "jpeg", icc_profile=srgb),
+        "jpeg several": saved(rgb, "mpo", save_all=True, append_images=other),
+        "webp lossy": saved(rgb, "webp", quality=60),
+        "webp lossy alpha": saved(image("RGBA"), "webp", quality=60),
+        "webp lossless": saved(rgb, "webp", lossless=True),
+        "webp lossless alpha": saved(image("RGBA"), "webp", lossless=True, exact=True),
+        "webp metadata": saved(rgb, "webp", exif=_exif(), icc_profile=srgb, xmp=b"<x/>"),
+        "webp animation": saved(rgb, "webp", save_all=True, append_images=other),
+    }
+    return files | _pngs(srgb, rgb, other) | _tiffs(srgb, rgb, other) | _bmps(rgb)
+
+
+def _pngs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str, bytes]:
+    kinds = [(d, 0) for d in (1, 2, 4, 8, 16)] + [(d, 3) for d in (1, 2, 4, 8)]
+    kinds += [(d, c) for c in (2, 4, 6) for d in (8, 16)]
+    files = {f"png {c} {d}": png(d, c) for d, c in kinds}
+    files |= {f"png {c} {d} interlaced": png(d, c, interlaced=True) for d, c in kinds}
+    files["png key grey"] = png(8, 0, extra=chunk(b"tRNS", struct.pack(">H", 20)))
+    files["png key 16"] = png(16, 2, extra=chunk(b"tRNS", bytes(6)))
+    files["png key palette"] = png(4, 3, extra=chunk(b"tRNS", bytes(range(0, 240, 16))))
+    words = PngImagePlugin.PngInfo()
+    words.add_text("a", "b" * 400, zip=True)
+    words.add_itxt("c", "d" * 40, "en", "e", zip=True)
+    files["png words"] = saved(rgb, "png", pnginfo=words, exif=_exif(), dpi=(72, 72))
+    files["png profile"] = saved(rgb, "png", icc_profile=srgb)
+    files["png animation"] = saved(rgb, "png", save_all=True, append_images=other)
+    claims = chunk(b"acTL", struct.pack(">II", 1, 0)) + chunk(b"gAMA", struct.pack(">I", 45455))
+    files["png one frame"] = png(8, 2, extra=claims)
+    return files
+
+
+def _tiffs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str, bytes]:
+    files = {}
+    for mode in ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "LAB", "YCbCr", "I;16"):
+        source = (
+            image("L").convert("I").convert("I;16")
+            if mode == "I;16"
+            else (Image.merge("LAB", image("RGB").split()) if mode == "LAB" else image(mode))
+        )
+        for compression in ("raw", "tiff_lzw", "tiff_adobe_deflate"):
+            files[f"tiff {mode} {compression}"] = saved(source, "tiff", compression=compression)
+    for compression in ("packbits", "lzma", "zstd", "jpeg"):
+        files[f"tiff RGB {compression}"] = saved(rgb, "tiff", compression=compression)
+    for compression in ("group3", "group4", "tiff_ccitt", "packbits"):
+        files[f"tiff 1 {compression}"] = saved(image("1"), "tiff", compression=compression)
+    files["tiff predictor"] = saved(rgb, "tiff", compression="tiff_lzw", tiffinfo={317: 2})
+    files["tiff strips"] = saved(rgb, "tiff", compression="tiff_lzw", strip_size=400)
+    files["tiff big"] = saved(rgb, "tiff", big_tiff=True)
+    files["tiff big lzw"] = saved(rgb, "tiff", big_tiff=True, compression="tiff_lzw")
+    files["tiff profile"] = saved(rgb, "tiff", icc_profile=srgb)
+    files["tiff turned"] = saved(rgb, "tiff", tiffinfo={274: 6}, compression="tiff_lzw")
+    files["tiff pages"] = saved(rgb, "tiff", save_all=True, append_images=other)
+    byte, deep = levels().astype(np.uint8), (levels(1) * 257).astype(np.uint16)
+    for order in "<>":
+        files[f"tiff {order} 8"] = tiff(byte, order=order)
+        files[f"tiff {order} tiles"] = tiff(byte, order=order, tile=True)
+        files[f"tiff {order} planes"] = tiff(byte, order=order, planar=True)
+        files[f"tiff {order} 16"] = tiff(deep, order=order)
+        files[f"tiff {order} white is zero"] = tiff(deep, order=order, photometric=0)
+        files[f"tiff {order} alpha"] = tiff(levels(4).astype(np.uint8), order=order)
+    return files
+
+
+def _bmps(rgb: Image.Image) -> dict[str, bytes]:
+    files = {f"bmp {mode}": saved(image(mode), "bmp") for mode in ("1", "L", "P", "RGB", "RGBA")}
+    files |= {"bmp rle8": bmp_rle8(), "bmp rle4": bmp_rle4(), "bmp core": bmp_core()}
+    return files | {
+        "bmp masks 16": bmp_masks(16),
+        "bmp masks 32": bmp_masks(32),
+        "bmp top-down": bmp_top_down(),
+    }
