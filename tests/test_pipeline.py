@@ -169,9 +169,7 @@ def test_the_certificate_says_what_was_done():
     assert [g.epsilon for g in certificate.guarantees] == [Fraction(1, 10)] * 2
     assert certificate.composition.epsilon == Fraction(1, 5)
     assert certificate.request == ("4,8,8,4", "0,0,6,6")
-    assert (
-        certificate.parameters.items() >= {"epsilon": 0.1, "block": 4, "neighbourhood": 16, "blur": 0}.items()
-    )
+    assert certificate.parameters.items() >= {"epsilon": 0.1, "block": 4, "neighbourhood": 16}.items()
     first = certificate.guarantees[0].scope
     assert first.covers == "box 1: 8×4 pixels at 4,8, 3 channels"
     assert first.in_the_clear == ("position and size of the region", "everything outside the region")
@@ -254,13 +252,13 @@ def test_a_refused_debit_draws_nothing():
     ("change", "error", "words"),
     [
         ({"method": "dppix"}, UnknownName, "did you mean 'dp-pix'"),
-        ({"method": "blur"}, UnknownName, "choose from dp-pix"),
+        ({"method": "smudge"}, UnknownName, "choose from dp-pix"),
         ({"method": 5}, UnknownName, "unknown method '5'"),
         ({"epsilon": None}, InvalidParameter, "epsilon is missing: there is no default"),
         ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),
         ({"epsilon": float("nan")}, InvalidParameter, "epsilon = nan is not a finite number"),
         ({"blocks": 8}, InvalidParameter, "did you mean block"),
-        ({"rho": 1}, InvalidParameter, "rho = 1 is not a parameter of dp-pix: dp-pix takes epsilon"),
+        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' does not say how much noise"),
         ({"block": 0}, InvalidParameter, "block = 0 is out of range"),
         ({"regions": "0,0,25,1"}, RegionError, "24 × 20 pixels"),
         ({"regions": "nowhere"}, UnknownName, "unknown regions 'nowhere'"),
@@ -363,7 +361,7 @@ def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
 def test_methods_are_a_table_of_parameters_and_kinds():
     [row] = [row for row in dpveil.methods() if row["name"] == "dp-pix"]
     assert row["kind"] == "pure"
-    expected = {"epsilon": "required", "block": 1, "neighbourhood": None, "blur": 0}
+    expected = {"epsilon": "required", "rho": None, "block": 1, "neighbourhood": None}
     assert row["parameters"].items() >= expected.items()
     assert row["summary"]
     assert row["source"]

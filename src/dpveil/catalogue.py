@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
@@ -12,15 +13,20 @@ from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import TABLE, PixelMethod
+from dpveil.mechanisms.pixel.budget import BudgetedMethod
 
 REQUIRED: Final = "required"
 
 
 class MethodRow(TypedDict):
-    """One method: kebab-case name, kind of guarantee, parameters with their defaults, summary, source."""
+    """One method: kebab-case name, kind of guarantee, parameters with their defaults, summary, source.
+
+    `budgets` are the sets of numbers that say how much noise is drawn; exactly one of them has to be given.
+    """
 
     name: str
     kind: str
+    budgets: list[list[str]]
     parameters: dict[str, Json]
     summary: str
     source: str
@@ -33,7 +39,14 @@ def methods() -> list[MethodRow]:
     ('dp-pix', 'required')
     """
     return [
-        MethodRow(name=name, kind=m.kind, parameters=_defaults(m), summary=m.summary, source=m.source)
+        MethodRow(
+            name=name,
+            kind=m.kind,
+            budgets=_budgets(m),
+            parameters=_defaults(m),
+            summary=m.summary,
+            source=m.source,
+        )
         for name, m in TABLE.items()
     ]
 
@@ -63,7 +76,16 @@ def build(method: str | PixelMethod, parameters: Mapping[str, Any]) -> PixelMeth
 
 def _defaults(method: type[PixelMethod]) -> dict[str, Json]:
     names = [field.name for field in fields(method)]  # type: ignore[arg-type]
-    return {name: _default(vars(method)[name]) for name in names}
+    usual = {name: _default(inspect.getattr_static(method, name)) for name in names}
+    return usual | dict.fromkeys(_budgets(method)[0], REQUIRED) if _budgets(method) else usual
+
+
+def _budgets(method: type[PixelMethod]) -> list[list[str]]:
+    """Return the ways to give a budget, the usual one first."""
+    if issubclass(method, BudgetedMethod):
+        return [list(names) for names in method.budgets]
+    required = [name for name in ("epsilon", "delta", "rho") if name in inspect.signature(method).parameters]
+    return [required] if required else []
 
 
 def _default(parameter: Parameter[Any, Any]) -> Json:

@@ -23,9 +23,11 @@ from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.pixel.budget import BudgetedMethod
 from dpveil.promise import promise
 
 CANDIDATES: Final = (2, 10, 100, 1000)
+USUAL_DELTA: Final = Fraction(1, 10**6)
 FALSE_ALARMS: Final = (0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
 CLAIMS: Final = {
     "strong": "Strong",
@@ -54,20 +56,21 @@ class Need:
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell. `success_bound` maps a number of equally likely
-    candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates with the highest
-    detection rate. `whole_region` is the strength of what group privacy leaves about all of the region.
+    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `success_bound` maps a number
+    of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
+    with the highest detection rate. `same_noise` states the same release in other currencies.
     """
 
     method: PixelMethod
     guarantee: Guarantee
-    noise_scale: float
+    noise_scale: float | None
     odds: float | None
     success_bound: dict[int, float]
     curve: tuple[tuple[float, float], ...]
     strength: str
     sentence: str
     needs: tuple[Need, ...]
+    same_noise: tuple[Guarantee, ...] = ()
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object that `dpveil explain --json` prints."""
@@ -75,6 +78,7 @@ class Explanation:
             "method": self.method.name,
             "parameters": self.method.parameters(),
             "guarantee": self.guarantee.to_json(),
+            "same_noise": [other.to_json() for other in self.same_noise],
             "noise_scale": self.noise_scale,
             "odds": None if self.odds is None or math.isinf(self.odds) else self.odds,
             "success_bound": {str(k): bound for k, bound in self.success_bound.items()},
@@ -109,6 +113,25 @@ def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) 
         strength=strength(guarantee),
         sentence=_sentence(guarantee, height * width),
         needs=tuple(_need(method, name, size) for name in STRENGTHS),
+        same_noise=_same_noise(method, guarantee, size),
+    )
+
+
+def _same_noise(method: PixelMethod, promised: Guarantee, size: dict[str, int]) -> tuple[Guarantee, ...]:
+    """Return what else holds of the very same noise: as pure ε, ρ, and (ε, δ) at the δ given or 10^-6."""
+    if not isinstance(method, BudgetedMethod):
+        return ()
+    account, delta = method.account(**size), promised.delta or USUAL_DELTA
+    numbers: dict[str, dict[str, Any]] = {}
+    if account.pure is not None:
+        numbers["pure"] = {"epsilon": account.pure}
+    if account.rho is not None:
+        numbers["zcdp"] = {"rho": account.rho}
+    numbers["approximate"] = {"epsilon": account.epsilon(delta), "delta": delta}
+    return tuple(
+        Guarantee(kind=kind, relation=promised.relation, scope=promised.scope, **values)
+        for kind, values in numbers.items()
+        if kind != promised.kind
     )
 
 
@@ -207,11 +230,11 @@ def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: dict[s
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
     if budget is None or "neighbourhood" not in names:
         return None
-    now = method.noise_scale(**size) * (1 + 1e-12)
 
     def noise(m: int) -> float:
-        return replace(budget, neighbourhood=m).noise_scale(**size)  # type: ignore[type-var]
+        return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
 
+    now = (method.noise_scale(**size) or 0.0) * (1 + 1e-12)
     return _last(noise, now, size["height"] * size["width"])
 
 

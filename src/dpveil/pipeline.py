@@ -19,6 +19,7 @@ from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, NoRegion
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
+from dpveil.postprocessing import Step, parse_all
 from dpveil.promise import NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, promise
 from dpveil.regions import Finder, Spec, find, parse
 from dpveil.release import Release
@@ -41,6 +42,7 @@ def obfuscate(
     bits: BitSource | None = None,
     ledger: Ledger | None = None,
     if_none: str | None = None,
+    post_processing: Sequence[str | Step] | str | Step = (),
     **parameters: Any,
 ) -> Release:
     """Return a release of `photo` in which every pixel of `regions` went through `method`.
@@ -48,9 +50,10 @@ def obfuscate(
     `photo` is a `Photo`, or a uint8 array of h × w or h × w × (1 or 3) levels. `method` is a name with its
     `parameters`, or a ready-made method. `regions` is one choice or several: "whole", "faces", a box
     "x,y,w,h" in pixels, a mask; each reads the original, so what overlaps costs twice. `bits=None` is a fresh
-    `SecureBits`; with `bits` given the result is a function of the arguments alone. Where no region is found
-    `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy" (protect nothing, and
-    say so). Raises errors of `dpveil.errors`; nothing is released then. Source: architecture.
+    `SecureBits`; with `bits` given the result is a function of the arguments alone. `post_processing` names
+    steps, such as "median:3", that follow the draw within each region and cost nothing. Where no region is
+    found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy" (protect nothing,
+    and say so). Raises errors of `dpveil.errors`; nothing is released then. Source: architecture.
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)
@@ -58,6 +61,7 @@ def obfuscate(
     """
     chosen = build(method, parameters)
     given = photo if isinstance(photo, Photo) else Photo(photo)
+    steps = parse_all(post_processing)
     finders = [parse(spec) for spec in _listed(regions)]
     request = tuple(finder.description for finder in finders)
     notes = tuple(note for finder in finders for note in finder.notes)
@@ -75,7 +79,10 @@ def obfuscate(
     source = SecureBits() if bits is None else bits
     image = given.image.copy()
     for region in found:
-        region.paste(image, chosen.release(region.crop(given.image), bits=source))
+        released = chosen.release(region.crop(given.image), bits=source)
+        for step in steps:
+            released = step(released)
+        region.paste(image, released)
 
     certificate = Certificate(
         method=chosen.name,
@@ -86,6 +93,7 @@ def obfuscate(
         composition=total,
         accountant=accountant(chosen),
         bits=source.kind,
+        post_processing=tuple(step.description for step in steps),
         warnings=bit_cautions(source.kind) + cautions(chosen, records, given.channels) + notes,
     )
     image.flags.writeable = False

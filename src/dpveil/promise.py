@@ -91,12 +91,14 @@ def cautions(method: PixelMethod, records: Sequence[RegionRecord], channels: int
 def _pure_noise(method: PixelMethod, record: RegionRecord, channels: int) -> str:
     size = {"height": record.box.h, "width": record.box.w, "channels": channels}
     scale = method.noise_scale(**size)
-    if scale <= PURE_NOISE:
+    if scale is None or scale <= PURE_NOISE:
         return ""
     text = f"{record.label}: practically pure noise, of scale {scale:,.0f} grey levels where 255 is white"
     wide = getattr(method, "neighbourhood", SMALLER) or record.box.w * record.box.h
     if wide <= SMALLER or "neighbourhood" not in {field.name for field in fields(method)}:  # type: ignore[arg-type]
         return f"{text}; a smaller neighbourhood, or a larger block or epsilon, means less"
     smaller = replace(method, neighbourhood=SMALLER).noise_scale(**size)  # type: ignore[type-var]
-    digits = 0 if smaller >= 10 else 2
-    return f"{text}; a neighbourhood of {SMALLER} pixels would have {smaller:,.{digits}f}, and promise less"
+    digits = 0 if (smaller or 0) >= 10 else 2
+    return (
+        f"{text}; a neighbourhood of {SMALLER} pixels would have {smaller or 0:,.{digits}f}, and promise less"
+    )

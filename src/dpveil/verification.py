@@ -17,6 +17,7 @@ from dpveil.core.region import Box
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
 from dpveil.io import MAX_PIXELS, read
 from dpveil.io.containers import format_name
+from dpveil.postprocessing import parse_all
 from dpveil.promise import NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, is_face, promise
 from dpveil.regions.boxes import box_of_text
 from dpveil.release import SUFFIX, certificate_path
@@ -123,8 +124,11 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
 
 
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    stated = (certificate.method, dict(certificate.parameters), certificate.composition)
-    if stated != (None, {}, None) or (certificate.bits, certificate.accountant) != ("none", NO_ACCOUNTANT):
+    made = (certificate.method, dict(certificate.parameters), certificate.post_processing)
+    if (*made, certificate.composition) != (None, {}, (), None) or (
+        certificate.bits,
+        certificate.accountant,
+    ) != ("none", NO_ACCOUNTANT):
         yield "there is no guarantee, and yet a method, composition, accountant or bit source"
 
 
@@ -147,6 +151,11 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     total = compose(certificate.guarantees)
     if certificate.composition is None or not _agree(certificate.composition, total, same_words):
         yield _difference("the composition", certificate.composition, total)
+    if (
+        tuple(step.description for step in parse_all(certificate.post_processing))
+        != certificate.post_processing
+    ):
+        yield "the post-processing is not written as its steps write it"
     if certificate.accountant != accountant(method):
         yield f"the accountant {certificate.accountant!r} is unknown"
     due = bit_cautions(certificate.bits)

@@ -212,7 +212,7 @@ def test_names_and_neighbourhoods_are_checked():
     with pytest.raises(InvalidParameter, match="whole number, or all"):
         neighbourhoods(["any"])
     with pytest.raises(UnknownName):
-        lines(choice(names=("blur",)), every=False)
+        lines(choice(names=("smudge",)), every=False)
     for bad in ({"budgets": ("-1",)}, {"delta": "3"}, {"block": 0}, {"neighbourhoods": (0,)}):
         with pytest.raises(InvalidParameter):
             lines(choice(**bad), every=True)

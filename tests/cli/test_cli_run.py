@@ -76,10 +76,10 @@ def test_help_and_version_import_nothing_heavy():
         ((*GOOD, "--neighbourhood", "0"), "neighbourhood = 0 is out of range"),
         ((*GOOD, "--neighbourhood", "9" * 30), "is not a whole number"),
         ((*GOOD, "--neighbourhood", "9" * 12), "is out of range"),
-        ((*GOOD, "--blur", "-1"), "blur = -1 is not between 0 and 1000"),
+        ((*GOOD, "--post-processing", "gaussian:-1"), "sigma = '-1' is not between 0.001 and 1000"),
         (
             (*GOOD, "--rho", "1"),
-            "rho = 1 is not a parameter of dp-pix: dp-pix takes epsilon",
+            "budget = 'epsilon and rho' does not say how much noise: give epsilon alone",
         ),
         ((*GOOD, "--regions", "1,2,3"), "'1,2,3' is not a box: write x,y,w,h"),
         ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
@@ -179,12 +179,12 @@ def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
         "whole",
         "--regions",
         "whole",
-        "--blur",
-        "1/3",
+        "--post-processing",
+        "gaussian:1/3",
     )
     data = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
     assert data["composition"]["epsilon"] == 0.3
-    assert data["parameters"]["blur"] == "1/3"
+    assert data["post_processing"] == ["gaussian:1/3"]
 
 
 def test_warnings_go_to_stderr_once_and_not_without_end(cli):
@@ -221,7 +221,7 @@ def test_methods_for_people_and_programs(cli):
     code, out, _ = cli("methods")
     assert code == 0
     assert "dp-pix  [pure]" in out
-    for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--blur 0"):
+    for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--rho (optional)"):
         assert words in out
     assert json.loads(cli("methods", "--json")[1])["methods"][0]["name"] == "dp-pix"
 

@@ -17,14 +17,14 @@ SETTINGS = {
     "dp-pix": {
         "usual": {"epsilon": 5, "block": 4, "neighbourhood": 2},
         "block larger than the image": {"epsilon": "1/3", "block": 1000},
-        "every option": {"epsilon": 0.1, "block": 3, "neighbourhood": 7, "blur": 1.5},
+        "every option": {"epsilon": 0.1, "block": 3, "neighbourhood": 7},
         "pure noise": {"epsilon": "0.001"},
         "with delta": {"epsilon": 3, "delta": "1e-6", "block": 4, "neighbourhood": 2},
     },
     "dp-pix-gaussian": {
         "usual": {"epsilon": 5, "delta": "1e-5", "block": 4, "neighbourhood": 2},
         "block larger than the image": {"rho": "1/3", "block": 1000},
-        "every option": {"rho": 0.1, "block": 3, "neighbourhood": 7, "blur": 1.5},
+        "every option": {"rho": 0.1, "block": 3, "neighbourhood": 7},
         "pure noise": {"rho": "1e-8"},
     },
 }

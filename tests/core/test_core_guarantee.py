@@ -3,7 +3,7 @@ from fractions import Fraction
 import pytest
 
 from dpveil.core.guarantee import KINDS, RELATIONS, Guarantee, Relation, Scope
-from dpveil.core.parameters import Count, NonNegative, OptionalCount, OptionalProbability, Positive
+from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability, Positive
 from dpveil.errors import InvalidParameter
 
 SCOPE = Scope("the photo", ("its size",))
@@ -89,7 +89,7 @@ def test_impossible_relations_are_refused(name, m):
 class Knobs:
     epsilon: Positive = Positive()
     delta: OptionalProbability = OptionalProbability()
-    blur: NonNegative = NonNegative(default=0)
+    blur: Between = Between("1e-9", 1000, hint="such as 1")
     block: Count = Count(default=1)
     m: OptionalCount = OptionalCount(optional=True)
 
@@ -100,7 +100,7 @@ class Knobs:
         ("epsilon", "1e12", Fraction(10**12)),
         ("epsilon", 1e-12, Fraction(1, 10**12)),
         ("delta", 0.5, Fraction(1, 2)),
-        ("blur", 0, Fraction(0)),
+        ("blur", "1e-9", Fraction(1, 10**9)),
         ("blur", 1000, Fraction(1000)),
         ("block", 2**31, 2**31),
         ("m", None, None),
@@ -126,7 +126,7 @@ def test_parameters_accept_up_to_their_ends(name, given, kept):
         ("delta", 0),
         ("delta", 1),
         ("delta", None),
-        ("blur", -0.1),
+        ("blur", 0),
         ("blur", 1001),
         ("block", 0),
         ("block", 2**31 + 1),

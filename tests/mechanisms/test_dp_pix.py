@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, soften, spread
+from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import SeededBits
 
 SILENT = 10**9
@@ -128,42 +128,17 @@ def test_neighbourhood_of_every_pixel_draws_like_any_image():
     assert np.array_equal(drawn[0], drawn[2])
 
 
-def test_blur_is_a_function_of_the_release():
-    image = np.arange(240, dtype=np.uint8).reshape(12, 20)
-    sharp = DPPix(epsilon=50, block=3, neighbourhood=1).release(image, bits=SeededBits(4))
-    blurred = DPPix(epsilon=50, block=3, neighbourhood=1, blur=1).release(image, bits=SeededBits(4))
-    assert np.array_equal(soften(sharp[:, :, None], 1.0)[:, :, 0], blurred)
-    assert (
-        np.abs(np.diff(blurred.astype(int), axis=1)).max() < np.abs(np.diff(sharp.astype(int), axis=1)).max()
-    )
-    assert np.abs(blurred.mean() - sharp.mean()) < 2
-
-
-@pytest.mark.parametrize("blur", [0, 1.5])
-def test_images_with_equal_cell_sums_have_equal_releases(blur):
+def test_images_with_equal_cell_sums_have_equal_releases():
     """Nothing but the noised sums reaches the output: pixels rearranged within cells change nothing."""
     image = np.arange(255, dtype=np.uint8).reshape(15, 17)
     turned = image.copy()
     for top in range(0, 15, 4):
         for left in range(0, 17, 4):
             turned[top : top + 4, left : left + 4] = image[top : top + 4, left : left + 4][::-1, ::-1]
-    method = DPPix(epsilon=100, block=4, neighbourhood=1, blur=blur)
+    method = DPPix(epsilon=100, block=4, neighbourhood=1)
     releases = [method.release(shown, bits=SeededBits(7)) for shown in (image, turned)]
     assert not np.array_equal(image, turned)
     assert np.array_equal(releases[0], releases[1])
-
-
-@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 3), (1, 7, 3), (7, 1, 1), (5, 4, 3)])
-def test_blur_keeps_shape_and_constant_images(shape):
-    flat = np.full(shape, 77, np.uint8)
-    assert np.array_equal(soften(flat, 2.0), flat)
-    assert soften(flat, 2.0).shape == shape
-
-
-@pytest.mark.parametrize("value", [-1, math.nan, math.inf, "soft", 1001])
-def test_blur_out_of_range_is_refused(value):
-    with pytest.raises(InvalidParameter, match="blur"):
-        DPPix(epsilon=1, blur=value)
 
 
 def test_a_scale_that_cannot_be_drawn_is_refused_with_a_hint():

@@ -44,6 +44,11 @@ def pure_epsilon(scale: Fraction, shifts: Shifts) -> Fraction:
     return sum((moved * count for moved, count in shifts), 0) / scale
 
 
+def laplace_rho(scale: Fraction, shifts: Shifts) -> Fraction:
+    """Return the exact Σ (movement / scale)² / 2 (Bun & Steinke 2016, proposition 1.4)."""
+    return sum((Fraction(moved**2 * count) for moved, count in shifts), Fraction(0)) / scale**2 / 2
+
+
 def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fraction:
     """Return an ε for which draws of one `scale`, moved by at most `shifts`, are (ε, δ)-DP.
 
@@ -51,8 +56,7 @@ def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fractio
     1e-10 and well above the accountant's own rounding, the pessimistic PLD of `dp_accounting` with connected
     dots.
     """
-    rho = sum((Fraction(moved**2 * count) for moved, count in shifts), Fraction(0)) / scale**2 / 2
-    candidates = [pure_epsilon(scale, shifts), zcdp_epsilon(rho, delta)]
+    candidates = [pure_epsilon(scale, shifts), zcdp_epsilon(laplace_rho(scale, shifts), delta)]
     draws = sum(count for _, count in shifts)
     slack = float_slack(draws)
     if (

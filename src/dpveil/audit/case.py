@@ -40,8 +40,8 @@ class Case:
         return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
 
     def of(self, method: Pixelisation) -> Case:
-        """Return the same setting with another method, without its blur, which is post-processing."""
-        return replace(self, method=replace(method, blur=Fraction(0)))
+        """Return the same setting with another method."""
+        return replace(self, method=method)
 
     def __str__(self) -> str:
         m, promise = self.method.neighbourhood, self.guarantee

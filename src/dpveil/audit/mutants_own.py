@@ -62,20 +62,22 @@ def _half(neighbourhood: int | None, size: Size) -> int:
 
 def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
     """Take the best case for the worst one: every changed pixel in a cell of its own."""
-    if method.delta is None:
+    epsilon, delta, _ = method.budget
+    if epsilon is None or delta is None:
         return _scale(method, size)
     changed = min(method.neighbourhood or size[0] * size[1], size[0] * size[1])
-    return laplace_scale(method.epsilon, method.delta, ((TOP, changed * size[2]),))
+    return laplace_scale(epsilon, delta, ((TOP, changed * size[2]),))
 
 
 def _delta_for_each(method: DPPix, size: Size) -> Fraction:
     """Spend δ once for every moved sum, as if each were a release of its own."""
-    if method.delta is None:
+    epsilon, delta, _ = method.budget
+    if epsilon is None or delta is None:
         return _scale(method, size)
     moved = fullest_cells(size[0], size[1], method.block, method.neighbourhood)
     shifts = merged({shift: count * size[2] for shift, count in moved.items()})
     draws = sum(count for _, count in shifts)
-    return laplace_scale(method.epsilon, min(Fraction(9, 10), draws * method.delta), shifts)
+    return laplace_scale(epsilon, min(Fraction(9, 10), draws * delta), shifts)
 
 
 def gaussian_mutants() -> dict[str, Steps]:

@@ -89,7 +89,7 @@ class Steps:
         return replace(self, name=name, parameters=parameters)
 
     def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        """Return `count` independent releases of one image, n × h × w × c; the method's blur is left out."""
+        """Return `count` independent releases of one image, n × h × w × c."""
         height, width, channels = image.shape
         sums = self.sums(method, image)
         rows, columns = sums.shape[:2]

@@ -22,6 +22,7 @@ from dpveil.io.names import shown
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.pipeline import obfuscate
+from dpveil.postprocessing import Step
 from dpveil.regions import Finder
 from dpveil.release import Release, certificate_path, tidy
 from dpveil.verification import verify
@@ -36,6 +37,7 @@ class Choices:
 
     method: PixelMethod
     regions: Sequence[Finder]
+    post_processing: Sequence[Step]
     if_none: str | None
     seed: int | None
     max_pixels: int
@@ -52,6 +54,7 @@ class Choices:
             "method": self.method.name,
             "parameters": self.method.parameters(),
             "request": [finder.description for finder in self.regions],
+            "post_processing": [step.description for step in self.post_processing],
             "bits": (SecureBits if self.seed is None else SeededBits).kind,
         }
 
@@ -158,7 +161,14 @@ def _one(task: Task, choices: Choices, report: Report) -> None:
         return
     photo = read(task.source, max_pixels=choices.max_pixels)
     bits = choices.bits(task.name)
-    release = obfuscate(photo, choices.method, regions=choices.regions, bits=bits, if_none=choices.if_none)
+    release = obfuscate(
+        photo,
+        choices.method,
+        regions=choices.regions,
+        bits=bits,
+        if_none=choices.if_none,
+        post_processing=choices.post_processing,
+    )
     make_folder(task.output.parent)
     try:
         with uninterrupted():

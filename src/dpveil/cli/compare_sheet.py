@@ -40,7 +40,7 @@ class Compared:
 
     method: PixelMethod
     guarantee: Guarantee
-    noise_scale: float
+    noise_scale: float | None
     measures: dict[str, float]
     picture: Levels
 
@@ -177,7 +177,7 @@ def _compared(
     return Compared(
         method=method,
         guarantee=total,
-        noise_scale=max(scales),
+        noise_scale=max((scale for scale in scales if scale is not None), default=None),
         measures={
             name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
             for name, measure in METRICS.items()
@@ -193,7 +193,7 @@ def _row(line: Line, row: Sequence[Compared | None]) -> Row:
         ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"at most {m} pixels")
     )
     tiles = (
-        None if e is None else Tile(e.picture, e.lines(), loud=1 if e.noise_scale > LOUD else None)
+        None if e is None else Tile(e.picture, e.lines(), loud=1 if (e.noise_scale or 0) > LOUD else None)
         for e in row
     )
     return Row(line.name, words, tuple(tiles))

@@ -9,36 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import say
-from dpveil.cli.options import (
-    AsJson,
-    Block,
-    Blur,
-    Delta,
-    Epsilon,
-    Method,
-    Neighbourhood,
-    Rho,
-    Text,
-    build_method,
-)
+from dpveil.cli.options import AsJson, Text, takes_method
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from dpveil.explain import Explanation
+    from dpveil.mechanisms.pixel import PixelMethod
 
 
+@takes_method
 def explain_command(
+    method: PixelMethod,
     size: Annotated[
         Text, typer.Option(metavar="WxH", help="Width and height of the region in pixels.")
     ] = None,
     channels: Annotated[int, typer.Option(metavar="1|3", help="1 for grey, 3 for colour.")] = 3,
-    method: Method = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    block: Block = None,
-    neighbourhood: Neighbourhood = None,
-    blur: Blur = None,
     plot: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Also draw the curve of detection over false alarms.")
     ] = None,
@@ -52,13 +37,10 @@ def explain_command(
     """
     from dpveil.explain import explain
 
-    budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    shape = {"block": block, "neighbourhood": neighbourhood, "blur": blur}
-    chosen = build_method(method, **budget, **shape)
     width, height = _size(size)
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
-    explanation = explain(chosen, height=height, width=width, channels=channels)
+    explanation = explain(method, height=height, width=width, channels=channels)
     if plot is not None:
         from dpveil.cli.curve import draw_curve
 
@@ -86,10 +68,11 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer("")
     say.answer(explanation.sentence)
     say.answer("")
+    for other in explanation.same_noise:
+        say.answer(f"same noise    {other}")
     scale = explanation.noise_scale
-    say.answer(
-        f"noise scale   {scale:,.{1 if scale < 100 else 0}f} grey levels on a full block (255 is white)"
-    )
+    words = "none" if scale is None else f"{scale:,.{1 if scale < 100 else 0}f} grey levels on a full block"
+    say.answer(f"noise scale   {words} (255 is white)")
     if explanation.odds is not None:
         but = " except with probability about delta" if guarantee.delta else ""
         say.answer(f"odds          change by a factor of at most {explanation.odds:,.4g}{but}")

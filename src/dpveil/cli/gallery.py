@@ -84,7 +84,7 @@ def _row(photo: Photo, m: int | None, out: Path) -> Row:
 
 
 def _tile(release: Release, method: DPPix, box: Box) -> Tile:
-    scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
+    scale = float(method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2]))
     lines = (str(release.certificate.guarantees[0]), noise_line(scale))
     return Tile(_shown(release.image, box), lines, loud=1 if scale > LOUD else None)
 

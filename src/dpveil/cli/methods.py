@@ -25,14 +25,18 @@ def methods_command(
         say.document({"methods": rows})
         return 0
     for row in rows:
+        others = [" and ".join(f"--{name}" for name in budget) for budget in row["budgets"][1:]]
         taken = [_spoken(name, value, REQUIRED) for name, value in row["parameters"].items()]
         say.answer(f"{row['name']}  [{row['kind']}]  {row['summary']}")
         say.answer(f"    parameters: {', '.join(taken)}")
+        if others:
+            say.answer(f"    or, as budget: {', or '.join(others)}")
         say.answer(f"    source: {row['source']}")
     return 0
 
 
 def _spoken(name: str, default: object, required: str) -> str:
-    if default is None:
-        return f"--{name} (optional)"
-    return f"--{name} (required)" if default == required else f"--{name} {default}"
+    option = "--" + name.replace("_", "-")
+    if default is None or default is False:
+        return f"{option} (optional)"
+    return f"{option} (required)" if default == required else f"{option} {default}"

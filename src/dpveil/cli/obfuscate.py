@@ -11,36 +11,22 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import faces_options, say
-from dpveil.cli.options import (
-    AsJson,
-    Block,
-    Blur,
-    Delta,
-    Epsilon,
-    Method,
-    Neighbourhood,
-    Rho,
-    Text,
-    build_method,
-)
+from dpveil.cli.options import AsJson, PostProcessing, Text, takes_method
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.cli.batch import Report
+    from dpveil.mechanisms.pixel import PixelMethod
 
 SHOWN_WARNINGS = 5
 
 
+@takes_method
 def obfuscate_command(
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
     out: Annotated[Path, typer.Option(metavar="PATH", help="A folder; for one photo, also a file.")],
-    method: Method = None,
-    epsilon: Epsilon = None,
-    delta: Delta = None,
-    rho: Rho = None,
-    block: Block = None,
-    neighbourhood: Neighbourhood = None,
-    blur: Blur = None,
+    method: PixelMethod,
+    post_processing: PostProcessing = None,
     regions: Annotated[
         list[str] | None,
         typer.Option(
@@ -84,9 +70,8 @@ def obfuscate_command(
     """
     from dpveil.cli.batch import Choices, release_all
     from dpveil.cli.inputs import plan
+    from dpveil.postprocessing import parse_all
 
-    budget = {"epsilon": epsilon, "delta": delta, "rho": rho}
-    shape = {"block": block, "neighbourhood": neighbourhood, "blur": blur}
     faces: faces_options.Settings = {
         "only": only,
         "exclude": except_,
@@ -98,8 +83,9 @@ def obfuscate_command(
     if if_none not in (None, "whole", "copy"):
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
     choices = Choices(
-        method=build_method(method, **budget, **shape),
+        method=method,
         regions=faces_options.finders(regions or ["whole"], faces),
+        post_processing=parse_all(post_processing or ()),
         if_none=if_none,
         seed=seed,
         max_pixels=max_pixels,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import inspect
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -13,19 +16,59 @@ if TYPE_CHECKING:
 
 Text = str | None
 
-Method = Annotated[Text, typer.Option(metavar="NAME", help="See `dpveil methods`.")]
-Epsilon = Annotated[Text, typer.Option(metavar="E", help="What each region may cost. No default.")]
-Delta = Annotated[Text, typer.Option(metavar="D", help="δ, for methods that take it.")]
-Rho = Annotated[Text, typer.Option(metavar="R", help="ρ, for methods that take it.")]
-Block = Annotated[Text, typer.Option(metavar="B", help="Side of a block in pixels.")]
-Neighbourhood = Annotated[
-    Text, typer.Option(metavar="M", help="Pixels in which neighbours differ; default: all of them.")
-]
-Blur = Annotated[Text, typer.Option(metavar="S", help="Blur afterwards, in pixels; free.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+PostProcessing = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="STEP",
+        help="Then, within each region: gaussian:1, median:3, non-local-means:10 or total-variation:1;"
+        " free and repeatable.",
+    ),
+]
+
+FLAG: Final = ""
+PARAMETERS: Final = {
+    "epsilon": ("E", "What each region may cost. No default."),
+    "delta": ("D", "δ, for methods that take it."),
+    "rho": ("R", "ρ, for methods that take it."),
+    "block": ("B", "Side of a block in pixels."),
+    "neighbourhood": ("M", "Pixels in which neighbours differ; default: all of them."),
+}
+"""Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 
 
-def build_method(name: Text, **options: Text) -> PixelMethod:
+def takes_method(command: Callable[..., int]) -> Callable[..., int]:
+    """Return `command` with an option for the method's name and one for each parameter of any method.
+
+    The command gets them as one argument, `method`, ready-made.
+    """
+    del command.__annotations__["method"]  # a type that is only imported once it is used
+    given = inspect.signature(command, eval_str=True)
+    options = [_option("method", "NAME", "See `dpveil methods`.")]
+    options += [_option(name, metavar, words) for name, (metavar, words) in PARAMETERS.items()]
+
+    @wraps(command)
+    def with_method(**arguments: Any) -> int:
+        parameters = {name: arguments.pop(name) for name in PARAMETERS}
+        return command(method=build_method(arguments.pop("method"), **parameters), **arguments)
+
+    kept = [parameter for parameter in given.parameters.values() if parameter.name != "method"]
+    before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]
+    after = [parameter for parameter in kept if parameter.default is not inspect.Parameter.empty]
+    with_method.__signature__ = given.replace(parameters=[*before, *options, *after])  # type: ignore[attr-defined]
+    return with_method
+
+
+def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
+    written = "--" + name.replace("_", "-")
+    annotation: Any = Annotated[Text, typer.Option(metavar=metavar, help=words)]
+    if metavar == FLAG:
+        annotation = Annotated[bool | None, typer.Option(written, help=words)]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+
+
+def build_method(name: Text, **options: Text | bool) -> PixelMethod:
     """Return the method of that name with the options that were given."""
     from dpveil.catalogue import build
     from dpveil.mechanisms.pixel import TABLE
@@ -34,7 +77,8 @@ def build_method(name: Text, **options: Text) -> PixelMethod:
         raise InvalidParameter(
             "--method", None, "is missing", hint=f"choose from {', '.join(TABLE)} (see dpveil methods)"
         )
-    return build(name, {key: number(text) for key, text in options.items() if text is not None})
+    given = {key: value for key, value in options.items() if value is not None}
+    return build(name, {key: number(v) if isinstance(v, str) else v for key, v in given.items()})
 
 
 def number(text: str) -> int | str:

@@ -95,7 +95,8 @@ class Certificate:
     """A release in words and numbers; `to_text` is its canonical form, byte for byte.
 
     `guarantees` and `regions` run in parallel, one entry per protected region; `composition` is what they
-    cost the photo together (None for a copy). `request` is the regions as the user asked for them.
+    cost the photo together (None for a copy). `request` is the regions as the user asked for them,
+    `post_processing` the steps that followed the draw in each of them.
     `output` is None until the release is saved. Certificates are not signed: they show inconsistency, not
     forgery. Source: architecture, "Certificate".
     """
@@ -108,6 +109,7 @@ class Certificate:
     composition: Guarantee | None
     accountant: str
     bits: str
+    post_processing: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     output: Output | None = None
     tool: str = ""
@@ -116,8 +118,8 @@ class Certificate:
         object.__setattr__(self, "tool", self.tool or this_tool())
         if len(self.guarantees) != len(self.regions):
             raise CertificateError("guarantees and regions differ in number")
-        texts = (self.method or "", self.accountant, self.bits, self.tool, *self.request, *self.warnings)
-        _check_texts(*texts, *(record.label for record in self.regions))
+        _check_texts(self.method or "", self.accountant, self.bits, self.tool, *self.request)
+        _check_texts(*self.post_processing, *self.warnings, *(record.label for record in self.regions))
         for guarantee in (*self.guarantees, *filter(None, [self.composition])):
             scope = guarantee.scope
             _check_texts(
@@ -137,6 +139,7 @@ class Certificate:
             "method": self.method,
             "parameters": dict(self.parameters),
             "request": list(self.request),
+            "post_processing": list(self.post_processing),
             "bits": self.bits,
         }
 
@@ -192,6 +195,7 @@ def _parse(data: dict[str, Any]) -> Certificate:
         composition=None if data["composition"] is None else _guarantee(data["composition"]),
         accountant=data["accountant"],
         bits=data["bits"],
+        post_processing=tuple(data["post_processing"]),
         warnings=tuple(data["warnings"]),
         output=None if data["output"] is None else Output(**data["output"]),
         tool=data["tool"],

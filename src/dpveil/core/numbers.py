@@ -62,6 +62,18 @@ def float_above(value: Fraction) -> float:
     return nearest if Fraction(nearest) >= value else math.nextafter(nearest, math.inf)
 
 
+def root_above(value: Fraction) -> Fraction:
+    """Return a number of some twenty digits that is not below the square root of `value` (at least 0).
+
+    >>> root_above(Fraction(2)) ** 2 >= 2 and root_above(Fraction(9)) == 3
+    True
+    """
+    shift = max(0, 128 - value.numerator.bit_length() + value.denominator.bit_length())
+    unit = 1 << -(-shift // 2)
+    scaled = -(-value.numerator * unit**2 // value.denominator)
+    return Fraction(math.isqrt(max(0, scaled - 1)) + (scaled > 0), unit)
+
+
 def to_json(value: Fraction) -> int | float | str:
     """Return an exact JSON form: a number where its shortest decimal is exact, else a `"p/q"` string.
 

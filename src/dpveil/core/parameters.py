@@ -6,7 +6,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
-from dpveil.core.numbers import Number, exact
+from dpveil.core.numbers import Number, exact, to_json
 from dpveil.errors import InvalidParameter
 
 In = TypeVar("In", contravariant=True)
@@ -75,14 +75,19 @@ class OptionalProbability(Parameter[Number | None, Fraction | None]):
         return None if value is None else probability(value, self.name)
 
 
-class NonNegative(Parameter[Number, Fraction]):
-    """A rational number of at least zero, such as the standard deviation of a blur in pixels."""
+class Between(Parameter[Number, Fraction]):
+    """A rational number from `low` to `high`; `hint` names a usual one."""
+
+    def __init__(self, low: Number, high: Number, *, hint: str, default: Number | None = None) -> None:
+        super().__init__(default=default if default is None else exact(default))
+        self.low, self.high, self.hint = exact(low), exact(high), hint
 
     def check(self, value: Number) -> Fraction:
-        """Return `value` as a rational of at least 0."""
+        """Return `value` as a rational within the range."""
         number = exact(value, self.name)
-        if not 0 <= number <= 1000:
-            raise InvalidParameter(self.name, value, "is not between 0 and 1000", hint="0 turns it off")
+        if not self.low <= number <= self.high:
+            span = f"{to_json(self.low)} and {to_json(self.high)}"
+            raise InvalidParameter(self.name, value, f"is not between {span}", hint=self.hint)
         return number
 
 
@@ -100,6 +105,16 @@ class OptionalCount(Parameter[int | None, int | None]):
     def check(self, value: int | None) -> int | None:
         """Return `value` as a positive int."""
         return check_count(value, self.name)
+
+
+class Flag(Parameter[bool, bool]):
+    """Yes or no."""
+
+    def check(self, value: bool) -> bool:
+        """Return `value`, which is True or False and nothing else."""
+        if not isinstance(value, bool):
+            raise InvalidParameter(self.name, value, "is not true or false", hint="give True or False")
+        return value
 
 
 def positive(value: Number, name: str) -> Fraction:

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from dpveil.core.numbers import to_json
-from dpveil.core.parameters import Count, NonNegative, OptionalProbability
+from dpveil.core.parameters import Between, Count, OptionalProbability
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
@@ -60,7 +60,7 @@ class Faces(Finder):
 
     detector: str = AUTO
     threshold: OptionalProbability = OptionalProbability(optional=True)
-    margin: NonNegative = NonNegative(default=MARGIN)
+    margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
     min_face: Count = Count(default=1)
     long_side: Count = Count(default=LONG_SIDE)
     only: Numbers = Numbers("only")
@@ -69,10 +69,6 @@ class Faces(Finder):
 
     def __post_init__(self) -> None:
         check(self.detector, self._model)
-        if self.margin > 2:
-            raise InvalidParameter(
-                "margin", self.margin, "is above 2", hint="0.25 adds a quarter on each side"
-            )
         if self.long_side not in LONG_SIDES:
             sizes = f"choose from {LONG_SIDES[0]} to {LONG_SIDES[-1]} pixels"
             raise InvalidParameter("long side", self.long_side, "is out of range", hint=sizes)

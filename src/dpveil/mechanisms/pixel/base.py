@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
 from typing import ClassVar
@@ -21,13 +22,15 @@ class PixelMethod(ABC):
     """A frozen dataclass of parameters that states its guarantee before it draws.
 
     Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
-    `kind` the guarantee's kind, `summary` one line for tables.
+    `kind` the guarantee's kind, `summary` one line for tables. `typical` are values of required parameters
+    that comparisons and demonstrations use where the user chose none.
     """
 
     name: ClassVar[str]
     kind: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
+    typical: ClassVar[Mapping[str, Json]] = {}
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
@@ -39,8 +42,12 @@ class PixelMethod(ABC):
         return ""
 
     @abstractmethod
-    def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the noise scale in grey levels on the largest cell of such a region."""
+    def noise_scale(self, *, height: int, width: int, channels: int) -> float | None:
+        """Return the noise scale in grey levels on the largest cell of such a region.
+
+        That is Laplace's scale or Gauss's standard deviation; for a method that draws levels instead of
+        noise, the root of the mean squared error that it makes on mid-grey; None where nothing is drawn.
+        """
 
     @abstractmethod
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-import cv2
 import numpy as np
 from jaxtyping import Int64, UInt8
 
@@ -67,14 +66,13 @@ def pixelise(
     image: UInt8[np.ndarray, "h w c"],
     block: int,
     noise: Callable[[int], Int64[np.ndarray, " cells"]],
-    blur: float,
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the image of noisy cell means: `noise(n)` is drawn once, and added to the n exact sums."""
     height, width, _ = image.shape
     sums = cell_sums(image, block)
     sums += noise(sums.size).reshape(sums.shape)
     means = mean_levels(sums, cell_areas(height, width, block))
-    return soften(spread(means, block, height, width), blur)
+    return spread(means, block, height, width)
 
 
 def mean_levels(
@@ -96,11 +94,3 @@ def spread(
     for row in range(len(wide)):
         image[row * step : (row + 1) * step] = wide[row]
     return image
-
-
-def soften(image: UInt8[np.ndarray, "h w c"], sigma: float) -> UInt8[np.ndarray, "h w c"]:
-    """Return `image` after a Gaussian blur of `sigma` pixels (none at 0): post-processing of the release."""
-    if sigma == 0:
-        return image
-    blurred = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
-    return np.asarray(blurred, np.uint8).reshape(image.shape)

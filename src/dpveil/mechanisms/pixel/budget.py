@@ -1,0 +1,94 @@
+"""Methods made of many small draws: one budget in any of three currencies, and the noise that it buys."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final, NamedTuple
+
+from dpveil.accounting.account import Account
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.parameters import MISSING_HINTS, OptionalPositive, OptionalProbability
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel.base import PixelMethod, check_size
+
+EPSILON: Final = ("epsilon",)
+EPSILON_DELTA: Final = ("epsilon", "delta")
+RHO: Final = ("rho",)
+KIND: Final = {EPSILON: "pure", EPSILON_DELTA: "approximate", RHO: "zcdp"}
+"""The numbers of a budget, and the kind of guarantee that they are."""
+
+
+class Budget(NamedTuple):
+    """The numbers that were given, exactly; the others are None."""
+
+    epsilon: Fraction | None
+    delta: Fraction | None
+    rho: Fraction | None
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The names of those that were given."""
+        return tuple(name for name, value in self._asdict().items() if value is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BudgetedMethod(PixelMethod):
+    """Takes ε alone, ε and δ, or ρ, and draws the least noise that a valid accountant allows for it.
+
+    `budgets` are the currencies that a concrete method takes; `account` states what its noise costs in all.
+    """
+
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (EPSILON, EPSILON_DELTA, RHO)
+
+    epsilon: OptionalPositive = OptionalPositive(optional=True)
+    delta: OptionalProbability = OptionalProbability(optional=True)
+    rho: OptionalPositive = OptionalPositive(optional=True)
+
+    def __post_init__(self) -> None:
+        given = self.budget.given
+        if given in self.budgets:
+            return
+        if not given and EPSILON in self.budgets:
+            raise InvalidParameter("epsilon", None, "is missing", hint=MISSING_HINTS["epsilon"])
+        ways = [" and ".join(budget) if len(budget) > 1 else f"{budget[0]} alone" for budget in self.budgets]
+        raise InvalidParameter(
+            "budget",
+            " and ".join(given) or None,
+            "does not say how much noise" if given else "is missing",
+            hint=f"give {', or '.join(ways)}; rho = 0.5 is about epsilon 4.7 at delta 1e-5",
+        )
+
+    @property
+    def budget(self) -> Budget:
+        """What one release of one region may cost."""
+        return Budget(self.epsilon, self.delta, self.rho)
+
+    @property
+    def target(self) -> str:
+        """The kind of guarantee that the budget asks for: pure, approximate or zcdp."""
+        return KIND[self.budget.given]
+
+    @abstractmethod
+    def account(self, *, height: int, width: int, channels: int) -> Account:
+        """Return what the noise of one release of a region costs, in every currency that holds."""
+
+    def relation(self) -> Relation:
+        """Return m-pixels where the method has a `neighbourhood` m, and any-image otherwise."""
+        m = getattr(self, "neighbourhood", None)
+        return Relation("any-image") if m is None else Relation("m-pixels", m)
+
+    def in_the_clear(self) -> tuple[str, ...]:
+        """Return what a release shows beside its pixels, such as how long it took; nothing by default."""
+        return ()
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return the budget as a guarantee, for m pixels or for any two images."""
+        height, width, channels = check_size(height, width, channels)
+        return Guarantee(
+            kind=self.target,
+            **self.budget._asdict(),
+            relation=self.relation(),
+            scope=Scope(f"{width}×{height} pixels, {channels} channels", self.in_the_clear()),
+        )

@@ -1,0 +1,48 @@
+"""Post-processing: what may follow a release without costing anything, one step a file, and this table.
+
+A step sees the released pixels of one region and nothing else, so no guarantee changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.postprocessing.base import Step
+from dpveil.postprocessing.gaussian import GaussianBlur
+from dpveil.postprocessing.median import Median
+from dpveil.postprocessing.non_local_means import NonLocalMeans
+from dpveil.postprocessing.total_variation import TotalVariation
+
+TABLE: Final[dict[str, type[Step]]] = {
+    step.name: step for step in (GaussianBlur, Median, NonLocalMeans, TotalVariation)
+}
+
+__all__ = ["TABLE", "GaussianBlur", "Median", "NonLocalMeans", "Step", "TotalVariation", "parse"]
+
+
+def parse(step: str | Step) -> Step:
+    """Return the step that a text such as "gaussian:1.5" names; without a number it takes its usual one.
+
+    Raises `UnknownName` and `InvalidParameter`.
+
+    >>> parse("median:3").description, parse("gaussian").description
+    ('median:3', 'gaussian:1')
+    """
+    if isinstance(step, Step):
+        return step
+    name, colon, amount = str(step).strip().partition(":")
+    if name not in TABLE:
+        raise UnknownName("post-processing step", name, TABLE)
+    if colon and not amount:
+        raise InvalidParameter(
+            "post_processing", step, "lacks its number", hint=f"such as {TABLE[name].usual}"
+        )
+    return TABLE[name].of(amount) if colon else parse(TABLE[name].usual)
+
+
+def parse_all(steps: Sequence[str | Step] | str | Step) -> tuple[Step, ...]:
+    """Return the steps that were written, in their order; a single one need not be in a list."""
+    listed = (steps,) if isinstance(steps, str | Step) else steps
+    return tuple(parse(step) for step in listed)
