@@ -162,7 +162,7 @@ def test_the_sentence_says_what_the_numbers_say(method):
 
 
 def test_a_useless_budget_is_not_called_a_bound():
-    assert "all but full certainty" in explain(DPPix(epsilon=20, block=16), **FACE).sentence
+    assert "almost surely" in explain(DPPix(epsilon=20, block=16), **FACE).sentence
     assert "1e+02" not in explain(DPPix(epsilon="9.9", block=16), **FACE).sentence
 
 

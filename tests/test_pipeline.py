@@ -23,7 +23,7 @@ from dpveil.errors import (
 )
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource
-from dpveil.promise import TRACES
+from dpveil.promise import TRACES, WEAK
 from dpveil.regions import Finder
 
 
@@ -201,7 +201,7 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert certificate.guarantees[0].scope.covers.startswith(
         "box, grown to the JPEG blocks: 18×18 pixels at 15,15"
     )
-    assert certificate.warnings == (SEEDED,)  # how the original was stored is nobody else's business
+    assert certificate.warnings == (SEEDED, WEAK)  # how the original was stored is nobody else's business
     assert release.notes == ("its colour profile was applied",)
 
 
@@ -213,7 +213,7 @@ def test_traces_that_lossy_webp_spreads_are_named_in_the_clear():
         assert any("protect the whole photo" in text for text in certificate.warnings)
     whole = private("whole", photo=photo, epsilon=20).certificate
     assert TRACES not in whole.guarantees[0].scope.in_the_clear
-    assert whole.warnings == (SEEDED,)
+    assert whole.warnings == (SEEDED, WEAK)
 
 
 def test_each_region_is_charged_for_its_own_size(monkeypatch):
@@ -258,7 +258,7 @@ def test_a_refused_debit_draws_nothing():
         ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),
         ({"epsilon": float("nan")}, InvalidParameter, "epsilon = nan is not a finite number"),
         ({"blocks": 8}, InvalidParameter, "did you mean block"),
-        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' does not say how much noise"),
+        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' is no budget that dp-pix takes"),
         ({"block": 0}, InvalidParameter, "block = 0 is out of range"),
         ({"regions": "0,0,25,1"}, RegionError, "24 × 20 pixels"),
         ({"regions": "nowhere"}, UnknownName, "unknown regions 'nowhere'"),
@@ -312,10 +312,11 @@ def test_where_nothing_is_found_nothing_is_released_unless_it_was_chosen():
 
 
 def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
-    [text] = dpveil.obfuscate(ramp(100, 100), "dp-pix", epsilon=20, block=16).certificate.warnings
+    weak, text = dpveil.obfuscate(ramp(100, 100), "dp-pix", epsilon=20, block=16).certificate.warnings
+    assert weak == WEAK
     assert "noise, of scale 1,494 grey levels" in text
     assert "a neighbourhood of 256 pixels would have 38," in text
-    assert not dpveil.obfuscate(ramp(), "dp-pix", epsilon=20, block=16, neighbourhood=16).certificate.warnings
+    assert not dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
     [text] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
     assert "a larger block or epsilon, means less" in text
 

@@ -20,9 +20,10 @@ from dpveil.accounting.meaning import (
 from dpveil.core.certificate import RegionRecord
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import Json, show
-from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
 from dpveil.promise import promise
 
@@ -99,7 +100,8 @@ def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) 
     >>> explain(DPPix(epsilon=1, block=16, neighbourhood=256), height=128, width=128).noise_scale
     765.0
     """
-    check_count(height, "height"), check_count(width, "width")
+    _check_method(method)
+    check_size(height, width, channels)
     record = RegionRecord("region", Box(0, 0, width, height))
     guarantee = promise(method, record, height=height + 1, width=width + 1, channels=channels)
     size = {"height": height, "width": width, "channels": channels}
@@ -115,6 +117,12 @@ def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) 
         needs=tuple(_need(method, name, size) for name in STRENGTHS),
         same_noise=_same_noise(method, guarantee, size),
     )
+
+
+def _check_method(method: object) -> None:
+    if not isinstance(method, PixelMethod):
+        hint = "such as DPPix(epsilon=1), from dpveil.mechanisms.pixel"
+        raise InvalidParameter("method", method, "is not a ready-made method", hint=hint)
 
 
 def _same_noise(method: PixelMethod, promised: Guarantee, size: dict[str, int]) -> tuple[Guarantee, ...]:
@@ -144,8 +152,11 @@ def _sentence(guarantee: Guarantee, pixels: int) -> str:
     alike = (
         "any two photos" if relation.m is None else f"two photos that differ in at most {relation.m:,} pixels"
     )
-    certain = f"{100 * pair:.4g} %" if pair < 0.99995 else "all but full certainty"
-    text = f"{grade}: of {alike}, equally likely before, nobody names the true one with more than {certain}."
+    if pair < 0.99995:
+        limit = f"nobody names the true one with more than {percent_above(pair)}"
+    else:
+        limit = "an observer may name the true one almost surely"
+    text = f"{grade}: of {alike}, equally likely before, {limit}."
     whole = whole_region(guarantee, pixels)
     if whole is None or whole == guarantee:
         return text
@@ -158,6 +169,15 @@ def _sentence(guarantee: Guarantee, pixels: int) -> str:
         f"{text} The region has {pixels:,} pixels: about all of them together the promise is"
         f" {CLAIMS[strength(whole)].lower()} ({cost})."
     )
+
+
+def percent_above(chance: float) -> str:
+    """Return a chance in percent with four digits, rounded up: it is an upper bound.
+
+    >>> percent_above(0.0267236), percent_above(0.5), percent_above(1.0)
+    ('2.673 %', '50 %', '100 %')
+    """
+    return f"{show(Fraction(chance) * 100)} %"
 
 
 def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Final
 
+from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED, RegionRecord
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.photo import ESCAPING
@@ -16,6 +17,9 @@ from dpveil.mechanisms.pixel import PixelMethod
 
 ACCOUNTANT: Final = "basic composition in exact rationals"
 NO_ACCOUNTANT: Final = "none"
+WEAK: Final = (
+    "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
+)
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
 TRACES: Final = "traces of the region that lossy WebP spread over the rest of the photo"
 SPREAD: Final = (
@@ -81,9 +85,11 @@ def bit_cautions(bits: str) -> tuple[str, ...]:
     return (SEEDED if bits == "seeded" else f"NOT FOR PUBLICATION: nothing is known about {bits!r} bits",)
 
 
-def cautions(method: PixelMethod, records: Sequence[RegionRecord], channels: int) -> tuple[str, ...]:
-    """Return the warnings that follow from the method and the sizes of the regions."""
-    notes = [] if method.kind != "heuristic" else [HEURISTIC]
+def cautions(
+    method: PixelMethod, records: Sequence[RegionRecord], channels: int, total: Guarantee
+) -> tuple[str, ...]:
+    """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
+    notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
     notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]
     return tuple(notes) + tuple(text for record in records if (text := _pure_noise(method, record, channels)))
 

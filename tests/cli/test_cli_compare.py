@@ -178,7 +178,7 @@ def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
 def test_a_new_method_needs_no_edit_here(monkeypatch):
     """Methods that lack parameters are shown once for each difference, and left out where they need more."""
 
-    class Fixed(DPPix.__bases__[0]):
+    class Fixed(pixel.PixelMethod):
         name, kind, summary, source = "fixed", "pure", "", ""
         __dataclass_fields__: ClassVar = {"epsilon": DPPix.__dataclass_fields__["epsilon"]}
 

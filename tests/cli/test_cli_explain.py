@@ -35,7 +35,7 @@ def test_the_answer_in_words(cli):
         "differ in at most 256 pixels",
         "Strong: ",
         "noise scale   765 grey levels",
-        "factor of at most 2.718",
+        "factor of at most 2.719",
         "73.11 %",
         "23.2 %",
         "(guessing: 10 %)",
@@ -88,7 +88,9 @@ def test_the_plot_shows_the_bound(cli):
     on_line = (np.abs(pixels - LINE).sum(axis=2) < 12).sum()
     assert on_line > 1000
     Path("curve.png").write_bytes(b"old")
-    assert cli(*USUAL, *SIZE, "--plot", "curve.png")[0] == 0
+    assert cli(*USUAL, *SIZE, "--plot", "curve.png")[0] == 4
+    assert Path("curve.png").read_bytes() == b"old"
+    assert cli(*USUAL, *SIZE, "--plot", "curve.png", "--force")[0] == 0
     assert Path("curve.png").read_bytes()[:4] == b"\x89PNG"
 
 
@@ -120,13 +122,13 @@ def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch)
         ([*USUAL, "--size", "-1x5"], "is not a size"),
         ([*USUAL, "--size", "1.5x5"], "is not a size"),
         ([*USUAL, "--size", "9999999999x5"], "is not a size"),
-        ([*USUAL, "--size", "999999999x999999999"], "out of range"),
+        ([*USUAL, "--size", "999999999x999999999"], "larger than any photo"),
         ([*USUAL, *SIZE, "--channels", "2"], "--channels = 2 is neither 1 nor 3"),
         ([*USUAL, *SIZE, "--channels", "many"], "--channels"),
         (["--method", "dp-pixel", "--epsilon", "1", *SIZE], "did you mean 'dp-pix'?"),
         (["--epsilon", "1", *SIZE], "--method is missing: choose from dp-pix"),
         (["--method", "dp-pix", *SIZE], "there is no default"),
-        (["--method", "dp-pix", "--rho", "1", *SIZE], "rho"),
+        (["--method", "dp-pix", "--rho", "1", "--epsilon", "1", *SIZE], "rho"),
         (["--method", "dp-pix-gaussian", "--epsilon", "1", *SIZE], "give rho alone, or epsilon and delta"),
         ([*USUAL, *SIZE, "--plot", "curve.jpg"], "unknown plot format '.jpg'"),
         ([*USUAL, *SIZE, "--plot", "curve"], "unknown plot format"),

@@ -79,7 +79,7 @@ def test_help_and_version_import_nothing_heavy():
         ((*GOOD, "--post-processing", "gaussian:-1"), "sigma = '-1' is not between 0.001 and 1000"),
         (
             (*GOOD, "--rho", "1"),
-            "budget = 'epsilon and rho' does not say how much noise: give epsilon alone",
+            "budget = 'epsilon and rho' is no budget that dp-pix takes: give epsilon alone",
         ),
         ((*GOOD, "--regions", "1,2,3"), "'1,2,3' is not a box: write x,y,w,h"),
         ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
@@ -147,7 +147,7 @@ def test_a_release_is_told_to_people(cli):
     code, out, err = cli(
         "obfuscate", "in", "--out", "out", *GOOD, "--regions", "1,2,8,8", "--regions", "4,4,9,9"
     )
-    assert (code, out) == (0, "in/a.png -> out/a.png  4-DP, m-pixels (m = 16)\n")
+    assert (code, out) == (0, "in/a.png -> out/a.png  2 regions, together 4-DP, m-pixels (m = 16)\n")
     assert err == "released 1, failed 0, skipped 0, no region 0\n"
 
 
@@ -248,7 +248,7 @@ def test_verify_tells_every_state(cli):
     assert {e["output"] for e in document["failed"]} == {"out/bare.png", "out/gone.png"}
     assert all(e["status"] == "inconsistent" and e["error"] and e["hint"] for e in document["failed"])
     assert "not forgery" in document["note"]
-    assert "INCONSISTENT  out/bare.png  the file has no certificate" in cli("verify", "out")[1]
+    assert "NO RELEASE    out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
 def test_verify_fails_for_unprotected_copies(cli, monkeypatch):

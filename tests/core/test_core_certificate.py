@@ -1,11 +1,13 @@
 import hashlib
 import json
 from dataclasses import replace
+from fractions import Fraction
 from importlib.resources import files
 
 import jsonschema
 import pytest
 
+from dpveil.accounting import compose
 from dpveil.core.certificate import Certificate, Output, RegionRecord
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box
@@ -156,7 +158,9 @@ def test_publishable_needs_secure_bits_and_a_formal_guarantee_everywhere():
     assert not make(GUARANTEES[4]).publishable
     assert not make(guarantees=(), regions=()).publishable
     two = (GUARANTEES[0], GUARANTEES[4])
-    assert not make(guarantees=two, regions=make().regions * 2).publishable
+    assert not make(guarantees=two, regions=make().regions * 2, composition=compose(two)).publishable
+    nothing = replace(GUARANTEES[1], delta=Fraction(1))
+    assert not make(nothing, composition=nothing).publishable, "(ε, 1) promises nothing"
 
 
 def test_settings_hold_what_was_chosen_and_nothing_of_the_outcome():

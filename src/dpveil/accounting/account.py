@@ -62,12 +62,17 @@ class LaplaceAccount(Account):
 class ZeroConcentrated(Account):
     """A release of which ρ-zCDP is all that is known, such as one with discrete Gaussian noise."""
 
-    rho: Fraction
+    spent: Fraction
 
     @property
     def pure(self) -> None:
         """No finite one."""
 
+    @property
+    def rho(self) -> Fraction:
+        """ρ itself."""
+        return self.spent
+
     def epsilon(self, delta: Fraction) -> Fraction:
         """Return ε by the tight conversion."""
-        return zcdp_epsilon(self.rho, delta)
+        return zcdp_epsilon(self.spent, delta)

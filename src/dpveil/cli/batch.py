@@ -37,11 +37,11 @@ class Choices:
 
     method: PixelMethod
     regions: Sequence[Finder]
-    post_processing: Sequence[Step]
     if_none: str | None
     seed: int | None
     max_pixels: int
     force: bool
+    post_processing: Sequence[Step] = ()
 
     def bits(self, name: str) -> BitSource:
         """Return the bit source for the photo that is written to `name`."""
@@ -185,8 +185,11 @@ def _save(task: Task, release: Release, choices: Choices, report: Report) -> Non
     entry = {"input": str(task.source), "output": str(image), "certificate": str(certificate)}
     report.released.append(entry)
     composition = release.certificate.composition
-    report.promises[entry["output"]] = "UNPROTECTED COPY" if composition is None else str(composition)
-    report.warnings += release.certificate.warnings + release.notes
+    each = release.certificate.guarantees
+    text = "UNPROTECTED COPY" if composition is None else str(composition)
+    report.promises[entry["output"]] = f"{len(each)} regions, together {text}" if len(each) > 1 else text
+    report.warnings += release.certificate.warnings
+    report.warnings += (f"{shown(task.source)}: {note}" for note in release.notes)
 
 
 def _finished(task: Task, choices: Choices) -> Path | None:

@@ -99,7 +99,8 @@ class Comparison:
         count = sum(made is not None for _, row in self.lines for made in row)
         first = next(line for line, _ in self.lines)
         budgets = [getattr(method, "epsilon", None) for method in first.methods]
-        columns = tuple("" if e is None else f"epsilon = {show(e)}" for e in budgets)
+        each = " per region" if len(self.boxes) > 1 else ""
+        columns = tuple("" if e is None else f"epsilon = {show(e)}{each}" for e in budgets)
         return draw_sheet(
             Sheet(
                 warning=f"{NOT_PRIVATE.partition(': ')[2]}: {NOT_PRIVATE.partition(': ')[0]}",
@@ -127,7 +128,7 @@ class Comparison:
         return (
             f"The whole photo, {size}"
             if box == _all_of(self.photo)
-            else f"{self.labels[0].capitalize()}, {size}"
+            else f"{self.labels[0][:1].upper()}{self.labels[0][1:]}, {size}"
         )
 
 

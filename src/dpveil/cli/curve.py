@@ -14,14 +14,14 @@ SOFT = "#8a8d94"
 LINE = "#0b7a75"
 
 
-def draw_curve(explanation: Explanation, path: Path) -> None:
+def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -> None:
     """Write a PNG with the detection bound of the guarantee over all false-alarm rates.
 
-    Replaces a file of that name. Raises `UsageError` without matplotlib, and `OutputError`.
+    Raises `UsageError` without matplotlib, and `OutputError`, also for a file that exists unless `replace`.
     """
     if path.suffix.lower() != ".png":
         raise UnknownName("plot format", path.suffix or str(path), [".png"])
-    write_together([(path, _png(explanation))], replace=True)
+    write_together([(path, _png(explanation))], replace=replace)
 
 
 def _png(explanation: Explanation) -> bytes:

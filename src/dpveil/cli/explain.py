@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,11 +12,14 @@ import typer
 
 from dpveil.cli import say
 from dpveil.cli.options import AsJson, Text, takes_method
+from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from dpveil.explain import Explanation
     from dpveil.mechanisms.pixel import PixelMethod
+
+MOST_PIXELS = 2**31
 
 
 @takes_method
@@ -27,6 +32,7 @@ def explain_command(
     plot: Annotated[
         Path | None, typer.Option(metavar="PNG", help="Also draw the curve of detection over false alarms.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a plot that exists.")] = False,
     json: AsJson = False,
 ) -> int:
     """Say what a method would promise about a region of this size. Reads no photo and spends nothing.
@@ -44,7 +50,7 @@ def explain_command(
     if plot is not None:
         from dpveil.cli.curve import draw_curve
 
-        draw_curve(explanation, plot)
+        draw_curve(explanation, plot, replace=force)
     if json:
         say.document(explanation.to_json())
     else:
@@ -57,10 +63,17 @@ def _size(text: Text) -> tuple[int, int]:
     if parts is None or "0" in (parts[1].lstrip("0") or "0", parts[2].lstrip("0") or "0"):
         problem = "is missing" if text is None else "is not a size"
         raise InvalidParameter("--size", text, problem, hint="width x height in pixels, such as 128x128")
-    return int(parts[1]), int(parts[2])
+    width, height = int(parts[1]), int(parts[2])
+    if width * height > MOST_PIXELS:
+        raise InvalidParameter(
+            "--size", text, "is larger than any photo", hint=f"at most {MOST_PIXELS:,} pixels"
+        )
+    return width, height
 
 
 def _tell(explanation: Explanation, size: str) -> None:
+    from dpveil.explain import percent_above
+
     guarantee = explanation.guarantee
     say.answer(f"{explanation.method.name} on {size}: {guarantee}")
     if guarantee.formal:
@@ -75,14 +88,16 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer(f"noise scale   {words} (255 is white)")
     if explanation.odds is not None:
         but = " except with probability about delta" if guarantee.delta else ""
-        say.answer(f"odds          change by a factor of at most {explanation.odds:,.4g}{but}")
+        factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
+        say.answer(f"odds          change by a factor of at most {factor}{but}")
     for k, bound in explanation.success_bound.items():
         named = f"the true one of {k:,} candidates"
-        say.answer(f"success       {named:<32} at most {100 * bound:8.4g} %   (guessing: {100 / k:.4g} %)")
-    for alarm, detection in explanation.curve[1:6]:
         say.answer(
-            f"detection     with {100 * alarm:>4.3g} % false alarms          at most {100 * detection:8.4g} %"
+            f"success       {named:<32} at most {percent_above(bound):>10}   (guessing: {100 / k:.4g} %)"
         )
+    for alarm, detection in explanation.curve[1:6]:
+        named = f"with {100 * alarm:>4.3g} % false alarms"
+        say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
     for need in explanation.needs:
         say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}")
     say.answer("")

@@ -7,14 +7,12 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from dpveil.catalogue import build
-from dpveil.cli.options import number
+from dpveil.cli.options import ALL, number
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.mechanisms.pixel import TABLE, PixelMethod
 
 DELTA: Final = "1e-6"
 """δ for methods that cannot do without, where none was chosen."""
-ALL: Final = "all"
-"""The word for a neighbourhood of every pixel, any-image."""
 
 
 @dataclass(frozen=True)

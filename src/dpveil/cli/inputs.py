@@ -14,7 +14,11 @@ from dpveil.io import FORMATS, format_of
 from dpveil.io.names import shown
 from dpveil.release import SUFFIX, certificate_path
 
-FOREIGN = frozenset({".gif", ".heic", ".heif", ".avif", ".jp2", ".jxl", ".pdf", ".svg", ".psd"})
+PICTURES = "gif heic heif avif jp2 j2k jxl jpe jfif pgm ppm pnm psd tga ico cr2 cr3 nef arw dng orf rw2 raf"
+VIDEOS = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
+UNREAD = frozenset(f".{name}" for name in f"{PICTURES} {VIDEOS}".split())
+"""Pictures and videos that dpveil does not read: in a folder they are reported, never left out in silence."""
+FOREIGN = UNREAD | {".pdf", ".svg"}
 
 
 @dataclass(frozen=True)
@@ -32,9 +36,9 @@ class Task:
 def plan(inputs: Iterable[Path], out: Path) -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
-    Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no image's. A
-    file that several names lead to is taken once. Raises `UsageError` where two photos would land on one
-    output or an output would overwrite an input.
+    Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no picture's or
+    video's. A file that several names lead to is taken once. Raises `UsageError` where two photos would land
+    on one output or an output would overwrite an input.
     """
     given = list(inputs)
     file_like = out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out)
@@ -77,7 +81,7 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
         return
     for path in walk(start, _real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
-        if (path.suffix.lower() in FORMATS and not own) or is_folder(path):
+        if (path.suffix.lower() in UNREAD.union(FORMATS) and not own) or is_folder(path):
             yield path, path.relative_to(start)
 
 

@@ -49,7 +49,12 @@ def obfuscate_command(
     force: Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")] = False,
     json: AsJson = False,
     seed: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Reproduce an experiment. NOT FOR PUBLICATION.")
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=0,
+            help="Reproduce: bits follow from this and each output's name. NOT FOR PUBLICATION.",
+        ),
     ] = None,
     max_pixels: Annotated[
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos that have more pixels.")

@@ -27,12 +27,14 @@ PostProcessing = Annotated[
 ]
 
 FLAG: Final = ""
+ALL: Final = "all"
+"""The word for a neighbourhood of every pixel, any-image."""
 PARAMETERS: Final = {
     "epsilon": ("E", "What each region may cost. No default."),
     "delta": ("D", "δ, for methods that take it."),
     "rho": ("R", "ρ, for methods that take it."),
     "block": ("B", "Side of a block in pixels."),
-    "neighbourhood": ("M", "Pixels in which neighbours differ; default: all of them."),
+    "neighbourhood": ("M", "Pixels in which neighbours differ, or all; default: all."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 
@@ -77,6 +79,8 @@ def build_method(name: Text, **options: Text | bool) -> PixelMethod:
         raise InvalidParameter(
             "--method", None, "is missing", hint=f"choose from {', '.join(TABLE)} (see dpveil methods)"
         )
+    if str(options.get("neighbourhood")).strip() == ALL:
+        del options["neighbourhood"]
     given = {key: value for key, value in options.items() if value is not None}
     return build(name, {key: number(v) if isinstance(v, str) else v for key, v in given.items()})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -92,10 +93,12 @@ def _guarantee(result: Verification) -> str | None:
 
 def _line(result: Verification) -> str:
     from dpveil.io.names import shown
+    from dpveil.release import certificate_path
 
     path = shown(result.path)
     if result.status == "inconsistent":
-        return f"INCONSISTENT  {path}  {'; '.join(result.problems)}"
+        word = "INCONSISTENT" if os.path.lexists(certificate_path(result.path)) else "NO RELEASE"
+        return f"{word:<13} {path}  {'; '.join(result.problems)}"
     if result.status == "unprotected":
         return f"UNPROTECTED   {path}  {UNPROTECTED_HINT}"
     text = f"consistent    {path}  {_guarantee(result)}"

@@ -128,9 +128,10 @@ class Certificate:
 
     @property
     def publishable(self) -> bool:
-        """Whether there is a formal guarantee and nobody can know the bits it rests on."""
-        formal = bool(self.guarantees) and all(guarantee.formal for guarantee in self.guarantees)
-        return formal and self.bits == "secure"
+        """Whether a formal guarantee says anything, and nobody can know the bits that it rests on."""
+        total = self.composition
+        said = total is not None and total.formal and total.delta != 1
+        return said and bool(self.guarantees) and self.bits == "secure"
 
     @property
     def settings(self) -> dict[str, Json]:

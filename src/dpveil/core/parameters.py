@@ -131,7 +131,8 @@ def probability(value: Number, name: str) -> Fraction:
     """Return `value` as a rational strictly between 0 and 1 or raise `InvalidParameter`."""
     number = exact(value, name)
     if not 0 < number < 1:
-        raise InvalidParameter(name, value, "is not between 0 and 1", hint="such as 1e-6")
+        usual = "such as 1e-6" if name == "delta" else "such as 0.5"
+        raise InvalidParameter(name, value, "is not between 0 and 1", hint=usual)
     return number
 
 

@@ -31,7 +31,7 @@ class Grid:
     codec: str = "JPEG"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Photo:
     """An sRGB or grey photo in memory; nothing else of the file it came from survives.
 
@@ -46,6 +46,10 @@ class Photo:
     image: UInt8[np.ndarray, "h w c"]
     grid: Grid | None = None
     notes: tuple[str, ...] = field(default=())
+
+    def __repr__(self) -> str:
+        """Return the size and no pixel: what is printed ends up in logs."""
+        return f"Photo({self.width}×{self.height}, {self.channels} channels)"
 
     def __init__(
         self, image: UInt8[np.ndarray, ...], grid: Grid | None = None, notes: tuple[str, ...] = ()
@@ -77,7 +81,8 @@ def check_image(image: object) -> UInt8[np.ndarray, ...]:
     """Return `image` if it is uint8, h × w or h × w × (1 or 3), and not empty; else `InvalidParameter`."""
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
         kind = f"{image.dtype} array" if isinstance(image, np.ndarray) else type(image).__name__
-        raise InvalidParameter("image", kind, "is not a uint8 array", hint="convert to uint8 levels 0..255")
+        hint = "convert to uint8 levels 0..255: dpveil.read(path) for a file, numpy.asarray for a PIL image"
+        raise InvalidParameter("image", kind, "is not a uint8 array", hint=hint)
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)) or image.size == 0:
         shape = "×".join(map(str, image.shape))
         raise InvalidParameter("image", shape, "has no such shape", hint="h×w, h×w×1 or h×w×3, not empty")

@@ -18,6 +18,9 @@ FORMATS: Final[dict[str, str]] = {
 }
 """Suffix of an output, in small letters, to the format that is written."""
 
+LONGEST: Final = 300
+"""Letters of a path that a message shows."""
+
 
 def format_of(path: str | Path) -> str:
     """Return the format that the suffix of `path` stands for; raises `UnknownName` naming the choices.
@@ -34,4 +37,6 @@ def format_of(path: str | Path) -> str:
 def shown(path: str | Path) -> str:
     """Return `path` for a one-line message: as it is, or escaped where it would break the line."""
     text = str(path)
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
     return text if text.isprintable() and text else repr(text)

@@ -16,7 +16,7 @@ from PIL import WebPImagePlugin as WebpImagePlugin
 
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo
-from dpveil.errors import PhotoError
+from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
 from dpveil.io.containers import (
     foreign_name,
@@ -83,12 +83,19 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
 
 
 def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
+    _check_path(path)
     try:
         data = _contents(path, SPARE_BYTES + BYTES_PER_PIXEL * max_pixels)
         with quiet_pillow():
             return _decode(data, max_pixels, paper)
     except Refused as refusal:
         raise PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy) from refusal.__cause__
+
+
+def _check_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        hint = "give the name of a file; an array of uint8 levels needs no reading"
+        raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
 
 
 def _contents(path: str | Path, most: int) -> bytes:

@@ -39,7 +39,7 @@ def check_inside(box: Box, photo: Photo) -> None:
     if not box.inside(photo.width, photo.height):
         raise RegionError(
             f"the box {box} is outside the photo, which is {photo.width} × {photo.height} pixels",
-            hint=f"keep x + w within {photo.width} and y + h within {photo.height}",
+            hint=f"x and y start at 0; keep x + w within {photo.width} and y + h within {photo.height}",
         )
 
 

@@ -15,6 +15,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import check_image
+from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
 
 
@@ -60,6 +61,10 @@ class PixelMethod(ABC):
         `InvalidParameter` for other input.
         """
         pixels = check_image(image)
+        if not isinstance(bits, BitSource):
+            raise InvalidParameter(
+                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
+            )
         height, width = pixels.shape[:2]
         return self._draw(pixels.reshape(height, width, -1), bits).reshape(pixels.shape)
 
@@ -71,4 +76,6 @@ class PixelMethod(ABC):
 
 def check_size(height: int, width: int, channels: int) -> tuple[int, int, int]:
     """Return the size of a region in pixels and channels, or raise `InvalidParameter`."""
-    return check_count(height, "height"), check_count(width, "width"), check_count(channels, "channels")
+    if check_count(channels, "channels") not in (1, 3):
+        raise InvalidParameter("channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
+    return check_count(height, "height"), check_count(width, "width"), channels

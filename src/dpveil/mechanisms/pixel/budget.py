@@ -56,7 +56,7 @@ class BudgetedMethod(PixelMethod):
         raise InvalidParameter(
             "budget",
             " and ".join(given) or None,
-            "does not say how much noise" if given else "is missing",
+            f"is no budget that {self.name} takes" if given else "is missing",
             hint=f"give {', or '.join(ways)}; rho = 0.5 is about epsilon 4.7 at delta 1e-5",
         )
 
