@@ -46,7 +46,7 @@ def test_a_new_release_survives_death_at_every_step(runs, place, photos, cut):
     assert torn > 4 * PHOTOS
 
 
-@pytest.mark.parametrize("cut", [False, True], ids=["kill", "power"])
+@pytest.mark.parametrize("cut", [pytest.param(False, marks=pytest.mark.slow), True], ids=["kill", "power"])
 def test_a_forced_release_survives_death_at_every_step(runs, place, photos, cut):
     """Never an old image beside a new certificate; the next run finds every photo's old pair, or the new."""
     earlier, out = place / "earlier", place / "out"
