@@ -29,13 +29,18 @@ TEMPORARY = ".dpveil-"
 
 @dataclass(frozen=True)
 class Order:
-    """A run: its arguments, and when and how it dies."""
+    """A run: its arguments, and when and how it dies.
+
+    At step `at`, from within; or from outside, `delay` seconds after the folder `watched` holds `entries`.
+    """
 
     arguments: Sequence[str]
     at: int = 0
     signal: int = signal.SIGKILL
     cut: bool = False
     delay: float | None = None
+    watched: str = ""
+    entries: int = 0
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class Doom:
         def fsync(handle: int) -> None:
             self.step()
             flush(handle)
-            self.unflushed.discard(os.readlink(f"/proc/self/fd/{handle}"))
+            self.unflushed.discard(str(Path(f"/proc/self/fd/{handle}").readlink()))
 
         os.fsync = fsync
 
@@ -117,6 +122,22 @@ def _child(order: Order, start: int, logs: Sequence[Path]) -> None:
         os._exit(code)
 
 
+def _count(folder: str) -> int:
+    return len(list(Path(folder).iterdir())) if folder and Path(folder).is_dir() else 0
+
+
+def _kill_later(pid: int, order: Order) -> int:
+    """Wait until the watched folder is that full, or the run has ended; return how it ended."""
+    while _count(order.watched) < order.entries:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            return status
+        time.sleep(0.0005)  # or looking would keep the run from writing
+    time.sleep(order.delay or 0)
+    os.kill(pid, order.signal)  # at worst it has ended, and nobody else has its number before we ask
+    return os.waitpid(pid, 0)[1]
+
+
 def _together(orders: Sequence[Order], place: Path) -> list[dict[str, Any]]:
     start, go = os.pipe()
     runs = []
@@ -131,10 +152,8 @@ def _together(orders: Sequence[Order], place: Path) -> list[dict[str, Any]]:
     os.close(go)
     began, ends = time.perf_counter(), []
     for pid, order, logs in runs:
-        if order.delay is not None:
-            time.sleep(order.delay)
-            os.kill(pid, order.signal)
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        status = _kill_later(pid, order) if order.delay is not None else os.waitpid(pid, 0)[1]
+        code = os.waitstatus_to_exitcode(status)
         out, err = (log.read_text(encoding="utf-8") if log.exists() else "" for log in logs)
         ends.append(asdict(End(code, out, err, time.perf_counter() - began)))
     return ends

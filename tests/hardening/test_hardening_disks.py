@@ -4,6 +4,7 @@ Each comes twice: simulated, which runs everywhere, and on a real disk in memory
 """
 
 import errno
+import itertools
 import json
 import os
 import shutil
@@ -97,10 +98,8 @@ def test_a_full_disk_brings_back_what_was_to_be_replaced(call, disk, place, phot
     assert call(*obfuscate(photos, disk, epsilon=1))[0] == 0
     before = snapshot(disk)
     filler = disk / "filler"
-    with pytest.raises(OSError, match="No space left"), filler.open("wb") as file:
-        while True:
-            file.write(bytes(1024))
-            file.flush()
+    with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as file:
+        file.writelines(itertools.repeat(bytes(1024)))
     code, counts, failed = call(*obfuscate(photos, disk, "--force"))
     assert (code, counts) == (4, {"failed": COUNT})
     assert "the disk is full" in failed[0]["error"]

@@ -1,4 +1,4 @@
-"""A short run of the fuzzer (`make fuzz` feeds 100 000 files), and a check that it finds what it looks for."""
+"""A short run of the fuzzer (`make fuzz` feeds 100 000 files), and whether it finds what it looks for."""
 
 import json
 import os

@@ -112,21 +112,19 @@ def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, 
 
 @pytest.mark.parametrize("moments", [8, pytest.param(200, marks=pytest.mark.slow)])
 def test_kill_9_at_random_moments_of_a_folder_run(runs, place, moments):
-    """The moments are spread over the time that an undisturbed run takes; deaths may follow one another."""
+    """From outside, at moments spread over the time that a run takes; deaths may follow one another."""
     photos, out = originals(place / "in", 12), place / "out"
-    whole_run = max(runs(*obfuscate(photos, place / name)).seconds for name in ("one", "two"))
-    rng = random.Random(moments)
-    reached = set()
-    for moment in range(moments):
+    one_photo = runs(*obfuscate(photos, place / "undisturbed")).seconds / 12
+    rng, deaths = random.Random(moments), 0  # noqa: S311  when to kill is no secret
+    while deaths < moments:
         before = pairs(out, photos, dpveil.verify)
-        part = (moment + rng.random()) / moments
-        runs(*obfuscate(photos, out), delay=part * whole_run)
+        delay = rng.uniform(0, 1.5) * one_photo
+        end = runs(*obfuscate(photos, out), delay=delay, watched=str(out), entries=rng.randrange(24))
+        deaths += end.code == -signal.SIGKILL
         partly = pairs(out, photos, dpveil.verify)
         assert before.items() <= partly.items(), "released twice"
-        reached.add(len(partly))
-        if moment % 2 == 0 and len(partly) < 12:
+        if deaths % 2 and len(partly) < 12:
             continue  # the next run meets what this one left, and dies as well
         assert runs(*obfuscate(photos, out)).code == 0
         assert partly.items() <= finished(out, photos, dpveil.verify).items(), "released twice"
         shutil.rmtree(out)
-    assert len(reached) > 2

@@ -1,4 +1,4 @@
-"""Several runs over one folder at once: nothing is torn, nothing is paid for twice, nobody's files are lost."""
+"""Several runs over one folder at once: nothing is torn, paid for twice or lost."""
 
 import errno
 import itertools

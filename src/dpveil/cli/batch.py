@@ -240,7 +240,8 @@ def uninterrupted() -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         for each in (signal.SIGINT, signal.SIGTERM):
-            before[each] = signal.signal(each, hold)
+            if signal.getsignal(each) not in (signal.SIG_IGN, None):  # a job in the background, an embedder
+                before[each] = signal.signal(each, hold)
         yield
     finally:
         for number, handler in before.items():
