@@ -43,9 +43,10 @@ EXIT_CODES = """
 | 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
 | 3 | a budget was refused |
 | 4 | nothing readable among the inputs, or the output cannot be written |
-| 130 | interrupted; nothing half written is left |
+| 130 | interrupted, by Ctrl-C or `SIGTERM`; nothing half written is left |
 
-With `--json`, stdout holds exactly one JSON document. Progress and messages go to stderr.
+With `--json`, stdout holds exactly one JSON document. Progress and messages go to stderr. What is left after
+[interruptions, crashes and full disks](../limits.md#interruptions-crashes-and-several-runs) is whole.
 """
 
 

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +15,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are used
 
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
+
+# Shells start background jobs with Ctrl-C ignored, and the programs that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +57,21 @@ def _no_network() -> Any:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(socket.socket, "connect", guarded)
         yield
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A new folder, in memory where the system has such a disk: for tests that flush thousands of files."""
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """What runs the command line in processes that may be killed (for tests/hardening)."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("needs fork, and /proc to know which files were flushed")
+    from hardening_runs import Runs
+
+    with Runs(tmp_path_factory.mktemp("runs")) as server:
+        yield server

@@ -91,7 +91,7 @@ def _finish(folder: Path, waiting: Mapping[str, Path]) -> None:
             continue
         try:
             output = Certificate.from_text(beside.read_text(encoding="utf-8")).output
-        except (CertificateError, UnicodeDecodeError):
+        except (CertificateError, UnicodeDecodeError, OSError):
             continue
         if output is not None and output.sha256 in waiting:
             waiting[output.sha256].replace(image)

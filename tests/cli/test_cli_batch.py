@@ -323,6 +323,17 @@ def test_holding_back_restores_the_handlers():
     assert signal.getsignal(signal.SIGINT) is before
 
 
+def test_an_interrupt_that_is_ignored_stays_ignored_while_saving():
+    """As in the background job of a shell, whose Ctrl-C is meant for somebody else."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_every_step_is_reported(photos):
     Path("in/b.png").write_bytes(b"")
     steps = []

@@ -33,6 +33,8 @@ MAX_PIXELS = 1_000_000
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  files are named by their worker, in a folder of their own
 SPARE = 4 * 2**20
 """Bytes that any file may cost: decoder tables, modules imported on the way, pages of the allocator."""
+GIVE_BACK = {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+"""What makes the allocator return memory at once, so that one file does not pay for another's."""
 ADDRESSES = 2**30
 """Bytes of address space that a worker may ask for beyond what it has at the start."""
 
@@ -160,7 +162,7 @@ class Worker:
     """A process that reads files; `busy` is the index that it is at."""
 
     def __init__(self, folder: Path, number: int) -> None:
-        environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536", "MALLOC_TRIM_THRESHOLD_": "65536"}
+        environment = os.environ | GIVE_BACK
         environment = {k: v for k, v in environment.items() if not k.startswith("COV")}
         command = [sys.executable, __file__, "--work", str(folder / f"photo-{number}")]
         self.process = subprocess.Popen(

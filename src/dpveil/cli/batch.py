@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any, Final
 
 from dpveil.cli import exits, say
-from dpveil.cli.inputs import Task
+from dpveil.cli.inputs import Task, identity
 from dpveil.core.numbers import Json
 from dpveil.errors import BudgetExceeded, DPVeilError, NoRegion, OutputError, PhotoError
 from dpveil.io import make_folder, read, sole_writer
@@ -72,6 +72,7 @@ class Report:
     errors: list[BaseException] = field(default_factory=list)
     untried: int = 0
     stopped: int | None = None
+    folders: dict[Path, object] = field(default_factory=dict)
 
     def fail(self, task: Task, error: BaseException) -> None:
         """Note that nothing was written for this photo, and why."""
@@ -169,7 +170,7 @@ def _one(task: Task, choices: Choices, report: Report) -> None:
         if_none=choices.if_none,
         post_processing=choices.post_processing,
     )
-    make_folder(task.output.parent)
+    _prepare(task.output.parent, report)
     try:
         with uninterrupted():
             _save(task, release, choices, report)
@@ -178,6 +179,18 @@ def _one(task: Task, choices: Choices, report: Report) -> None:
             raise
         # Another run over the same photos was faster: its release stands, and ours was never shown.
         report.skipped.append({"input": str(task.source), "output": str(task.output)})
+
+
+def _prepare(folder: Path, report: Report) -> None:
+    """Make the folder for its first output; if it is another one for a later output, its disk has gone."""
+    if folder not in report.folders:
+        make_folder(folder)
+        report.folders[folder] = identity(folder)
+    elif report.folders[folder] != identity(folder):
+        raise OutputError(
+            f"cannot write {shown(folder)}: it was removed or replaced since the run began",
+            hint="see whether its disk is still there, and run the same command again",
+        )
 
 
 def _save(task: Task, release: Release, choices: Choices, report: Report) -> None:
@@ -218,7 +231,8 @@ def _exists(output: Path) -> bool:
 
 def _same(output: Path, choices: Choices) -> bool:
     found = verify(output, max_pixels=choices.max_pixels)
-    if found.status == "inconsistent":  # perhaps another run has written only the certificate so far
+    if found.status == "inconsistent":  # another run may be writing it, or was killed while it did
+        tidy(output.parent)
         with suppress(OSError), sole_writer([output.parent]):
             found = verify(output, max_pixels=choices.max_pixels)
     same = found.certificate is not None and found.certificate.settings == choices.settings
@@ -239,10 +253,11 @@ def uninterrupted() -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         for each in (signal.SIGINT, signal.SIGTERM):
-            before[each] = signal.signal(each, hold)
+            if signal.getsignal(each) not in (signal.SIG_IGN, None):  # a job in the background, an embedder
+                before[each] = signal.signal(each, hold)
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    if held:
-        raise KeyboardInterrupt
+        if held:  # whatever became of the block: an interrupt is never forgotten
+            raise KeyboardInterrupt

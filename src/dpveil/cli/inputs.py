@@ -117,7 +117,7 @@ def _real(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def _identity(path: Path) -> object:
+def identity(path: Path) -> object:
     """Return what is equal for two names of one file, on disks that ignore case too."""
     try:
         status = path.stat()
@@ -136,9 +136,9 @@ def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
                 f" {shown(task.output)}",
                 hint="rename one, or release them into different folders",
             )
-    originals = {_identity(source) for source in sources}
+    originals = {identity(source) for source in sources}
     for task in tasks:
         for target in (task.output, certificate_path(task.output)):
-            if _identity(target) in originals:
+            if identity(target) in originals:
                 raise UsageError(f"{shown(target)} is one of the inputs", hint="choose another --out")
     return tasks

@@ -1,0 +1,137 @@
+"""A short run of the fuzzer (`make fuzz` feeds 100 000 files), and whether it finds what it looks for."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import fuzz_photos
+import numpy as np
+import pytest
+from fuzz_photos import GIVE_BACK, SPARE, Meter, Spy, fuzz, one
+from hardening_seeds import seeds
+from PIL import Image
+
+import dpveil.io
+from dpveil.errors import PhotoError
+
+FILES = 1000
+HEIGHT, WIDTH = 1000, 1500
+BOUND = 8
+"""Bytes of memory for each declared pixel and channel: a limit of issue 3."""
+
+
+def test_damaged_photos_are_read_or_refused():
+    tally = fuzz(FILES, workers=2)
+    assert [(entry["index"], entry["finding"]) for entry in tally.findings] == []
+    assert tally.files == FILES
+    assert {kind for kind, _ in tally.counts} == {name.split()[0] for name in seeds()}
+    assert tally.of("released") > FILES // 20
+    assert tally.of("refused") > FILES // 4
+
+
+KINDS = {
+    "colour.png": {},
+    "transparent.png": {"mode": "RGBA"},
+    "palette.png": {"mode": "P"},
+    "grey.png": {"mode": "L"},
+    "colour.jpg": {"quality": 90},
+    "progressive.jpg": {"quality": 90, "progressive": True},
+    "print.jpg": {"mode": "CMYK"},
+    "lossy.webp": {"quality": 80, "method": 0},
+    "lossless.webp": {"lossless": True, "method": 0},
+    "plain.bmp": {},
+    "plain.tiff": {},
+    "packed.tiff": {"compression": "tiff_adobe_deflate"},
+}
+
+
+def save(path, image, mode="RGB", **options):
+    image.convert(mode).save(path, **options)
+    return path
+
+
+def measure(folder):
+    """Print how much memory reading a file of each kind takes beyond what is there, and what it declares."""
+    levels = np.indices((HEIGHT, WIDTH)).sum(axis=0)[..., None] * np.array([1, 2, 3]) % 256
+    image = Image.fromarray(levels.astype(np.uint8))
+    small = image.crop((0, 0, 16, 16))
+    files = [save(folder / name, image, **options) for name, options in KINDS.items()]
+    for name, options in KINDS.items():  # decoders and their tables are nobody's memory
+        dpveil.io.read(save(folder / f"small-{name}", small, **options))
+    del levels, image
+    meter, spy, found = Meter(), Spy(), {}
+    for path in files:
+        spy.pixels = spy.channels = 0
+        before = meter.reset()
+        kept = dpveil.io.read(path).image.nbytes
+        found[path.name] = [meter.peak() - before, spy.pixels * spy.channels, kept]
+    print(json.dumps(found))
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures memory through /proc")
+def test_a_photo_takes_at_most_eight_bytes_for_each_sample_that_it_declares(place):
+    """In photos this large, what any file may cost at first (SPARE) is a small part of what is allowed."""
+    command = [sys.executable, __file__, str(place)]
+    environment = os.environ | GIVE_BACK
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    found = json.loads(done.stdout)
+    assert set(found) == set(KINDS)
+    for name, (grown, declared, kept) in found.items():
+        channels = 1 if name.startswith("grey") else 3
+        assert kept == WIDTH * HEIGHT * channels
+        assert declared >= WIDTH * HEIGHT
+        assert kept <= grown <= BOUND * max(declared, kept) + SPARE, name
+
+
+def finding(monkeypatch, tmp_path, read, grown=0):
+    meter = SimpleNamespace(reset=lambda: 0, peak=lambda: grown)
+    monkeypatch.setattr(dpveil.io, "read", read)
+    spy = SimpleNamespace(pixels=0, channels=0)
+    return one(7, seeds(), tmp_path / "photo", meter, spy)["finding"]
+
+
+def test_the_fuzzer_notices(monkeypatch, tmp_path):
+    def raising(error):
+        def read(path, **_):
+            raise error
+
+        return read
+
+    def photo(path, **_):
+        return SimpleNamespace(width=4, height=4, image=SimpleNamespace(dtype="uint8", shape=(4, 4, 3)))
+
+    name = str(tmp_path / "photo")
+    assert finding(monkeypatch, tmp_path, photo) == ""
+    assert finding(monkeypatch, tmp_path, raising(PhotoError(f"{name} is damaged", hint="x"))) == ""
+    assert "ValueError" in finding(monkeypatch, tmp_path, raising(ValueError("oops")))
+    assert "unclear" in finding(monkeypatch, tmp_path, raising(PhotoError("something", hint="x")))
+    assert "unclear" in finding(monkeypatch, tmp_path, raising(PhotoError(f"{name}\n", hint="x")))
+    assert "took" in finding(monkeypatch, tmp_path, photo, grown=fuzz_photos.SPARE + 2**20)
+
+
+def test_the_fuzzer_notices_crashes_and_hangs(monkeypatch, tmp_path):
+    """Workers that die or stay silent are findings, and the other files are read all the same."""
+    worker = tmp_path / "worker.py"
+    worker.write_text(
+        "import json, os, sys, time\n"
+        "for line in sys.stdin:\n"
+        "    for index in range(*map(int, line.split())):\n"
+        "        if index == 3: os.abort()\n"
+        "        if index == 5: time.sleep(60)\n"
+        "        print(json.dumps({'index': index, 'seed': 'png', 'outcome': 'refused', 'finding': ''}),"
+        " flush=True)\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(fuzz_photos, "__file__", str(worker))
+    tally = fuzz(8, workers=1, hang=1.0)
+    assert (tally.files, tally.of("refused"), tally.of("lost")) == (8, 6, 2)
+    first, second = sorted(tally.findings, key=lambda entry: entry["index"])
+    assert (first["index"], "died" in first["finding"]) == (3, True)
+    assert (second["index"], "no answer" in second["finding"]) == (5, True)
+
+
+if __name__ == "__main__":
+    measure(Path(sys.argv[1]))

@@ -1,0 +1,130 @@
+"""kill -9, power failures and polite signals at every step of a folder run, and at random moments of it."""
+
+import itertools
+import random
+import shutil
+import signal
+
+import pytest
+from hardening_runs import TEMPORARY, finished, obfuscate, originals, pairs, snapshot
+
+import dpveil
+from dpveil.release import certificate_path, tidy
+
+PHOTOS = 2
+
+
+@pytest.fixture
+def photos(place):
+    return originals(place / "in", PHOTOS)
+
+
+def deaths(runs, arguments, prepare, **how):
+    """Yield after each death of a run that dies one step later than the one before, until one survives."""
+    for at in itertools.count(1):
+        prepare()
+        end = runs(*arguments, at=at, **how)
+        if end.code == 0:
+            assert at > 9 * PHOTOS, "the run took fewer steps than writing does: nothing was tested"
+            return
+        yield at, end
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["kill", "power"])
+def test_a_new_release_survives_death_at_every_step(runs, place, photos, cut):
+    out = place / "out"
+    torn = 0
+    for at, end in deaths(runs, obfuscate(photos, out), lambda: shutil.rmtree(out, True), cut=cut):
+        assert end.code == -signal.SIGKILL
+        before = pairs(out, photos, dpveil.verify)
+        torn += any(name.startswith(TEMPORARY) for name in snapshot(out))
+        again = runs(*obfuscate(photos, out))
+        assert again.code == 0, (at, again)
+        assert again.counts.get("released", 0) + again.counts.get("skipped", 0) == PHOTOS
+        after = finished(out, photos, dpveil.verify)
+        assert before.items() <= after.items(), f"step {at}: released twice"
+    assert torn > 4 * PHOTOS
+
+
+@pytest.mark.parametrize("cut", [pytest.param(False, marks=pytest.mark.slow), True], ids=["kill", "power"])
+def test_a_forced_release_survives_death_at_every_step(runs, place, photos, cut):
+    """Never an old image beside a new certificate; the next run finds every photo's old pair, or the new."""
+    earlier, out = place / "earlier", place / "out"
+    assert runs(*obfuscate(photos, earlier, epsilon=1)).code == 0
+    old = finished(earlier, photos, dpveil.verify)
+
+    def prepare():
+        shutil.rmtree(out, True)
+        shutil.copytree(earlier, out)
+
+    forced = obfuscate(photos, out, "--force")
+    mixtures = 0
+    for at, _ in deaths(runs, forced, prepare, cut=cut):
+        pairs(out, photos, dpveil.verify)
+        tidy(out)
+        now = finished(out, photos, dpveil.verify)
+        mixtures += 0 < len(old.items() & now.items()) < PHOTOS
+        again = runs(*forced)
+        assert (again.code, again.counts) == (0, {"released": PHOTOS}), (at, again)
+        assert not old.items() & finished(out, photos, dpveil.verify).items()
+    assert mixtures
+
+
+def test_a_certificate_whose_image_was_not_placed_gets_that_image_even_if_the_next_run_dies(runs, place):
+    photos, out, torn = originals(place / "in", 1), place / "out", place / "torn"
+    beside = certificate_path("00.png").name
+    for at in itertools.count(1):
+        shutil.rmtree(torn, True)
+        assert runs(*obfuscate(photos, torn), at=at).code == -signal.SIGKILL
+        if beside in snapshot(torn):
+            break
+    assert "00.png" not in snapshot(torn)
+    certificate = snapshot(torn)[beside]
+    for again in itertools.count(1):
+        shutil.rmtree(out, True)
+        shutil.copytree(torn, out)
+        end = runs(*obfuscate(photos, out), at=again)
+        pairs(out, photos, dpveil.verify)
+        assert runs(*obfuscate(photos, out)).counts == {"skipped": 1}
+        finished(out, photos, dpveil.verify)
+        assert snapshot(out)[beside] == certificate
+        if end.code == 0:
+            break
+    assert again > 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, place, photos, number):
+    out = place / "out"
+    released = set()
+    arguments = obfuscate(photos, out)
+    for _, end in deaths(runs, arguments, lambda: shutil.rmtree(out, True), signal=number):
+        assert end.code == 130
+        assert end.err.count("interrupted; what was finished is whole") == 1
+        assert "Traceback" not in end.err
+        assert sum(end.counts.values()) == PHOTOS
+        whole = pairs(out, photos, dpveil.verify)
+        assert len(whole) == end.counts.get("released", 0)
+        assert len(snapshot(out)) == 2 * len(whole)
+        released.add(len(whole))
+    assert released == {0, *range(1, PHOTOS + 1)}
+
+
+@pytest.mark.parametrize("moments", [8, pytest.param(200, marks=pytest.mark.slow)])
+def test_kill_9_at_random_moments_of_a_folder_run(runs, place, moments):
+    """From outside, at moments spread over the time that a run takes; deaths may follow one another."""
+    photos, out = originals(place / "in", 12), place / "out"
+    one_photo = runs(*obfuscate(photos, place / "undisturbed")).seconds / 12
+    rng, deaths = random.Random(moments), 0  # noqa: S311  when to kill is no secret
+    while deaths < moments:
+        before = pairs(out, photos, dpveil.verify)
+        delay = rng.uniform(0, 1.5) * one_photo
+        end = runs(*obfuscate(photos, out), delay=delay, watched=str(out), entries=rng.randrange(24))
+        deaths += end.code == -signal.SIGKILL
+        partly = pairs(out, photos, dpveil.verify)
+        assert before.items() <= partly.items(), "released twice"
+        if deaths % 2 and len(partly) < 12:
+            continue  # the next run meets what this one left, and dies as well
+        assert runs(*obfuscate(photos, out)).code == 0
+        assert partly.items() <= finished(out, photos, dpveil.verify).items(), "released twice"
+        shutil.rmtree(out)
