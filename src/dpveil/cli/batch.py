@@ -9,13 +9,16 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 from dpveil.cli import exits, say
+from dpveil.cli.ahead import Searched, ahead
 from dpveil.cli.inputs import Task, identity
 from dpveil.core.numbers import Json
+from dpveil.core.photo import Photo
 from dpveil.errors import BudgetExceeded, DPVeilError, NoRegion, OutputError, PhotoError
 from dpveil.io import make_folder, read, sole_writer
 from dpveil.io.names import shown
@@ -29,6 +32,9 @@ from dpveil.verification import verify
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Why one output cannot be written although the next one can."""
+
+Prepared = tuple[Photo, Sequence[Finder]]
+"""A photo that was read, and finders that have looked at it."""
 
 
 @dataclass(frozen=True)
@@ -69,14 +75,15 @@ class Report:
     no_region: list[dict[str, str]] = field(default_factory=list)
     promises: dict[str, str] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
-    errors: list[BaseException] = field(default_factory=list)
+    errors: list[type[BaseException]] = field(default_factory=list)
     untried: int = 0
     stopped: int | None = None
     folders: dict[Path, object] = field(default_factory=dict)
 
     def fail(self, task: Task, error: BaseException) -> None:
         """Note that nothing was written for this photo, and why."""
-        self.errors.append(error)
+        self.errors.append(type(error))
+        error.__traceback__ = None  # its frames would hold the photo as long as something holds the error
         known = isinstance(error, DPVeilError)
         message = error.message if isinstance(error, DPVeilError) else say.one_line(error)
         hint = (
@@ -99,11 +106,11 @@ class Report:
         """Return what the run as a whole amounts to."""
         if self.stopped is not None:
             return self.stopped
-        if any(isinstance(error, BudgetExceeded) for error in self.errors):
+        if BudgetExceeded in self.errors:
             return exits.BUDGET
         fruitless = self.errors and not self.released and not self.skipped
         if fruitless and any(
-            all(isinstance(e, kind) for e in self.errors) for kind in (PhotoError, OutputError)
+            all(issubclass(error, kind) for error in self.errors) for kind in (PhotoError, OutputError)
         ):
             return exits.IMPOSSIBLE
         return exits.INCOMPLETE if self.errors else exits.DONE
@@ -121,20 +128,35 @@ def release_all(
     try:
         for folder in sorted({task.output.parent for task in tasks}):
             tidy(folder)
-        for task in tasks:
-            stopping = _try(task, choices, report)
-            if stopping is not None:
-                return _stop(report, tasks, exits.IMPOSSIBLE, "the output cannot be written")
-            step()
+        at_once = min(finder.at_once for finder in choices.regions)
+        with ahead(partial(_prepare, choices=choices), tasks, at_once=at_once) as prepared:
+            for task, waiting in prepared:
+                if _try(task, waiting, choices, report) is not None:
+                    return _stop(report, tasks, exits.IMPOSSIBLE, "the output cannot be written")
+                step()
     except KeyboardInterrupt:
         _stop(report, tasks, exits.INTERRUPTED, "the run was interrupted")
     return report
 
 
-def _try(task: Task, choices: Choices, report: Report) -> OutputError | None:
+def _prepare(task: Task, choices: Choices) -> Path | Prepared:
+    """Return the output of an earlier run with the same settings, or the photo and where its regions are."""
+    if not choices.force and (there := _finished(task, choices)) is not None:
+        return there
+    photo = read(task.source, max_pixels=choices.max_pixels)
+    return photo, [Searched(finder, photo) for finder in choices.regions]
+
+
+def _try(
+    task: Task, waiting: Callable[[], Path | Prepared], choices: Choices, report: Report
+) -> OutputError | None:
     """Release one photo, or note why not; return an error that the next photo would meet as well."""
     try:
-        _one(task, choices, report)
+        prepared = waiting()
+        if isinstance(prepared, Path):
+            report.skipped.append({"input": str(task.source), "output": str(prepared)})
+        else:
+            _one(task, *prepared, choices, report)
     except OutputError as error:
         report.fail(task, error)
         if _errno(error) not in ONE_FILE_ONLY:
@@ -156,21 +178,17 @@ def _stop(report: Report, tasks: Sequence[Task], code: int, reason: str) -> Repo
     return report
 
 
-def _one(task: Task, choices: Choices, report: Report) -> None:
-    if not choices.force and (there := _finished(task, choices)) is not None:
-        report.skipped.append({"input": str(task.source), "output": str(there)})
-        return
-    photo = read(task.source, max_pixels=choices.max_pixels)
+def _one(task: Task, photo: Photo, regions: Sequence[Finder], choices: Choices, report: Report) -> None:
     bits = choices.bits(task.name)
     release = obfuscate(
         photo,
         choices.method,
-        regions=choices.regions,
+        regions=regions,
         bits=bits,
         if_none=choices.if_none,
         post_processing=choices.post_processing,
     )
-    _prepare(task.output.parent, report)
+    _ready(task.output.parent, report)
     try:
         with uninterrupted():
             _save(task, release, choices, report)
@@ -181,7 +199,7 @@ def _one(task: Task, choices: Choices, report: Report) -> None:
         report.skipped.append({"input": str(task.source), "output": str(task.output)})
 
 
-def _prepare(folder: Path, report: Report) -> None:
+def _ready(folder: Path, report: Report) -> None:
     """Make the folder for its first output; if it is another one for a later output, its disk has gone."""
     if folder not in report.folders:
         make_folder(folder)

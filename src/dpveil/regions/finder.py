@@ -26,6 +26,11 @@ class Finder(ABC):
         """What certificates warn of wherever this finder was used."""
         return ()
 
+    @property
+    def at_once(self) -> int:
+        """How many photos may be searched at the same time, each in a thread of its own."""
+        return 2
+
     def prepare(self) -> None:  # noqa: B027  most finders need nothing
         """Raise `UsageError` if something that the finder needs is missing; called before a photo is read."""
 
