@@ -19,6 +19,8 @@ import dpveil
 from dpveil.cli import batch, run
 
 COUNT = 6
+AHEAD = {photo: range(photo, photo + 3) for photo in (2, 3)}
+"""How many photos a run may have read when one of this number is released: up to two are read ahead."""
 GONE = "was removed or replaced since the run began"
 
 
@@ -140,9 +142,10 @@ def test_an_input_disk_that_vanishes(call, disk, photos, place, monkeypatch):
         shutil.copy(path, disk)
     meanwhile(monkeypatch, 3, lambda: subprocess.run(["umount", "-l", str(disk)], check=True))
     code, counts, failed = call(*obfuscate(disk, place / "out"))
-    assert (code, counts) == (1, {"released": 3, "failed": COUNT - 3})
+    assert (code, sum(counts.values())) == (1, COUNT)
+    assert counts["released"] in AHEAD[3]
     assert all("does not exist" in entry["error"] for entry in failed)
-    assert len(pairs(place / "out", photos, dpveil.verify)) == 3
+    assert len(pairs(place / "out", photos, dpveil.verify)) == counts["released"]
 
 
 # The same, simulated
@@ -223,10 +226,11 @@ def test_an_input_folder_that_vanishes(call, place, photos, monkeypatch):
     out = place / "out"
     meanwhile(monkeypatch, 2, lambda: photos.rename(place / "elsewhere"))
     code, counts, failed = call(*obfuscate(photos, out))
-    assert (code, counts) == (1, {"released": 2, "failed": COUNT - 2})
+    assert (code, sum(counts.values())) == (1, COUNT)
+    assert counts["released"] in AHEAD[2]
     assert all("does not exist" in entry["error"] for entry in failed)
     assert call(*obfuscate(photos, out))[:2] == (4, {"failed": 1})
-    assert len(pairs(out, place / "elsewhere", dpveil.verify)) == 2
+    assert len(pairs(out, place / "elsewhere", dpveil.verify)) == counts["released"]
 
 
 @pytest.mark.parametrize(
@@ -244,7 +248,7 @@ def test_an_input_folder_that_vanishes(call, place, photos, monkeypatch):
 )
 def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
     """Its neighbours are released, and it is released by the next run, if it is a photo again."""
-    changing, out = photos / "03.png", place / "out"
+    changing, out = photos / "05.png", place / "out"
     contents = changing.read_bytes()
     if words.startswith("cannot be read") and not Path("/proc/self/mem").exists():
         pytest.skip("this system has no file that cannot be read")
@@ -257,7 +261,7 @@ def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
     code, counts, failed = call(*obfuscate(photos, out))
     assert (code, counts) == (1, {"released": COUNT - 1, "failed": 1})
     assert words in failed[0]["error"]
-    assert "03.png" not in snapshot(out)
+    assert "05.png" not in snapshot(out)
     changing.rmdir() if changing.is_dir() else changing.unlink(missing_ok=True)
     changing.write_bytes(contents)
     assert call(*obfuscate(photos, out))[:2] == (0, {"released": 1, "skipped": COUNT - 1})
