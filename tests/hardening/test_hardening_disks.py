@@ -18,9 +18,9 @@ from hardening_runs import finished, obfuscate, originals, pairs, snapshot
 import dpveil
 from dpveil.cli import batch, run
 
-COUNT = 6
-AHEAD = {photo: range(photo, photo + 3) for photo in (2, 3)}
-"""How many photos a run may have read when one of this number is released: up to two are read ahead."""
+COUNT = 8
+AHEAD = {photo: range(photo, photo + 4) for photo in (2, 3)}
+"""How many photos a run may have read when one of this number is released: up to three are read ahead."""
 GONE = "was removed or replaced since the run began"
 
 
@@ -248,7 +248,7 @@ def test_an_input_folder_that_vanishes(call, place, photos, monkeypatch):
 )
 def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
     """Its neighbours are released, and it is released by the next run, if it is a photo again."""
-    changing, out = photos / "05.png", place / "out"
+    changing, out = photos / "07.png", place / "out"
     contents = changing.read_bytes()
     if words.startswith("cannot be read") and not Path("/proc/self/mem").exists():
         pytest.skip("this system has no file that cannot be read")
@@ -261,7 +261,7 @@ def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
     code, counts, failed = call(*obfuscate(photos, out))
     assert (code, counts) == (1, {"released": COUNT - 1, "failed": 1})
     assert words in failed[0]["error"]
-    assert "05.png" not in snapshot(out)
+    assert "07.png" not in snapshot(out)
     changing.rmdir() if changing.is_dir() else changing.unlink(missing_ok=True)
     changing.write_bytes(contents)
     assert call(*obfuscate(photos, out))[:2] == (0, {"released": 1, "skipped": COUNT - 1})
