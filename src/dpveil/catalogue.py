@@ -66,8 +66,9 @@ def build(method: str | PixelMethod, parameters: Mapping[str, Any]) -> PixelMeth
     if method not in TABLE:
         raise UnknownName("method", str(method), TABLE)
     known = [field.name for field in fields(TABLE[method])]  # type: ignore[arg-type]
+    taken = inspect.signature(TABLE[method]).parameters  # also those that are there to be refused
     for name, value in parameters.items():
-        if name not in known:
+        if name not in taken:
             near = get_close_matches(name, known, n=1)
             hint = (f"did you mean {near[0]}? " if near else "") + f"{method} takes {', '.join(known)}"
             raise InvalidParameter(name, value, f"is not a parameter of {method}", hint=hint)

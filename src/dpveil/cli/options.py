@@ -35,6 +35,10 @@ PARAMETERS: Final = {
     "rho": ("R", "ρ, for methods that take it."),
     "block": ("B", "Side of a block in pixels."),
     "neighbourhood": ("M", "Pixels in which neighbours differ, or all; default: all."),
+    "rank": ("I", "Singular values that are kept."),
+    "keep": ("SHARE", "Refused, with the reason: a share of the energy is private."),
+    "coefficients": ("K", "Frequencies that are kept; default: those with the least expected error."),
+    "raw": (FLAG, "Leave noisy coefficients as they are."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 

@@ -3,9 +3,13 @@
 from typing import Final
 
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
 from dpveil.mechanisms.pixel.dp_pix import DPPix
 from dpveil.mechanisms.pixel.dp_pix_gaussian import DPPixGaussian
+from dpveil.mechanisms.pixel.dp_svd import DPSVD
 
-TABLE: Final[dict[str, type[PixelMethod]]] = {method.name: method for method in (DPPix, DPPixGaussian)}
+TABLE: Final[dict[str, type[PixelMethod]]] = {
+    method.name: method for method in (DPPix, DPPixGaussian, DPSVD, DCTGaussian)
+}
 
-__all__ = ["TABLE", "DPPix", "DPPixGaussian", "PixelMethod"]
+__all__ = ["DPSVD", "TABLE", "DCTGaussian", "DPPix", "DPPixGaussian", "PixelMethod"]
