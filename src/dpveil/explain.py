@@ -149,9 +149,9 @@ def _sentence(guarantee: Guarantee, pixels: int) -> str:
     pair = success_bound(guarantee, 2)
     grade = CLAIMS[strength(guarantee)]
     relation = guarantee.relation
-    alike = (
-        "any two photos" if relation.m is None else f"two photos that differ in at most {relation.m:,} pixels"
-    )
+    alike = "any two photos" if relation.name == "any-image" else relation.in_words()
+    if relation.m is not None:
+        alike = f"two photos that differ in at most {relation.m:,} pixels"
     if pair < 0.99995:
         limit = f"nobody names the true one with more than {percent_above(pair)}"
     else:

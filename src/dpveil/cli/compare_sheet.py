@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 
 from dpveil.cli.grid import Line
 from dpveil.cli.sheet import LOUD, Row, Section, Sheet, Tile, draw_sheet, noise_line, resized
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import Json, show
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -189,15 +189,20 @@ def _compared(
 
 def _row(line: Line, row: Sequence[Compared | None]) -> Row:
     made = next(entry for entry in row if entry is not None)
-    m = made.guarantee.relation.m
-    words = (
-        ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"at most {m} pixels")
-    )
     tiles = (
         None if e is None else Tile(e.picture, e.lines(), loud=1 if (e.noise_scale or 0) > LOUD else None)
         for e in row
     )
-    return Row(line.name, words, tuple(tiles))
+    return Row(line.name, _neighbours(made.guarantee.relation), tuple(tiles))
+
+
+def _neighbours(relation: Relation) -> tuple[str, str]:
+    """Return two lines under a method's name: which photos are neighbours."""
+    if relation.m is not None:
+        return "neighbours differ in", f"at most {relation.m} pixels"
+    if relation.name == "singular-values":
+        return "neighbours share", "U and V"
+    return "neighbours differ", "in any way"
 
 
 def _crop(image: Levels, box: Box) -> Levels:

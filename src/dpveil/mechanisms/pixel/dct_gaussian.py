@@ -70,7 +70,7 @@ class DCTGaussian(BudgetedMethod):
     def plan(self, *, height: int, width: int, channels: int) -> Plan:
         """Return which coefficients of a region are kept, and the exact variance parameter σ² of each."""
         size = check_size(height, width, channels)
-        return plan(size, self.block, self.neighbourhood, self.coefficients, self._rho())
+        return plan(size, self.block, self.neighbourhood, self.coefficients, self._rho(), self.raw)
 
     def _rho(self) -> Fraction:
         epsilon, delta, rho = self.budget

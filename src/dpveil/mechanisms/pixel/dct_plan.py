@@ -115,18 +115,18 @@ class Plan:
 
 @lru_cache(maxsize=64)
 def plan(
-    size: tuple[int, int, int], block: int, changed: int | None, kept: int | None, rho: Fraction
+    size: tuple[int, int, int], block: int, changed: int | None, kept: int | None, rho: Fraction, raw: bool
 ) -> Plan:
     """Return the plan of a region of height, width and channels that costs `rho`.
 
     `kept` counts the lowest frequencies of each colour plane; None takes as many as have the least error
-    under the public expectation.
+    under the public expectation, shrunk or `raw`.
     """
     reach = reach_of(size, block, changed)
     transform, most = reach.transform, reach.transform.frequencies.size
     counts = [min(kept, most)] if kept else sorted({most} | {1 << k for k in range(most.bit_length())})
     tried = [steps for count in counts for steps in _allocations(reach, min(count, most))]
-    steps = min(tried, key=lambda steps: _error(transform, steps, reach.cost(steps) / float(rho)))
+    steps = min(tried, key=lambda steps: _error(transform, steps, reach.cost(steps) / float(rho), raw))
     unit = Fraction(reach.cost(steps)) * ABOVE / rho
     halved = zip(transform.norms.tolist(), steps.tolist(), strict=True)
     return Plan(transform, tuple(unit * norm / 2**step if step >= 0 else None for norm, step in halved))
@@ -153,8 +153,9 @@ def _allocations(reach: Reach, kept: int) -> list[Steps]:
     return [np.where(rank < kept, np.maximum(halvings - ceiling, 0), -1) for ceiling in ceilings]
 
 
-def _error(transform: BlockTransform, steps: Steps, unit: float) -> float:
-    """Return the expected squared error of a block after shrinking, under the public expectation."""
+def _error(transform: BlockTransform, steps: Steps, unit: float, raw: bool) -> float:
+    """Return the expected squared error of a block under the public expectation."""
     expected = transform.expected**2
-    noise = np.where(steps >= 0, unit * 0.5 ** np.maximum(steps, 0), np.inf)
-    return float(np.sum(expected / (1 + expected / noise)))
+    noise = unit * 0.5 ** np.maximum(steps, 0)
+    kept = noise if raw else expected / (1 + expected / noise)
+    return float(np.sum(np.where(steps >= 0, kept, expected)))

@@ -24,9 +24,7 @@ WHY_NOT_KEEP: Final = (
     "a share of the energy to keep would choose the rank from the private singular values, and reading them"
     " for that costs a budget that nobody has paid: choose a rank instead"
 )
-METRIC: Final = (
-    "L2 distance of the {rank} largest singular values of every channel, as multiples of 1/1024 of a level"
-)
+METRIC: Final = "L2 on the {rank} largest singular values of every channel, in steps of 1/1024"
 
 
 @dataclass(frozen=True, kw_only=True)
