@@ -24,7 +24,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.promise import promise
+from dpveil.promise import exposure, promise
 
 CANDIDATES: Final = (2, 10, 100, 1000)
 USUAL_DELTA: Final = Fraction(1, 10**6)
@@ -146,6 +146,7 @@ def _sentence(guarantee: Guarantee, pixels: int) -> str:
     )
     certain = f"{100 * pair:.4g} %" if pair < 0.99995 else "all but full certainty"
     text = f"{grade}: of {alike}, equally likely before, nobody names the true one with more than {certain}."
+    text += f" {exposed}." if (exposed := exposure(guarantee)) else ""
     whole = whole_region(guarantee, pixels)
     if whole is None or whole == guarantee:
         return text
@@ -228,14 +229,14 @@ def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
 def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: dict[str, int]) -> int | None:
     """Return the largest m that reaches the strength with the noise that the method has now."""
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
-    if budget is None or "neighbourhood" not in names:
+    now = method.noise_scale(**size)
+    if budget is None or "neighbourhood" not in names or now is None:
         return None
 
     def noise(m: int) -> float:
         return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
 
-    now = (method.noise_scale(**size) or 0.0) * (1 + 1e-12)
-    return _last(noise, now, size["height"] * size["width"])
+    return _last(noise, now * (1 + 1e-12), size["height"] * size["width"])
 
 
 def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:

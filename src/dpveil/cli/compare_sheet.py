@@ -188,15 +188,19 @@ def _compared(
 
 def _row(line: Line, row: Sequence[Compared | None]) -> Row:
     made = next(entry for entry in row if entry is not None)
-    m = made.guarantee.relation.m
-    words = (
-        ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"at most {m} pixels")
-    )
     tiles = (
         None if e is None else Tile(e.picture, e.lines(), loud=1 if (e.noise_scale or 0) > LOUD else None)
         for e in row
     )
-    return Row(line.name, words, tuple(tiles))
+    return Row(line.name, _neighbours(made.guarantee), tuple(tiles))
+
+
+def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
+    """Return two lines under a method's name: about whom its promises are."""
+    if not guarantee.formal:
+        return "heuristic:", "nothing is promised"
+    m = guarantee.relation.m
+    return ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"at most {m} pixels")
 
 
 def _crop(image: Levels, box: Box) -> Levels:

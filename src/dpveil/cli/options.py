@@ -33,6 +33,11 @@ PARAMETERS: Final = {
     "rho": ("R", "ρ, for methods that take it."),
     "block": ("B", "Side of a block in pixels."),
     "neighbourhood": ("M", "Pixels in which neighbours differ; default: all of them."),
+    "clusters": ("K", "How many clusters of intensities; dp-samp."),
+    "private_clusters": (FLAG, "Pay for clusters and counts with epsilon; dp-samp."),
+    "rate": ("Q", "The most a pixel may be shown, as probability; dp-samp with private clusters."),
+    "sigma": ("S", "Standard deviation of a blur in pixels."),
+    "level": ("L", "Grey level of a fill, 0 to 255; default: 0, black."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 

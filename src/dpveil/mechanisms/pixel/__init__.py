@@ -3,9 +3,15 @@
 from typing import Final
 
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.pixel.blur import Blur
 from dpveil.mechanisms.pixel.dp_pix import DPPix
 from dpveil.mechanisms.pixel.dp_pix_gaussian import DPPixGaussian
+from dpveil.mechanisms.pixel.dp_samp import DPSamp
+from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.mechanisms.pixel.mosaic import Mosaic
 
-TABLE: Final[dict[str, type[PixelMethod]]] = {method.name: method for method in (DPPix, DPPixGaussian)}
+TABLE: Final[dict[str, type[PixelMethod]]] = {
+    method.name: method for method in (DPPix, DPPixGaussian, DPSamp, Blur, Mosaic, Fill)
+}
 
-__all__ = ["TABLE", "DPPix", "DPPixGaussian", "PixelMethod"]
+__all__ = ["TABLE", "Blur", "DPPix", "DPPixGaussian", "DPSamp", "Fill", "Mosaic", "PixelMethod"]
