@@ -246,7 +246,7 @@ def test_one_pixels_delta_for_m_of_them_is_rejected():
 
 RED, BLUE = (120, 0, 60), (0, 60, 68)
 ALIKE = np.array([[RED, BLUE]], np.uint8)
-DRAWS = 1000
+DRAWS = 600
 
 
 def test_two_colours_of_one_intensity():
