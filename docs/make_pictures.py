@@ -22,7 +22,7 @@ from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Choice, lines
 from dpveil.core.photo import Photo
 from dpveil.io import encode
-from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod
+from dpveil.mechanisms.pixel import TABLE, Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, PixelMethod
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
 
@@ -75,16 +75,17 @@ def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
 
 def pictures() -> dict[str, bytes]:
     """Return every picture of the documentation by its file name, as PNG."""
-    original = (data.astronaut()[VIEW], "original\nnot protected")
-    strip = [original, *(tile(20, m, seed) for seed, m in enumerate((16, 256, None)))]
+    strip = [original(), *(tile(20, m, seed) for seed, m in enumerate((16, 256, None)))]
     grid = [
-        [original, *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 256, None)))]
+        [original(), *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 256, None)))]
         for epsilon in (1, 5, 20)
     ]
     return {
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
+        "dp-samp-grid.png": sheet(samples()),
+        "baselines.png": sheet([baselines()]),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -103,6 +104,37 @@ def beside() -> list[list[Tile]]:
         [labelled(make(m), name, m, 100 + 10 * row + column) for column, m in enumerate((16, 256, None))]
         for row, (name, make) in enumerate(rows)
     ]
+
+
+def samples() -> list[list[Tile]]:
+    """Return dp-samp as published at three budgets, and with private clusters at four rates."""
+    given = {"clusters": 15, "neighbourhood": 1}
+    published = [
+        (released(DPSamp(epsilon=epsilon, **given), 200 + epsilon), f"as published\nepsilon {epsilon}")
+        for epsilon in (1, 3, 10)
+    ]
+    private = [
+        (
+            released(DPSamp(epsilon=3, **given, private_clusters=True, rate=rate), 300),
+            f"private clusters\n3, {rate}",
+        )
+        for rate in ("0.001", "0.01", "0.1", "0.3")
+    ]
+    return [[original(), *published], private]
+
+
+def baselines() -> list[Tile]:
+    """Return the original and what people use today."""
+    methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill()}
+    made = [
+        (released(method, 1), f"{method.name}, {words}\nno guarantee") for words, method in methods.items()
+    ]
+    return [original(), *made]
+
+
+def original() -> Tile:
+    """Return the view as it is."""
+    return data.astronaut()[VIEW], "original\nnot protected"
 
 
 def comparison() -> bytes:

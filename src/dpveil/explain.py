@@ -25,7 +25,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.promise import promise
+from dpveil.promise import exposure, promise
 
 CANDIDATES: Final = (2, 10, 100, 1000)
 USUAL_DELTA: Final = Fraction(1, 10**6)
@@ -157,6 +157,7 @@ def _sentence(guarantee: Guarantee, pixels: int) -> str:
     else:
         limit = "an observer may name the true one almost surely"
     text = f"{grade}: of {alike}, equally likely before, {limit}."
+    text += f" {exposed}." if (exposed := exposure(guarantee)) else ""
     whole = whole_region(guarantee, pixels)
     if whole is None or whole == guarantee:
         return text
@@ -248,14 +249,14 @@ def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
 def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: dict[str, int]) -> int | None:
     """Return the largest m that reaches the strength with the noise that the method has now."""
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
-    if budget is None or "neighbourhood" not in names:
+    now = method.noise_scale(**size)
+    if budget is None or "neighbourhood" not in names or now is None:
         return None
 
     def noise(m: int) -> float:
         return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
 
-    now = (method.noise_scale(**size) or 0.0) * (1 + 1e-12)
-    return _last(noise, now, size["height"] * size["width"])
+    return _last(noise, now * (1 + 1e-12), size["height"] * size["width"])
 
 
 def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:

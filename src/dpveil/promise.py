@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
+from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED, RegionRecord
 from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.numbers import show
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import PixelMethod
@@ -31,6 +33,9 @@ FACE_COUNT: Final = "how many faces were found, and that none was found elsewher
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
 NONE_FOUND: Final = "whole photo, as no region was found"
 """The label of the region that `if_none` chose."""
+
+LARGE_DELTA: Final = Fraction(1, 100)
+"""A δ above which a certificate warns that it is one."""
 
 PURE_NOISE: Final = 128
 """A noise scale in grey levels above which hardly anything of a region can be seen."""
@@ -89,9 +94,24 @@ def cautions(
     method: PixelMethod, records: Sequence[RegionRecord], channels: int, total: Guarantee
 ) -> tuple[str, ...]:
     """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
+    costs = [method.guarantee(height=r.box.h, width=r.box.w, channels=channels) for r in records]
     notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
+    notes += [f"{r.label}: {text}" for r, c in zip(records, costs, strict=True) if (text := exposure(c))]
     notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]
     return tuple(notes) + tuple(text for record in records if (text := _pure_noise(method, record, channels)))
+
+
+def exposure(guarantee: Guarantee) -> str:
+    """Return a clause that says how likely it is that nothing is promised, or nothing where δ is small.
+
+    >>> from dpveil.core.guarantee import Relation
+    >>> numbers = {"kind": "approximate", "epsilon": 0, "delta": 0.3}
+    >>> exposure(Guarantee(**numbers, relation=Relation("any-image"), scope=Scope("a photo")))
+    'WITH PROBABILITY 0.3 NOTHING IS PROMISED (delta)'
+    """
+    if guarantee.delta is None or guarantee.delta <= LARGE_DELTA:
+        return ""
+    return f"WITH PROBABILITY {show(guarantee.delta)} NOTHING IS PROMISED (delta)"
 
 
 def _pure_noise(method: PixelMethod, record: RegionRecord, channels: int) -> str:

@@ -38,12 +38,31 @@ SETTINGS = {
         "every option": {"rho": 0.1, "block": 3, "neighbourhood": 7, "coefficients": 2, "raw": True},
         "pure noise": {"rho": "1e-8", "raw": True},
     },
+    "dp-samp": {
+        "usual": {"epsilon": 5, "clusters": 4, "neighbourhood": 1},
+        "private clusters": {
+            "epsilon": 5,
+            "clusters": 4,
+            "neighbourhood": 1,
+            "private_clusters": True,
+            "rate": 0.3,
+        },
+        "pure noise": {"epsilon": 0.001, "clusters": 3, "private_clusters": True, "rate": "1e-12"},
+    },
+    "blur": {"usual": {"sigma": 2}, "wide": {"sigma": "100/3"}},
+    "mosaic": {"usual": {"block": 4}, "block larger than the image": {"block": 1000}},
+    "fill": {"usual": {}, "grey": {"level": 127}},
 }
-"""For each method: settings under which it is tried; `usual` and `pure noise` have to be there."""
+"""For each method: settings under which it is tried; `usual` and, where it draws, `pure noise` have to be there."""
+BASELINES = {"blur", "mosaic", "fill"}
+"""Functions of the pixels, which draw nothing: what is asked of noise is not asked of them."""
+SHOWS_PIXELS = {"dp-samp"}
+"""Methods that show true pixels or none at all, by design and by their scope: levels get no noise."""
+NOISY = [name for name in TABLE if name not in BASELINES]
 
 SHAPES = [(1, 1), (1, 1, 1), (1, 1, 3), (1, 9), (9, 1), (1, 9, 3), (9, 1, 3), (7, 5), (7, 5, 1), (7, 5, 3)]
 SHAPES += [(4, 4), (17, 33, 3), (33, 17), (8, 12, 3)]
-HIDES_ALL = [name for name, method in TABLE.items() if method.kind != "metric"]
+HIDES_ALL = [name for name in NOISY if TABLE[name].kind != "metric"]
 """Methods whose noise hides every pixel; a metric guarantee shows the rest, such as singular vectors."""
 CASES = [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
 NOT_A_BUDGET = [
@@ -92,7 +111,8 @@ def uneven(shape, offset=0):
 
 def test_every_method_has_settings():
     assert set(SETTINGS) == set(TABLE)
-    assert all({"usual", "pure noise"} <= set(settings) for settings in SETTINGS.values())
+    assert all({"usual", "pure noise"} <= set(SETTINGS[name]) for name in NOISY)
+    assert all("usual" in SETTINGS[name] for name in BASELINES)
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -128,11 +148,14 @@ def test_memory_layout_does_not_matter(name):
     assert np.array_equal(make(name).release(crop, bits=SeededBits(2)), plain)
 
 
-@pytest.mark.parametrize(("name", "setting"), CASES)
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [(n, s) for n, s in CASES if n in NOISY and (n not in SHOWS_PIXELS or s != "pure noise")],
+)
 def test_same_bits_same_release_other_bits_another(name, setting):
     fields = {field.name for field in dataclasses.fields(TABLE[name])}
     changes = {"block": 1} if "block" in fields and setting != "usual" else {}
-    image, method = uneven((24, 24, 3)), make(name, setting, **changes)
+    image, method = uneven((48, 48, 3)) // 50 * 50, make(name, setting, **changes)
     first = method.release(image, bits=SeededBits(3))
     assert np.array_equal(method.release(image, bits=SeededBits(3)), first)
     source = SeededBits(3)
@@ -151,15 +174,22 @@ def test_states_its_guarantee_before_it_draws(name, setting):
     method = make(name, setting)
     guarantee = method.guarantee(height=7, width=5, channels=3)
     assert isinstance(guarantee, Guarantee)
-    assert guarantee.kind == ("approximate" if method.parameters().get("delta") else method.kind)
+    with_delta = {"delta", "rate"} & {n for n, v in method.parameters().items() if v is not None}
+    assert guarantee.kind == ("approximate" if with_delta else method.kind)
     assert guarantee == method.guarantee(height=7, width=5, channels=3)
     for number in ("epsilon", "delta", "rho"):
-        assert getattr(guarantee, number) == getattr(method, number, None)
+        if guarantee.formal and (number != "delta" or "rate" not in with_delta):
+            assert getattr(guarantee, number) == getattr(method, number, None)
     json.dumps(guarantee.to_json())
     scale = method.noise_scale(height=7, width=5, channels=3)
-    assert 0 < scale < math.inf
+    assert (scale is None) == (name in BASELINES | SHOWS_PIXELS)
+    assert scale is None or 0 < scale < math.inf
+    image = uneven((7, 5, 3)) % 2 * 100
+    if name in BASELINES:
+        assert method.release(image, bits=NoBits()).shape == image.shape
+        return
     with pytest.raises(AssertionError, match="bits were drawn"):
-        method.release(uneven((7, 5, 3)), bits=NoBits())
+        method.release(image, bits=NoBits())
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -168,7 +198,7 @@ def test_bits_are_asked_for(name):
         make(name).release(uneven((4, 4)))
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", [name for name in NOISY if name not in SHOWS_PIXELS])
 @pytest.mark.parametrize("shape", [(9, 7), (9, 7, 3), (1, 33), (33, 1, 3), (16, 24, 3), (17, 17)], ids=str)
 def test_no_input_pixel_is_copied_through(name, shape):
     """In pure noise, a pixel equals the input in all of 12 draws with probability below 1e-12."""

@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 
 from dpveil.cli.grid import Line
 from dpveil.cli.sheet import LOUD, Row, Section, Sheet, Tile, draw_sheet, noise_line, resized
-from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -193,11 +193,14 @@ def _row(line: Line, row: Sequence[Compared | None]) -> Row:
         None if e is None else Tile(e.picture, e.lines(), loud=1 if (e.noise_scale or 0) > LOUD else None)
         for e in row
     )
-    return Row(line.name, _neighbours(made.guarantee.relation), tuple(tiles))
+    return Row(line.name, _neighbours(made.guarantee), tuple(tiles))
 
 
-def _neighbours(relation: Relation) -> tuple[str, str]:
+def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
     """Return two lines under a method's name: which photos are neighbours."""
+    relation = guarantee.relation
+    if not guarantee.formal:
+        return "heuristic:", "nothing is promised"
     if relation.m is not None:
         return "neighbours differ in", f"at most {relation.m} pixels"
     if relation.name == "singular-values":

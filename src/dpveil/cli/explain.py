@@ -84,8 +84,8 @@ def _tell(explanation: Explanation, size: str) -> None:
     for other in explanation.same_noise:
         say.answer(f"same noise    {other}")
     scale = explanation.noise_scale
-    words = "none" if scale is None else f"{scale:,.{1 if scale < 100 else 0}f} grey levels on a full block"
-    say.answer(f"noise scale   {words} (255 is white)")
+    words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
+    say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
     if explanation.odds is not None:
         but = " except with probability about delta" if guarantee.delta else ""
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
@@ -106,8 +106,9 @@ def _tell(explanation: Explanation, size: str) -> None:
 
 
 def _need(budget: dict[str, float] | None, scale: float | None, m: int | None) -> str:
-    if budget is None or scale is None:
+    if budget is None:
         return "not in reach by another budget"
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in budget.items())
+    noise = "" if scale is None else f" (noise scale {scale:,.4g})"
     now = f"; with this noise, a neighbourhood of {m:,} pixels" if m else ""
-    return f"needs {numbers} (noise scale {scale:,.4g}){now}"
+    return f"needs {numbers}{noise}{now}"

@@ -39,6 +39,11 @@ PARAMETERS: Final = {
     "keep": ("SHARE", "Refused, with the reason: a share of the energy is private."),
     "coefficients": ("K", "Frequencies that are kept; default: those with the least expected error."),
     "raw": (FLAG, "Leave noisy coefficients as they are."),
+    "clusters": ("K", "How many clusters of intensities; dp-samp."),
+    "private_clusters": (FLAG, "Pay for clusters and counts with epsilon; dp-samp."),
+    "rate": ("Q", "The most a pixel may be shown, as probability; dp-samp with private clusters."),
+    "sigma": ("S", "Standard deviation of a blur in pixels."),
+    "level": ("L", "Grey level of a fill, 0 to 255; default: 0, black."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 

@@ -91,6 +91,13 @@ def _guarantee(result: Verification) -> str | None:
     return None if composition is None else str(composition)
 
 
+def _exposure(result: Verification) -> str:
+    from dpveil.promise import exposure
+
+    composition = None if result.certificate is None else result.certificate.composition
+    return "" if composition is None else exposure(composition)
+
+
 def _line(result: Verification) -> str:
     from dpveil.io.names import shown
     from dpveil.release import certificate_path
@@ -103,6 +110,6 @@ def _line(result: Verification) -> str:
         return f"UNPROTECTED   {path}  {UNPROTECTED_HINT}"
     text = f"consistent    {path}  {_guarantee(result)}"
     if result.publishable:
-        return text
+        return f"{text}  {_exposure(result)}".rstrip()
     reasons = result.certificate.warnings if result.certificate else ()
     return f"{text}  {next((w for w in reasons if w.isascii() and w[:3].isupper()), 'NOT FOR PUBLICATION')}"

@@ -91,6 +91,21 @@ class Between(Parameter[Number, Fraction]):
         return number
 
 
+class Whole(Parameter[int, int]):
+    """A whole number from `low` to `high`, such as a grey level."""
+
+    def __init__(self, low: int, high: int, *, default: int | None = None) -> None:
+        super().__init__(default=default)
+        self.low, self.high = low, high
+
+    def check(self, value: int) -> int:
+        """Return `value` as an int within the range."""
+        if isinstance(value, bool) or not isinstance(value, Integral) or not self.low <= value <= self.high:
+            span = f"{self.low} to {self.high}"
+            raise InvalidParameter(self.name, value, f"is not a whole number from {span}", hint="such as 127")
+        return int(value)
+
+
 class Count(Parameter[int, int]):
     """A whole number of at least one, such as a block size in pixels."""
 

@@ -3,13 +3,38 @@
 from typing import Final
 
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.pixel.blur import Blur
 from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
 from dpveil.mechanisms.pixel.dp_pix import DPPix
 from dpveil.mechanisms.pixel.dp_pix_gaussian import DPPixGaussian
+from dpveil.mechanisms.pixel.dp_samp import DPSamp
 from dpveil.mechanisms.pixel.dp_svd import DPSVD
+from dpveil.mechanisms.pixel.fill import Fill
+from dpveil.mechanisms.pixel.mosaic import Mosaic
 
 TABLE: Final[dict[str, type[PixelMethod]]] = {
-    method.name: method for method in (DPPix, DPPixGaussian, DPSVD, DCTGaussian)
+    method.name: method
+    for method in (
+        DPPix,
+        DPPixGaussian,
+        DCTGaussian,
+        DPSVD,
+        DPSamp,
+        Blur,
+        Mosaic,
+        Fill,
+    )
 }
 
-__all__ = ["DPSVD", "TABLE", "DCTGaussian", "DPPix", "DPPixGaussian", "PixelMethod"]
+__all__ = [
+    "DPSVD",
+    "TABLE",
+    "Blur",
+    "DCTGaussian",
+    "DPPix",
+    "DPPixGaussian",
+    "DPSamp",
+    "Fill",
+    "Mosaic",
+    "PixelMethod",
+]

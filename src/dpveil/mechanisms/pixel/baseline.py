@@ -1,0 +1,31 @@
+"""What people use today: methods that draw nothing and promise nothing, to compare with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.mechanisms.pixel.base import PixelMethod, check_size
+
+
+@dataclass(frozen=True, kw_only=True)
+class Baseline(PixelMethod):
+    """A function of the region alone, of kind heuristic; `broken_by` says what is known to break it."""
+
+    kind: ClassVar[str] = "heuristic"
+    broken_by: ClassVar[tuple[str, ...]]
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return that nothing is promised, and why."""
+        height, width, channels = check_size(height, width, channels)
+        return Guarantee(
+            kind=self.kind,
+            relation=Relation("any-image"),
+            scope=Scope(f"{width}×{height} pixels, {channels} channels"),
+            broken_by=self.broken_by,
+        )
+
+    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
+        """Return None: there is no noise."""
+        return

@@ -1,0 +1,448 @@
+"""DP-Samp: the published one told apart with certainty; the sound one's exact law over all neighbours.
+
+The law is written here from the papers' equations alone: noisy counts clipped to what n pixels can have (all
+that a release reads of them), and which pixels are shown given those. Counts of k intensities, not of 256.
+"""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from dpveil.accounting.group import any_of
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import DPSamp
+from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, k_means, most_shown
+from dpveil.noise.bits import SeededBits
+
+HIDDEN = -1
+
+
+def sound(**given):
+    return DPSamp(private_clusters=True, **given)
+
+
+# Tiny laws, independently of the sampler
+
+
+def clipped_laplace(count, scale, top):
+    """Chances of 0..top for `count` plus discrete Laplace noise, clipped."""
+    q = math.exp(-1 / scale)
+
+    def at_least(k):
+        return q**k / (1 + q) if k >= 1 else 1 - q ** (1 - k) / (1 + q)
+
+    tails = [1.0, *(at_least(level - count) for level in range(1, top + 1)), 0.0]
+    return [high - low for high, low in itertools.pairwise(tails)]
+
+
+def worst_shown(count, m, epsilon):
+    """Equation 4, by trying every number with exact binomials; a float stands for e^ε."""
+    good = (
+        [
+            x
+            for x in range(max(0, count - m) + 1)
+            if math.comb(count, x) <= math.exp(epsilon) * math.comb(count - m, x)
+        ]
+        if count > m
+        else [0]
+    )
+    return max(good)
+
+
+def best_intervals(counts, clusters):
+    """k-means by trying every way to cut the intensities into intervals."""
+    levels = [level for level, count in enumerate(counts) if count > 0]
+    if not levels:
+        return 0, []
+    clusters = min(clusters, len(levels))
+
+    def cost(part):
+        weight = sum(int(counts[v]) for v in part)
+        mean = Fraction(sum(int(counts[v]) * v for v in part), weight)
+        return sum(int(counts[v]) * (v - mean) ** 2 for v in part)
+
+    best = None
+    for cuts in itertools.combinations(range(1, len(levels)), clusters - 1):
+        edges = [0, *cuts, len(levels)]
+        parts = [levels[a:b] for a, b in itertools.pairwise(edges)]
+        total = sum(cost(part) for part in parts)
+        if best is None or total < best[0]:
+            best = (total, parts)
+    return best
+
+
+def rates(counts, clusters, m, epsilon, rate):
+    """Chance that a pixel of each intensity is shown: algorithm 2 with a cap."""
+    parts = best_intervals(counts, clusters)[1]
+    chosen = [max(part, key=lambda v: (counts[v], -v)) for part in parts]
+    total = sum(counts[v] for v in chosen)
+    found = [0.0] * len(counts)
+    for v in chosen:
+        x = worst_shown(counts[v], m, epsilon * counts[v] / total)
+        found[v] = min(x / counts[v], rate)
+    return found
+
+
+class Law:
+    """Laws of (clipped counts, what is shown) for all images of n pixels over an alphabet of levels.
+
+    `classes` are the intensities of the letters: two colours may share one. `scale` and `shown` may be those
+    of a mutant: `shown(noisy, true)` are the chances by intensity.
+    """
+
+    def __init__(self, n, classes, scale, shown):
+        self.n, self.classes, self.bins = n, classes, max(classes) + 1
+        self.images = list(itertools.product(range(len(classes)), repeat=n))
+        grid = list(itertools.product(range(n + 1), repeat=self.bins))
+        true = [[sum(classes[v] == i for v in image) for i in range(self.bins)] for image in self.images]
+        noise = {c: clipped_laplace(c, scale, n) for c in range(n + 1)}
+        self.counts = np.array(
+            [[math.prod(noise[t[i]][g[i]] for i in range(self.bins)) for g in grid] for t in true]
+        )
+        seen = list(itertools.product([HIDDEN, *range(len(classes))], repeat=n))
+        self.given = np.zeros((len(self.images), len(grid), len(seen)))
+        place = {outcome: i for i, outcome in enumerate(seen)}
+        for a, image in enumerate(self.images):
+            for b, noisy in enumerate(grid):
+                p = shown(noisy, true[a])
+                for mask in itertools.product((0, 1), repeat=n):
+                    outcome = tuple(v if bit else HIDDEN for v, bit in zip(image, mask, strict=True))
+                    chance = math.prod(
+                        p[classes[v]] if bit else 1 - p[classes[v]]
+                        for v, bit in zip(image, mask, strict=True)
+                    )
+                    self.given[a, b, place[outcome]] += chance
+        self.joint = (self.counts[:, :, None] * self.given).reshape(len(self.images), -1)
+
+    def pairs(self, m):
+        for a, b in itertools.permutations(range(len(self.images)), 2):
+            if sum(x != y for x, y in zip(self.images[a], self.images[b], strict=True)) <= m:
+                yield a, b
+
+    def worst_delta(self, epsilon, m):
+        """The largest hockey-stick divergence of all neighbours."""
+        grown = math.exp(epsilon)
+        return max(np.maximum(self.joint[a] - grown * self.joint[b], 0).sum() for a, b in self.pairs(m))
+
+    def worst_loss(self, m):
+        """The largest log-ratio of the counts alone."""
+        return max(np.abs(np.log(self.counts[a] / self.counts[b])).max() for a, b in self.pairs(m))
+
+
+CASES = [
+    (4, (0, 1), {"epsilon": 2, "clusters": 2, "neighbourhood": 1, "rate": "0.3"}),
+    (3, (0, 1, 2), {"epsilon": 3, "clusters": 2, "neighbourhood": 1, "rate": "0.1"}),
+    (3, (0, 1, 2), {"epsilon": 8, "clusters": 3, "neighbourhood": 1, "rate": "0.4"}),
+    (4, (0, 1), {"epsilon": 5, "clusters": 1, "neighbourhood": 2, "rate": "0.2"}),
+    (3, (0, 0, 1), {"epsilon": 3, "clusters": 2, "neighbourhood": 1, "rate": "0.25"}),
+    (4, (0, 0, 1), {"epsilon": 4, "clusters": 2, "neighbourhood": 2, "rate": "0.05"}),
+]
+
+
+def independent(n, classes, given):
+    m, epsilon = given["neighbourhood"], given["epsilon"]
+
+    def shown(noisy, true):
+        return rates(noisy, given["clusters"], m, epsilon, float(given["rate"]))
+
+    return Law(n, classes, 2 * m / epsilon, shown)
+
+
+def of_method(n, classes, method):
+    """The law by the method's own noise scale and thresholds."""
+
+    def shown(noisy, true):
+        return [int(t) / 2**64 for t in method.thresholds(np.array(noisy), n)]
+
+    return Law(n, classes, float(method.count_scale(n)), shown)
+
+
+@pytest.mark.parametrize(("n", "classes", "given"), CASES)
+def test_the_law_keeps_its_promise_over_all_neighbours(n, classes, given):
+    m, law, method = given["neighbourhood"], independent(n, classes, given), sound(**given)
+    guarantee = method.guarantee(height=1, width=n, channels=3)
+    assert (guarantee.kind, guarantee.epsilon, guarantee.relation.m) == ("approximate", given["epsilon"], m)
+    delta = float(guarantee.delta)
+    assert delta == pytest.approx(1 - (1 - float(given["rate"])) ** m, rel=1e-9)
+    assert law.worst_delta(float(guarantee.epsilon), m) <= delta * (1 + 1e-9)
+    assert law.worst_delta(float(guarantee.epsilon), m) >= delta / 8  # the promise is not an idle one
+    assert law.worst_loss(m) == pytest.approx(given["epsilon"], rel=1e-9)
+    own = of_method(n, classes, method)
+    assert np.abs(own.joint - law.joint).max() < 1e-12
+
+
+def test_no_epsilon_makes_delta_smaller_than_what_is_shown():
+    """With all pixels alike and a neighbour that has none of them, all m shown at the full rate: δ is met."""
+    given = {"epsilon": 30, "clusters": 1, "neighbourhood": 2, "rate": "0.05"}
+    law = independent(4, (0, 0), given)  # noise of scale 2/15: counts are as they are but for 0.1 %
+    assert law.worst_delta(100, 2) == pytest.approx(1 - 0.95**2, rel=2e-3)
+
+
+class ClaimedPure(DPSamp):
+    pass
+
+
+class HalvedSensitivity(DPSamp):
+    def count_scale(self, pixels):
+        return super().count_scale(pixels) / 2
+
+
+class Uncapped(DPSamp):
+    def thresholds(self, noisy, pixels):
+        found = np.zeros(len(noisy), np.uint64)
+        for level, (x, count) in self.numbers_shown(noisy, pixels).items():
+            found[level] = int(Fraction(x, count) * 2**64)
+        return found
+
+
+class OnePixelsDelta(DPSamp):
+    """The worst case of one pixel stated for m of them."""
+
+    def guarantee(self, **size):
+        object.__setattr__(self, "_m", 1)
+        return super().guarantee(**size)
+
+    def _changed(self, pixels):
+        return getattr(self, "_m", super()._changed(pixels))
+
+
+def holds(law, method, n, m):
+    guarantee = method.guarantee(height=1, width=n, channels=3)
+    return law.worst_delta(float(guarantee.epsilon), m) <= float(guarantee.delta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("n", "classes", "given"), CASES)
+def test_a_halved_sensitivity_is_rejected(n, classes, given):
+    law = of_method(n, classes, HalvedSensitivity(private_clusters=True, **given))
+    assert law.worst_loss(given["neighbourhood"]) > 1.9 * given["epsilon"]
+
+
+def test_an_ignored_rate_is_rejected():
+    n, classes, given = CASES[0]
+    method = Uncapped(private_clusters=True, **given)
+    assert not holds(of_method(n, classes, method), method, n, 1)
+    assert holds(of_method(n, classes, sound(**given)), method, n, 1)
+
+
+def test_counts_of_the_private_image_are_rejected():
+    """Sample sizes from true counts, beside noisy ones: pixels that no neighbour changed tell them apart."""
+    n, classes, given = CASES[2]
+    method = sound(**given)
+
+    def shown(noisy, true):
+        return [int(t) / 2**64 for t in method.thresholds(np.array(true), n)]
+
+    leaking = Law(n, classes, float(method.count_scale(n)), shown)
+    assert not holds(leaking, method, n, 1)
+
+
+def test_one_pixels_delta_for_m_of_them_is_rejected():
+    given = {"epsilon": 8, "clusters": 1, "neighbourhood": 2, "rate": "0.2"}
+    law = independent(4, (0, 0), given)
+    method = OnePixelsDelta(private_clusters=True, **given)
+    assert method.guarantee(height=1, width=4, channels=3).delta == Fraction(1, 5)
+    assert not holds(law, method, 4, 2)
+    assert holds(law, sound(**given), 4, 2)
+
+
+# The sampler fits its law
+
+RED, BLUE = (120, 0, 60), (0, 60, 68)
+ALIKE = np.array([[RED, BLUE]], np.uint8)
+DRAWS = 600
+
+
+def test_two_colours_of_one_intensity():
+    assert len(set(intensities(ALIKE).ravel().tolist())) == 1
+
+
+def shown_law(epsilon, rate):
+    """Chance that two pixels of one intensity are of the sort that is shown, exactly, with all 256 noisy.
+
+    Every intensity is its own cluster. With both counted, one may be shown if ε·2/Σ ≥ ln 2 (equation 4),
+    where Σ is the sum of 256 clipped counts: a convolution.
+    """
+    rest = [1.0]
+    for _ in range(255):
+        rest = np.convolve(rest, clipped_laplace(0, 2 / epsilon, 2))
+    both = clipped_laplace(2, 2 / epsilon, 2)[2]
+    allowed = sum(p for others, p in enumerate(rest) if epsilon * 2 / (2 + others) >= math.log(2))
+    return both * allowed, min(rate, 0.5)
+
+
+def observed(method, draws=DRAWS, seed=1):
+    """How often each of the two pixels was shown: none, the first, the second, both."""
+    bits, counts = SeededBits(seed), np.zeros(4, int)
+    kinds = {tuple(np.ravel(k)): i for i, k in enumerate(([127] * 6, RED + RED, BLUE + BLUE, RED + BLUE))}
+    for _ in range(draws):
+        counts[kinds[tuple(method.release(ALIKE, bits=bits).ravel().tolist())]] += 1
+    return counts
+
+
+def fits(counts, chances):
+    """Each count within two-sided binomial tails of 1e-10: the right law fails with less than 1e-9."""
+    n = counts.sum()
+    tails = [min(binom.cdf(c, n, p), binom.sf(c - 1, n, p)) for c, p in zip(counts, chances, strict=True)]
+    return min(tails) > 1e-10
+
+
+def expected(epsilon, rate):
+    able, p = shown_law(epsilon, rate)
+    return [1 - able + able * (1 - p) ** 2, able * p * (1 - p), able * p * (1 - p), able * p * p]
+
+
+@pytest.mark.parametrize("epsilon", [5, 6, 8])
+def test_the_sampler_fits_the_law(epsilon):
+    method = sound(epsilon=epsilon, clusters=256, neighbourhood=1, rate="0.4")
+    assert fits(observed(method), expected(epsilon, 0.4))
+
+
+@pytest.mark.parametrize(
+    ("mutant", "epsilon"), [(HalvedSensitivity, 5), (HalvedSensitivity, 6), (Uncapped, 8)]
+)
+def test_mutants_of_the_sampler_do_not_fit(mutant, epsilon):
+    method = mutant(epsilon=epsilon, clusters=256, neighbourhood=1, private_clusters=True, rate="0.4")
+    assert not fits(observed(method), expected(epsilon, 0.4))
+
+
+def test_a_sampler_that_reads_true_counts_does_not_fit(monkeypatch):
+    monkeypatch.setattr(
+        "dpveil.mechanisms.pixel.dp_samp.discrete_laplace", lambda scale, n, bits: np.zeros(n, int)
+    )
+    method = sound(epsilon=6, clusters=256, neighbourhood=1, rate="0.4")
+    assert not fits(observed(method), expected(6, 0.4))
+
+
+# As published
+
+
+def test_errata_e5_neighbours_told_apart_with_certainty():
+    """One pixel changes c from 2 to 1, and x from 1 to 0: the two releases are never the same."""
+    method = DPSamp(epsilon=1, clusters=1, neighbourhood=1)
+    one, other = np.array([[9, 9]], np.uint8), np.array([[9, 200]], np.uint8)
+    first = {method.release(one, bits=SeededBits(k)).tobytes() for k in range(200)}
+    second = {method.release(other, bits=SeededBits(k)).tobytes() for k in range(200)}
+    assert first == {bytes([9, 9])}  # x = 1: one of two pixels, whichever it is
+    assert second == {bytes([127, 127])}  # x = 0: whatever the bits are
+    guarantee = method.guarantee(height=1, width=2, channels=1)
+    assert guarantee.kind == "heuristic"
+    assert any("certainty" in words for words in guarantee.broken_by)
+    law = independent(2, (0, 1), {"epsilon": 1, "clusters": 1, "neighbourhood": 1, "rate": "0.3"})
+    assert law.worst_delta(1, 1) <= 0.3
+
+
+def published_law(image, method):
+    """Every set of x pixels of each chosen intensity, all as likely: {what is shown: chance}."""
+    counts = [image.count(v) for v in range(max(image) + 1)]
+    chosen = [max(part, key=lambda v: (counts[v], -v)) for part in best_intervals(counts, method.clusters)[1]]
+    total = sum(counts[v] for v in chosen)
+    sets = [[()]]
+    for v in chosen:
+        x = worst_shown(counts[v], method.neighbourhood, float(method.epsilon) * counts[v] / total)
+        sets.append(list(itertools.combinations([i for i, w in enumerate(image) if w == v], x)))
+    outcomes = [frozenset(itertools.chain(*choice)) for choice in itertools.product(*sets)]
+    return {
+        tuple(image[i] if i in s else HIDDEN for i in range(len(image))): 1 / len(outcomes) for s in outcomes
+    }
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 10, 100])
+def test_errata_e5_no_finite_epsilon_holds_as_published(epsilon):
+    """DP-Samp claimed pure: among all images of 4 pixels, some release is possible for one neighbour only."""
+    method = DPSamp(epsilon=epsilon, clusters=2, neighbourhood=1)
+    laws = {image: published_law(image, method) for image in itertools.product((0, 1), repeat=4)}
+    lost = 0.0
+    for a, b in itertools.permutations(laws, 2):
+        if sum(x != y for x, y in zip(a, b, strict=True)) == 1:
+            lost = max(lost, sum(p for outcome, p in laws[a].items() if outcome not in laws[b]))
+    assert lost == 1  # δ = 1 at every ε
+
+
+def test_published_pixels_are_chosen_evenly():
+    """Of 4 pixels of one intensity in two colours x are shown, all sets as likely."""
+    image = np.array([[RED, BLUE, BLUE, BLUE]], np.uint8)
+    method = DPSamp(epsilon="0.7", clusters=1, neighbourhood=1)
+    assert list(method.numbers_shown(histogram(intensities(image)), 4).values()) == [(2, 4)]
+    bits = SeededBits(3)
+    red = sum(tuple(method.release(image, bits=bits)[0, 0]) == RED for _ in range(DRAWS))
+    assert min(binom.cdf(red, DRAWS, 0.5), binom.sf(red - 1, DRAWS, 0.5)) > 1e-10
+
+
+def test_a_release_shows_true_pixels_of_the_chosen_intensities_only():
+    image = (np.arange(60 * 80) * 7919 % 13 * 20).astype(np.uint8).reshape(60, 80)
+    method = DPSamp(epsilon=3, clusters=3, neighbourhood=1)
+    numbers = method.numbers_shown(histogram(image), image.size)
+    assert len(numbers) == 3
+    released = method.release(image, bits=SeededBits(4))
+    for level, (x, count) in numbers.items():
+        assert 0 < x < count
+        assert ((released == level) & (image == level)).sum() >= x
+    assert released.min() >= min(numbers)
+    assert released.max() <= max(numbers)
+
+
+# Parts
+
+
+@pytest.mark.parametrize("m", [1, 2, 3, 7])
+def test_most_shown_is_the_largest_number_of_equation_4(m):
+    for count in range(60):
+        for epsilon in (0.01, 0.1, 0.5, 1, 2.5, 6):
+            assert most_shown(count, m, epsilon) == worst_shown(count, m, epsilon)
+
+
+def test_k_means_is_the_best_of_all():
+    unsafe = np.random.default_rng(7)
+    for _ in range(60):
+        counts = unsafe.integers(0, 6, 9)
+        for clusters in (1, 2, 3, 4, 9):
+            cost, parts = best_intervals(counts, clusters)
+            found = [part.tolist() for part in k_means(counts, clusters)]
+            assert sorted(itertools.chain(*found)) == sorted(itertools.chain(*parts))
+            again = 0
+            for part in found:
+                weight = sum(int(counts[v]) for v in part)
+                mean = Fraction(sum(int(counts[v]) * v for v in part), weight)
+                again += sum(int(counts[v]) * (v - mean) ** 2 for v in part)
+            assert float(again) == pytest.approx(float(cost), abs=1e-9)
+    assert k_means(np.zeros(5, int), 3) == []
+    assert frequent_levels(np.array([0, 4, 4, 0, 1]), 1) == [1]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 16, 17, 400, 5000, 10**6])
+@pytest.mark.parametrize("chance", ["1/2", "1/100", "1e-6", "1/3", "0.999"])
+def test_any_of_is_never_too_low(chance, count):
+    found, chance = any_of(Fraction(chance), count), Fraction(chance)
+    if count <= 5000:
+        exact = 1 - (1 - chance) ** count
+        assert 0 <= found - exact < Fraction(1, 10**12)
+    assert float(found) == pytest.approx(-math.expm1(count * math.log1p(-float(chance))), rel=1e-6, abs=2e-12)
+    assert found <= 1
+
+
+def test_a_missing_or_idle_rate_is_refused():
+    with pytest.raises(InvalidParameter, match="there is no default") as refusal:
+        DPSamp(epsilon=1, clusters=2, neighbourhood=1, private_clusters=True)
+    assert refusal.value.name == "rate"
+    with pytest.raises(InvalidParameter, match="without private_clusters"):
+        DPSamp(epsilon=1, clusters=2, neighbourhood=1, rate="0.1")
+    for wrong in (0, 1, -0.1, "lots", True):
+        with pytest.raises(InvalidParameter):
+            sound(epsilon=1, clusters=2, rate=wrong)
+    with pytest.raises(InvalidParameter):
+        DPSamp(epsilon=1, clusters=2, private_clusters=1)
+
+
+def test_delta_counts_the_pixels_that_can_change():
+    size = {"height": 3, "width": 3, "channels": 1}
+    few = sound(epsilon=1, clusters=2, neighbourhood=2, rate="0.1").guarantee(**size)
+    assert few.delta == Fraction(19, 100)
+    every = sound(epsilon=1, clusters=2, rate="0.1")
+    assert float(every.guarantee(**size).delta) == pytest.approx(1 - 0.9**9)
+    assert every.guarantee(**size).relation.name == "any-image"
+    assert every.count_scale(9) == 18
+    assert sound(epsilon=1, clusters=2, neighbourhood=100, rate="0.1").count_scale(9) == 18

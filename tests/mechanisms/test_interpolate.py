@@ -1,0 +1,131 @@
+"""Interpolation between shown pixels: reads no other pixel, covers every one once, and is linear."""
+
+import numpy as np
+import pytest
+from scipy.interpolate import LinearNDInterpolator
+
+from dpveil.mechanisms.pixel import interpolate as module
+from dpveil.mechanisms.pixel.interpolate import interpolate
+
+unsafe = np.random.default_rng(5)
+
+
+class Counter:
+    """An image that counts how often each pixel is written."""
+
+    def __init__(self, shape):
+        self.shape, self.written = shape, np.zeros(shape, int)
+
+    def __setitem__(self, place, values):
+        np.add.at(self.written, place, 1)
+
+
+def some(shape, share, seed=0):
+    return np.random.default_rng(seed).random(shape) < share
+
+
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.97, "row", "diagonal"])
+def test_triangles_own_every_pixel_exactly_once(share):
+    for seed in range(60):
+        height, width = np.random.default_rng(seed).integers(1, 40, 2)
+        shown = np.zeros((height, width), bool)
+        if share == "row":
+            shown[seed % height] = some(width, 0.5, seed)
+        elif share == "diagonal":
+            shown[range(min(height, width)), range(min(height, width))] = True
+        else:
+            shown = some((height, width), share, seed)
+        if not shown.any():
+            shown[seed % height, seed % width] = True
+        points = np.argwhere(shown)
+        corners, nearest = module._corners(points, (height, width))
+        vertices = np.concatenate([points, corners])
+        levels = unsafe.random((len(points), 1))
+        planes = module._planes(
+            vertices, np.concatenate([levels, levels[nearest]]), module._triangles(vertices)
+        )
+        counter = Counter((height, width, 1))
+        module._paint(counter, planes, module.Window(0, 0, height, width))
+        assert (counter.written == 1).all()
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 2), (13, 7), (40, 60)])
+def test_hidden_pixels_are_not_read(shape, channels):
+    for share in (0, 0.05, 0.3, 1):
+        shown = some(shape, share)
+        one, other = unsafe.integers(0, 256, (2, *shape, channels), dtype=np.uint8)
+        other[shown] = one[shown]
+        first = interpolate(one, shown)
+        assert np.array_equal(first, interpolate(other, shown))
+        assert np.array_equal(first[shown], one[shown])
+        assert first.shape == one.shape
+        assert first.dtype == np.uint8
+
+
+def test_none_one_and_two_pixels():
+    image = np.full((5, 6, 1), 10, np.uint8)
+    image[4, 5] = 50
+    shown = np.zeros((5, 6), bool)
+    assert (interpolate(image, shown) == 127).all()
+    shown[2, 2] = True
+    assert (interpolate(image, shown) == 10).all()
+    shown[4, 5] = True
+    out = interpolate(image, shown)
+    assert (out[2, 2], out[4, 5]) == (10, 50)
+    assert ((out >= 10) & (out <= 50)).all()
+
+
+def test_a_line_of_pixels_is_interpolated_along_it():
+    image = np.array([[[0], [9], [9], [9], [200], [9], [9], [9], [100]]], np.uint8)
+    shown = np.zeros((1, 9), bool)
+    shown[0, [0, 4, 8]] = True
+    assert interpolate(image, shown).ravel().tolist() == [0, 50, 100, 150, 200, 175, 150, 125, 100]
+
+
+def test_a_plane_comes_back_within_the_points():
+    y, x = np.mgrid[:50, :70]
+    plane = (20 + 2 * x + y)[:, :, None].astype(np.uint8)
+    shown = some((50, 70), 0.05)
+    shown[[0, 0, -1, -1], [0, -1, 0, -1]] = True
+    out = interpolate(plane, shown).astype(int)
+    inner = np.abs(out - plane)[10:40, 10:60]
+    assert inner.max() <= 1
+
+
+def test_it_agrees_with_scipy_away_from_the_edge():
+    """Four points on a circle have two triangulations, so a few pixels may differ."""
+    y, x = np.mgrid[:120, :90]
+    image = (127 + 90 * np.sin(y / 9) * np.cos(x / 11)).astype(np.uint8)[:, :, None]
+    shown = some((120, 90), 0.08)
+    peer = LinearNDInterpolator(np.argwhere(shown), image[shown][:, 0].astype(float))(y, x)
+    gap = np.abs(interpolate(image, shown)[:, :, 0] - peer)[15:-15, 15:-15]
+    assert np.nanquantile(gap, 0.95) <= 0.51
+    assert np.nanmean(gap) < 0.5
+
+
+def test_parts_of_a_large_picture_fit_together(monkeypatch):
+    y, x = np.mgrid[:90, :120]
+    image = (127 + 90 * np.sin(y / 30) * np.cos(x / 25))[:, :, None].astype(np.uint8)
+    shown = some((90, 120), 0.2)
+    whole = interpolate(image, shown).astype(int)
+    monkeypatch.setattr(module, "MOST_POINTS", 300)
+    windows = list(module._windows(shown, module.Window(0, 0, 90, 120)))
+    assert len(windows) > 6
+    covered = np.zeros((90, 120), int)
+    for window in windows:
+        covered[window.pixels] += 1
+        assert shown[window.pixels].sum() <= 300
+    assert (covered == 1).all()
+    apart = np.abs(interpolate(image, shown) - whole)
+    assert (apart == 0).mean() > 0.97
+    assert apart.max() <= 12
+
+
+def test_pieces_that_are_all_shown_or_in_one_row_are_halved(monkeypatch):
+    monkeypatch.setattr(module, "MOST_POINTS", 10)
+    image = unsafe.integers(0, 256, (7, 50, 3), dtype=np.uint8)
+    assert np.array_equal(interpolate(image, np.ones((7, 50), bool)), image)
+    row = np.zeros((7, 50), bool)
+    row[3] = True
+    assert np.array_equal(interpolate(image, row)[3], image[3])
