@@ -100,14 +100,24 @@ def levels() -> dict[str, Level]:
         method = DPPix(epsilon=e, delta=d, block=b, neighbourhood=m)  # type: ignore[arg-type]
         return Case(h, w, c, method)
 
+    def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
+        return Case(h, w, c, DPPix(rho=r, block=b, neighbourhood=m))  # type: ignore[arg-type]
+
     exact = (
         pure(2, 3, 1, 2, 2, 1, 0, 1, 255),
         pure(1, 3, 3, 2, 1),
         both(2, 3, 1, 2, 3, 2, "0.01"),
         both(1, 3, 3, 2, 2, 2, "0.01"),
         both(2, 4, 1, 1, None, 3, "1e-6"),
+        rho(2, 3, 1, 2, 3, 1),
+        rho(1, 3, 3, 2, 2, "0.3"),
     )
-    fit = (pure(3, 5, 1, 2, 2), both(3, 4, 3, 2, 4, 60, "0.01"), pure(3, 4, 3, 2, 1, 50))
+    fit = (
+        pure(3, 5, 1, 2, 2),
+        both(3, 4, 3, 2, 4, 60, "0.01"),
+        pure(3, 4, 3, 2, 1, 50),
+        rho(3, 5, 1, 2, 3, 5),
+    )
     bound = (
         (pure(17, 17, 1, 16, 1), 10_000, 0.5),
         (pure(24, 24, 1, 24, 1), 10_000, 0.5),
@@ -115,6 +125,7 @@ def levels() -> dict[str, Level]:
         (both(2, 2, 3, 2, 4, 2, "0.05"), 20_000, 0.3),
         (both(2, 3, 1, 1, None, 2, "0.05"), 20_000, 0.3),
         (pure(3, 5, 3, 2, 2), 10_000, 0.5),
+        (rho(2, 2, 3, 1, None, 2), 10_000, 0.5),
         (pure(3, 5, 1, 2, 1), 60_000, 0.5),
     )
     more = (
@@ -124,6 +135,8 @@ def levels() -> dict[str, Level]:
         pure(2, 2, 3, 2, 1),
         both(3, 3, 1, 2, 5, 1, "1e-4"),
         both(2, 2, 3, 1, None, 5, "1e-3"),
+        rho(3, 3, 1, 2, 5, "0.01"),
+        rho(2, 2, 3, 1, None, 5),
     )
     quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
     return {"quick": quick, "deep": quick.more(more)}
