@@ -80,7 +80,7 @@ def _metric(look: _Look) -> Finding:
     apart = np.ones(len(look.pairs)) if distances is None else distances(look.images, look.pairs)
     losses = look.law.losses(look.pairs)
     value = max(
-        (loss / type(loss)(d) if d else type(loss)(math.inf if loss > LOSS_TOLERANCE else 0))
+        float(loss) / d if d else math.inf if loss > LOSS_TOLERANCE else 0.0
         for loss, d in zip(losses, apart.tolist(), strict=True)
     )
     return _loss(look, "loss by distance of what is shown", value)
@@ -88,7 +88,7 @@ def _metric(look: _Look) -> Finding:
 
 def _loss(look: _Look, what: str, value: Any) -> Finding:
     promised = look.case.guarantee.epsilon or Fraction(0)
-    tolerance = EXACT if look.law.exact else LOSS_TOLERANCE
+    tolerance = LOSS_TOLERANCE if isinstance(value, float) else EXACT
     kept = math.isfinite(value) and Fraction(value) <= promised + Fraction(tolerance)
     return held(what, look.case, float(value), float(promised), kept, "ε")
 

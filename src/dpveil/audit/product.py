@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Final
@@ -93,10 +93,10 @@ class ProductLaw:
 
     def losses(self, pairs: Pairs) -> Any:
         """Return the largest log-ratio over all outputs for every pair; infinite where support differs."""
-        total: Any = np.zeros(len(pairs), np.float64)
-        for part, masses in enumerate(self.masses):
-            table = _worst(masses)
-            total = total + table[self.index[pairs[:, 0], part], self.index[pairs[:, 1], part]]
+        total: Any = np.zeros(len(pairs), object if self.exact else np.float64)
+        with localcontext(WORK):
+            for masses, rows in zip(self.masses if self.exact else self.floats, self.index.T, strict=True):
+                total = total + _worst(masses)[rows[pairs[:, 0]], rows[pairs[:, 1]]]
         return total
 
     def largest_loss(self, pairs: Pairs) -> Any:
