@@ -81,6 +81,30 @@ def choose(weights, count, drawn, whole):
     return outcome, outcome_width, deserved, total
 
 
+def cut(weights, ends, whole):
+    """Fill `ends` with where the widths of `choose` end, for many draws from one law; return the sum."""
+    total = 0.0
+    for j in range(len(weights)):
+        total += weights[j]
+    unit = (whole - len(weights) - whole * GUARD) / total
+    end = 0
+    for j in range(len(weights)):
+        end += int(weights[j] * unit) + (1 if weights[j] > 0.0 else 0)
+        ends[j] = end
+    return total
+
+
+def find(ends, drawn):
+    """Return the first outcome whose end is above `drawn`, and its width; -1 where there is none."""
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if ends[middle] <= drawn else (low, middle)
+    if low == len(ends):
+        return -1, 0
+    return low, ends[low] - (ends[low - 1] if low > 0 else 0)
+
+
 def decide(drawn, probability, margin):
     """Return whether a uniform number that begins with the 62 bits of `drawn` is below a probability.
 

@@ -18,8 +18,10 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import (
     SHOWN,
     UNSURE,
     choose,
+    cut,
     decide,
     exp_minus,
+    find,
     moments,
     similarity,
     slope,
@@ -28,6 +30,8 @@ from dpveil.mechanisms.pixel.ssim.loops import compare
 
 LEAST_STEP = 2.0**-30
 LEAST_FACTOR = 2.0**-200
+WORTH_A_TABLE = 4.0
+"""How many proposals take about as long as one table."""
 
 
 class Desk(NamedTuple):
@@ -36,6 +40,7 @@ class Desk(NamedTuple):
     order: Int64[np.ndarray, " cells"]
     ranked: Int64[np.ndarray, " cells"]
     weights: Float64[np.ndarray, " options"]
+    ends: Int64[np.ndarray, " options"]
     best: Float64[np.ndarray, " sets"]
     factor: Float64[np.ndarray, " options"]
     steps: Float64[np.ndarray, "cells levels"]
@@ -53,6 +58,7 @@ def set_up(cells, sets, levels):
         np.empty(cells, np.int64),
         np.empty(cells, np.int64),
         np.empty(sets + 1),
+        np.empty(sets + 1, np.int64),
         np.empty(sets),
         np.empty(sets + 1),
         np.empty((cells, levels)),
@@ -75,11 +81,13 @@ def count_then_arrange(windows, levels, sets, law, words, draws):
         x = moments(windows[w])
         rank(windows[w], desk)
         reference = weigh(x, levels, sets, law.epsilon, desk)
+        total = cut(desk.weights, desk.ends, law.whole)
         for attempt in range(words.shape[1]):
             word = words[w, attempt]
-            option, width, deserved, total = choose(desk.weights, len(desk.weights), word[0], law.whole)
+            option, width = find(desk.ends, word[0])
             if option < 0:
                 continue
+            deserved = desk.weights[option] * law.whole / (total * width)
             draws.trace[w, 0] = width
             draws.scale[w, 0], draws.scale[w, 1] = law.keep / total, reference
             fit = arrange(option, x, levels, sets, law, word, desk, draws.shown[w], draws.trace[w])
@@ -109,8 +117,9 @@ def rank(window, desk):
 def weigh(x, levels, sets, epsilon, desk):
     """Fill the weights of all options and return the reference quality: the highest, or 0.
 
-    A set of positive best quality weighs orders·e^(-ε′(reference - best)) if that is little, and otherwise what
-    the dynamic programme says. The sum of all weights is at least `least`·(number of sets).
+    A set of positive best quality weighs orders·e^(-ε′(reference - best)), a bound, or what the dynamic programme
+    says, which is less. The bound costs proposals, at most its quotient by the sum of all outputs' weights, of
+    which two lower bounds are at hand; the programme costs a table.
     """
     cells, count = len(desk.order), len(sets.sums)
     reference = 0.0
@@ -120,7 +129,7 @@ def weigh(x, levels, sets, epsilon, desk):
         reference = max(reference, desk.best[s])
     desk.factor[0] = exp_minus(epsilon * reference)
     desk.weights[0] = desk.factor[0] * float(len(levels)) ** cells
-    least = max(1.0, desk.weights[0]) / count
+    least = WORTH_A_TABLE * max(1.0, desk.weights[0])
     for s in range(count):
         desk.weights[s + 1] = 0.0
         if desk.best[s] > 0.0:

@@ -79,11 +79,11 @@ def enumerate_all(windows, levels, law, words, draws):
         tail = partial_sums(windows[w, cells - low :], levels)
         reference = 1.0 if law.epsilon <= NO_UNDERFLOW else highest(cells, x, head, tail)
         for o in range(len(blocks)):
-            blocks[o] = weigh_block(cells, x, head[o], tail, law.epsilon, reference, block)
+            blocks[o] = weigh_block(cells, x, head, o, tail, law.epsilon, reference, block)
         for attempt in range(words.shape[1]):
             word = words[w, attempt]
             outer, wide, deserved, total = choose(blocks, len(blocks), word[0], law.whole)
-            weigh_block(cells, x, head[max(outer, 0)], tail, law.epsilon, reference, block)
+            weigh_block(cells, x, head, max(outer, 0), tail, law.epsilon, reference, block)
             inner, narrow, own, _ = choose(block, len(block), word[1], law.whole)
             verdict = decide(word[2], law.keep * deserved * own, law.margin)
             if draws.status[w] == AGAIN and outer >= 0 and inner >= 0:
@@ -109,11 +109,9 @@ def partial_sums(window, levels):
     return sums
 
 
-def near_of(cells, x, head, tail):
-    """Return max(0, SSIM) of the output made of these two parts."""
-    y_sum = head[0] + tail[0]
-    y_spread = cells * (head[1] + tail[1]) - y_sum * y_sum
-    cross = cells * (head[2] + tail[2]) - x[0] * y_sum
+def near_of(cells, x, y_sum, y_squares, products):
+    """Return max(0, SSIM) of the output with these sums."""
+    y_spread, cross = cells * y_squares - y_sum * y_sum, cells * products - x[0] * y_sum
     return max(0.0, similarity(cells, x[0], x[1], y_sum, y_spread, cross))
 
 
@@ -122,16 +120,17 @@ def highest(cells, x, head, tail):
     best = 0.0
     for o in range(len(head)):
         for i in range(len(tail)):
-            best = max(best, near_of(cells, x, head[o], tail[i]))
+            sums = head[o, 0] + tail[i, 0], head[o, 1] + tail[i, 1], head[o, 2] + tail[i, 2]
+            best = max(best, near_of(cells, x, *sums))
     return best
 
 
-def weigh_block(cells, x, head, tail, epsilon, reference, block):
-    """Fill `block` with the weights of the outputs that begin alike, and return their sum."""
-    total = 0.0
-    for i in range(len(tail)):
-        gap = max(0.0, reference - near_of(cells, x, head, tail[i]))
-        block[i] = exp_minus(epsilon * gap)
+def weigh_block(cells, x, head, o, tail, epsilon, reference, block):
+    """Fill `block` with the weights of the outputs that begin like number `o`, and return their sum."""
+    total, y_sum, y_squares, products = 0.0, head[o, 0], head[o, 1], head[o, 2]
+    for i in range(len(block)):
+        near = near_of(cells, x, y_sum + tail[i, 0], y_squares + tail[i, 1], products + tail[i, 2])
+        block[i] = exp_minus(epsilon * max(0.0, reference - near))
         total += block[i]
     return total
 

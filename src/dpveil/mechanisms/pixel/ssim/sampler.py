@@ -84,7 +84,7 @@ class WindowSampler:
         if self.way == "enumeration":
             return 2, 2
         if self.way == "counts":
-            return 8, self.cells + 1
+            return 24, self.cells + 1
         return min(64, 4 + int(exp(min(5.0, float(self.epsilon))))), -(-self.cells // self._cells_per_word)
 
     @property
