@@ -27,6 +27,13 @@ SETTINGS = {
         "every option": {"rho": 0.1, "block": 3, "neighbourhood": 7},
         "pure noise": {"rho": "1e-8"},
     },
+    "ssim-exponential": {
+        "usual": {"epsilon": 1000, "block": 2},
+        "block larger than the image": {"epsilon": "1/3", "block": 1000},
+        "every option": {"rho": 9, "block": 3, "window": 2, "levels": 3, "constant_time": True},
+        "pure noise": {"epsilon": "0.001", "levels": 16},
+        "with delta": {"epsilon": 30, "delta": "1e-6", "block": 2, "window": 2, "levels": 8},
+    },
 }
 """For each method: settings under which it is tried; `usual` and `pure noise` have to be there."""
 
@@ -136,7 +143,9 @@ def test_states_its_guarantee_before_it_draws(name, setting):
     method = make(name, setting)
     guarantee = method.guarantee(height=7, width=5, channels=3)
     assert isinstance(guarantee, Guarantee)
-    assert guarantee.kind == ("approximate" if method.parameters().get("delta") else method.kind)
+    given = method.parameters()
+    kind = "approximate" if given.get("delta") else "zcdp" if given.get("rho") else method.kind
+    assert guarantee.kind == kind
     assert guarantee == method.guarantee(height=7, width=5, channels=3)
     for number in ("epsilon", "delta", "rho"):
         assert getattr(guarantee, number) == getattr(method, number, None)

@@ -47,7 +47,7 @@ class BoundedRangeAccount(Account):
 
     >>> account = BoundedRangeAccount(Fraction(1, 10), 5292)
     >>> account.pure, account.rho, round(float(account.epsilon(Fraction(1, 10**6))), 1)
-    (Fraction(2646, 5), Fraction(1323, 200), 24.4)
+    (Fraction(2646, 5), Fraction(1323, 200), 23.3)
     """
 
     spread: Fraction

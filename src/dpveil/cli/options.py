@@ -34,6 +34,9 @@ PARAMETERS: Final = {
     "delta": ("D", "δ, for methods that take it."),
     "rho": ("R", "ρ, for methods that take it."),
     "block": ("B", "Side of a block in pixels."),
+    "window": ("P", "Side of a window in blocks."),
+    "levels": ("K", "How many grey levels may be shown."),
+    "constant_time": (FLAG, "Draw in a time that no pixel changes."),
     "neighbourhood": ("M", "Pixels in which neighbours differ, or all; default: all."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
