@@ -91,10 +91,13 @@ def bit_cautions(bits: str) -> tuple[str, ...]:
 
 
 def cautions(
-    method: PixelMethod, records: Sequence[RegionRecord], channels: int, total: Guarantee
+    method: PixelMethod,
+    records: Sequence[RegionRecord],
+    channels: int,
+    costs: Sequence[Guarantee],
+    total: Guarantee,
 ) -> tuple[str, ...]:
-    """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
-    costs = [method.guarantee(height=r.box.h, width=r.box.w, channels=channels) for r in records]
+    """Return the warnings that follow from the method, the regions' sizes, and their `costs` and `total`."""
     notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
     notes += [f"{r.label}: {text}" for r, c in zip(records, costs, strict=True) if (text := exposure(c))]
     notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]

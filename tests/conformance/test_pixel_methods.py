@@ -36,7 +36,7 @@ SETTINGS = {
         "usual": {"epsilon": 5, "delta": "1e-5", "block": 4, "neighbourhood": 2},
         "block larger than the image": {"rho": "1/3", "block": 16},
         "every option": {"rho": 0.1, "block": 3, "neighbourhood": 7, "coefficients": 2, "raw": True},
-        "pure noise": {"rho": "1e-8", "raw": True},
+        "pure noise": {"rho": "1e-7", "raw": True},
     },
     "dp-samp": {
         "usual": {"epsilon": 5, "clusters": 4, "neighbourhood": 1},
@@ -53,7 +53,7 @@ SETTINGS = {
     "mosaic": {"usual": {"block": 4}, "block larger than the image": {"block": 1000}},
     "fill": {"usual": {}, "grey": {"level": 127}},
 }
-"""For each method: settings under which it is tried; `usual` and, where it draws, `pure noise` have to be there."""
+"""For each method: settings that are tried; `usual` and, for draws, `pure noise` have to be there."""
 BASELINES = {"blur", "mosaic", "fill"}
 """Functions of the pixels, which draw nothing: what is asked of noise is not asked of them."""
 SHOWS_PIXELS = {"dp-samp"}

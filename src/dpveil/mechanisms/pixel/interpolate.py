@@ -144,7 +144,7 @@ def _planes(
     levels: Float64[np.ndarray, "n c"],
     triangles: Int64[np.ndarray, "t 3"],
 ) -> Planes:
-    """Return the plane through the levels of every triangle: at its upper corner, and a step along and down."""
+    """Return the plane through the levels of every triangle: at its upper corner, a step along and down."""
     order = np.argsort(vertices[triangles, 0], axis=1, kind="stable")
     sorted_ = np.take_along_axis(triangles, order, axis=1).T
     y, x = vertices[sorted_, 0], vertices[sorted_, 1]
