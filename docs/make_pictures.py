@@ -116,7 +116,7 @@ def samples() -> list[list[Tile]]:
     private = [
         (
             released(DPSamp(epsilon=3, **given, private_clusters=True, rate=rate), 300),
-            f"private clusters\n3, {rate}",
+            f"private clusters\nepsilon 3, rate {rate}",
         )
         for rate in ("0.001", "0.01", "0.1", "0.3")
     ]

@@ -252,7 +252,7 @@ def test_a_refused_debit_draws_nothing():
     ("change", "error", "words"),
     [
         ({"method": "dppix"}, UnknownName, "did you mean 'dp-pix'"),
-        ({"method": "smudge"}, UnknownName, "choose from blur"),
+        ({"method": "smudge"}, UnknownName, "choose from"),
         ({"method": 5}, UnknownName, "unknown method '5'"),
         ({"epsilon": None}, InvalidParameter, "epsilon is missing: there is no default"),
         ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),

@@ -94,9 +94,7 @@ def obfuscate(
         accountant=accountant(chosen),
         bits=source.kind,
         post_processing=tuple(step.description for step in steps),
-        warnings=bit_cautions(source.kind)
-        + cautions(chosen, records, given.channels, guarantees, total)
-        + notes,
+        warnings=bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes,
     )
     image.flags.writeable = False
     return Release(image, certificate, given.notes)

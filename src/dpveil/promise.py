@@ -91,15 +91,11 @@ def bit_cautions(bits: str) -> tuple[str, ...]:
 
 
 def cautions(
-    method: PixelMethod,
-    records: Sequence[RegionRecord],
-    channels: int,
-    costs: Sequence[Guarantee],
-    total: Guarantee,
+    method: PixelMethod, records: Sequence[RegionRecord], channels: int, total: Guarantee
 ) -> tuple[str, ...]:
-    """Return the warnings that follow from the method, the regions' sizes, and their `costs` and `total`."""
+    """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
     notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
-    notes += [f"{r.label}: {text}" for r, c in zip(records, costs, strict=True) if (text := exposure(c))]
+    notes += [text] if (text := exposure(total)) else []
     notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]
     return tuple(notes) + tuple(text for record in records if (text := _pure_noise(method, record, channels)))
 

@@ -159,11 +159,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.accountant != accountant(method):
         yield f"the accountant {certificate.accountant!r} is unknown"
     due = bit_cautions(certificate.bits)
-    due += (
-        cautions(method, certificate.regions, output.channels, certificate.guarantees, total)
-        if same_words
-        else ()
-    )
+    due += cautions(method, certificate.regions, output.channels, total) if same_words else ()
     yield from (f"the warning {text!r} is missing" for text in due if text not in certificate.warnings)
     yield from _request_problems(certificate, output)
 

@@ -53,7 +53,7 @@ SETTINGS = {
     "mosaic": {"usual": {"block": 4}, "block larger than the image": {"block": 1000}},
     "fill": {"usual": {}, "grey": {"level": 127}},
 }
-"""For each method: settings that are tried; `usual` and, for draws, `pure noise` have to be there."""
+"""For each method: settings under which it is tried; `usual`, and `pure noise` where it draws, are needed."""
 BASELINES = {"blur", "mosaic", "fill"}
 """Functions of the pixels, which draw nothing: what is asked of noise is not asked of them."""
 SHOWS_PIXELS = {"dp-samp"}
