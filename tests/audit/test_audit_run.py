@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit.case import Case
+from dpveil.audit import runner
+from dpveil.audit.case import Case, Drawn
 from dpveil.audit.gates_drawn import bound_gate
 from dpveil.audit.table import TABLE
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import TABLE as METHODS
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Snow
 from dpveil.mechanisms.pixel.cells import cell_areas
 from dpveil.noise import SeededBits, laplace
 
 SEED = 20261121
+RHO = DPPix(rho=2, block=2, neighbourhood=2)
+SNOW = Snow(delta="0.4")
 PURE = DPPix(epsilon=1, block=2, neighbourhood=2)
 ZCDP = DPPixGaussian(rho=Fraction(1, 2), block=2, neighbourhood=2)
 BUDGET = DPPixGaussian(epsilon=1, delta="1e-4", block=2, neighbourhood=2)
@@ -30,19 +33,19 @@ def broken_gates(report: audit.Report) -> set[str]:
 def documented_killers(name: str) -> dict[str, str]:
     """Return what the page says about the mutants of a method: mutant to the gates that reject it."""
     page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
-    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in page.splitlines() if "|" in line]
-    [heads] = [row for row in rows if row[0] == "mutant"]
-    column = heads.index(f"`{name}` dies at")
-    return {
-        row[0]: row[column]
-        for row in rows
-        if len(row) == 4 and row != heads and set(row[0]) != {"-"} and row[column]
-    }
+    head = f"`{name}` dies at"
+    [table] = [lines for lines in page.split("\n\n") if head in lines]
+    heads, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
+    column = heads.index(head)
+    return {row[0]: row[column] for row in rows if row[column]}
 
 
 def test_every_method_has_an_audit_with_mutants():
     assert set(TABLE) == set(METHODS)
-    assert all(entry.mutants and set(entry.levels) == {"quick", "deep"} for entry in TABLE.values())
+    for entry in TABLE.values():
+        assert set(entry.levels) == {"quick", "deep"}
+        assert entry.mutants or entry.method.kind == "heuristic"
+        assert entry.levels["quick"].cases or entry.note
 
 
 @pytest.mark.parametrize("name", audit.names())
@@ -59,12 +62,39 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0
 
 
-@pytest.mark.parametrize("method", [PURE, ZCDP, BUDGET], ids=["pure", "zcdp", "(ε, δ)"])
+@pytest.mark.parametrize(
+    "method", [PURE, RHO, ZCDP, BUDGET, SNOW], ids=["pure", "laplace ρ", "zcdp", "(ε, δ)", "snow"]
+)
 def test_a_method_of_the_users_own_is_audited_as_it_is(method):
     report = audit.run(method, seed=SEED)
     assert report.passed
     assert {"exact", "fit", "bound"} <= set(report.audited[0].gates)
     assert report.audited[0].mutants == ()
+
+
+def test_deep_looks_harder_at_what_is_intact_and_no_harder_at_mutants(monkeypatch: pytest.MonkeyPatch):
+    """Mutants meet the quick settings at both levels."""
+    met: dict[str, list[int]] = {"intact": [], "mutants": []}
+    entry = TABLE["snow"]
+
+    def bound(version, setting, *rest, **options):
+        met["intact" if version is entry.intact else "mutants"].append(setting.draws)
+        return iter(())
+
+    monkeypatch.setattr(runner, "bound_gate", bound)
+    report = audit.run("snow", "deep", seed=SEED)
+    quick, deep = ([drawn.draws for drawn in entry.levels[name].bound] for name in ("quick", "deep"))
+    assert met["intact"] == deep == [5 * draws for draws in quick]
+    assert met["mutants"] == quick * len(entry.mutants)
+    assert not any(mutant.survived for mutant in report.audited[0].mutants)
+
+
+def test_mutants_are_not_tried_where_they_are_not_wrong():
+    entry, case = TABLE["dp-pix"], Case(3, 4, 1, DPPix(epsilon=1, block=2))
+    assert not entry.mutant("channels not counted").unlike(entry.intact, case.method, case.size)
+    assert entry.mutant("channels not counted").unlike(entry.intact, case.method, (3, 4, 3))
+    assert entry.mutant("noise ×0.8").unlike(entry.intact, case.method, case.size)
+    assert entry.mutant("one-sided noise").unlike(entry.intact, case.method, case.size)
 
 
 def test_too_small_a_laplace_scale_breaks_the_promise(monkeypatch: pytest.MonkeyPatch):
@@ -114,8 +144,8 @@ def test_errata_e12_published_scale_overspends_256_fold():
     assert Fraction(255) / method.sum_scale(height=17, width=17, channels=1) == method.epsilon
 
     case = Case(17, 17, 1, method)
-    mutant = TABLE["dp-pix"].mutants["b² noise on ragged means"]
-    for steps, broken in ((TABLE["dp-pix"].steps, False), (mutant, True)):
-        found = bound_gate(steps.drawer(method), case, draws=10_000, bits=SeededBits(SEED, "e12"), chance=0.5)
+    entry = TABLE["dp-pix"]
+    for version, broken in ((entry.intact, False), (entry.mutant("b² noise on ragged means"), True)):
+        found = list(bound_gate(version, Drawn(case, 10_000), entry, bits=SeededBits(SEED, "e12")))
         assert any(not finding.passed for finding in found) == broken
     assert max(finding.value for finding in found) > 1  # where 0.01 is promised

@@ -1,22 +1,25 @@
-"""One setting to audit: a method and the size of the image that it is tried on."""
+"""What is audited: settings of a method, the draws that gates take, and the whole entry of one method."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from math import sqrt
-from typing import Final
+from dataclasses import dataclass, fields, replace
+from typing import Any, Final
 
 import numpy as np
+from jaxtyping import Float64
 
-from dpveil.audit.exact import cells
+from dpveil.audit.exact import neighbours
+from dpveil.audit.pairs import Pair, adversarial_pairs
+from dpveil.audit.product import Images, Pairs
+from dpveil.audit.version import LawOf, Size, Version
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import show
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.mechanisms.pixel import PixelMethod
 
-Pixelisation = DPPix | DPPixGaussian
-"""Methods that add noise to the exact sums of cells."""
+BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+LETTERS: Final = {"block": "b", "neighbourhood": "m"}
+OWN_DRAWS: Final = 10_000
 
 
 @dataclass(frozen=True)
@@ -26,11 +29,11 @@ class Case:
     height: int
     width: int
     channels: int
-    method: Pixelisation
+    method: PixelMethod
     levels: tuple[int, ...] = (0, 255)
 
     @property
-    def size(self) -> tuple[int, int, int]:
+    def size(self) -> Size:
         """Height, width and channels."""
         return self.height, self.width, self.channels
 
@@ -39,86 +42,112 @@ class Case:
         """What the method promises here."""
         return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
 
-    def of(self, method: Pixelisation) -> Case:
+    def of(self, method: PixelMethod) -> Case:
         """Return the same setting with another method."""
         return replace(self, method=method)
 
     def __str__(self) -> str:
-        m, promise = self.method.neighbourhood, self.guarantee
-        budget = {"ε": promise.epsilon, "δ": promise.delta, "ρ": promise.rho}
-        spent = ", ".join(f"{name} = {show(value)}" for name, value in budget.items() if value is not None)
-        near = "any image" if m is None else f"m = {m}"
-        return f"{self.height}×{self.width}×{self.channels}, b = {self.method.block}, {near}, {spent}"
+        names = [field.name for field in fields(self.method) if field.name not in BUDGET]  # type: ignore[arg-type]
+        given = {LETTERS.get(name, name): getattr(self.method, name) for name in names}
+        words = ["×".join(map(str, self.size))]
+        words += [f"{name} = {value}" for name, value in given.items() if value is not None]
+        promise = self.guarantee
+        words += ["any image"] if promise.relation.name == "any-image" else []
+        spent = {letter: getattr(promise, name) for name, letter in BUDGET.items()}
+        return ", ".join(words + [f"{name} = {show(v)}" for name, v in spent.items() if v is not None])
 
 
 @dataclass(frozen=True)
-class Sensitivity:
-    """The largest L1 distance of the sums of two neighbours, and the largest squared L2 distance."""
+class Drawn:
+    """A setting for a gate that draws. `chance` is that of the event that shows a violation best."""
 
-    absolute: int
-    squared: int
-
-
-def filled(case: Case) -> Sensitivity:
-    """Return the sensitivity by filling the largest cells first, from the cells themselves (methods §3).
-
-    >>> filled(Case(3, 3, 1, DPPix(epsilon=1, block=2, neighbourhood=5))) == Sensitivity(1275, 1105425)
-    True
-    """
-    left = case.method.neighbourhood or case.height * case.width
-    absolute = squared = 0
-    for area in sorted((len(c) for c in cells(case.height, case.width, case.method.block)), reverse=True):
-        taken = min(area, left)
-        left -= taken
-        absolute += 255 * taken
-        squared += (255 * taken) ** 2
-    return Sensitivity(absolute * case.channels, squared * case.channels)
+    case: Case
+    draws: int
+    chance: float = 0.5
 
 
 @dataclass(frozen=True)
-class Right:
-    """What is right for one method, written apart from it: its noise, and the law of a cell's level.
+class Level:
+    """The settings of one level of an audit.
 
-    `power` is that of the noise's width with which the parameter grows.
+    `apart` are settings without any promise, in which neighbours have to be told apart.
     """
 
-    parameter: Callable[[Case, Sensitivity], Fraction]
-    level_law: Callable[[int, int, Fraction], tuple[float, ...]]
-    power: int = 1
+    exact: tuple[Case, ...] = ()
+    fit: tuple[Drawn, ...] = ()
+    bound: tuple[Drawn, ...] = ()
+    apart: tuple[Drawn, ...] = ()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Every setting, once."""
+        drawn = self.fit + self.bound + self.apart
+        return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in drawn)]))
+
+    def more(self, exact: tuple[Case, ...], times: int = 5) -> Level:
+        """Return this level with more small images, and with `times` the draws."""
+        fit, bound, apart = (
+            tuple(replace(d, draws=times * d.draws) for d in drawn)
+            for drawn in (self.fit, self.bound, self.apart)
+        )
+        return Level(self.exact + exact, fit, bound, apart)
+
+    def of(self, method: PixelMethod) -> Level:
+        """Return the same sizes with a method of the user's own, and one that its blocks do not divide."""
+        ragged = min(getattr(method, "block", 1) + 1, 33)
+        own = (Drawn(Case(ragged, ragged + 1, 1, method), OWN_DRAWS),) if ragged > 2 else ()
+
+        def drawn(settings: tuple[Drawn, ...]) -> tuple[Drawn, ...]:
+            return tuple(dict.fromkeys(replace(s, case=s.case.of(method)) for s in settings))
+
+        exact = tuple(dict.fromkeys(case.of(method) for case in self.exact))
+        level = Level(exact, drawn(self.fit), drawn(self.bound) + own, drawn(self.apart))
+        formal = all(case.guarantee.formal for case in level.cases)
+        return replace(level, apart=()) if formal else Level(apart=level.apart)
 
 
-def right_scale(case: Case, found: Sensitivity) -> Fraction:
-    """Return the Laplace scale of methods §3; for (ε, δ) there is no formula, and the method's own is taken.
+def usual_pairs(case: Case) -> list[Pair]:
+    """Return adversarial neighbours under m-pixels or any-image."""
+    return adversarial_pairs(
+        height=case.height,
+        width=case.width,
+        channels=case.channels,
+        block=getattr(case.method, "block", 1),
+        neighbourhood=case.guarantee.relation.m,
+    )
 
-    Whether that one keeps its promise is for the hockey-stick divergence to say.
+
+def usual_neighbours(case: Case, images: Images) -> Pairs:
+    """Return all pairs that are neighbours under m-pixels or any-image."""
+    return neighbours(images, case.guarantee.relation.m)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodAudit:
+    """How one method is audited: its versions, what is right for it, and the settings of both levels.
+
+    `right(method, images)` is the law a second time, written from the definition and apart from the method.
+    Relations other than m-pixels and any-image need their own `pairs` to draw and `neighbours` to enumerate,
+    and metric guarantees `distances(images, pairs)`. A method that promises nothing, and of which there is
+    nothing to show, has no levels, and says why in `note`.
     """
-    promise = case.guarantee
-    if promise.delta is not None and isinstance(case.method, DPPix):
-        return case.method.sum_scale(height=case.height, width=case.width, channels=case.channels)
-    return found.absolute / (promise.epsilon or Fraction(1))
 
+    method: type[PixelMethod]
+    intact: Version
+    mutants: tuple[Version, ...] = ()
+    levels: dict[str, Level]
+    right: LawOf | None = None
+    pairs: Callable[[Case], list[Pair]] = usual_pairs
+    neighbours: Callable[[Case, Images], Pairs] = usual_neighbours
+    distances: Callable[[Images, Pairs], Float64[np.ndarray, " pairs"]] | None = None
+    refuse: Callable[[Any, Level], None] = lambda method, level: None
+    note: str = ""
 
-def right_variance(case: Case, found: Sensitivity) -> Fraction:
-    """Return the variance L2²/(2ρ) of methods §3, with ρ from (ε, δ) by a second hand's conversion."""
-    promise = case.guarantee
-    if promise.rho is not None:
-        return found.squared / (2 * promise.rho)
-    rho = largest_rho(float(promise.epsilon or 0), float(promise.delta or 0))
-    return found.squared / Fraction(2 * rho)
+    @property
+    def law(self) -> LawOf | None:
+        """The law that releases have to follow: the second one, or that of the intact version."""
+        return self.right or self.intact.law
 
-
-ORDERS: Final = 1 + np.exp(np.linspace(-12, 16, 40_000))
-
-
-def largest_rho(epsilon: float, delta: float) -> float:
-    """Return the largest ρ whose δ at this ε is small enough, over a fine grid of orders.
-
-    Source: Canonne, Kamath & Steinke 2020, proposition 12, in plain floating point.
-    """
-    fixed = ORDERS * np.log1p(-1 / ORDERS) - np.log(ORDERS - 1)
-    low, high = 0.0, epsilon + 2 * sqrt(epsilon) + 1
-    for _ in range(60):
-        rho = (low + high) / 2
-        smallest = np.min((ORDERS - 1) * (ORDERS * rho - epsilon) + fixed)
-        low, high = (rho, high) if smallest <= np.log(delta) else (low, rho)
-    return low
+    def mutant(self, name: str) -> Version:
+        """Return the mutant of that name."""
+        return next(mutant for mutant in self.mutants if mutant.name == name)

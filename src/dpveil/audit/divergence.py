@@ -13,6 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -120,8 +121,11 @@ def unit_of(kind: NoiseKind, parameters: Sequence[Fraction]) -> float | None:
     return kind.unit(parameters[0]) if len(set(parameters)) == 1 else None
 
 
+@lru_cache(maxsize=100_000)
 def renyi_of_shift(kind: NoiseKind, parameter: Fraction, gap: int, order: float) -> float:
     """Return D_α of noise from noise moved by `gap`, by direct summation in logarithms."""
+    if not kind.reach(parameter):  # both tails have one loss each
+        return float(renyi_of_masses(np.stack(shifted_masses(kind, parameter, gap)), order)[0, 1])
     reach = kind.reach(parameter) + math.ceil(order * gap)
     z = np.arange(-reach, reach + 1)
     own, moved = kind.log_mass(z, parameter), kind.log_mass(z - gap, parameter)

@@ -47,11 +47,12 @@ class Mutant:
 
 @dataclass(frozen=True)
 class Audited:
-    """Everything about one method or sampler."""
+    """Everything about one method or sampler; `note` says why where there is nothing to look at."""
 
     name: str
     findings: tuple[Finding, ...]
     mutants: tuple[Mutant, ...]
+    note: str = ""
 
     @property
     def passed(self) -> bool:
@@ -82,6 +83,7 @@ class Audited:
         return {
             "name": self.name,
             "passed": self.passed,
+            "note": self.note,
             "findings": [finding.to_json() for finding in self.findings],
             "mutants": [
                 {"name": m.name, "tried_by": list(m.tried_by), "killed_by": list(m.killed_by)}

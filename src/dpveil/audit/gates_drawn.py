@@ -1,216 +1,214 @@
 """Gates that draw: goodness of fit to the exact law, and a lower bound on the budget from adversarial pairs.
 
-They take a `Drawer`, so that they fit any pixel method. Each has a probability of at most alpha to reject
-a right method, over everything it looks at together.
+They work on any `Version`. Each has a probability of at most alpha to reject a right method, over everything
+it looks at together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from fractions import Fraction
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import combinations
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
+from scipy import stats
 
-from dpveil.audit.case import Case, Right, filled
-from dpveil.audit.exact import cells, totals
+from dpveil.audit.case import Drawn, MethodAudit
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, MOST_BINS, fit, power
+from dpveil.audit.fit import ALPHA, FEWEST_EXPECTED, fit, power
 from dpveil.audit.laws import finite_law
 from dpveil.audit.lower_bound import Bound, lower_bound
 from dpveil.audit.measures import (
     Measure,
+    delta_event,
+    delta_seen,
     epsilon_at,
     epsilon_event,
     gaussian_events,
     rho_seen,
     smallest_detectable,
 )
-from dpveil.audit.pairs import Pair, adversarial_pairs, uneven_image
-from dpveil.audit.steps import Image, Releases
+from dpveil.audit.pairs import Pair, uneven_image
+from dpveil.audit.version import Drawer, LawOf, Version
 from dpveil.core.guarantee import Guarantee
-from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
 
 CLASSES: Final = 8
-HALF: Final = 0.5
 MISSED: Final = 1e-9
 MISSED_FIT: Final = 1e-6
+SHARPEST: Final = 400
+APART: Final = math.log(10)
+"""The ε that a method without a promise has to exceed for its neighbours to count as told apart."""
 
-Place = tuple[int, int, int]
-Drawer = Callable[[Image, int, BitSource], Releases]
-"""Gives a number of independent releases of one image."""
+Masses = Float64[np.ndarray, " outcomes"]
+Outcomes = Int64[np.ndarray, "n parts"]
 
 
 def fit_gate(
-    drawer: Drawer, case: Case, right: Right, *, draws: int, bits: BitSource, alpha: float = ALPHA
-) -> list[Finding]:
-    """Return how well the releases of one uneven image follow the exact law, pixel by pixel and in pairs.
+    version: Version, setting: Drawn, law_of: LawOf, *, bits: BitSource, alpha: float = ALPHA
+) -> Iterator[Finding]:
+    """Yield how well the releases of one uneven image follow their law, draw by draw and in pairs.
 
     `value` is minus the corrected p-value's logarithm to base 10; alpha covers the whole gate.
     """
-    image = uneven_image(case.size)
-    grid = cells(case.height, case.width, case.method.block)
-    parts = [[(row, column, k) for row, column in cell] for cell in grid for k in range(case.channels)]
-    p_values = fit_releases(drawer(image, draws, bits), parts, _right_masses(image, case, right))
+    case, draws = setting.case, setting.draws
+    outcomes, masses = _observed(version, setting, law_of, bits)
+    columns = zip(np.ascontiguousarray(outcomes.T), masses, strict=True)
+    p_values = {f"draw {j}": fit(seen, finite_law(mass)).p_value for j, (seen, mass) in enumerate(columns)}
+    p_values |= pair_fits(outcomes, masses)
     worst = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
     limit = float(-np.log10(alpha))
     what = f"fit of {draws:,} draws, worst at {worst}"
-    seen = narrowest(case, right, draws, alpha / len(p_values))
-    sees = f"noise ×{seen:.2f} or less" if seen else ""
-    return [Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p", sees=sees)]
+    seen = sharpest(tuple(masses[0].tolist()), draws, alpha / len(p_values))
+    sees = f"chances to the power {seen:.2f} or more" if seen else ""
+    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p", sees=sees)
 
 
-@lru_cache(maxsize=64)
-def narrowest(case: Case, right: Right, draws: int, alpha: float) -> float:
-    """Return the factor of the noise's width, in hundredths, from which on down the fit of one cell sees it.
+def _observed(
+    version: Version, setting: Drawn, law_of: LawOf, bits: BitSource
+) -> tuple[Outcomes, list[Masses]]:
+    """Return the outcomes of every draw, -1 for what none looks like, and their chances."""
+    image, method = uneven_image(setting.case.size), setting.case.method
+    law = law_of(method, image[None])
+    masses = [chances[row] for chances, row in zip(law.floats, law.index[0], strict=True)]
+    if version.outcomes is not None:
+        return version.outcomes(method, image, setting.draws, bits), masses
+    if len(law.parts) != len(masses):
+        raise InvalidParameter("law", None, "shows no places", hint="give parts, or outcomes of the version")
+    shown = version.releases(method, image, setting.draws, bits)
+    merged = [np.bincount(p.first, m, len(m)) for p, m in zip(law.parts, masses, strict=True)]
+    return np.stack([part.read(shown) for part in law.parts], axis=1), merged
 
-    0 where it never does. Source: `power` of the coarse chi-square alone, at least 1 - 1e-6.
+
+@lru_cache(maxsize=256)
+def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
+    """Return the power of all chances, in hundredths, from which on the fit of one draw sees it; 0 if never.
+
+    The power is the factor of the budget, for Laplace noise, randomised response and exponential mechanisms
+    alike. Source: `power` of the coarse chi-square alone, at least 1 - 1e-6.
     """
-    wanted = _right_masses(uneven_image(case.size), case, right)[0]
-    for hundredths in range(99, 0, -1):
-        factor = Fraction(hundredths, 100)
-        narrow = _right_masses(uneven_image(case.size), case, right, factor)[0]
-        if power(finite_law(wanted), finite_law(narrow), draws, alpha=alpha) > 1 - MISSED_FIT:
-            return hundredths / 100
-    return 0.0
+    wanted = finite_law(np.array(mass) / sum(mass))
+
+    def seen(hundredths: int) -> bool:
+        raised = np.array(mass) ** (hundredths / 100)
+        return power(wanted, finite_law(raised / raised.sum()), draws, alpha=alpha) > 1 - MISSED_FIT
+
+    low, high = 100, SHARPEST
+    if not seen(high):
+        return 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if seen(middle) else (middle, high)
+    return high / 100
 
 
-def fit_releases(
-    releases: Releases, parts: list[list[Place]], masses: list[Float64[np.ndarray, 256]]
-) -> dict[str, float]:
-    """Return a p-value for every place (row, column, channel) and for every two parts together.
+def pair_fits(outcomes: Outcomes, masses: list[Masses]) -> dict[str, float]:
+    """Return a p-value for every two draws together, which have to be independent of each other.
 
-    All places of part j must show one level with law `masses[j]`, and parts must be independent of each
-    other. Fits any method whose release is made of such parts.
+    Chi-square over classes of outcomes, pooled where less than 50 draws are expected.
     """
-    return dict(_place_fits(releases, parts, masses)) | dict(_pair_fits(releases, parts, masses))
-
-
-def _right_masses(
-    image: Image, case: Case, right: Right, width: Fraction = Fraction(1)
-) -> list[Float64[np.ndarray, 256]]:
-    """Return the exact law of every part, with the noise of methods §3 or `width` times as much."""
-    parameter = right.parameter(case, filled(case)) * width**right.power
-    grid = cells(case.height, case.width, case.method.block)
-    areas = [len(c) for c in grid for _ in range(case.channels)]
-    sums = totals(image, case.method.block)
-    laws = [np.array(right.level_law(s, a, parameter)) for s, a in zip(sums, areas, strict=True)]
-    return [mass / mass.sum() for mass in laws]
-
-
-def _place_fits(
-    releases: Releases, parts: list[list[Place]], masses: list[Float64[np.ndarray, 256]]
-) -> Iterator[tuple[str, float]]:
-    for places, mass in zip(parts, masses, strict=True):
-        law = finite_law(mass)
-        distinct = {releases[:, r, c, k].tobytes(): (r, c, k) for r, c, k in reversed(places)}
-        for row, column, channel in distinct.values():
-            samples = releases[:, row, column, channel].astype(np.int64)
-            yield f"pixel {row},{column} channel {channel}", fit(samples, law).p_value
-
-
-def _pair_fits(
-    releases: Releases, parts: list[list[Place]], masses: list[Float64[np.ndarray, 256]]
-) -> Iterator[tuple[str, float]]:
     edges = [_class_edges(mass) for mass in masses]
     chances = [np.add.reduceat(mass, np.append(0, e)) for mass, e in zip(masses, edges, strict=True)]
-    shown = [releases[:, r, c, k].astype(np.int64) for (r, c, k), *_ in parts]
-    classes = [np.searchsorted(e, levels, side="right") for e, levels in zip(edges, shown, strict=True)]
-    for i, j in combinations(range(len(parts)), 2):
-        codes = (classes[i] * len(chances[j]) + classes[j]).astype(np.int64)
-        law = finite_law(np.outer(chances[i], chances[j]).ravel())
-        yield f"parts {i} and {j}", fit(codes, law, bins=MOST_BINS).p_value
+    hot = [
+        (np.searchsorted(e, o, side="right")[:, None] == np.arange(len(c))).astype(np.float64)
+        for e, o, c in zip(edges, outcomes.T, chances, strict=True)
+    ]
+    ends = np.cumsum([0, *map(len, chances)])
+    together = np.concatenate(hot, axis=1)
+    counts = together.T @ together
+    return {
+        f"draws {i} and {j}": _independent(
+            counts[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel(),
+            len(outcomes) * np.outer(chances[i], chances[j]).ravel(),
+        )
+        for i, j in combinations(range(len(masses)), 2)
+    }
 
 
-def _class_edges(mass: Float64[np.ndarray, 256]) -> Int64[np.ndarray, " edges"]:
-    """Return levels that cut the law into at most 8 classes of similar chance."""
+def _independent(counts: Float64[np.ndarray, " cells"], expected: Float64[np.ndarray, " cells"]) -> float:
+    rare = expected < FEWEST_EXPECTED
+    counts, expected = (np.append(values[~rare], values[rare].sum()) for values in (counts, expected))
+    if expected[-1] < FEWEST_EXPECTED and len(expected) > 1:  # too few to stand alone: to the next one
+        counts[-2], expected[-2] = counts[-2:].sum(), expected[-2:].sum()
+        counts, expected = counts[:-1], expected[:-1]
+    if len(expected) == 1:
+        return 1.0
+    return float(stats.chi2.sf(np.sum((counts - expected) ** 2 / expected), len(expected) - 1))
+
+
+def _class_edges(mass: Masses) -> Int64[np.ndarray, " edges"]:
+    """Return outcomes that cut the law into at most 8 classes of similar chance."""
     inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
     edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
     return edges
 
 
 def bound_gate(
-    drawer: Drawer, case: Case, *, draws: int, bits: BitSource, chance: float = HALF, alpha: float = ALPHA
-) -> list[Finding]:
-    """Return a lower bound on the budget for every adversarial pair; alpha covers all pairs together.
+    version: Version, setting: Drawn, entry: MethodAudit, *, bits: BitSource, alpha: float = ALPHA
+) -> Iterator[Finding]:
+    """Yield a lower bound on the budget for every adversarial pair; alpha covers all pairs together.
 
-    `chance` is that of the event for which the smallest detectable violation is stated.
+    Under a metric guarantee a pair may cost ε times its distance.
     """
-    pairs = adversarial_pairs(
-        height=case.height,
-        width=case.width,
-        channels=case.channels,
-        block=case.method.block,
-        neighbourhood=case.method.neighbourhood,
-    )
-    found = bound_pairs(drawer, pairs, case.guarantee, draws=draws, bits=bits, alpha=alpha)
-    least = detectable(case.guarantee, draws, chance=chance, alpha=alpha / len(pairs))
-    _, limit, letter = measure_of(case.guarantee)
-    sees = f"{letter} ≥ {least:.3g} for {limit:.3g}" if math.isfinite(least) else ""
-    return [replace(f, case=f"{case}, {f.case}", detectable=least, sees=sees) for f in found]
+    case = setting.case
+    pairs, promise, drawer = entry.pairs(case), case.guarantee, version.drawer(case.method)
+    measure, limit, letter = measure_of(promise)
+    for pair in pairs:
+        most = limit * pair.distance
+        bound = pair_bound(drawer, pair, setting.draws, bits, measure, alpha / len(pairs))
+        least = detectable(promise, most, setting.draws, chance=setting.chance, alpha=alpha / len(pairs))
+        what = f"lower bound from {setting.draws:,} draws, {bound.event}"
+        label, kept = f"{case}, {pair.name}", bound.lower <= most
+        sees = f"{letter} ≥ {least:.3g} for {most:.3g}" if math.isfinite(least) else ""
+        yield Finding("bound", what, label, bound.lower, most, kept, letter, least, sees)
+
+
+def apart_gate(
+    version: Version, setting: Drawn, entry: MethodAudit, *, bits: BitSource, alpha: float = ALPHA
+) -> Iterator[Finding]:
+    """Yield that a method without a promise tells neighbours apart: the pair that shows it best.
+
+    Were none told apart, the reason that the method gives for promising nothing would be wrong.
+    """
+    case = setting.case
+    pairs, drawer = entry.pairs(case), version.drawer(case.method)
+    seen = [
+        (pair_bound(drawer, p, setting.draws, bits, epsilon_at(0.0), alpha / len(pairs)), p) for p in pairs
+    ]
+    bound, pair = max(seen, key=lambda found: found[0].lower)
+    what = f"neighbours told apart in {setting.draws:,} draws, {bound.event}"
+    kept = bound.lower >= APART
+    yield Finding("apart", what, f"{case}, {pair.name}", bound.lower, APART, kept, "ε at least")
 
 
 def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:
     """Return how a promise is measured, what it promises, and its letter."""
     if promise.rho is not None:
         return rho_seen, float(promise.rho), "ρ"
+    if promise.delta is not None and not promise.epsilon:
+        return delta_seen, float(promise.delta), "δ"
     return epsilon_at(float(promise.delta or 0)), float(promise.epsilon or 0), "ε"
 
 
-def detectable(promise: Guarantee, draws: int, *, chance: float, alpha: float) -> float:
+@lru_cache(maxsize=1024)
+def detectable(promise: Guarantee, limit: float, draws: int, *, chance: float, alpha: float) -> float:
     """Return the smallest violation of a promise that this many test draws a side show for certain."""
-    measure, limit, _ = measure_of(promise)
-    event = epsilon_event(chance, float(promise.delta or 0)) if promise.rho is None else gaussian_events
+    measure, _, letter = measure_of(promise)
+    event = {"ρ": gaussian_events, "δ": delta_event}.get(letter)
+    event = event or epsilon_event(chance, float(promise.delta or 0))
     return smallest_detectable(draws, limit, event, measure, alpha=alpha, missed=MISSED)
 
 
-def bound_pairs(
-    drawer: Drawer,
-    pairs: list[Pair],
-    promise: Guarantee,
-    *,
-    draws: int,
-    bits: BitSource,
-    alpha: float = ALPHA,
-) -> list[Finding]:
-    """Return a lower bound for every pair against what is promised; alpha covers all of them."""
-    measure, limit, letter = measure_of(promise)
-    found = []
-    for pair in pairs:
-        bound = pair_bound(drawer, pair, draws=draws, bits=bits, measure=measure, alpha=alpha / len(pairs))
-        what = f"lower bound from {draws:,} draws, {bound.event}"
-        passed = bound.lower <= limit
-        found.append(Finding("bound", what, pair.name, bound.lower, limit, passed, letter))
-    return found
-
-
 def pair_bound(
-    drawer: Drawer,
-    pair: Pair,
-    *,
-    draws: int,
-    bits: BitSource,
-    measure: Measure | None = None,
-    alpha: float = ALPHA,
+    drawer: Drawer, pair: Pair, draws: int, bits: BitSource, measure: Measure, alpha: float = ALPHA
 ) -> Bound:
     """Return the lower bound from `draws` train and as many test releases of both images of a pair."""
     sides = [drawer(image, 2 * draws, bits) for image in (pair.first, pair.second)]
     first, second = (side.reshape(2 * draws, -1) for side in sides)
     train, test = (first[:draws], second[:draws]), (first[draws:], second[draws:])
     return lower_bound(train, test, measure=measure, alpha=alpha)
-
-
-def one_by_one(method: PixelMethod) -> Drawer:
-    """Return the drawer that calls `release` of any pixel method for every draw: slow, and the real road."""
-
-    def draw(image: Image, count: int, bits: BitSource) -> Releases:
-        return np.stack([method.release(image, bits=bits) for _ in range(count)])
-
-    return draw

@@ -1,200 +1,163 @@
-"""Gates that compute: the steps are the method, exact divergences over all neighbours, a second accountant.
+"""Gates that compute: a version is the method, and its exact divergence over all neighbours of small images.
 
-Each gate returns findings, one for everything it looked at. Nothing is drawn but one release, so nothing is
-left to chance: what these gates see at all, they see to the tolerances below.
+They yield findings, one for everything they look at. Nothing is drawn but one release, so nothing is left
+to chance: what these gates see at all, they see to the tolerances below, without any where chances are exact.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
 
 import numpy as np
 
-from dpveil.accounting.zcdp import zcdp_delta
-from dpveil.audit.case import Case, Pixelisation, Right, Sensitivity
-from dpveil.audit.divergence import (
-    ORDERS,
-    LossLaw,
-    Move,
-    compose,
-    move_loss,
-    renyi_of_masses,
-    renyi_of_shift,
-    unit_of,
-)
-from dpveil.audit.exact import (
-    Images,
-    Pairs,
-    ProductLaw,
-    all_images,
-    neighbours,
-    pixelisation_law,
-    sensitivity,
-    squared_sensitivity,
-)
+from dpveil.audit.case import Case, MethodAudit
+from dpveil.audit.divergence import ORDERS, compose, renyi_of_masses, unit_of
+from dpveil.audit.exact import all_images
 from dpveil.audit.findings import Finding
-from dpveil.audit.noises import NoiseKind
-from dpveil.audit.pairs import adversarial_pairs, uneven_image
-from dpveil.audit.steps import Steps
+from dpveil.audit.gates_noise import held, sums_finding
+from dpveil.audit.pairs import uneven_image
+from dpveil.audit.product import EXACT, Images, Masses, Pairs, ProductLaw
+from dpveil.audit.version import Version
 from dpveil.noise.bits import SeededBits
 
 LOSS_TOLERANCE: Final = 1e-9
-ANY: Final = "any excess"
 LAW_TOLERANCE: Final = 1e-7
-PLD_TOLERANCE: Final = 1e-9
-AGREEMENT: Final = 0.02
-FLOOR: Final = 1e-5
-"""Two accountants may be apart by this share of δ and this much: connecting dots costs less."""
-STEP: Final = 4e-3
+MOST_JOINT: Final = 4096
+"""Outcomes of several draws together that are written out one by one; beyond, privacy losses are composed."""
 
 
-def same_gate(steps: Steps, case: Case) -> list[Finding]:
-    """Return whether the steps give what `release` gives from the same bits: how many values differ."""
+def same_gate(version: Version, case: Case) -> Iterator[Finding]:
+    """Yield whether the version gives what `release` gives from the same bits: how many values differ."""
     image = uneven_image(case.size)
     released = case.method.release(image, bits=SeededBits(3, "same"))
-    differ = int(np.sum(steps.releases(case.method, image, 1, SeededBits(3, "same"))[0] != released))
+    differ = int(np.sum(version.releases(case.method, image, 1, SeededBits(3, "same"))[0] != released))
     what = "values unlike release()"
-    return [Finding("same", what, str(case), differ, 0, differ == 0, "values", sees="any")]
+    yield Finding("same", what, str(case), differ, 0, differ == 0, "values", sees="any")
 
 
-def exact_gate(steps: Steps, case: Case, right: Right) -> list[Finding]:
-    """Return the largest divergences over all neighbours on the case's levels, and how far the law is off.
+@dataclass(frozen=True, eq=False)
+class _Look:
+    """Everything that a divergence is computed from."""
 
-    The right law has the noise that brute force over all neighbours asks for, not the method's own.
+    version: Version
+    case: Case
+    entry: MethodAudit
+    images: Images
+    pairs: Pairs
+    law: ProductLaw
+
+
+def exact_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Finding]:
+    """Yield the largest divergences over all neighbours on the case's levels, and how far the law is off.
+
+    The first is that of additive noise, before what follows it; it is left out where there is none.
     """
     images = all_images(case.height, case.width, case.channels, case.levels)
-    pairs = neighbours(images, case.method.neighbourhood)
-    law = steps.law(case.method, images)
-    block = case.method.block
-    found = Sensitivity(sensitivity(images, pairs, block), squared_sensitivity(images, pairs, block))
-    right_law = pixelisation_law(images, block, right.parameter(case, found), right.level_law)
-    gap = law.distance(right_law)
-    return [
-        *DIVERGENCES[case.guarantee.kind](steps, case, images, pairs, law),
-        Finding("exact", "distance to the right law", str(case), gap, LAW_TOLERANCE, gap <= LAW_TOLERANCE),
-    ]
+    pairs = entry.neighbours(case, images)
+    if version.noise is not None:
+        yield sums_finding(version.noise, case, images, pairs)
+    if version.law is None:
+        return
+    law = version.law(case.method, images)
+    yield DIVERGENCES[case.guarantee.kind](_Look(version, case, entry, images, pairs, law))
+    if entry.right is not None:
+        gap = law.distance(entry.right(case.method, images))
+        label = "distance to the right law"
+        yield Finding("exact", label, str(case), gap, LAW_TOLERANCE, gap <= LAW_TOLERANCE)
 
 
-def _held(what: str, case: Case, value: float, limit: float, tolerance: float, unit: str) -> Finding:
-    """Return a finding of an exact divergence, which shows any excess beyond its tolerance."""
-    return Finding("exact", what, str(case), value, limit, value <= limit + tolerance, unit, sees=ANY)
+def _pure(look: _Look) -> Finding:
+    return _loss(look, "loss of what is shown", look.law.largest_loss(look.pairs))
 
 
-def _pure(steps: Steps, case: Case, images: Images, pairs: Pairs, law: ProductLaw) -> list[Finding]:
-    promised = Fraction(case.guarantee.epsilon or 0)
-    before, after = steps.sum_losses(case.method, images, pairs), law.largest_loss(pairs)
-    sums = _held("loss of the sums", case, float(before), float(promised), 0.0, "ε")
-    return [
-        replace(sums, passed=before <= promised),  # in rationals, without rounding
-        _held("loss of the levels", case, after, float(promised), LOSS_TOLERANCE, "ε"),
-    ]
+def _metric(look: _Look) -> Finding:
+    """Hold the loss of every pair against ε times its distance; at distance 0 there may be none."""
+    distances = look.entry.distances
+    apart = np.ones(len(look.pairs)) if distances is None else distances(look.images, look.pairs)
+    losses = look.law.losses(look.pairs)
+    value = max(
+        float(loss) / d if d else math.inf if loss > LOSS_TOLERANCE else 0.0
+        for loss, d in zip(losses, apart.tolist(), strict=True)
+    )
+    return _loss(look, "loss by distance of what is shown", value)
 
 
-def _zcdp(steps: Steps, case: Case, images: Images, pairs: Pairs, law: ProductLaw) -> list[Finding]:
-    limit = float(case.guarantee.rho or 0)
-    moves = steps.moves(case.method, images, pairs)
-    before = max(renyi_rate(steps.kind, move, order) for move in moves for order in ORDERS)
-    after = max(float(_level_divergences(law, pairs, order).max()) / order for order in ORDERS)
-    return [
-        _held("Rényi rate of the sums", case, before, limit, limit * LOSS_TOLERANCE + 1e-12, "ρ"),
-        _held("Rényi rate of the levels", case, after, limit, limit * LOSS_TOLERANCE + 1e-12, "ρ"),
-    ]
+def _loss(look: _Look, what: str, value: Any) -> Finding:
+    promised = look.case.guarantee.epsilon or Fraction(0)
+    tolerance = LOSS_TOLERANCE if isinstance(value, float) else EXACT
+    kept = math.isfinite(value) and Fraction(value) <= promised + Fraction(tolerance)
+    return held(what, look.case, float(value), float(promised), kept, "ε")
 
 
-def renyi_rate(kind: NoiseKind, move: Move, order: float) -> float:
-    """Return D_α/α of one move: what ρ must not be below."""
-    return sum(renyi_of_shift(kind, parameter, gap, order) for gap, parameter in move) / order
+def _zcdp(look: _Look) -> Finding:
+    limit = float(look.case.guarantee.rho or 0)
+    value = max(float(_divergences(look.law, look.pairs, order).max()) / order for order in ORDERS)
+    kept = value <= limit + limit * LOSS_TOLERANCE + 1e-12
+    return held("Rényi rate of what is shown", look.case, value, limit, kept, "ρ")
 
 
-def _level_divergences(law: ProductLaw, pairs: Pairs, order: float) -> Any:
+def _divergences(law: ProductLaw, pairs: Pairs, order: float) -> Any:
     total = np.zeros(len(pairs))
-    for part, masses in enumerate(law.masses):
+    for part, masses in enumerate(law.floats):
         total += renyi_of_masses(masses, order)[law.index[pairs[:, 0], part], law.index[pairs[:, 1], part]]
     return total
 
 
-def _approximate(steps: Steps, case: Case, images: Images, pairs: Pairs, law: ProductLaw) -> list[Finding]:
-    epsilon, limit = float(case.guarantee.epsilon or 0), float(case.guarantee.delta or 0)
-    moves = steps.moves(case.method, images, pairs)
-    before = max(move_loss(steps.kind, move).delta(epsilon) for move in moves)
-    after = max(loss.delta(epsilon) for loss in level_losses(steps, case))
-    return [
-        _held("divergence of the sums", case, before, limit, limit * LOSS_TOLERANCE + 1e-12, "δ"),
-        _held("divergence of the levels", case, after, limit, limit * LOSS_TOLERANCE + 1e-12, "δ"),
-    ]
-
-
-def level_losses(steps: Steps, case: Case) -> list[LossLaw]:
-    """Return the laws of the loss of the released levels for every adversarial pair, in both directions."""
-    made = adversarial_pairs(
-        height=case.height,
-        width=case.width,
-        channels=case.channels,
-        block=case.method.block,
-        neighbourhood=case.method.neighbourhood,
+def _approximate(look: _Look) -> Finding:
+    """Look at all neighbours, but with additive noise, whose sums were looked at, at adversarial pairs."""
+    law, pairs, unit = look.law, look.pairs, None
+    noise, method = look.version.noise, look.case.method
+    if noise is not None and look.version.law is not None:
+        made = look.entry.pairs(look.case)
+        law = look.version.law(method, np.stack([i for pair in made for i in (pair.first, pair.second)]))
+        pairs = np.arange(2 * len(made)).reshape(-1, 2)
+        pairs = np.concatenate([pairs, pairs[:, ::-1]])
+        unit = unit_of(noise.kind, noise.parameters(method, look.case.size))
+    promise = look.case.guarantee
+    delta = promise.delta or Fraction(0)
+    value = max(
+        (hockey_stick(differ, promise.epsilon or Fraction(0), unit) for differ in law.between(pairs)),
+        default=0,
     )
-    images = np.stack([image for pair in made for image in (pair.first, pair.second)])
-    law = steps.law(case.method, images)
-    losses, unit = [], unit_of(steps.kind, steps.parameters(case.method, case.size))
-    for pair in range(len(made)):
-        rows = [[m[law.index[2 * pair + k, part]] for part, m in enumerate(law.masses)] for k in (0, 1)]
-        losses += [compose(list(zip(*sides, strict=True)), unit) for sides in (rows, rows[::-1])]
-    return losses
+    tolerance = 0 if isinstance(value, Fraction) else float(delta) * LOSS_TOLERANCE + 1e-12
+    kept = value <= delta + Fraction(tolerance)
+    return held("divergence of what is shown", look.case, float(value), float(delta), kept, "δ")
 
 
-Divergences = Callable[[Steps, Case, Images, Pairs, ProductLaw], list[Finding]]
-DIVERGENCES: Final[dict[str, Divergences]] = {"pure": _pure, "zcdp": _zcdp, "approximate": _approximate}
+def hockey_stick(draws: list[tuple[Masses, Masses]], epsilon: Fraction, unit: float | None = None) -> Any:
+    """Return the divergence of independent draws from their laws under both inputs.
 
+    Never below the truth; a Fraction, and the truth, for exact chances of few outcomes at ε = 0.
 
-def pld_gate(steps: Steps, case: Case) -> list[Finding]:
-    """Return what `dp_accounting` says about the worst move, against the promise and against our own δ.
-
-    The worst move is found by our own divergence among all that neighbours make; the promise is taken at
-    several ε where it implies one at each.
+    >>> coin = np.array([Fraction(1, 3), Fraction(2, 3)], object)
+    >>> hockey_stick([(coin, coin[::-1])], Fraction(0))
+    Fraction(1, 3)
     """
-    images = all_images(case.height, case.width, case.channels, case.levels)
-    moves = steps.moves(case.method, images, neighbours(images, case.method.neighbourhood))
-    promises = implied(case.method, case)
-    worst = max(
-        ((move, loss) for move in moves for loss in [move_loss(steps.kind, move)]),
-        key=lambda entry: entry[1].delta(promises[0][0]),
-    )
-    theirs = _their_pld(steps.kind, worst[0])
-    found = []
-    for epsilon, delta in promises:
-        value = float(theirs.get_delta_for_epsilon(epsilon))
-        kept = value <= delta * (1 + PLD_TOLERANCE) + PLD_TOLERANCE
-        label = f"{case}, at ε = {epsilon:.4g}"
-        found.append(Finding("pld", "δ by dp_accounting", label, value, delta, kept, "δ", sees=ANY))
-    apart = max(_apart(theirs, worst[1], share * promises[0][0]) for share in (0.5, 0.8, 1.0))
-    agree = apart <= AGREEMENT
-    found.append(Finding("pld", "both accountants apart", str(case), apart, AGREEMENT, agree, "share of δ"))
-    return found
+    if math.prod(len(first) for first, _ in draws) > MOST_JOINT:
+        return compose([(_floats(p), _floats(q)) for p, q in draws], unit).delta(float(epsilon))
+    first: Any = np.ones(1, np.int64)
+    second: Any = np.ones(1, np.int64)
+    for p, q in draws:
+        p, q = (_rationals(m) if epsilon == 0 and m.dtype == object else _floats(m) for m in (p, q))
+        first, second = np.outer(first, p).ravel(), np.outer(second, q).ravel()
+    return np.maximum(first - (math.exp(epsilon) if epsilon else 1) * second, 0).sum()
 
 
-def _apart(theirs: Any, ours: LossLaw, epsilon: float) -> float:
-    first, second = float(theirs.get_delta_for_epsilon(epsilon)), ours.delta(epsilon)
-    return max(0.0, abs(first - second) - FLOOR) / max(first, second, FLOOR)
+def _floats(masses: Masses) -> Any:
+    return (masses / masses.sum()).astype(np.float64)
 
 
-def implied(method: Pixelisation, case: Case) -> list[tuple[float, float]]:
-    """Return pairs (ε, δ) that the promise implies, the most telling first."""
-    promise = case.guarantee
-    if promise.rho is not None:
-        spread = 2 * float(promise.rho) ** 0.5
-        points = [float(promise.rho) + spread * share for share in (0.25, 0.75, 1.5)]
-        return [(e, float(zcdp_delta(promise.rho, Fraction(e)))) for e in points]
-    return [(float(promise.epsilon or 0), float(promise.delta or 0))]
+def _rationals(masses: Masses) -> Any:
+    return np.array([Fraction(mass, masses.sum()) for mass in masses], object)
 
 
-def _their_pld(kind: NoiseKind, move: Move) -> Any:
-    unit = unit_of(kind, [parameter for _, parameter in move])
-    step = STEP if unit is None else unit / np.ceil(unit / STEP)
-    composed = None
-    for gap, parameter in move:
-        one = kind.pld(parameter, gap, step)
-        composed = one if composed is None else composed.compose(one)
-    return composed
+DIVERGENCES: Final[dict[str, Callable[[_Look], Finding]]] = {
+    "pure": _pure,
+    "zcdp": _zcdp,
+    "approximate": _approximate,
+    "metric": _metric,
+}

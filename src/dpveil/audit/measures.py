@@ -32,6 +32,12 @@ def epsilon_at(delta: float) -> Measure:
     return measure
 
 
+def delta_seen(p: Chances, q: Chances) -> Chances:
+    """Return p - q: the δ of (0, δ)-DP is not below it."""
+    deltas: Chances = np.maximum(0.0, p - q)
+    return deltas
+
+
 def rho_seen(p: Chances, q: Chances) -> Chances:
     """Return max D_α(Bernoulli(p), Bernoulli(q))/α over orders α, KL included: ρ is not below it.
 
@@ -97,6 +103,11 @@ def epsilon_event(chance: float, delta: float) -> Callable[[float], tuple[Chance
         return np.array([chance]), np.array([(chance - delta) * math.exp(-epsilon)])
 
     return event
+
+
+def delta_event(delta: float) -> tuple[Chances, Chances]:
+    """Return the event of chance δ under one input that the other never gives."""
+    return np.array([min(1.0, delta)]), np.zeros(1)
 
 
 def gaussian_events(rho: float) -> tuple[Chances, Chances]:

@@ -9,24 +9,39 @@ from itertools import chain, zip_longest
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.audit.exact import cells
-
 Pixel = tuple[int, int]
 Image = UInt8[np.ndarray, "h w c"]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring images, h × w × c, and in words what is hard about them."""
+    """Two neighbouring images, h × w × c, and in words what is hard about them.
+
+    `distance` is how far apart they are under a metric guarantee.
+    """
 
     name: str
     first: Image
     second: Image
+    distance: float = 1.0
 
     @property
     def pixels(self) -> int:
         """In how many pixels the two differ."""
         return int(np.any(self.first != self.second, axis=2).sum())
+
+
+def cells(height: int, width: int, block: int) -> list[list[Pixel]]:
+    """Return the pixels (row, column) of every block × block cell, row by row; edge cells are smaller.
+
+    >>> [len(cell) for cell in cells(3, 3, 2)]
+    [4, 2, 2, 1]
+    """
+    found: dict[Pixel, list[Pixel]] = {}
+    for row in range(height):
+        for column in range(width):
+            found.setdefault((row // block, column // block), []).append((row, column))
+    return [found[key] for key in sorted(found)]
 
 
 def adversarial_pairs(

@@ -6,30 +6,30 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from dpveil.audit.case import Pixelisation, Right
+from dpveil.audit.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.findings import Audited, Finding, Mutant, Report
 from dpveil.audit.fit import ALPHA
-from dpveil.audit.gates_drawn import bound_gate, fit_gate
-from dpveil.audit.gates_exact import exact_gate, pld_gate, same_gate
+from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate
+from dpveil.audit.gates_exact import exact_gate, same_gate
+from dpveil.audit.gates_noise import pld_gate
 from dpveil.audit.samplers import SamplerAudit, fit_findings
-from dpveil.audit.steps import Steps
-from dpveil.audit.table import SAMPLER_DRAWS, TABLE, Drawn, Level, MethodAudit, samplers
+from dpveil.audit.table import SAMPLER_DRAWS, TABLE, samplers
+from dpveil.audit.version import Version
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 
 LEVELS: Final = ("quick", "deep")
-TRIED: Final = ("exact", "pld", "fit", "bound")
 MOST: Final = {"epsilon": 200, "rho": 50}
 """Beyond, chances are too small for 64-bit floats, and there is next to no promise to break."""
-WIDEST: Final = 20_000
-"""The widest noise, in levels, whose exact law is still a matter of seconds."""
+COMPUTED: Final = ("exact", "pld")
+"""Gates that look at laws alone, and so at nothing that is wrong where the law is the intact one."""
 Step = Callable[[], None]
-Check = Callable[[Steps], list[Finding]]
+Check = Callable[[Version], Iterator[Finding]]
 
 
 def run(
-    target: str | Pixelisation | None = None,
+    target: str | PixelMethod | None = None,
     level: str = "quick",
     *,
     seed: int | None = None,
@@ -49,7 +49,7 @@ def run(
         raise InvalidParameter("level", level, "is unknown", hint="quick or deep")
     source = _Bits(seed)
     audited = tuple(job(source, step) for job in _jobs(target, level))
-    drawn = sum(finding.gate in ("fit", "bound") for one in audited for finding in one.findings)
+    drawn = sum(finding.gate in ("fit", "bound", "apart") for one in audited for finding in one.findings)
     return Report(level, source.kind, drawn * ALPHA, audited)
 
 
@@ -79,7 +79,7 @@ class _Bits:
 Job = Callable[[_Bits, Step], Audited]
 
 
-def _jobs(target: str | Pixelisation | None, level: str) -> Iterator[Job]:
+def _jobs(target: str | PixelMethod | None, level: str) -> Iterator[Job]:
     if isinstance(target, PixelMethod):
         yield partial(_own, target, TABLE[target.name].levels[level].of(target))
         return
@@ -87,73 +87,85 @@ def _jobs(target: str | Pixelisation | None, level: str) -> Iterator[Job]:
         raise UnknownName("method or sampler", str(target), names())
     for name in names() if target is None else (target,):
         if name in TABLE:
-            yield partial(_method, name, TABLE[name].levels[level])
+            yield partial(_method, TABLE[name], level)
         else:
             yield partial(_sampler, samplers()[name], SAMPLER_DRAWS[level])
 
 
-def _checks(entry: MethodAudit, level: Level, bits: _Bits) -> Iterator[tuple[str, Check]]:
+def _checks(entry: MethodAudit, level: Level, bits: _Bits) -> Iterator[tuple[str, Case, Check]]:
     """Yield every gate with every setting; those that find most for their time come first."""
     for case in level.exact:
-        yield "exact", partial(exact_gate, case=case, right=entry.right)
-    for case in level.exact:
-        yield "pld", partial(pld_gate, case=case)
-    for k, setting in enumerate(level.fit):
-        yield "fit", partial(_fit, entry.right, setting, bits, f"fit {k}")
-    for k, setting in enumerate(level.bound):
-        yield "bound", partial(_bound, setting, bits, f"bound {k}")
+        yield "exact", case, partial(exact_gate, case=case, entry=entry)
+    if entry.intact.noise is not None:
+        for case in level.exact:
+            yield "pld", case, partial(pld_gate, case=case, entry=entry)
+    gates = (("fit", level.fit, _fit), ("bound", level.bound, bound_gate), ("apart", level.apart, apart_gate))
+    for gate, settings, look in gates:
+        for k, setting in enumerate(settings):
+            yield gate, setting.case, partial(_drawn, look, setting, entry, bits, f"{gate} {k}")
 
 
-def _fit(right: Right, setting: Drawn, bits: _Bits, stream: str, steps: Steps) -> list[Finding]:
-    drawer = steps.drawer(setting.case.method)
-    return fit_gate(drawer, setting.case, right, draws=setting.draws, bits=bits(stream))
+def _fit(version: Version, setting: Drawn, entry: MethodAudit, *, bits: BitSource) -> Iterator[Finding]:
+    return fit_gate(version, setting, entry.law, bits=bits) if entry.law is not None else iter(())
 
 
-def _bound(setting: Drawn, bits: _Bits, stream: str, steps: Steps) -> list[Finding]:
-    drawer, chance = steps.drawer(setting.case.method), setting.chance
-    return bound_gate(drawer, setting.case, draws=setting.draws, bits=bits(stream), chance=chance)
+def _drawn(
+    gate: Callable[..., Iterator[Finding]],
+    setting: Drawn,
+    entry: MethodAudit,
+    bits: _Bits,
+    stream: str,
+    version: Version,
+) -> Iterator[Finding]:
+    return gate(version, setting, entry, bits=bits(stream))
 
 
-def _own(target: Pixelisation, level: Level, bits: _Bits, step: Step) -> Audited:
-    promise = level.exact[0].guarantee
-    for name, most in MOST.items():
-        if (getattr(promise, name) or 0) > most:
-            raise InvalidParameter(
-                name, getattr(promise, name), "is too large to audit", hint=f"audits reach {most}"
-            )
-    steps = TABLE[target.name].steps
-    width = max(float(p) for case in level.exact for p in steps.parameters(target, case.size))
-    if width ** (1 / steps.kind.power) > WIDEST:
-        raise InvalidParameter("budget", None, "asks for noise too wide to audit", hint="audit a larger one")
-    found = _intact(TABLE[target.name], level, bits)
-    step()
-    return Audited(target.name, found, ())
-
-
-def _method(name: str, level: Level, bits: _Bits, step: Step) -> Audited:
-    entry = TABLE[name]
+def _own(target: PixelMethod, level: Level, bits: _Bits, step: Step) -> Audited:
+    entry = TABLE[target.name]
+    for promise in (case.guarantee for case in level.cases):
+        for name, most in MOST.items():
+            if (getattr(promise, name) or 0) > most:
+                raise InvalidParameter(
+                    name, getattr(promise, name), "is too large to audit", hint=f"audits reach {most}"
+                )
+    entry.refuse(target, level)
     found = _intact(entry, level, bits)
     step()
+    return Audited(target.name, found, (), entry.note if not found else "")
+
+
+def _method(entry: MethodAudit, level: str, bits: _Bits, step: Step) -> Audited:
+    """Audit the intact version at this level, and mutants at the quick one.
+
+    Few settings and draws that kill a mutant say more for the audit than many, and more would kill it too.
+    """
+    found = _intact(entry, entry.levels[level], bits)
+    step()
     mutants = []
-    for mutant in entry.mutants.values():
-        mutants.append(Mutant(mutant.name, TRIED, tuple(_killers(mutant, entry, level, bits))))
+    for mutant in entry.mutants:
+        checks = list(_checks(entry, entry.levels["quick"], bits))
+        tried = tuple(dict.fromkeys(gate for gate, _, _ in checks))
+        mutants.append(Mutant(mutant.name, tried, tuple(_killers(mutant, entry.intact, checks))))
         step()
-    return Audited(name, found, tuple(mutants))
+    return Audited(entry.method.name, found, tuple(mutants), entry.note)
 
 
 def _intact(entry: MethodAudit, level: Level, bits: _Bits) -> tuple[Finding, ...]:
-    cases = dict.fromkeys([*level.exact, *(drawn.case for drawn in level.fit + level.bound)])
-    found = [finding for case in cases for finding in same_gate(entry.steps, case)]
-    for _, check in _checks(entry, level, bits):
-        found += check(entry.steps)
+    found = [finding for case in level.cases for finding in same_gate(entry.intact, case)]
+    for _, _, check in _checks(entry, level, bits):
+        found += check(entry.intact)
     return tuple(found)
 
 
-def _killers(mutant: Steps, entry: MethodAudit, level: Level, bits: _Bits) -> Iterator[str]:
-    """Yield the gates that reject a mutant; each stops at the first setting that does."""
+def _killers(mutant: Version, intact: Version, checks: list[tuple[str, Case, Check]]) -> Iterator[str]:
+    """Yield the gates that reject a mutant; each stops at the first finding that does."""
     done: set[str] = set()
-    for gate, check in _checks(entry, level, bits):
-        if gate not in done and not all(finding.passed for finding in check(mutant)):
+    for gate, case, check in checks:
+        if gate in done or not mutant.unlike(intact, case.method, case.size):
+            continue
+        if gate in COMPUTED and mutant.law is intact.law and mutant.noise is intact.noise:
+            continue
+        if not all(finding.passed for finding in check(mutant)):
             done.add(gate)
             yield gate
 

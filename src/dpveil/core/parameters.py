@@ -22,7 +22,12 @@ CEILING = 2**31
 
 
 class Parameter(Generic[In, Out]):
-    """A typed descriptor for a field of a frozen dataclass; subclasses say what `check` accepts."""
+    """A typed descriptor for a field of a frozen dataclass; subclasses say what `check` accepts.
+
+    `hint` says what to write where a value is missing, if it is not what such a name usually means.
+    """
+
+    hint: str = ""
 
     def __init__(self, *, optional: bool = False, default: Any = None) -> None:
         self.optional = optional
@@ -42,7 +47,10 @@ class Parameter(Generic[In, Out]):
     def __set__(self, instance: object, value: In) -> None:
         if value is None and not self.optional:
             raise InvalidParameter(
-                self.name, None, "is missing", hint=MISSING_HINTS.get(self.name, "give it a value")
+                self.name,
+                None,
+                "is missing",
+                hint=self.hint or MISSING_HINTS.get(self.name, "give it a value"),
             )
         instance.__dict__[self.name] = None if value is None else self.check(value)
 
@@ -65,6 +73,18 @@ class OptionalPositive(Parameter[Number | None, Fraction | None]):
     def check(self, value: Number | None) -> Fraction | None:
         """Return `value` as a positive rational."""
         return None if value is None else positive(value, self.name)
+
+
+class Probability(Parameter[Number, Fraction]):
+    """A rational number strictly between 0 and 1; exact, with no default."""
+
+    def __init__(self, *, hint: str) -> None:
+        super().__init__()
+        self.hint = hint
+
+    def check(self, value: Number) -> Fraction:
+        """Return `value` as a rational in (0, 1)."""
+        return probability(value, self.name)
 
 
 class OptionalProbability(Parameter[Number | None, Fraction | None]):

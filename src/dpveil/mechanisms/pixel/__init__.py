@@ -11,6 +11,7 @@ from dpveil.mechanisms.pixel.dp_samp import DPSamp
 from dpveil.mechanisms.pixel.dp_svd import DPSVD
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.mechanisms.pixel.mosaic import Mosaic
+from dpveil.mechanisms.pixel.snow import Snow
 
 TABLE: Final[dict[str, type[PixelMethod]]] = {
     method.name: method
@@ -20,6 +21,7 @@ TABLE: Final[dict[str, type[PixelMethod]]] = {
         DCTGaussian,
         DPSVD,
         DPSamp,
+        Snow,
         Blur,
         Mosaic,
         Fill,
@@ -37,4 +39,5 @@ __all__ = [
     "Fill",
     "Mosaic",
     "PixelMethod",
+    "Snow",
 ]

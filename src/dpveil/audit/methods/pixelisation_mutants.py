@@ -12,26 +12,16 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpveil.audit.methods.steps import Areas, Noise, Steps, Sums, fresh_noise, method_areas, method_sums
 from dpveil.audit.noises import NoiseKind
-from dpveil.audit.steps import (
-    Areas,
-    Image,
-    Method,
-    Noise,
-    Releases,
-    Size,
-    Steps,
-    Sums,
-    fresh_noise,
-    method_areas,
-    method_sums,
-)
+from dpveil.audit.product import Image, Releases
+from dpveil.audit.version import Method, Size
 from dpveil.noise.bits import BitSource
 
 
-def shared_mutants(intact: Steps) -> dict[str, Steps]:
+def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
     """Return what can go wrong with `intact`, whatever its noise is."""
-    made = (
+    return (
         _narrower(intact, "noise ×0.8", lambda method, size: [Fraction(8, 10)] * _cells(method, size)),
         _narrower(intact, "b² noise on ragged means", _shares_of_largest),
         replace(intact, name="ragged sums divided by b²", areas=_divided_by_full_block),
@@ -45,7 +35,6 @@ def shared_mutants(intact: Steps) -> dict[str, Steps]:
         replace(intact, name="ragged columns copied", after=_ragged_columns_kept),
         replace(intact, name="columns over the wrong axis", after=_wrong_axis),
     )
-    return {mutant.name: mutant for mutant in made}
 
 
 def _narrower(intact: Steps, name: str, factors: object) -> Steps:
@@ -126,3 +115,8 @@ def _wrong_axis(releases: Releases, image: Image, block: int) -> Releases:
     covered = image.shape[0]
     releases[:, :, covered:] = image[:, covered:]
     return releases
+
+
+def half(neighbourhood: int | None, size: Size) -> int:
+    """Return half of a neighbourhood, at least one pixel."""
+    return max(1, min(neighbourhood or size[0] * size[1], size[0] * size[1]) // 2)

@@ -9,29 +9,28 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
-from typing import Any, Final
+from functools import lru_cache
+from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int64
 
+from dpveil.audit.case import Level
 from dpveil.audit.divergence import Move
-from dpveil.audit.exact import Images, Pairs, ProductLaw, product_law
-from dpveil.audit.noises import GAUSSIAN, LAPLACE, NoiseKind
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
+from dpveil.audit.methods.pixelisation import cell_parts
+from dpveil.audit.noises import NoiseKind
+from dpveil.audit.product import Image, Images, Pairs, ProductLaw, Releases
+from dpveil.audit.version import Method, Size, Version
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
 
-Method = Any
-"""`DPPix` for some steps and `DPPixGaussian` for others: a step reads the fields that it needs."""
-
-Image = UInt8[np.ndarray, "h w c"]
-Size = tuple[int, int, int]
 Sums = Int64[np.ndarray, "rows columns c"]
 Areas = Int64[np.ndarray, "rows columns 1"]
 Noise = Int64[np.ndarray, "cells n c"]
-Releases = UInt8[np.ndarray, "n h w c"]
 MOST_MOVES: Final = 4000
+WIDEST: Final = 20_000
+"""The widest noise, in levels, whose exact law is still a matter of seconds."""
 
 
 def method_sums(method: Method, image: Image) -> Sums:
@@ -42,18 +41,6 @@ def method_sums(method: Method, image: Image) -> Sums:
 def method_areas(method: Method, size: Size) -> Areas:
     """Return what noised sums are divided by."""
     return cell_areas(size[0], size[1], method.block)
-
-
-def laplace_scales(method: DPPix, size: Size) -> list[Fraction]:
-    """Return the noise scale of every cell, row by row."""
-    scale = method.sum_scale(height=size[0], width=size[1], channels=size[2])
-    return [scale] * method_areas(method, size).size
-
-
-def gaussian_variances(method: DPPixGaussian, size: Size) -> list[Fraction]:
-    """Return the variance parameter of the noise of every cell, row by row."""
-    variance = method.sum_variance(height=size[0], width=size[1], channels=size[2])
-    return [variance] * method_areas(method, size).size
 
 
 def fresh_noise(
@@ -99,9 +86,14 @@ class Steps:
         shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
         return self.after(np.ascontiguousarray(np.moveaxis(shown, 2, 0)), image, method.block)
 
-    def drawer(self, method: Method) -> Callable[[Image, int, BitSource], Releases]:
-        """Return `releases` for one setting of the method, as the gates take it."""
-        return partial(self.releases, method)
+    def version(self) -> Version:
+        """Return these steps as gates take them."""
+        return Version(name=self.name, releases=self.releases, law=self.law, noise=self, key=self.key)
+
+    def key(self, method: Method, size: Size) -> object:
+        """Return what two lists of steps have in common that do the same there."""
+        made = self.parameters(method, size), self.areas(method, size).tobytes()
+        return (*made, self.kind, self.sums, self.noise, self.after)
 
     def law(self, method: Method, images: Images) -> ProductLaw:
         """Return the law of the released cell levels of all `images`, by these steps, without drawing.
@@ -109,19 +101,15 @@ class Steps:
         Takes noise to be independent and leaves `after` out: the other gates look at those.
         """
         sums, parameters = self._parts(method, images)
-        areas = np.repeat(self.areas(method, images.shape[1:]).ravel(), images.shape[3])
-        masses = {
-            part: np.stack([self._masses(int(s), int(areas[part]), parameters[part]) for s in np.unique(col)])
-            for part, col in enumerate(sums.T)
-        }
-        return product_law(sums, masses)
-
-    def sum_losses(self, method: Method, images: Images, pairs: Pairs) -> Fraction:
-        """Return the exact largest loss of Laplace noise before division and clamping, a rational number."""
-        sums, scales = self._parts(method, images)
-        gaps = np.unique(np.abs(sums[pairs[:, 0]] - sums[pairs[:, 1]]), axis=0)
-        losses = [sum(int(gap) / scale for gap, scale in zip(row, scales, strict=True)) for row in gaps]
-        return max(Fraction(loss) for loss in losses)
+        height, width, channels = images.shape[1:]
+        areas = np.repeat(self.areas(method, images.shape[1:]).ravel(), channels)
+        index, masses = [], []
+        for column, area, parameter in zip(sums.T, areas, parameters, strict=True):
+            distinct, rank = np.unique(column, return_inverse=True)
+            index.append(rank)
+            masses.append(np.stack([_masses(self.kind, int(s), int(area), parameter) for s in distinct]))
+        parts = cell_parts(height, width, channels, method.block)
+        return ProductLaw(np.stack(index, axis=1), masses, parts)
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
         """Return how far the parts of neighbours move, without those that move less far than another.
@@ -132,7 +120,9 @@ class Steps:
         gaps = np.abs(sums[pairs[:, 0]] - sums[pairs[:, 1]])
         if len(set(parameters)) == 1:
             gaps = -np.sort(-gaps, axis=1)
-        rows = np.unique(gaps, axis=0)[::-1][:MOST_MOVES]
+        rows = np.unique(gaps, axis=0)[::-1]
+        if len(rows) > MOST_MOVES:
+            raise InvalidParameter("levels", None, f"make {len(rows)} moves", hint="take fewer levels")
         beaten = [bool(np.any(np.all(rows >= row, axis=1) & np.any(rows > row, axis=1))) for row in rows]
         kept = rows[~np.array(beaten)]
         return [tuple((int(g), p) for g, p in zip(row, parameters, strict=True) if g) for row in kept]
@@ -142,16 +132,21 @@ class Steps:
         sums = np.stack([self.sums(method, image) for image in images]).reshape(len(images), -1)
         return sums, [p for p in self.parameters(method, size) for _ in range(size[2])]
 
-    def _masses(self, total: int, area: int, parameter: Fraction) -> np.ndarray:
-        """Return the chance of each level by running every noisy sum through the method's own division."""
-        noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
-        law = self.kind.law(parameter)
-        chances = law.between(noisy - total - 1, noisy - total)
-        chances[0] = law.cdf(noisy[:1] - total)[0]
-        chances[-1] = law.survival(noisy[-1:] - total - 1)[0]
-        levels = mean_levels(noisy.reshape(1, -1, 1), np.full((1, len(noisy), 1), area))
-        return np.bincount(levels.ravel(), weights=chances, minlength=256)
+
+@lru_cache(maxsize=20_000)
+def _masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.ndarray:
+    """Return the chance of each level by running every noisy sum through the method's own division."""
+    noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
+    law = kind.law(parameter)
+    chances = law.between(noisy - total - 1, noisy - total)
+    chances[0] = law.cdf(noisy[:1] - total)[0]
+    chances[-1] = law.survival(noisy[-1:] - total - 1)[0]
+    levels = mean_levels(noisy.reshape(1, -1, 1), np.full((1, len(noisy), 1), area))
+    return np.bincount(levels.ravel(), weights=chances, minlength=256)
 
 
-INTACT: Final = Steps(name="dp-pix", kind=LAPLACE, parameters=laplace_scales)
-INTACT_GAUSSIAN: Final = Steps(name="dp-pix-gaussian", kind=GAUSSIAN, parameters=gaussian_variances)
+def refuse_wide_noise(intact: Steps, method: Method, level: Level) -> None:
+    """Raise `InvalidParameter` where the exact law of the noise takes too long."""
+    width = max(float(p) for case in level.exact for p in intact.parameters(method, case.size))
+    if width ** (1 / intact.kind.power) > WIDEST:
+        raise InvalidParameter("budget", None, "asks for noise too wide to audit", hint="audit a larger one")

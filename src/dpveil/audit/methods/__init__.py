@@ -1,0 +1,1 @@
+"""How each method is audited: one file each, with its versions, its mutants and its settings."""
