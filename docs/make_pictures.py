@@ -22,7 +22,7 @@ from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Choice, lines
 from dpveil.core.photo import Photo
 from dpveil.io import encode
-from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod
+from dpveil.mechanisms.pixel import DPSVD, TABLE, DCTGaussian, DPPix, DPPixGaussian, PixelMethod
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
 
@@ -85,6 +85,8 @@ def pictures() -> dict[str, bytes]:
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
+        "dp-svd-grid.png": sheet(singular_values()),
+        "dct-beside-pixels.png": sheet(cosines()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -102,6 +104,31 @@ def beside() -> list[list[Tile]]:
     return [
         [labelled(make(m), name, m, 100 + 10 * row + column) for column, m in enumerate((16, 256, None))]
         for row, (name, make) in enumerate(rows)
+    ]
+
+
+def worded(method: PixelMethod, words: str, seed: int) -> Tile:
+    """Return the view released by `method`, and words with its noise in two lines."""
+    scale = method.noise_scale(height=120, width=88, channels=3) or 0
+    return released(method, seed), f"{words}\nnoise scale {scale:.3g} levels"
+
+
+def singular_values() -> list[list[Tile]]:
+    """Return three ranks of dp-svd at three budgets."""
+    return [
+        [
+            worded(DPSVD(epsilon=e, rank=i), f"rank {i}, epsilon {e}", 200 + i)
+            for e in ("0.001", "0.01", "0.1")
+        ]
+        for i in (2, 6, 20)
+    ]
+
+
+def cosines() -> list[list[Tile]]:
+    """Return dp-pix-gaussian and dct-gaussian with blocks of 8 at three budgets."""
+    return [
+        [worded(kind(rho=r, block=8, neighbourhood=16), f"{name}, rho {r}", 300) for r in ("0.5", "5", "50")]
+        for name, kind in (("dp-pix-gaussian", DPPixGaussian), ("dct-gaussian", DCTGaussian))
     ]
 
 

@@ -17,8 +17,9 @@ SIZE = {"height": 24, "width": 20, "channels": 1}
 
 
 def budget(method: str) -> dict[str, object]:
-    """Return the first kind of budget that a method takes."""
-    for settings in ({"epsilon": 1}, {"rho": 1}, {"delta": "1e-6"}):
+    """Return the first kind of budget that a method takes, with what else it requires."""
+    for number in ({"epsilon": 1}, {"rho": 1}, {"delta": "1e-6"}):
+        settings = {**TABLE[method].typical, **number}
         try:
             build(method, settings)
         except InvalidParameter:
