@@ -22,7 +22,18 @@ from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Choice, lines
 from dpveil.core.photo import Photo
 from dpveil.io import encode
-from dpveil.mechanisms.pixel import TABLE, Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, PixelMethod
+from dpveil.mechanisms.pixel import (
+    DPSVD,
+    TABLE,
+    Blur,
+    DCTGaussian,
+    DPPix,
+    DPPixGaussian,
+    DPSamp,
+    Fill,
+    Mosaic,
+    PixelMethod,
+)
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
 
@@ -86,6 +97,8 @@ def pictures() -> dict[str, bytes]:
         "gaussian-beside-laplace.png": sheet(beside()),
         "dp-samp-grid.png": sheet(samples()),
         "baselines.png": sheet([baselines()]),
+        "dp-svd-grid.png": sheet(singular_values()),
+        "dct-beside-pixels.png": sheet(cosines()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -135,6 +148,31 @@ def baselines() -> list[Tile]:
 def original() -> Tile:
     """Return the view as it is."""
     return data.astronaut()[VIEW], "original\nnot protected"
+
+
+def worded(method: PixelMethod, words: str, seed: int) -> Tile:
+    """Return the view released by `method`, and words with its noise in two lines."""
+    scale = method.noise_scale(height=120, width=88, channels=3) or 0
+    return released(method, seed), f"{words}\nnoise scale {scale:.3g} levels"
+
+
+def singular_values() -> list[list[Tile]]:
+    """Return three ranks of dp-svd at three budgets."""
+    return [
+        [
+            worded(DPSVD(epsilon=e, rank=i), f"rank {i}, epsilon {e}", 200 + i)
+            for e in ("0.001", "0.01", "0.1")
+        ]
+        for i in (2, 6, 20)
+    ]
+
+
+def cosines() -> list[list[Tile]]:
+    """Return dp-pix-gaussian and dct-gaussian with blocks of 8 at three budgets."""
+    return [
+        [worded(kind(rho=r, block=8, neighbourhood=16), f"{name}, rho {r}", 300) for r in ("0.5", "5", "50")]
+        for name, kind in (("dp-pix-gaussian", DPPixGaussian), ("dct-gaussian", DCTGaussian))
+    ]
 
 
 def comparison() -> bytes:

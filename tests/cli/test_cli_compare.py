@@ -53,7 +53,7 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     for name in TABLE:
         assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
-        assert sum(words in line for line in told) == 1
+        assert sum(words in line for line in told) >= 1
     assert all("SSIM" in line and "PSNR" in line and "noise" in line for line in told[:-1])
     assert err == f"compare.png: {NOT_PRIVATE}\n"
     sheet = np.asarray(Image.open("compare.png"))
