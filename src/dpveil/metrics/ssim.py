@@ -34,7 +34,7 @@ def ssim(original: Image, released: Image, *, data_range: float) -> float:
     rows = original.shape[0] - window + 1
     seen = [slice(strip.start, strip.stop + window - 1) for strip in strips(rows)]
     total = sum(_summed(original[part], released[part], window, data_range) for part in seen)
-    return total / (rows * (original.shape[1] - window + 1) * math.prod(original.shape[2:]))
+    return float(total / (rows * (original.shape[1] - window + 1) * math.prod(original.shape[2:])))
 
 
 def _summed(a: Image, b: Image, window: int, data_range: float) -> float:
