@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dpveil.metrics.base import Image, check_pair
+from dpveil.metrics.base import Image, check_pair, strips
 
 
 def psnr(original: Image, released: Image, *, data_range: float) -> float:
@@ -20,5 +20,6 @@ def psnr(original: Image, released: Image, *, data_range: float) -> float:
     48.13
     """
     check_pair(original, released, data_range)
-    error = float(np.mean(np.square(np.subtract(original, released, dtype=np.float64))))
+    wrong = (np.subtract(original[part], released[part], dtype=np.float64) for part in strips(len(original)))
+    error = sum(float(np.vdot(part, part)) for part in wrong) / original.size
     return 10 * math.log10(data_range**2 / error) if error else math.inf
