@@ -25,11 +25,7 @@ def ssim(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     mean_x, mean_y = np.mean(x), y.mean(axis=1)
     var_x, var_y = np.var(x), y.var(axis=1)
     cov = ((x - mean_x) * (y - mean_y[:, None])).mean(axis=1)
-    return (
-        (2 * mean_x * mean_y + C1)
-        * (2 * cov + C2)
-        / ((mean_x**2 + mean_y**2 + C1) * (var_x + var_y + C2))
-    )
+    return (2 * mean_x * mean_y + C1) * (2 * cov + C2) / ((mean_x**2 + mean_y**2 + C1) * (var_x + var_y + C2))
 
 
 def clipped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
