@@ -22,7 +22,7 @@ from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Choice, lines
 from dpveil.core.photo import Photo
 from dpveil.io import encode
-from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod
+from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod, SSIMExponential
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
 
@@ -85,6 +85,7 @@ def pictures() -> dict[str, bytes]:
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
+        "ssim-exponential.png": sheet(by_similarity(original)),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -103,6 +104,19 @@ def beside() -> list[list[Tile]]:
         [labelled(make(m), name, m, 100 + 10 * row + column) for column, m in enumerate((16, 256, None))]
         for row, (name, make) in enumerate(rows)
     ]
+
+
+def by_similarity(original: Tile) -> list[list[Tile]]:
+    """Return ssim-exponential at two blocks and three exponents, with what they cost."""
+    rows = []
+    for block in (8, 16):
+        tiles = [original]
+        for exponent in (2, 10, 50):
+            windows = SSIMExponential(epsilon=1, block=block).windows(height=120, width=88, channels=3)
+            method = SSIMExponential(epsilon=2 * windows * exponent, block=block)
+            tiles.append(labelled(method, f"epsilon {method.epsilon}", None, 200 + exponent))
+        rows.append(tiles)
+    return rows
 
 
 def comparison() -> bytes:
