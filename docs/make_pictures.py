@@ -33,6 +33,7 @@ from dpveil.mechanisms.pixel import (
     Fill,
     Mosaic,
     PixelMethod,
+    SSIMExponential,
 )
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import parse
@@ -99,6 +100,7 @@ def pictures() -> dict[str, bytes]:
         "baselines.png": sheet([baselines()]),
         "dp-svd-grid.png": sheet(singular_values()),
         "dct-beside-pixels.png": sheet(cosines()),
+        "ssim-exponential.png": sheet(by_similarity()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -173,6 +175,19 @@ def cosines() -> list[list[Tile]]:
         [worded(kind(rho=r, block=8, neighbourhood=16), f"{name}, rho {r}", 300) for r in ("0.5", "5", "50")]
         for name, kind in (("dp-pix-gaussian", DPPixGaussian), ("dct-gaussian", DCTGaussian))
     ]
+
+
+def by_similarity() -> list[list[Tile]]:
+    """Return ssim-exponential at two blocks and three exponents, with what they cost."""
+    rows = []
+    for block in (8, 16):
+        tiles = [original()]
+        for exponent in (2, 10, 50):
+            windows = SSIMExponential(epsilon=1, block=block).windows(height=120, width=88, channels=3)
+            method = SSIMExponential(epsilon=2 * windows * exponent, block=block)
+            tiles.append(labelled(method, f"epsilon {method.epsilon}", None, 200 + exponent))
+        rows.append(tiles)
+    return rows
 
 
 def comparison() -> bytes:

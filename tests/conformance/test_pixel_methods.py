@@ -52,6 +52,13 @@ SETTINGS = {
     "blur": {"usual": {"sigma": 2}, "wide": {"sigma": "100/3"}},
     "mosaic": {"usual": {"block": 4}, "block larger than the image": {"block": 1000}},
     "fill": {"usual": {}, "grey": {"level": 127}},
+    "ssim-exponential": {
+        "usual": {"epsilon": 1000, "block": 2},
+        "block larger than the image": {"epsilon": "1/3", "block": 1000},
+        "every option": {"rho": 9, "block": 3, "window": 2, "levels": 3, "constant_time": True},
+        "pure noise": {"epsilon": "0.001", "levels": 16},
+        "with delta": {"epsilon": 30, "delta": "1e-6", "block": 2, "window": 2, "levels": 8},
+    },
 }
 """For each method: settings under which it is tried; `usual`, and `pure noise` where it draws, are needed."""
 BASELINES = {"blur", "mosaic", "fill"}
@@ -176,6 +183,9 @@ def test_states_its_guarantee_before_it_draws(name, setting):
     assert isinstance(guarantee, Guarantee)
     with_delta = {"delta", "rate"} & {n for n, v in method.parameters().items() if v is not None}
     assert guarantee.kind == ("approximate" if with_delta else method.kind)
+    given = method.parameters()
+    kind = "approximate" if given.get("delta") else "zcdp" if given.get("rho") else method.kind
+    assert guarantee.kind == kind
     assert guarantee == method.guarantee(height=7, width=5, channels=3)
     for number in ("epsilon", "delta", "rho"):
         if guarantee.formal and (number != "delta" or "rate" not in with_delta):

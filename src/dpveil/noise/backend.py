@@ -10,8 +10,8 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
-from types import ModuleType
-from typing import Final
+from types import FunctionType, ModuleType, SimpleNamespace
+from typing import Any, Final
 
 LOAD_COST: Final = 25_000_000
 """Look-ups that take plain code about as long as loading the kernels takes."""
@@ -19,6 +19,7 @@ LOAD_COST: Final = 25_000_000
 
 class _State:
     kernels: ModuleType | None = None
+    loops: dict[str, SimpleNamespace] = {}  # noqa: RUF012  # the process has one of each
     done: int = 0
     plain: bool = os.environ.get("DPVEIL_PLAIN", "") == "1"
 
@@ -43,3 +44,43 @@ def compile_now() -> None:
         except RuntimeError:  # no place to cache compiled code: numba says so at decoration
             os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="dpveil-numba-")
             _State.kernels = importlib.import_module("dpveil.noise.kernels")
+
+
+def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
+    """Return the functions of modules written as plain loops, compiled where that is worth it for `work`.
+
+    The modules stand in the order in which they import each other. They use nothing but whole numbers,
+    doubles and + - × ÷ on arrays, so both give the same numbers; here there is one source instead of two.
+    """
+    name = modules[-1].__name__
+    if name not in _State.loops and not _State.plain:
+        _State.done += work
+        if _State.kernels is not None or _State.done > LOAD_COST:
+            _State.loops[name] = _compiled(modules)
+    return (
+        SimpleNamespace(**_functions(modules))
+        if _State.plain
+        else _State.loops.get(name, SimpleNamespace(**_functions(modules)))
+    )
+
+
+def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:
+    return {
+        name: value
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, FunctionType) and value.__module__ == module.__name__
+    }
+
+
+def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
+    """Return the functions compiled, each calling the others compiled."""
+    from numba import njit  # takes half a second
+
+    done: dict[str, Any] = {}
+    for module in modules:
+        space = {**vars(module), **done}
+        for name, function in _functions((module,)).items():
+            twin = FunctionType(function.__code__, space, name, function.__defaults__)
+            space[name] = done[name] = njit(cache=True, nogil=True)(twin)
+    return SimpleNamespace(**done)

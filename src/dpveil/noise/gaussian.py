@@ -15,6 +15,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace
 
 SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
+ONE: Final = Fraction(1)
 
 
 def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
@@ -74,16 +75,18 @@ def _filter(
     return accepted, ~(accepted | rejected)
 
 
-def below_exp(word: int, gamma: Fraction, bits: BitSource) -> bool:
-    """Return whether a uniform number in [0, 1) that begins with the 64 bits of `word` is below exp(-gamma).
+def below_exp(
+    word: int, gamma: Fraction, bits: BitSource, *, factor: Fraction = ONE, length: int = 64
+) -> bool:
+    """Return whether a uniform number in [0, 1) that begins so is below factor·exp(-gamma), at most 1.
 
-    More bits and more digits are taken until the answer is certain.
+    It begins with the `length` bits of `word`. More bits and digits are taken until the answer is certain.
     """
-    length, digits = 64, 40
+    digits = 40
     while True:
         work = Context(prec=digits + len(str(int(gamma))), Emin=MIN_EMIN, Emax=MAX_EMAX)
         level = work.exp(work.divide(Decimal(-gamma.numerator), Decimal(gamma.denominator)))
-        scaled = Fraction(level) * 2**length if level.adjusted() > -(10**4) else Fraction(1, 2)
+        scaled = factor * Fraction(level) * 2**length if level.adjusted() > -(10**4) else Fraction(1, 2)
         margin = scaled / 10 ** (digits - 4) if level.adjusted() > -(10**4) else scaled
         if word + 1 <= scaled - margin:
             return True

@@ -12,12 +12,14 @@ from dpveil.mechanisms.pixel.dp_svd import DPSVD
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.mechanisms.pixel.mosaic import Mosaic
 from dpveil.mechanisms.pixel.snow import Snow
+from dpveil.mechanisms.pixel.ssim_exponential import SSIMExponential
 
 TABLE: Final[dict[str, type[PixelMethod]]] = {
     method.name: method
     for method in (
         DPPix,
         DPPixGaussian,
+        SSIMExponential,
         DCTGaussian,
         DPSVD,
         DPSamp,
@@ -39,5 +41,6 @@ __all__ = [
     "Fill",
     "Mosaic",
     "PixelMethod",
+    "SSIMExponential",
     "Snow",
 ]

@@ -1,0 +1,1 @@
+"""The SSIM exponential mechanism's windows: their quality, and exact draws from their law."""

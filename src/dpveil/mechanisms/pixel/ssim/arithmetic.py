@@ -1,0 +1,156 @@
+"""The arithmetic of the window loops: only + - × ÷ on doubles, so that it is the same compiled or not.
+
+Every function here and in `loops` runs as it stands or compiled (`noise.backend.loops`).
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from typing import Final, NamedTuple
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+
+_WORK = Context(prec=60)
+_STEP = _WORK.divide(_WORK.ln(Decimal(2)), Decimal(128))
+STEP_HIGH: Final = int(_STEP * 2**44) / 2**44
+STEP_LOW: Final = float(_STEP - Decimal(STEP_HIGH))
+STEPS_PER_ONE: Final = float(1 / _STEP)
+PARTS: Final = np.array([float(_WORK.exp(-_STEP * part)) for part in range(128)])
+POWERS: Final = 2.0 ** -np.arange(1024.0)
+FARTHEST: Final = 690.0
+
+WORD: Final = 62
+WHOLE: Final = 2.0**WORD
+GUARD: Final = 2.0**-31
+ROUNDED: Final = 1024.0
+"""More than what a 62-bit word loses when it becomes a double."""
+
+AGAIN, SHOWN, UNSURE = 0, 1, 2
+"""What became of an attempt: nothing, a draw, or a draw if more digits say so."""
+
+
+def exp_minus(x):
+    """Return e^-x for x ≥ 0 with a relative error below 2^-49; beyond 690, e^-690, which is more."""
+    x = min(x, FARTHEST)
+    steps = int(x * STEPS_PER_ONE + 0.5)
+    r = (x - steps * STEP_HIGH) - steps * STEP_LOW  # the first product is exact: 17 and 36 bits
+    series = 1.0 - r * (1.0 - r * 0.5 * (1.0 - r * (1.0 / 3.0) * (1.0 - r * 0.25 * (1.0 - r * 0.2))))
+    return PARTS[steps & 127] * series * POWERS[steps >> 7]
+
+
+def similarity(cells, x_sum, x_spread, y_sum, y_spread, cross):
+    """Return SSIM with an error below 2^-51, and with its exact sign, from the whole numbers of `quality`.
+
+    `cross` is nΣxy - ΣxΣy. The four factors are exact doubles; their products and quotient round three times.
+    """
+    square = cells * cells
+    top = float(800 * x_sum * y_sum + 2601 * square) * float(800 * cross + 23409 * square)
+    bottom = float(400 * (x_sum * x_sum + y_sum * y_sum) + 2601 * square)
+    return top / (bottom * float(400 * (x_spread + y_spread) + 23409 * square))
+
+
+def slope(cells, x_sum, x_spread, y_sum, y_spread):
+    """Return by how much SSIM grows with Σxy while Σy and Σy² stay."""
+    square = cells * cells
+    top = float(800 * x_sum * y_sum + 2601 * square) * float(800 * cells)
+    bottom = float(400 * (x_sum * x_sum + y_sum * y_sum) + 2601 * square)
+    return top / (bottom * float(400 * (x_spread + y_spread) + 23409 * square))
+
+
+def choose(weights, count, drawn, whole):
+    """Return an outcome with its width, how much of it is deserved, and the sum of the weights.
+
+    Outcome j is met by `width` of the `whole` = 2^bits equally likely values of `drawn`: an exact
+    probability, at least weight/sum·(1 - count/whole - 2^-31), and zero only where the weight is. What is
+    left over is outcome -1. The time depends on `count` alone. `deserved` is weight/sum divided by that
+    probability.
+    """
+    total = 0.0
+    for j in range(count):
+        total += weights[j]
+    unit = (whole - count - whole * GUARD) / total
+    outcome, outcome_width, end = -1, 0, 0
+    for j in range(count):
+        width = int(weights[j] * unit) + (1 if weights[j] > 0.0 else 0)
+        start = end
+        end += width
+        inside = start <= drawn < end
+        outcome = j if inside else outcome
+        outcome_width = width if inside else outcome_width
+    deserved = 0.0 if outcome < 0 else weights[outcome] * whole / (total * outcome_width)
+    return outcome, outcome_width, deserved, total
+
+
+def cut(weights, ends, whole):
+    """Fill `ends` with where the widths of `choose` end, for many draws from one law; return the sum."""
+    total = 0.0
+    for j in range(len(weights)):
+        total += weights[j]
+    unit = (whole - len(weights) - whole * GUARD) / total
+    end = 0
+    for j in range(len(weights)):
+        end += int(weights[j] * unit) + (1 if weights[j] > 0.0 else 0)
+        ends[j] = end
+    return total
+
+
+def find(ends, drawn):
+    """Return the first outcome whose end is above `drawn`, and its width; -1 where there is none."""
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (middle + 1, high) if ends[middle] <= drawn else (low, middle)
+    if low == len(ends):
+        return -1, 0
+    return low, ends[low] - (ends[low - 1] if low > 0 else 0)
+
+
+def decide(drawn, probability, margin):
+    """Return whether a uniform number that begins with the 62 bits of `drawn` is below a probability.
+
+    The true probability is within a factor 1 ± `margin` of the one given; where that matters: `UNSURE`.
+    """
+    level = float(drawn)
+    if level + ROUNDED < probability * (1.0 - margin) * WHOLE:
+        return SHOWN
+    if level - ROUNDED > probability * (1.0 + margin) * WHOLE:
+        return AGAIN
+    return UNSURE
+
+
+def moments(window):
+    """Return Σx and nΣx² - (Σx)² of a window."""
+    total, squares = 0, 0
+    for i in range(len(window)):
+        level = int(window[i])
+        total += level
+        squares += level * level
+    return total, len(window) * squares - total * total
+
+
+class Law(NamedTuple):
+    """What the loops need to know of the law.
+
+    `epsilon` is ε′; `keep`, a little below one, keeps acceptance probabilities below one; `margin` is what
+    rounding does to a weight at most, relatively; `whole` is the number of values of a word that chooses.
+    """
+
+    epsilon: float
+    keep: float
+    margin: float
+    whole: float
+
+
+class Draws(NamedTuple):
+    """What the loops fill, a row a window: level numbers, `AGAIN`, `SHOWN` or `UNSURE`, and the evidence.
+
+    `trace` holds the widths of all choices (`whole` where there was none) and then the word that decided.
+    With `scale` = (c, r), a proposal of quality q was to be shown with probability c·e^(-ε′(r - q))·Π
+    whole/width.
+    """
+
+    shown: UInt8[np.ndarray, "windows cells"]
+    status: Int64[np.ndarray, " windows"]
+    trace: Int64[np.ndarray, "windows choices"]
+    scale: Float64[np.ndarray, "windows 2"]

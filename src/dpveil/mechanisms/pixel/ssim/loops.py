@@ -1,0 +1,146 @@
+"""Proposals from all outputs alike, and from the list of all outputs (docs: ssim-exponential).
+
+`windows` are the true levels, one row a window; `levels` the public ones; `words` are uniform 62-bit numbers,
+a row for each window and attempt. The functions run as they stand or compiled (`noise.backend.loops`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, choose, decide, exp_minus, moments, similarity
+
+LISTED_AT_ONCE = 1024
+"""Outputs in a block, at most."""
+NO_UNDERFLOW = 300.0
+
+
+# Rejection: every output equally likely
+
+
+def reject(windows, levels, law, words, per_word, draws):
+    """Propose uniformly; accept with probability exp(-ε′·(1 - quality))."""
+    cells = windows.shape[1]
+    for w in range(len(windows)):
+        x_sum, x_spread = moments(windows[w])
+        for attempt in range(words.shape[1]):
+            word = words[w, attempt]
+            if not spell(word, per_word, len(levels), draws.shown[w]):
+                continue
+            y_sum, y_spread, cross = compare(windows[w], x_sum, levels, draws.shown[w])
+            near = max(0.0, similarity(cells, x_sum, x_spread, y_sum, y_spread, cross))
+            verdict = decide(word[-1], exp_minus(law.epsilon * (1.0 - near)), law.margin)
+            if verdict != AGAIN:
+                draws.status[w] = verdict
+                draws.trace[w, -1] = word[-1]
+                break
+
+
+def spell(word, per_word, count, shown):
+    """Write uniform level numbers, `per_word` from each word; return False for one of the last few words."""
+    base = 1
+    for _ in range(per_word):
+        base *= count
+    for start in range(0, len(shown), per_word):
+        drawn = int(word[start // per_word])
+        if drawn >= (1 << 62) // base * base:
+            return False
+        for i in range(start, min(start + per_word, len(shown))):
+            shown[i] = drawn % count
+            drawn //= count
+    return True
+
+
+def compare(window, x_sum, levels, shown):
+    """Return Σy, nΣy² - (Σy)² and nΣxy - ΣxΣy."""
+    cells = len(window)
+    total, squares, cross = 0, 0, 0
+    for i in range(cells):
+        level = int(levels[shown[i]])
+        total += level
+        squares += level * level
+        cross += int(window[i]) * level
+    return total, cells * squares - total * total, cells * cross - x_sum * total
+
+
+# Enumeration: every output by its weight, in a time that no pixel changes
+
+
+def enumerate_all(windows, levels, law, words, draws):
+    """Choose a block of outputs by its sum of weights, then one of them; for all words, used or not."""
+    cells, count = windows.shape[1], len(levels)
+    low = 1
+    while low < cells and count ** (low + 1) <= LISTED_AT_ONCE:
+        low += 1
+    blocks, block = np.empty(count ** (cells - low)), np.empty(count**low)
+    for w in range(len(windows)):
+        x = moments(windows[w])
+        head = partial_sums(windows[w, : cells - low], levels)
+        tail = partial_sums(windows[w, cells - low :], levels)
+        reference = 1.0 if law.epsilon <= NO_UNDERFLOW else highest(cells, x, head, tail)
+        for o in range(len(blocks)):
+            blocks[o] = weigh_block(cells, x, head, o, tail, law.epsilon, reference, block)
+        for attempt in range(words.shape[1]):
+            word = words[w, attempt]
+            outer, wide, deserved, total = choose(blocks, len(blocks), word[0], law.whole)
+            weigh_block(cells, x, head, max(outer, 0), tail, law.epsilon, reference, block)
+            inner, narrow, own, _ = choose(block, len(block), word[1], law.whole)
+            verdict = decide(word[2], law.keep * deserved * own, law.margin)
+            if draws.status[w] == AGAIN and outer >= 0 and inner >= 0:
+                draws.status[w] = verdict
+                draws.trace[w, 0], draws.trace[w, 1], draws.trace[w, -1] = wide, narrow, word[2]
+                draws.scale[w, 0], draws.scale[w, 1] = law.keep / total, reference
+                write_digits(outer, inner, low, count, draws.shown[w])
+
+
+def partial_sums(window, levels):
+    """Return Σy, Σy² and Σxy for every way to fill these cells, the last cell changing fastest."""
+    sums = np.zeros((len(levels) ** len(window), 3), np.int64)
+    done = 1
+    for i in range(len(window)):
+        for old in range(done - 1, -1, -1):
+            for j in range(len(levels) - 1, -1, -1):
+                level = int(levels[j])
+                new = old * len(levels) + j
+                sums[new, 2] = sums[old, 2] + int(window[i]) * level
+                sums[new, 1] = sums[old, 1] + level * level
+                sums[new, 0] = sums[old, 0] + level
+        done *= len(levels)
+    return sums
+
+
+def near_of(cells, x, y_sum, y_squares, products):
+    """Return max(0, SSIM) of the output with these sums."""
+    y_spread, cross = cells * y_squares - y_sum * y_sum, cells * products - x[0] * y_sum
+    return max(0.0, similarity(cells, x[0], x[1], y_sum, y_spread, cross))
+
+
+def highest(cells, x, head, tail):
+    """Return the highest quality of all outputs."""
+    best = 0.0
+    for o in range(len(head)):
+        for i in range(len(tail)):
+            sums = head[o, 0] + tail[i, 0], head[o, 1] + tail[i, 1], head[o, 2] + tail[i, 2]
+            best = max(best, near_of(cells, x, *sums))
+    return best
+
+
+def weigh_block(cells, x, head, o, tail, epsilon, reference, block):
+    """Fill `block` with the weights of the outputs that begin like number `o`, and return their sum."""
+    total, y_sum, y_squares, products = 0.0, head[o, 0], head[o, 1], head[o, 2]
+    for i in range(len(block)):
+        near = near_of(cells, x, y_sum + tail[i, 0], y_squares + tail[i, 1], products + tail[i, 2])
+        block[i] = exp_minus(epsilon * max(0.0, reference - near))
+        total += block[i]
+    return total
+
+
+def write_digits(outer, inner, low, count, shown):
+    """Write the level numbers of an output."""
+    for i in range(len(shown) - 1, -1, -1):
+        rest = inner if i >= len(shown) - low else outer
+        shown[i] = rest % count
+        if i >= len(shown) - low:
+            inner = rest // count
+        else:
+            outer = rest // count

@@ -1,0 +1,157 @@
+"""Exact draws of windows: proposals of exactly known probability, and a rejection that is decided exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from math import exp, log2, prod
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Int32, UInt8
+
+from dpveil.errors import NoiseError
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops
+from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
+from dpveil.mechanisms.pixel.ssim.quality import (
+    list_sets,
+    number_of_sets,
+    quality,
+    shown_levels,
+    table_cells,
+)
+from dpveil.noise import backend
+from dpveil.noise.bits import BitSource
+from dpveil.noise.gaussian import below_exp
+
+MODULES: Final = (arithmetic, loops, counted)
+FEWEST_WORDS: Final = 1 << 12
+MOST_WORDS: Final = 1 << 16
+"""Words asked for at once: as many bytes as the image has, within these."""
+THREADS: Final = 2
+PLAIN_STEP: Final = 10
+"""Look-ups of plain NumPy in the time of one plain step of a loop."""
+MOST_LISTED: Final = 1 << 20
+MOST_TABLED: Final = 1 << 21
+MOST_CELLS_TABLED: Final = 25
+MOST_PROPOSED: Final = 1 << 18
+"""Outputs that are listed, entries of tables, and proposals a window: beyond, the way is too long."""
+
+
+def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
+    """Return the ways that are open at ε′ = `epsilon`, each with its measured cost in steps a window."""
+    outputs, sets, entries = levels**cells, number_of_sets(cells, levels), table_cells(cells, levels)
+    found = {}
+    if outputs <= MOST_LISTED:
+        found["enumeration"] = 4.0 * outputs
+    if entries <= MOST_TABLED and cells <= MOST_CELLS_TABLED:
+        found["counts"] = 300.0 + 13 * sets + levels * entries / 100  # few multisets need a table
+    if epsilon <= log2(MOST_PROPOSED) / log2(exp(1)):
+        found["rejection"] = exp(0.95 * epsilon) * 6 * cells
+    return found
+
+
+@dataclass(frozen=True)
+class WindowSampler:
+    """Draws outputs y of windows x of `cells` levels with P(y) ∝ exp(ε′·max(0, SSIM(x, y))), exactly.
+
+    `way` is one of those of `ways`. Fewer `word_bits` and a larger `margin` than needed make choices coarse
+    and undecided comparisons frequent, for tests; the law stays what it is.
+    """
+
+    epsilon: Fraction
+    cells: int
+    levels: int
+    way: str
+    word_bits: int = WORD
+    margin: float = 0.0
+
+    def draw(self, windows: UInt8[np.ndarray, "n cells"], bits: BitSource) -> UInt8[np.ndarray, "n cells"]:
+        """Return one output for each window, as levels 0..255."""
+        shown = np.empty_like(windows)
+        pending = np.arange(len(windows), dtype=np.int32)
+        attempts, choices = self._attempts()
+        words = min(max(FEWEST_WORDS, windows.size // 8), MOST_WORDS)
+        at_once = max(1, words // (attempts * (choices + 1)))
+        with ThreadPoolExecutor(THREADS) as pool:
+            while len(pending):
+                parts = [pending[start : start + at_once] for start in range(0, len(pending), at_once)]
+                pending = np.concatenate([self._round(windows, part, shown, bits, pool) for part in parts])
+        return shown
+
+    def _attempts(self) -> tuple[int, int]:
+        """Return how many proposals a window gets in a round, and how many choices make one."""
+        if self.way == "enumeration":
+            return 2, 2
+        if self.way == "counts":
+            return 10, self.cells + 1
+        return min(64, 4 + int(exp(min(5.0, float(self.epsilon))))), -(-self.cells // self._cells_per_word)
+
+    @property
+    def _cells_per_word(self) -> int:
+        return max(1, min(self.cells, int((WORD - 6) / log2(self.levels) + 1e-9)))
+
+    def _law(self) -> Law:
+        """Return ε′ and the bounds on what rounding does (docs: ssim-exponential, "How it is drawn")."""
+        epsilon, whole = float(self.epsilon), 2.0**self.word_bits
+        rounding = epsilon * 2.0**-46 + 2.0**-36
+        widest = {"enumeration": 2048, "counts": number_of_sets(self.cells, self.levels) + 1}.get(self.way, 0)
+        coarse = (widest + self.cells * self.levels) / whole + (self.cells + 1) * 2 * arithmetic.GUARD
+        keep = 1.0 - rounding - coarse
+        if keep <= 0.0:
+            raise NoiseError(f"{self.word_bits} bits are too few for {widest} choices")
+        return Law(epsilon, keep, max(self.margin, 2 * rounding), whole)
+
+    def _round(
+        self,
+        windows: UInt8[np.ndarray, "n cells"],
+        part: Int32[np.ndarray, " pending"],
+        shown: UInt8[np.ndarray, "n cells"],
+        bits: BitSource,
+        pool: ThreadPoolExecutor,
+    ) -> Int32[np.ndarray, " left"]:
+        """Give every window of `part` some attempts, write what was drawn, and return those that are left."""
+        attempts, choices = self._attempts()
+        drawn = bits.words(len(part) * attempts * (choices + 1)).reshape(len(part), attempts, choices + 1)
+        drawn >>= np.uint64(64 - WORD)
+        words = drawn.view(np.int64)
+        words[:, :, :-1] >>= 0 if self.way == "rejection" else WORD - self.word_bits
+        law, true = self._law(), windows[part]
+        draws = Draws(
+            np.zeros_like(true),
+            np.zeros(len(part), np.int64),
+            np.full((len(part), choices + 1), int(law.whole)),
+            np.ones((len(part), 2)),
+        )
+        run = self._loop(law, len(part))
+        halves = (slice(0, len(part) // THREADS), slice(len(part) // THREADS, None))
+        list(pool.map(lambda half: run(true[half], words[half], Draws(*(a[half] for a in draws))), halves))
+        for w in np.flatnonzero(draws.status == UNSURE):
+            draws.status[w] = SHOWN if self._accepted(true[w], draws, int(w), bits) else AGAIN
+        done = draws.status == SHOWN
+        shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
+        left: Int32[np.ndarray, " left"] = part[~done]
+        return left
+
+    def _loop(self, law: Law, count: int) -> Callable[[Any, Any, Draws], None]:
+        """Return the loop of this way as a function of windows, words and what it fills."""
+        steps = ways(law.epsilon, self.cells, self.levels)[self.way]
+        code = backend.loops(MODULES, int(count * min(PLAIN_STEP * steps, backend.LOAD_COST)))
+        levels = shown_levels(self.levels).astype(np.int64)
+        if self.way == "enumeration":
+            return lambda true, words, draws: code.enumerate_all(true, levels, law, words, draws)
+        if self.way == "rejection":
+            each = self._cells_per_word
+            return lambda true, words, draws: code.reject(true, levels, law, words, each, draws)
+        sets = list_sets(self.cells, self.levels)
+        return lambda true, words, draws: code.count_then_arrange(true, levels, sets, law, words, draws)
+
+    def _accepted(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
+        """Decide one proposal exactly."""
+        constant, reference = (Fraction(float(value)) for value in draws.scale[w])
+        *widths, word = (int(value) for value in draws.trace[w])
+        factor = constant * Fraction((1 << self.word_bits) ** len(widths), prod(widths))
+        gap = reference - quality(true, shown_levels(self.levels)[draws.shown[w]])
+        return below_exp(word, self.epsilon * gap, bits, factor=factor, length=WORD)

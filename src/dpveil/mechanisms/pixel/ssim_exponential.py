@@ -1,0 +1,154 @@
+"""The exponential mechanism with SSIM as its quality (Croft 2022 §5; methods §3; errata E2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar, Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.accounting.bounded_range import BoundedRangeAccount, bounded_range_spread
+from dpveil.core.numbers import root_above
+from dpveil.core.parameters import Count, Flag
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel.base import check_size
+from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
+from dpveil.mechanisms.pixel.ssim.quality import error_on_grey
+from dpveil.mechanisms.pixel.ssim.sampler import MOST_LISTED, WindowSampler, ways
+from dpveil.noise.bits import BitSource
+
+MOST_LEVELS: Final = 256
+LARGEST_WINDOW: Final = 64
+SMALLER: Final = "take fewer levels, a smaller window or a smaller budget"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SSIMExponential(BudgetedMethod):
+    """Windows of `window` × `window` cells show levels drawn with P(y) ∝ exp(ε′·max(0, SSIM(x, y))), exactly.
+
+    A cell is the mean level of `block` × `block` pixels, rounded, and may show `levels` evenly spread levels,
+    2 to 256. The grid of cells is continued at its right and bottom edge by its last cells until windows fill
+    it: N windows a channel, all of them paid for. Each draw costs 2ε′, so `epsilon` alone buys ε′ =
+    ε/(2·c·N); with `delta`, or for `rho`, ε′ is the largest that the account of draws of bounded range 2ε′
+    accepts (errata E2). Any two images are neighbours. `constant_time` draws by listing all outputs, in a
+    time that no pixel changes; only up to 2^20 outputs a window. Raises `InvalidParameter`, also where no
+    exact draw is within reach. Source: Croft 2022 §5, theorem 2, corrected.
+
+    >>> method = SSIMExponential(epsilon=240, block=16)
+    >>> method.windows(height=112, width=92, channels=1)
+    6
+    >>> method.exponent(height=112, width=92, channels=1)
+    Fraction(20, 1)
+    """
+
+    name: ClassVar[str] = "ssim-exponential"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "windows of few levels, likelier the more alike they look (SSIM)"
+    source: ClassVar[str] = "Croft 2022 §5, errata E2"
+
+    block: Count = Count(default=1)
+    window: Count = Count(default=3)
+    levels: Count = Count(default=4)
+    constant_time: Flag = Flag(default=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= self.levels <= MOST_LEVELS:
+            raise InvalidParameter("levels", self.levels, "is out of range", hint="choose from 2 to 256")
+        if self.window > LARGEST_WINDOW:
+            raise InvalidParameter("window", self.window, "is out of range", hint="choose from 1 to 64")
+        outputs = self.levels**self._cells
+        if self.constant_time and outputs > MOST_LISTED:
+            raise InvalidParameter(
+                "constant_time",
+                True,
+                f"needs all {self.levels}^{self._cells} outputs of a window listed, and 2^20 is the most",
+                hint="take fewer levels or a smaller window, such as levels 4 and window 3",
+            )
+
+    @property
+    def _cells(self) -> int:
+        return self.window**2
+
+    @property
+    def calibration(self) -> str:
+        """Which accountant chose the noise: none for ε alone."""
+        return {
+            "pure": "",
+            "approximate": "the exact composition of bounded-range draws, and zCDP",
+            "zcdp": "zCDP of bounded-range draws",
+        }[self.target]
+
+    def windows(self, *, height: int, width: int, channels: int) -> int:
+        """Return how many windows are drawn, in all channels."""
+        height, width, channels = check_size(height, width, channels)
+        rows, columns = (ceil(ceil(side / self.block) / self.window) for side in (height, width))
+        return rows * columns * channels
+
+    def exponent(self, *, height: int, width: int, channels: int) -> Fraction:
+        """Return ε′, exactly."""
+        draws = self.windows(height=height, width=width, channels=channels)
+        epsilon, delta, rho = self.budget
+        if rho is not None:
+            return 1 / root_above(draws / (2 * rho))
+        if delta is not None:
+            return bounded_range_spread(epsilon or Fraction(1), delta, draws) / 2
+        return (epsilon or Fraction(1)) / (2 * draws)
+
+    def account(self, *, height: int, width: int, channels: int) -> BoundedRangeAccount:
+        """Return what the draws cost: none of them sees what another shows."""
+        size = {"height": height, "width": width, "channels": channels}
+        return BoundedRangeAccount(2 * self.exponent(**size), self.windows(**size))
+
+    def in_the_clear(self) -> tuple[str, ...]:
+        """Return that time depends on the pixels, unless it does not."""
+        return () if self.constant_time else ("how long the draw took, which depends on the pixels",)
+
+    def noise_scale(self, *, height: int, width: int, channels: int) -> float:
+        """Return the root of the mean squared error, in grey levels, on a mid-grey window."""
+        sampler = self._sampler(height, width, channels)
+        return error_on_grey(float(sampler.epsilon), self._cells, self.levels)
+
+    def _sampler(self, height: int, width: int, channels: int) -> WindowSampler:
+        """Return the cheapest exact sampler, or raise `InvalidParameter` where all take too long."""
+        exponent = self.exponent(height=height, width=width, channels=channels)
+        costs = ways(float(exponent), self._cells, self.levels)
+        if not costs:
+            raise InvalidParameter(
+                "levels",
+                self.levels,
+                f"with window {self.window} leaves no exact draw within reach (ε′ = {float(exponent):.4g})",
+                hint=SMALLER,
+            )
+        way = "enumeration" if self.constant_time else min(costs, key=lambda name: costs[name])
+        return WindowSampler(exponent, self._cells, self.levels, way)
+
+    def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
+        height, width, channels = image.shape
+        sampler, cells = self._sampler(height, width, channels), image
+        if self.block > 1:
+            cells = mean_levels(cell_sums(image, self.block), cell_areas(height, width, self.block))
+        rows, columns, _ = cells.shape
+        shown = _joined(sampler.draw(_windows(cells, self.window), bits), rows, columns, self.window)
+        return spread(shown, self.block, height, width)
+
+
+def _windows(cells: UInt8[np.ndarray, "rows columns c"], side: int) -> UInt8[np.ndarray, "n cells"]:
+    """Return the windows, one a row; the last cells stand for those that the grid lacks."""
+    rows, columns, channels = cells.shape
+    full = np.pad(cells, ((0, -rows % side), (0, -columns % side), (0, 0)), mode="edge")
+    tiles = full.reshape(len(full) // side, side, -1, side, channels)
+    return tiles.transpose(0, 2, 4, 1, 3).reshape(-1, side * side)
+
+
+def _joined(
+    windows: UInt8[np.ndarray, "n cells"], rows: int, columns: int, side: int
+) -> UInt8[np.ndarray, "rows columns c"]:
+    """Return the cells of the grid, without those that it lacked."""
+    tall, wide = -(-rows // side), -(-columns // side)
+    tiles = windows.reshape(tall, wide, -1, side, side).transpose(0, 3, 1, 4, 2)
+    return tiles.reshape(tall * side, wide * side, -1)[:rows, :columns]
