@@ -32,6 +32,9 @@ NO_OTHER_FACE: Final = "everything outside the region, with every face that was 
 NONE_FOUND: Final = "whole photo, as no region was found"
 """The label of the region that `if_none` chose."""
 
+MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
+"""Warns that a choice found nothing while another did, and that `if_none` left it in the clear."""
+
 PURE_NOISE: Final = 128
 """A noise scale in grey levels above which hardly anything of a region can be seen."""
 
