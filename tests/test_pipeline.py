@@ -382,3 +382,41 @@ def test_the_certificate_names_the_accountant_that_chose_the_noise(method, param
     assert certificate.accountant.startswith("basic composition")
     assert ("calibrated" in certificate.accountant) == bool(word)
     assert word in certificate.accountant
+
+
+def test_a_choice_that_finds_nothing_never_undoes_another():
+    both = ["4,8,8,4", Nobody()]
+    with pytest.raises(NoRegion, match="nobody"):
+        private(both, if_none=None)
+    release = private(both, if_none="copy", epsilon="1e-6")
+    changed = (release.image != ramp()).any(axis=2)
+    assert changed[8:12, 4:12].mean() > 0.9
+    assert changed.sum() <= 8 * 4
+    [record] = release.certificate.regions
+    assert (record.label, release.certificate.request) == ("box", ("4,8,8,4", "nobody"))
+    assert "NOT FOUND: nobody; what it would have protected is released as it is" in (
+        release.certificate.warnings
+    )
+    whole = private(both, if_none="whole", epsilon="1e-6")
+    assert [record.label for record in whole.certificate.regions] == ["whole photo, as no region was found"]
+    assert (whole.image != ramp()).mean() > 0.9
+    assert whole.certificate.composition.epsilon == Fraction("1e-6")
+
+
+def test_a_choice_that_does_not_fit_is_refused_whatever_was_not_found():
+    for if_none in (None, "whole", "copy"):
+        with pytest.raises(RegionError, match="outside the photo"):
+            private([Nobody(), "0,0,99,99"], if_none=if_none)
+        with pytest.raises(NoRegion, match="no region was chosen"):
+            private([], if_none=if_none)
+
+
+def test_a_finder_that_returns_nothing_found_nothing():
+    class Empty(Finder):
+        description = "empty"
+
+        def __call__(self, photo):
+            return []
+
+    with pytest.raises(NoRegion, match="nothing was found for empty"):
+        private(["0,0,4,4", Empty()])

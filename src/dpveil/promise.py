@@ -36,6 +36,8 @@ NONE_FOUND: Final = "whole photo, as no region was found"
 
 LARGE_DELTA: Final = Fraction(1, 100)
 """A δ above which a certificate warns that it is one."""
+MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
+"""Warns that a choice found nothing while another did, and that `if_none` left it in the clear."""
 
 PURE_NOISE: Final = 128
 """A noise scale in grey levels above which hardly anything of a region can be seen."""
