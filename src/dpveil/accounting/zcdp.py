@@ -74,7 +74,9 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     return 1 / smallest(lambda tried: _delta(1 / tried, given) <= wanted, inverse, near=near)
 
 
-def smallest(valid: Callable[[Fraction], bool], good: Fraction, *, near: float = 0.0) -> Fraction:
+def smallest(
+    valid: Callable[[Fraction], bool], good: Fraction, *, near: float = 0.0, steps: int = STEPS
+) -> Fraction:
     """Return the smallest value found that `valid` itself accepted, by bisection between 0 and `good`.
 
     `good` must be valid; what is returned was tested, never interpolated. `near` is a guess, which only
@@ -85,7 +87,7 @@ def smallest(valid: Callable[[Fraction], bool], good: Fraction, *, near: float =
         for tried in (Fraction(near * (1 + width)), Fraction(near * (1 - width))):
             if low < tried < high:
                 low, high = (low, tried) if valid(tried) else (tried, high)
-    for _ in range(STEPS):
+    for _ in range(steps):
         middle = Fraction(float((low + high) / 2))
         if high - low <= high * PRECISION or not low < middle < high:
             break
