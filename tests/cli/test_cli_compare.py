@@ -201,7 +201,7 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
         guarantee = noise_scale = _draw = lambda self: None
 
     class Demanding(Fixed):
-        def __init__(self, **given):
+        def __init__(self, epsilon):
             raise InvalidParameter("rank", None, "is missing", hint="give it a value")
 
     monkeypatch.setitem(pixel.TABLE, "fixed", Fixed)
