@@ -16,7 +16,7 @@ from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter, NoRegion
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all

@@ -134,9 +134,9 @@ def levels() -> dict[str, Level]:
         pure(3, 3, 1, 2, 4, 3),
         pure(2, 2, 3, 2, 1),
         both(3, 3, 1, 2, 5, 1, "1e-4"),
-        both(2, 2, 3, 1, None, 5, "1e-3"),
+        both(1, 3, 3, 1, None, 5, "1e-3"),
         rho(3, 3, 1, 2, 5, "0.01"),
-        rho(2, 2, 3, 1, None, 5),
+        rho(1, 3, 3, 1, None, 5),
     )
     quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
     return {"quick": quick, "deep": quick.more(more)}
