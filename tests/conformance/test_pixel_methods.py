@@ -71,11 +71,8 @@ BASELINES = {"blur", "mosaic", "fill"}
 SHOWS_PIXELS = {"dp-samp"}
 """Methods that show true pixels or none at all, by design and by their scope: levels get no noise."""
 NOISY = [name for name in TABLE if name not in BASELINES]
-ALIKE = {
-    ("snow", "pure noise"),
-    ("dp-samp", "pure noise"),
-    *((name, s) for name in BASELINES for s in SETTINGS[name]),
-}
+ALIKE = {(n, s) for n in SETTINGS for s in SETTINGS[n] if n in BASELINES}
+ALIKE |= {("snow", "pure noise"), ("dp-samp", "pure noise")}
 """Settings in which all releases are the same picture."""
 
 SHAPES = [(1, 1), (1, 1, 1), (1, 1, 3), (1, 9), (9, 1), (1, 9, 3), (9, 1, 3), (7, 5), (7, 5, 1), (7, 5, 3)]
