@@ -22,8 +22,9 @@ from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Choice, lines
 from dpveil.core.photo import Photo
 from dpveil.io import encode
-from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod
+from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian, PixelMethod, Snow
 from dpveil.noise.bits import SeededBits
+from dpveil.postprocessing import parse as step
 from dpveil.regions import parse
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
@@ -85,6 +86,7 @@ def pictures() -> dict[str, bytes]:
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
+        "snow.png": sheet(snow()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -103,6 +105,19 @@ def beside() -> list[list[Tile]]:
         [labelled(make(m), name, m, 100 + 10 * row + column) for column, m in enumerate((16, 256, None))]
         for row, (name, make) in enumerate(rows)
     ]
+
+
+def snow() -> list[list[Tile]]:
+    """Return snow at three values of delta, and the same after a median."""
+    rows: list[list[Tile]] = [[], []]
+    for seed, delta in enumerate(("0.1", "0.3", "0.6")):
+        photo = data.astronaut().copy()
+        photo[FACE] = Snow(delta=delta).release(photo[FACE], bits=SeededBits(200 + seed))
+        rows[0].append((photo[VIEW], f"delta {delta}\n(0, {delta}), one pixel"))
+        smooth = photo.copy()
+        smooth[FACE] = step("median:3")(photo[FACE])
+        rows[1].append((smooth[VIEW], f"delta {delta}\nand median:3"))
+    return rows
 
 
 def comparison() -> bytes:

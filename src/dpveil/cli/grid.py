@@ -86,7 +86,8 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[PixelMethod]) -> L
 def one(name: str, given: dict[str, Any]) -> PixelMethod:
     """Return the method with those of the parameters that it has, and with δ if it cannot do without."""
     known = {field.name for field in fields(TABLE[name])} if name in TABLE else set(given)  # type: ignore[arg-type]
-    own = {key: value for key, value in given.items() if key in known and value is not None}
+    own = dict(TABLE[name].typical) if name in TABLE else {}
+    own |= {key: value for key, value in given.items() if key in known and value is not None}
     try:
         return build(name, own)
     except InvalidParameter:
