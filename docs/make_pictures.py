@@ -33,9 +33,11 @@ from dpveil.mechanisms.pixel import (
     Fill,
     Mosaic,
     PixelMethod,
+    Snow,
     SSIMExponential,
 )
 from dpveil.noise.bits import SeededBits
+from dpveil.postprocessing import parse as step
 from dpveil.regions import parse
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
@@ -101,6 +103,7 @@ def pictures() -> dict[str, bytes]:
         "dp-svd-grid.png": sheet(singular_values()),
         "dct-beside-pixels.png": sheet(cosines()),
         "ssim-exponential.png": sheet(by_similarity()),
+        "snow.png": sheet(snow()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -187,6 +190,19 @@ def by_similarity() -> list[list[Tile]]:
             method = SSIMExponential(epsilon=2 * windows * exponent, block=block)
             tiles.append(labelled(method, f"epsilon {method.epsilon}", None, 200 + exponent))
         rows.append(tiles)
+    return rows
+
+
+def snow() -> list[list[Tile]]:
+    """Return snow at three values of delta, and the same after a median."""
+    rows: list[list[Tile]] = [[], []]
+    for seed, delta in enumerate(("0.1", "0.3", "0.6")):
+        photo = data.astronaut().copy()
+        photo[FACE] = Snow(delta=delta).release(photo[FACE], bits=SeededBits(200 + seed))
+        rows[0].append((photo[VIEW], f"delta {delta}\n(0, {delta}), one pixel"))
+        smooth = photo.copy()
+        smooth[FACE] = step("median:3")(photo[FACE])
+        rows[1].append((smooth[VIEW], f"delta {delta}\nand median:3"))
     return rows
 
 
