@@ -18,8 +18,10 @@ STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "wea
 """The most that a guess between two equally likely candidates may reach; beyond: practically none."""
 NONE: Final = "practically none"
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
-"""The largest δ of each strength: with probability δ there may be no protection at all."""
+"""The largest δ of each strength: in the worst case there is no protection at all with probability δ."""
 CURVE_STEPS: Final = 48
+ROUNDING: Final = 2.0**-50
+"""More than what the few roundings of a bound near or below one can lose together, each 2^-53 or an ulp."""
 
 Line = tuple[float, float]
 """One (ε, δ) that holds; a guarantee is the intersection of its lines."""
@@ -47,9 +49,10 @@ def lines(guarantee: Guarantee) -> tuple[Line, ...]:
 def odds(guarantee: Guarantee) -> float | None:
     """Return e^ε, by which a release can change anybody's odds at most; None where no such bound exists.
 
-    For approximate guarantees it holds except with probability about δ; ρ-zCDP alone has none.
+    None for ρ-zCDP and wherever δ > 0: δ bounds how far odds go too far *on average*, and more than e^ε comes
+    up far more often than with probability δ (docs: explain, "Odds").
     """
-    if guarantee.kind in ("heuristic", "zcdp"):
+    if guarantee.kind in ("heuristic", "zcdp") or guarantee.delta:
         return None
     return _exp_above(lines(guarantee)[0][0])
 
@@ -70,7 +73,7 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
 
 def _share(epsilon: float, delta: float, others: int) -> float:
     least = math.exp(-epsilon) * others  # never overflows
-    return min(1.0, math.nextafter((1 + least * delta) / (1 + least), 2.0))
+    return min(1.0, (1 + least * delta) / (1 + least) * (1 + ROUNDING))
 
 
 def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
@@ -78,11 +81,14 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
 
     Under (ε, δ): min(δ + e^ε·α, 1 - e^-ε·(1 - δ - α)) (Kairouz, Oh & Viswanath 2015).
     """
-    bounds = [
-        min(delta + _exp_above(e) * false_alarm, 1 - math.exp(-e) * (1 - delta - false_alarm), 1.0)
-        for e, delta in lines(guarantee)
-    ]
+    bounds = (_detected(e, delta, false_alarm) for e, delta in lines(guarantee))
     return max(false_alarm, min(bounds, default=1.0))
+
+
+def _detected(epsilon: float, delta: float, false_alarm: float) -> float:
+    raised = _exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
+    missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
+    return min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0)
 
 
 def strength(guarantee: Guarantee) -> str:

@@ -87,9 +87,10 @@ def _tell(explanation: Explanation, size: str) -> None:
     words = "none" if scale is None else f"{scale:,.{1 if scale < 100 else 0}f} grey levels on a full block"
     say.answer(f"noise scale   {words} (255 is white)")
     if explanation.odds is not None:
-        but = " except with probability about delta" if guarantee.delta else ""
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
-        say.answer(f"odds          change by a factor of at most {factor}{but}")
+        say.answer(f"odds          change by a factor of at most {factor}")
+    elif guarantee.delta:
+        say.answer("odds          no factor holds for every output: delta lets some pass e^epsilon")
     for k, bound in explanation.success_bound.items():
         named = f"the true one of {k:,} candidates"
         say.answer(
