@@ -1,4 +1,4 @@
-"""Folder throughput beside detection alone and deface 1.5, on one made folder in one run; and what leaks.
+"""Folder throughput beside deface 1.5, on one made folder in one run, the tools in turns; and what leaks.
 
 `deface` runs in its own environment, .venv-deface, which is made at the first run and needs a package index;
 without it those rows are left out. Its defaults are used (blur, full size), and so are those of its
@@ -6,7 +6,12 @@ requirements: the network runs in OpenCV 5, for onnxruntime is not among them.
 
 A face counts as left in the clear when an output exists and the middle quarter of the face lies, on average,
 under `CLEAR` grey levels from the input that was compressed again with the output's own JPEG tables: a tool
-that finds nothing gives 0 there. The stages are timed on the photos that are released.
+that finds nothing gives 0 there.
+
+A face counts as named when somebody who has all the originals names it: the middle of the face in the output,
+24 × 24 pixels in grey, correlates most with that of its own original ("named from originals"), or with that
+of its own output in a second run of the same tool ("named by running it again": whatever does not draw anew
+is named so). Photos that are not written name nobody.
 """
 
 from __future__ import annotations
@@ -20,20 +25,13 @@ import sysconfig
 import tempfile
 import time
 import venv
+from functools import cache
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 from PIL import Image, JpegImagePlugin
 
-from dpveil import read
-from dpveil.cli.batch import Choices, release_all
-from dpveil.cli.inputs import Task
-from dpveil.io import encode, write_together
-from dpveil.mechanisms.pixel import DPPix
-from dpveil.noise.bits import SecureBits
-from dpveil.pipeline import obfuscate
-from dpveil.regions import Faces
 from folder_photos import MARKS, Place, make
 from timing import report
 
@@ -42,58 +40,7 @@ ENVIRONMENT = ROOT / ".venv-deface"
 METHOD = {"epsilon": 5, "block": 16, "neighbourhood": 256}
 ROUNDS = 3
 CLEAR = 2
-
-
-def stages(photos: list[Path], out: Path) -> list[dict[str, object]]:
-    """Return the time of each stage over the photos: in every round all stages take turns at each photo."""
-    method, finder = DPPix(**METHOD), Faces(detector="centerface")
-    choices = Choices(method, [finder], None, None, 100_000_000, force=True)
-    names = ("decode", "detect", "draw", "encode", "write", "obfuscate, read to written")
-    rounds = []
-    for _ in range(ROUNDS + 1):
-        spent = dict.fromkeys(names, 0.0)
-        for path in photos:
-            clock = _Clock(spent)
-            photo = read(path)
-            clock.stop("decode")
-            regions = finder(photo)
-            clock.stop("detect")
-            boxes = [(r.box.x, r.box.y, r.box.w, r.box.h) for r in regions]
-            release = obfuscate(photo, method, regions=boxes, bits=SecureBits())
-            clock.stop("draw")
-            contents = encode(release.image, "png")
-            clock.stop("encode")
-            write_together([(out / "a.json", b"{}" * 1000), (out / "a.png", contents)], replace=True)
-            clock.stop("write")
-            done = release_all([Task(path, out / "b.png", "b.png")], choices)
-            clock.stop("obfuscate, read to written")
-            if len(done.released) != 1:
-                raise RuntimeError(f"{path.name} was not released: {done.failed or done.no_region}")
-        rounds.append(spent)
-    # The first round warms up; each stage has its own median.
-    seconds = {name: statistics.median(spent[name] for spent in rounds[1:]) for name in names}
-    alone, both = seconds["detect"], seconds["decode"] + seconds["detect"]
-    return [
-        {
-            "what": name,
-            "photos": len(photos),
-            "photos/s": round(len(photos) / spent, 2),
-            "ms/photo": round(spent / len(photos) * 1e3, 1),
-            "× detection": round(spent / alone, 2),
-            "× decode + detection": round(spent / both, 2),
-        }
-        for name, spent in {**seconds, "decode + detect": both}.items()
-    ]
-
-
-class _Clock:
-    def __init__(self, spent: dict[str, float]) -> None:
-        self.spent, self.start = spent, time.perf_counter()
-
-    def stop(self, name: str) -> None:
-        now = time.perf_counter()
-        self.spent[name] += now - self.start
-        self.start = now
+SEEN = 24
 
 
 def command_lines(photos: Path, work: Path, places: dict[str, list[Place]]) -> list[dict[str, object]]:
@@ -104,27 +51,38 @@ def command_lines(photos: Path, work: Path, places: dict[str, list[Place]]) -> l
     one = work / "one"
     one.mkdir()
     shutil.copy(sorted(photos.iterdir())[-1], one)
-    rows, deface = [], _deface()
-    for name in ("dpveil", "deface 1.5", "deface 1.5 --keep-metadata"):
-        if name != "dpveil" and deface is None:
-            continue
-        seconds: dict[Path, list[float]] = {one: [], photos: []}
-        for turn in range(3 if name in ("dpveil", "deface 1.5") else 1):
-            for source, spent in seconds.items():
+    names = ["dpveil", *(["deface 1.5", "deface 1.5 --keep-metadata"] if _deface() else [])]
+    seconds: dict[tuple[str, Path], list[float]] = {}
+    for turn in range(ROUNDS):
+        for name in names:
+            for source in (one, photos):
                 out = work / f"{name.split('--')[-1]}-{source.name}-{turn}"
                 if name == "dpveil":
                     call = [*own, str(source), "--out", str(out), *options]
                 else:  # it writes beside its inputs
                     shutil.copytree(source, out)
-                    call = [str(deface), str(out), *(["--keep-metadata"] if "keep" in name else [])]
-                spent.append(_seconds(call))
-        rows.append(_row(name, photos, out, places, *map(statistics.median, seconds.values())))
+                    call = [str(_deface()), str(out), *(["--keep-metadata"] if "keep" in name else [])]
+                seconds.setdefault((name, source), []).append(_seconds(call))
+    rows = []
+    for name in names:
+        one_, all_ = (statistics.median(seconds[name, source]) for source in (one, photos))
+        outs = [work / f"{name.split('--')[-1]}-{photos.name}-{turn}" for turn in (0, 1)]
+        rows.append({"tool": name, **_speed(len(places), one_, all_), **_leaks(photos, outs, places)})
     return rows
 
 
-def _row(
-    name: str, photos: Path, out: Path, places: dict[str, list[Place]], one: float, all_: float
-) -> dict[str, object]:
+def _speed(count: int, one: float, all_: float) -> dict[str, object]:
+    return {
+        "photos": count,
+        "seconds": round(all_, 2),
+        "photos/s": round(count / all_, 2),
+        "start + 1 photo, s": round(one, 2),
+        "photos/s after the start": round((count - 1) / (all_ - one), 2),
+    }
+
+
+def _leaks(photos: Path, outs: list[Path], places: dict[str, list[Place]]) -> dict[str, object]:
+    out, again = outs
     found = {photo: _output(out, photo) for photo in sorted(places)}
     written = {photo: path for photo, path in found.items() if path is not None}
     clear = {
@@ -133,16 +91,9 @@ def _row(
     }
     contents = [path.read_bytes() for path in out.rglob("*") if path.name not in places and path.is_file()]
     survive = [mark for mark, text in MARKS.items() if any(text in content for content in contents)]
-    count = len(places)
     return {
-        "tool": name,
-        "photos": count,
-        "seconds": round(all_, 2),
-        "photos/s": round(count / all_, 2),
-        "start + 1 photo, s": round(one, 2),
-        "photos/s after the start": round((count - 1) / (all_ - one), 2),
         "written": len(written),
-        "refused": count - len(written),
+        "refused": len(places) - len(written),
         "faces": sum(map(len, places.values())),
         "faces in the clear": sum(clear.values()),
         "photos with a face, no box": sum(
@@ -151,6 +102,8 @@ def _row(
         ),
         "of them written": sum(bool(places[p]) and n == len(places[p]) for p, n in clear.items()),
         "written unprotected": sum(_same(photos / photo, path) for photo, path in written.items()),
+        "named from originals": _named({photo: photos / photo for photo in places}, written, places),
+        "named by running it again": _named({p: _output(again, p) for p in written}, written, places),
         "metadata that survive": ", ".join(survive) or "none",
         "certificates": len(list(out.rglob("*.certificate.json"))),
     }
@@ -184,6 +137,26 @@ def _in_the_clear(before: Path, after: Path, place: Place) -> bool:
     return bool(_change(before, after)[middle].mean() < CLEAR)
 
 
+def _named(known: dict[str, Path], written: dict[str, Path], places: dict[str, list[Place]]) -> int:
+    """Return how many faces that were written correlate most with the same face among those known."""
+    faces = [(photo, place) for photo in sorted(known) for place in places[photo]]
+    gallery = np.stack([_seen(known[photo], place) for photo, place in faces])
+    seen = [_seen(written[photo], place) if photo in written else None for photo, place in faces]
+    return sum(s is not None and int(np.argmax(gallery @ s)) == number for number, s in enumerate(seen))
+
+
+def _seen(path: Path, place: Place) -> np.ndarray:
+    """Return the middle of a face in grey, small, of mean 0 and length 1."""
+    x, y, side = place
+    quarter = side // 4
+    middle = (
+        Image.open(path).convert("L").crop((x + quarter, y + quarter, x + side - quarter, y + side - quarter))
+    )
+    levels = np.asarray(middle.resize((SEEN, SEEN)), np.float64).ravel()
+    levels -= levels.mean()
+    return levels / (np.linalg.norm(levels) or 1)
+
+
 def _same(before: Path, after: Path) -> bool:
     return bool(_change(before, after).max() < CLEAR)
 
@@ -197,6 +170,7 @@ def _seconds(call: list[str]) -> float:
     return seconds
 
 
+@cache
 def _deface() -> Path | None:
     """Return the program in an environment of its own, made if need be; None if it cannot be."""
     folder = "Scripts" if os.name == "nt" else "bin"
@@ -211,16 +185,12 @@ def _deface() -> Path | None:
 
 
 def main() -> None:
-    """Print and keep both tables, and the load of the machine, which may be shared."""
+    """Print and keep the table, and the load of the machine, which may be shared."""
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
-        places = make(work / "photos")
-        tools = command_lines(work / "photos", work, places)
-        faces = [work / "photos" / name for name in sorted(places) if name.endswith("-faces.jpg")]
-        rows = stages(faces, work)
+        rows = command_lines(work / "photos", work, make(work / "photos"))
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    report("folder-stages", [row | {"load": load} for row in rows])
-    report("folder", [row | {"load": load} for row in tools])
+    report("folder", [row | {"load": load} for row in rows])
 
 
 if __name__ == "__main__":

@@ -22,8 +22,22 @@ from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Choice, lines
 from dpveil.core.photo import Photo
 from dpveil.io import encode
-from dpveil.mechanisms.pixel import TABLE, Blur, DPPix, DPPixGaussian, DPSamp, Fill, Mosaic, PixelMethod
+from dpveil.mechanisms.pixel import (
+    DPSVD,
+    TABLE,
+    Blur,
+    DCTGaussian,
+    DPPix,
+    DPPixGaussian,
+    DPSamp,
+    Fill,
+    Mosaic,
+    PixelMethod,
+    Snow,
+    SSIMExponential,
+)
 from dpveil.noise.bits import SeededBits
+from dpveil.postprocessing import parse as step
 from dpveil.regions import parse
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
@@ -86,6 +100,10 @@ def pictures() -> dict[str, bytes]:
         "gaussian-beside-laplace.png": sheet(beside()),
         "dp-samp-grid.png": sheet(samples()),
         "baselines.png": sheet([baselines()]),
+        "dp-svd-grid.png": sheet(singular_values()),
+        "dct-beside-pixels.png": sheet(cosines()),
+        "ssim-exponential.png": sheet(by_similarity()),
+        "snow.png": sheet(snow()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -116,7 +134,7 @@ def samples() -> list[list[Tile]]:
     private = [
         (
             released(DPSamp(epsilon=3, **given, private_clusters=True, rate=rate), 300),
-            f"private clusters\n3, {rate}",
+            f"private clusters\nepsilon 3, rate {rate}",
         )
         for rate in ("0.001", "0.01", "0.1", "0.3")
     ]
@@ -135,6 +153,57 @@ def baselines() -> list[Tile]:
 def original() -> Tile:
     """Return the view as it is."""
     return data.astronaut()[VIEW], "original\nnot protected"
+
+
+def worded(method: PixelMethod, words: str, seed: int) -> Tile:
+    """Return the view released by `method`, and words with its noise in two lines."""
+    scale = method.noise_scale(height=120, width=88, channels=3) or 0
+    return released(method, seed), f"{words}\nnoise scale {scale:.3g} levels"
+
+
+def singular_values() -> list[list[Tile]]:
+    """Return three ranks of dp-svd at three budgets."""
+    return [
+        [
+            worded(DPSVD(epsilon=e, rank=i), f"rank {i}, epsilon {e}", 200 + i)
+            for e in ("0.001", "0.01", "0.1")
+        ]
+        for i in (2, 6, 20)
+    ]
+
+
+def cosines() -> list[list[Tile]]:
+    """Return dp-pix-gaussian and dct-gaussian with blocks of 8 at three budgets."""
+    return [
+        [worded(kind(rho=r, block=8, neighbourhood=16), f"{name}, rho {r}", 300) for r in ("0.5", "5", "50")]
+        for name, kind in (("dp-pix-gaussian", DPPixGaussian), ("dct-gaussian", DCTGaussian))
+    ]
+
+
+def by_similarity() -> list[list[Tile]]:
+    """Return ssim-exponential at two blocks and three exponents, with what they cost."""
+    rows = []
+    for block in (8, 16):
+        tiles = [original()]
+        for exponent in (2, 10, 50):
+            windows = SSIMExponential(epsilon=1, block=block).windows(height=120, width=88, channels=3)
+            method = SSIMExponential(epsilon=2 * windows * exponent, block=block)
+            tiles.append(labelled(method, f"epsilon {method.epsilon}", None, 200 + exponent))
+        rows.append(tiles)
+    return rows
+
+
+def snow() -> list[list[Tile]]:
+    """Return snow at three values of delta, and the same after a median."""
+    rows: list[list[Tile]] = [[], []]
+    for seed, delta in enumerate(("0.1", "0.3", "0.6")):
+        photo = data.astronaut().copy()
+        photo[FACE] = Snow(delta=delta).release(photo[FACE], bits=SeededBits(200 + seed))
+        rows[0].append((photo[VIEW], f"delta {delta}\n(0, {delta}), one pixel"))
+        smooth = photo.copy()
+        smooth[FACE] = step("median:3")(photo[FACE])
+        rows[1].append((smooth[VIEW], f"delta {delta}\nand median:3"))
+    return rows
 
 
 def comparison() -> bytes:

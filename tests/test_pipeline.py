@@ -23,7 +23,7 @@ from dpveil.errors import (
 )
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource
-from dpveil.promise import TRACES, WEAK
+from dpveil.promise import COUNT, PLACE, TRACES, WEAK
 from dpveil.regions import Finder
 
 
@@ -201,7 +201,9 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert certificate.guarantees[0].scope.covers.startswith(
         "box, grown to the JPEG blocks: 18×18 pixels at 15,15"
     )
-    assert certificate.warnings == (SEEDED, WEAK)  # how the original was stored is nobody else's business
+    assert "that the input was a JPEG, and its block grid" in certificate.guarantees[0].scope.in_the_clear
+    assert "that the input was a JPEG, and its block grid" in certificate.composition.scope.in_the_clear
+    assert certificate.warnings == (SEEDED, WEAK)  # what else was done to it is nobody else's business
     assert release.notes == ("its colour profile was applied",)
 
 
@@ -252,7 +254,7 @@ def test_a_refused_debit_draws_nothing():
     ("change", "error", "words"),
     [
         ({"method": "dppix"}, UnknownName, "did you mean 'dp-pix'"),
-        ({"method": "smudge"}, UnknownName, "choose from dp-pix"),
+        ({"method": "smudge"}, UnknownName, "choose from"),
         ({"method": 5}, UnknownName, "unknown method '5'"),
         ({"epsilon": None}, InvalidParameter, "epsilon is missing: there is no default"),
         ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),
@@ -382,3 +384,67 @@ def test_the_certificate_names_the_accountant_that_chose_the_noise(method, param
     assert certificate.accountant.startswith("basic composition")
     assert ("calibrated" in certificate.accountant) == bool(word)
     assert word in certificate.accountant
+
+
+def test_a_choice_that_finds_nothing_never_undoes_another():
+    both = ["4,8,8,4", Nobody()]
+    with pytest.raises(NoRegion, match="nobody"):
+        private(both, if_none=None)
+    release = private(both, if_none="copy", epsilon="1e-6")
+    changed = (release.image != ramp()).any(axis=2)
+    assert changed[8:12, 4:12].mean() > 0.9
+    assert changed.sum() <= 8 * 4
+    [record] = release.certificate.regions
+    assert (record.label, release.certificate.request) == ("box", ("4,8,8,4", "nobody"))
+    assert "NOT FOUND: nobody; what it would have protected is released as it is" in (
+        release.certificate.warnings
+    )
+    whole = private(both, if_none="whole", epsilon="1e-6")
+    assert [record.label for record in whole.certificate.regions] == ["whole photo, as no region was found"]
+    assert (whole.image != ramp()).mean() > 0.9
+    assert whole.certificate.composition.epsilon == Fraction("1e-6")
+
+
+def test_a_choice_that_does_not_fit_is_refused_whatever_was_not_found():
+    for if_none in (None, "whole", "copy"):
+        with pytest.raises(RegionError, match="outside the photo"):
+            private([Nobody(), "0,0,99,99"], if_none=if_none)
+        with pytest.raises(NoRegion, match="no region was chosen"):
+            private([], if_none=if_none)
+
+
+def test_a_finder_that_returns_nothing_found_nothing():
+    class Empty(Finder):
+        description = "empty"
+
+        def __call__(self, photo):
+            return []
+
+    with pytest.raises(NoRegion, match="nothing was found for empty"):
+        private(["0,0,4,4", Empty()])
+
+
+class Brightest(Finder):
+    """A finder of one's own that looks at the pixels."""
+
+    description = "brightest"
+
+    def __call__(self, photo):
+        y, x = np.unravel_index(photo.image.sum(2).argmax(), photo.image.shape[:2])
+        return [dpveil.Region(dpveil.Box(int(min(x, 16)), int(min(y, 12)), 8, 8), label="brightest")]
+
+
+def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path):
+    certificate = private([Brightest(), "0,0,4,4"]).certificate
+    seen, given = (guarantee.scope.in_the_clear for guarantee in certificate.guarantees)
+    assert seen == (PLACE, COUNT, "everything outside the region")
+    assert "the guarantee compares photos in which the same is found" in PLACE
+    assert given == ("position and size of the region", "everything outside the region")
+    assert [record.found for record in certificate.regions] == [True, False]
+    image, _ = private(Brightest()).save(tmp_path / "a.png")
+    assert dpveil.verify(image).status == "consistent"
+
+    class Fixed(Brightest):
+        data_dependent = False
+
+    assert private(Fixed()).certificate.guarantees[0].scope.in_the_clear == given

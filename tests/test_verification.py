@@ -103,6 +103,17 @@ def test_if_none_whole_is_consistent(tmp_path):
     assert dpveil.verify(save(tmp_path, regions=Nobody(), if_none="whole")[0]).status == "consistent"
 
 
+def test_what_was_not_found_beside_a_box_needs_its_warning(tmp_path):
+    class NoFace(Nobody):
+        description = "faces"
+
+    image, beside = save(tmp_path, regions=["2,3,20,10", NoFace()], if_none="copy")
+    assert dpveil.verify(image).status == "consistent"
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    rewrite(beside, data | {"warnings": [w for w in data["warnings"] if not w.startswith("NOT FOUND")]})
+    assert "faces were requested" in " ".join(dpveil.verify(image).problems)
+
+
 EDITS = {
     "epsilon": (("guarantees", 0, "epsilon"), 1),
     "box": (("regions", 0, "box", 2), 21),
@@ -118,6 +129,7 @@ EDITS = {
     "in the clear": (("guarantees", 0, "scope", "in_the_clear"), []),
     "request": (("request", 0), "30,20,5,5"),
     "masked": (("regions", 1, "masked"), 1000),
+    "found": (("regions", 0, "found"), True),
 }
 
 

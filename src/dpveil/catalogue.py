@@ -66,7 +66,7 @@ def build(method: str | PixelMethod, parameters: Mapping[str, Any]) -> PixelMeth
     if method not in TABLE:
         raise UnknownName("method", str(method), TABLE)
     known = [field.name for field in fields(TABLE[method])]  # type: ignore[arg-type]
-    taken = inspect.signature(TABLE[method]).parameters  # also those that are there to be refused
+    taken = getattr(TABLE[method], "__dataclass_fields__", known)  # also what is there to be refused
     for name, value in parameters.items():
         if name not in taken:
             near = get_close_matches(name, known, n=1)

@@ -57,7 +57,7 @@ class Need:
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `success_bound` maps a number
+    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure. `success_bound` maps a number
     of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
     with the highest detection rate. `same_noise` states the same release in other currencies.
     """
@@ -79,7 +79,7 @@ class Explanation:
             "method": self.method.name,
             "parameters": self.method.parameters(),
             "guarantee": self.guarantee.to_json(),
-            "same_noise": [other.to_json() for other in self.same_noise],
+            "same_noise": [other.to_json() | {"success_bound": _success(other)} for other in self.same_noise],
             "noise_scale": self.noise_scale,
             "odds": None if self.odds is None or math.isinf(self.odds) else self.odds,
             "success_bound": {str(k): bound for k, bound in self.success_bound.items()},
@@ -89,6 +89,10 @@ class Explanation:
             "needed": {need.strength: need.to_json() for need in self.needs},
             "in_the_clear": list(self.guarantee.scope.in_the_clear),
         }
+
+
+def _success(guarantee: Guarantee) -> dict[str, Json]:
+    return {str(k): success_bound(guarantee, k) for k in CANDIDATES}
 
 
 def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) -> Explanation:

@@ -16,12 +16,12 @@ from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter, NoRegion
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all
-from dpveil.promise import NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, promise
-from dpveil.regions import Finder, Spec, find, parse
+from dpveil.promise import MISSING, NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, promise
+from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release import Release
 
 IF_NONE = (None, "whole", "copy")
@@ -51,9 +51,9 @@ def obfuscate(
     `parameters`, or a ready-made method. `regions` is one choice or several: "whole", "faces", a box
     "x,y,w,h" in pixels, a mask; each reads the original, so what overlaps costs twice. `bits=None` is a fresh
     `SecureBits`; with `bits` given the result is a function of the arguments alone. `post_processing` names
-    steps, such as "median:3", that follow the draw within each region and cost nothing. Where no region is
-    found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy" (protect nothing,
-    and say so). Raises errors of `dpveil.errors`; nothing is released then. Source: architecture.
+    steps, such as "median:3", that follow the draw within each region and cost nothing. Where one of the
+    choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy"
+    (protect what the other choices found, or nothing, and say so). Raises errors of `dpveil.errors`; nothing is released then. Source: architecture.
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)
@@ -65,9 +65,10 @@ def obfuscate(
     finders = [parse(spec) for spec in _listed(regions)]
     request = tuple(finder.description for finder in finders)
     notes = tuple(note for finder in finders for note in finder.notes)
-    found = _found(given, finders, if_none)
+    found, missing = _found(given, finders, if_none)
     if not found:
         return _copy(given, request, notes)
+    notes += missing
 
     records = tuple(RegionRecord.of(region) for region in found)
     size = {"width": given.width, "height": given.height, "channels": given.channels}
@@ -100,17 +101,20 @@ def obfuscate(
     return Release(image, certificate, given.notes)
 
 
-def _found(photo: Photo, finders: Sequence[Finder], if_none: str | None) -> tuple[Region, ...]:
+def _found(
+    photo: Photo, finders: Sequence[Finder], if_none: str | None
+) -> tuple[tuple[Region, ...], tuple[str, ...]]:
+    """Return the regions to protect, and a warning for each choice that stays in the clear beside them."""
     if if_none not in IF_NONE:
         raise InvalidParameter(
             "if_none", if_none, "is unknown", hint="whole, copy, or leave it out to refuse"
         )
-    try:
-        return find(photo, finders)
-    except NoRegion:
-        if if_none is None:
-            raise
-        return (replace(Region.whole(photo), label=NONE_FOUND),) if if_none == "whole" else ()
+    found, missing = search(photo, finders)
+    if missing and if_none is None:
+        raise next(iter(missing.values()))
+    if missing and if_none == "whole":
+        return (replace(Region.whole(photo), label=NONE_FOUND),), ()
+    return found, tuple(MISSING.format(description) for description in missing)
 
 
 def _copy(photo: Photo, request: tuple[str, ...], notes: tuple[str, ...]) -> Release:

@@ -18,7 +18,16 @@ from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, Photo
 from dpveil.io import MAX_PIXELS, read
 from dpveil.io.containers import format_name
 from dpveil.postprocessing import parse_all
-from dpveil.promise import NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, is_face, promise
+from dpveil.promise import (
+    MISSING,
+    NO_ACCOUNTANT,
+    NONE_FOUND,
+    accountant,
+    bit_cautions,
+    cautions,
+    is_face,
+    promise,
+)
 from dpveil.regions.boxes import box_of_text
 from dpveil.release import SUFFIX, certificate_path
 
@@ -169,6 +178,8 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
     boxes = [record.box for record in certificate.regions]
     found = any(is_face(record) or record.label == NONE_FOUND for record in certificate.regions)
     for text in certificate.request:
+        if MISSING.format(text) in certificate.warnings:
+            continue
         if text.partition(" ")[0] == "faces" and not found:
             yield "faces were requested, and no protected region is one"
         try:

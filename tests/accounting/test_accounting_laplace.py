@@ -3,12 +3,15 @@
 import itertools
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
+from dp_accounting.pld import pld_pmf, privacy_loss_distribution
 from scipy.stats import binom
 
 from dpveil.accounting import laplace_epsilon, laplace_scale
-from dpveil.accounting.laplace import merged, pure_epsilon
+from dpveil.accounting.laplace import _one_delta, _places, merged, pure_epsilon
+from dpveil.core.numbers import float_above
 from dpveil.mechanisms.pixel.cells import fullest_cells
 
 
@@ -133,3 +136,40 @@ def test_rounding_of_many_draws_never_eats_into_delta(draws: int, scale: str, de
 def test_hardly_any_noise_is_left_to_pure_composition():
     assert laplace_scale(Fraction(10**9), Fraction(1, 10**6), ((255, 4),)) <= Fraction(1020, 10**9)
     assert laplace_epsilon(Fraction(1), ((255, 4),), Fraction(1, 10**400)) == 1020
+
+
+@pytest.mark.parametrize("scale", [0.5, 3, 57.3, 1000, 16000.5])
+@pytest.mark.parametrize("moved", [1, 2, 7, 60, 4080, 65280])
+def test_one_draw_is_discretised_as_the_peer_does_it(scale: float, moved: int):
+    """`dp_accounting` visits every level of the movement in Python; the closed form does not."""
+    if moved / scale > 300:
+        return  # the peer overflows
+    inverse, loss = float_above(1 / Fraction(scale)), moved / scale
+    grid = max(1e-4, loss / 20)
+    peer = privacy_loss_distribution.from_discrete_laplace_mechanism(
+        inverse, moved, value_discretization_interval=grid, use_connect_dots=True
+    )
+    places = _places(moved, inverse, grid)
+    ours = pld_pmf.create_pmf_pessimistic_connect_dots(
+        grid, places, _one_delta(moved, inverse, places * grid)
+    )
+    for epsilon in np.linspace(-loss, loss, 33):
+        assert abs(ours.get_delta_for_epsilon(epsilon) - peer.get_delta_for_epsilon(epsilon)) < 1e-14
+
+
+@pytest.mark.parametrize("scale", ["0.5", "3", "1000", "1e7"])
+@pytest.mark.parametrize("moved", [1, 2, 7, 60])
+def test_the_divergence_of_one_draw_keeps_its_digits_however_small_it_is(scale: str, moved: int):
+    """Against the table of T in sixty digits: as exact as an ε that is off in its last digit allows."""
+    with mpmath.workdps(60):
+        inverse = 1 / float(scale)
+        q, s = mpmath.exp(-mpmath.mpf(inverse)), 1 / mpmath.mpf(inverse)
+        law = [1 / (1 + q), *(q**j * (1 - q) / (1 + q) for j in range(1, moved)), q**moved / (1 + q)]
+        for part in (-1.1, -1, -0.6, 0, 0.3, 0.9, 0.999, 1, 1.2):
+            epsilon = part * moved * inverse
+            true = sum(
+                mass * max(0, 1 - mpmath.exp(mpmath.mpf(epsilon) - (moved - 2 * j) / s))
+                for j, mass in enumerate(law)
+            )
+            ours = _one_delta(moved, inverse, np.array([epsilon]))[0]
+            assert abs(ours - true) <= 1e-14 * true + 1e-16 * moved * inverse

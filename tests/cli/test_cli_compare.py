@@ -25,6 +25,12 @@ def photo(name, shape, step=7):
     Image.fromarray(ramp[:, :, 0] if shape[2] == 1 else ramp).save(name)
 
 
+def shown(name, budgets):
+    """How often a method is on the sheet: not again where it lacks what is varied."""
+    fields = TABLE[name].__dataclass_fields__
+    return (2 if "neighbourhood" in fields else 1) * (budgets if "epsilon" in fields else 1)
+
+
 @pytest.fixture
 def cli(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
@@ -42,13 +48,13 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     code, out, err = cli("a.png")
     assert code == 0
     told = out.splitlines()
-    assert len(told) == 1 + len(TABLE) * 2 * 3
+    assert len(told) == 1 + sum(shown(name, budgets=3) for name in TABLE)
     assert told[-1] == "wrote compare.png"
     for name in TABLE:
-        assert sum(line.startswith(name + " ") for line in told) == 6
+        assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
-        assert sum(words in line for line in told) == 1
-    assert all("SSIM" in line and "PSNR" in line and "noise scale" in line for line in told[:-1])
+        assert sum(words in line for line in told) >= 1
+    assert all("SSIM" in line and "PSNR" in line and "noise" in line for line in told[:-1])
     assert err == f"compare.png: {NOT_PRIVATE}\n"
     sheet = np.asarray(Image.open("compare.png"))
     assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
@@ -105,7 +111,7 @@ def test_photos_of_every_shape_and_size(cli, shape):
     code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--json")
     assert code == 0
     assert "Traceback" not in err
-    assert len(json.loads(out)["compared"]) == len(TABLE) * 2
+    assert len(json.loads(out)["compared"]) == sum(shown(name, budgets=1) for name in TABLE)
     with Image.open("sheet.png") as sheet:
         assert sheet.mode == "RGB"
         assert sheet.width >= 1100
@@ -163,14 +169,15 @@ def choice(**changes):
 
 
 def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
-    made, notes = lines(choice(), every=True)
+    names = ("dp-pix", "dp-pix-gaussian")
+    made, notes = lines(choice(names=names), every=True)
     assert notes == []
     assert [(line.name, line.neighbourhood) for line in made] == [
-        (name, m) for name in ("dp-pix", "dp-pix-gaussian") for m in (256, None)
+        (name, m) for name in names for m in (256, None)
     ]
     assert made[0].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
     assert made[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
-    chosen, _ = lines(choice(delta="1e-9"), every=True)
+    chosen, _ = lines(choice(names=names, delta="1e-9"), every=True)
     assert chosen[0].methods[0] == DPPix(epsilon=1, delta="1e-9", block=16, neighbourhood=256)
     assert chosen[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-9", block=16)
 
@@ -194,7 +201,7 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
         guarantee = noise_scale = _draw = lambda self: None
 
     class Demanding(Fixed):
-        def __init__(self, **given):
+        def __init__(self, epsilon):
             raise InvalidParameter("rank", None, "is missing", hint="give it a value")
 
     monkeypatch.setitem(pixel.TABLE, "fixed", Fixed)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dpveil.mechanisms.pixel import SSIMExponential
+
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 
 
@@ -25,11 +27,7 @@ def ssim(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     mean_x, mean_y = np.mean(x), y.mean(axis=1)
     var_x, var_y = np.var(x), y.var(axis=1)
     cov = ((x - mean_x) * (y - mean_y[:, None])).mean(axis=1)
-    return (
-        (2 * mean_x * mean_y + C1)
-        * (2 * cov + C2)
-        / ((mean_x**2 + mean_y**2 + C1) * (var_x + var_y + C2))
-    )
+    return (2 * mean_x * mean_y + C1) * (2 * cov + C2) / ((mean_x**2 + mean_y**2 + C1) * (var_x + var_y + C2))
 
 
 def clipped(x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -79,3 +77,57 @@ def cost(
         float(np.max(log_law(x, exponent, levels, quality) - log_law(y, exponent, levels, quality)))
         for x, y in pairs
     )
+
+
+Draw = tuple[list[tuple[int, int, int]], np.ndarray, np.ndarray]
+"""The places (row, column, channel) that show a draw, what each outcome looks like there, and its chances."""
+
+
+def law(
+    method: SSIMExponential,
+    image: np.ndarray,
+    *,
+    factor: float = 1.0,
+    quality: Callable[..., np.ndarray] = clipped,
+) -> list[Draw]:
+    """The independent draws of a release of a height × width × channels image: one a window and channel."""
+    height, width, channels = image.shape
+    block, side = method.block, method.window
+    wide = math.ceil(math.ceil(width / block) / side)
+    tall = math.ceil(math.ceil(height / block) / side)
+    exponent = factor * float(method.epsilon) / (2 * tall * wide * channels)
+    shown = outputs(side * side, method.levels).astype(np.uint8)
+    draws = []
+    for channel in range(channels):
+        for number, window in enumerate(windows_of(image[:, :, channel], block, side)):
+            top, left = side * (number // wide), side * (number % wide)
+            places = [
+                (row, column, channel)
+                for row in range(block * top, min(block * (top + side), height))
+                for column in range(block * left, min(block * (left + side), width))
+            ]
+            cells = [(r // block - top) * side + c // block - left for r, c, _ in places]
+            chances = np.exp(log_law(window, exponent, method.levels, quality))
+            draws.append((places, shown[:, cells], chances))
+    return draws
+
+
+def _published_count(method: SSIMExponential, image: np.ndarray) -> list[Draw]:
+    height, width, channels = image.shape
+    windows = height * width * channels / (method.window * method.block) ** 2
+    return law(method, image, factor=len(law(method, image)) / windows)
+
+
+def _whole_windows_only(method: SSIMExponential, image: np.ndarray) -> list[Draw]:
+    step = method.window * method.block
+    whole = (image.shape[0] // step) * (image.shape[1] // step) * image.shape[2]
+    return law(method, image, factor=len(law(method, image)) / max(1, whole))
+
+
+MUTANTS: dict[str, Callable[[SSIMExponential, np.ndarray], list[Draw]]] = {
+    "quality without the clip": lambda method, image: law(method, image, quality=ssim),
+    "windows counted as n·c/p²": _published_count,
+    "factor 2 dropped": lambda method, image: law(method, image, factor=2.0),
+    "padding outside the budget": _whole_windows_only,
+    "channels not counted": lambda method, image: law(method, image, factor=float(image.shape[2])),
+}

@@ -116,7 +116,7 @@ def test_a_large_delta_is_told_loudly(rate, tmp_path, capsys):
     release.save(tmp_path / "out.png")
     loud = rate == "0.02"
     told = [text for text in release.certificate.warnings if "NOTHING IS PROMISED" in text]
-    assert told == (["whole photo: WITH PROBABILITY 0.058808 NOTHING IS PROMISED (delta)"] if loud else [])
+    assert told == (["WITH PROBABILITY 0.058808 NOTHING IS PROMISED (delta)"] if loud else [])
     assert release.certificate.publishable
     assert ("NOTHING IS PROMISED" in explain(method, height=9, width=9).sentence) == loud
     assert dpveil.verify(tmp_path / "out.png").publishable

@@ -297,24 +297,24 @@ def expected(epsilon, rate):
 
 @pytest.mark.parametrize("epsilon", [5, 6, 8])
 def test_the_sampler_fits_the_law(epsilon):
-    method = sound(epsilon=epsilon, clusters=256, neighbourhood=1, rate="0.4")
-    assert fits(observed(method), expected(epsilon, 0.4))
+    method = sound(epsilon=epsilon, clusters=256, neighbourhood=1, rate="0.25")
+    assert fits(observed(method), expected(epsilon, 0.25))
 
 
 @pytest.mark.parametrize(
     ("mutant", "epsilon"), [(HalvedSensitivity, 5), (HalvedSensitivity, 6), (Uncapped, 8)]
 )
 def test_mutants_of_the_sampler_do_not_fit(mutant, epsilon):
-    method = mutant(epsilon=epsilon, clusters=256, neighbourhood=1, private_clusters=True, rate="0.4")
-    assert not fits(observed(method), expected(epsilon, 0.4))
+    method = mutant(epsilon=epsilon, clusters=256, neighbourhood=1, private_clusters=True, rate="0.25")
+    assert not fits(observed(method), expected(epsilon, 0.25))
 
 
 def test_a_sampler_that_reads_true_counts_does_not_fit(monkeypatch):
     monkeypatch.setattr(
         "dpveil.mechanisms.pixel.dp_samp.discrete_laplace", lambda scale, n, bits: np.zeros(n, int)
     )
-    method = sound(epsilon=6, clusters=256, neighbourhood=1, rate="0.4")
-    assert not fits(observed(method), expected(6, 0.4))
+    method = sound(epsilon=6, clusters=256, neighbourhood=1, rate="0.25")
+    assert not fits(observed(method), expected(6, 0.25))
 
 
 # As published

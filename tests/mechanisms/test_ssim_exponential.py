@@ -54,7 +54,8 @@ def images(shape, levels=EXTREMES):
 
 
 @pytest.mark.parametrize(
-    ("shape", "side", "levels"), [((1, 1), 1, 4), ((1, 1), 2, 2), ((1, 2), 2, 3), ((1, 2), 1, 4), ((2, 2), 2, 2)]
+    ("shape", "side", "levels"),
+    [((1, 1), 1, 4), ((1, 1), 2, 2), ((1, 2), 2, 3), ((1, 2), 1, 4), ((2, 2), 2, 2)],
 )
 @pytest.mark.parametrize("epsilon", [0.5, 4, 60])
 def test_no_two_images_cost_more_than_epsilon(shape, side, levels, epsilon):
@@ -92,7 +93,8 @@ def released_counts(method, image, runs, seed):
 
 
 @pytest.mark.parametrize(
-    ("shape", "block", "side", "levels"), [((1, 1), 1, 1, 4), ((1, 2), 1, 2, 2), ((3, 2), 2, 1, 2), ((2, 3), 1, 2, 2)]
+    ("shape", "block", "side", "levels"),
+    [((1, 1), 1, 1, 4), ((1, 2), 1, 2, 2), ((3, 2), 2, 1, 2), ((2, 3), 1, 2, 2)],
 )
 def test_releases_follow_the_law(shape, block, side, levels):
     """Pearson's statistic over 3 000 releases is beyond 7 standard deviations and a half with a chance
@@ -131,7 +133,9 @@ def test_mutant_factor_two_dropped_overspends():
     exponent = float(SSIMExponential(epsilon=1, window=2, levels=4).exponent(height=2, width=2, channels=1))
     worst = max(
         cost(np.array(a, np.uint8).reshape(2, 2), np.array(b, np.uint8).reshape(2, 2), 2 * exponent, 2)
-        for a, b in itertools.permutations([(0, 0, 0, 0), (255, 255, 255, 255), (0, 255, 255, 0), (128,) * 4], 2)
+        for a, b in itertools.permutations(
+            [(0, 0, 0, 0), (255, 255, 255, 255), (0, 255, 255, 0), (128,) * 4], 2
+        )
     )
     assert cost(one, other, exponent, 4) <= 1 < worst
 
@@ -140,15 +144,13 @@ def test_mutant_windows_by_area_overspend():
     """112 × 92 at b = 16: n·c/p² counts 4.47 windows (112·92/(16·3)²), the grid has six (errata E2)."""
     method = SSIMExponential(epsilon=60, block=16)
     assert method.windows(**FACE) == 6
-    assert 112 * 92 / (16 * 3) ** 2 == pytest.approx(4.47, abs=0.01)
+    assert pytest.approx(4.47, abs=0.01) == 112 * 92 / (16 * 3) ** 2
     assert method.windows(height=112, width=92, channels=3) == 18
     published = 60 * (3 * 16) ** 2 / (2 * 112 * 92)
     checks = (np.indices((112, 92)).sum(axis=0) // 16 % 2 * 255).astype(np.uint8)
     pair = (np.zeros((112, 92), np.uint8), np.full((112, 92), 255, np.uint8), checks)
     spent = {
-        exponent: max(
-            cost(a, b, exponent, 2, block=16, side=3) for a, b in itertools.permutations(pair, 2)
-        )
+        exponent: max(cost(a, b, exponent, 2, block=16, side=3) for a, b in itertools.permutations(pair, 2))
         for exponent in (published, 60 / 12)
     }
     assert spent[60 / 12] <= 60 + ROUNDING
@@ -156,7 +158,7 @@ def test_mutant_windows_by_area_overspend():
 
 
 def test_mutant_padding_outside_the_budget_overspends():
-    """3 × 3 pixels and windows of 2 × 2: one whole window, and three that are padded and shown all the same."""
+    """3 × 3 pixels, windows of 2 × 2: one whole window, and three that are padded and shown all the same."""
     method = SSIMExponential(epsilon=10, window=2, levels=2)
     size = {"height": 3, "width": 3, "channels": 1}
     assert method.windows(**size) == 4
@@ -225,7 +227,9 @@ def test_settings_out_of_range_are_refused(given):
     assert refusal.value.name == next(iter(given))
 
 
-@pytest.mark.parametrize(("window", "levels", "fits"), [(3, 4, True), (2, 32, True), (4, 4, False), (3, 8, False)])
+@pytest.mark.parametrize(
+    ("window", "levels", "fits"), [(3, 4, True), (2, 32, True), (4, 4, False), (3, 8, False)]
+)
 def test_constant_time_only_where_all_outputs_can_be_listed(window, levels, fits):
     if fits:
         assert SSIMExponential(epsilon=1, window=window, levels=levels, constant_time=True)

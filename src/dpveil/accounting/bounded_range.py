@@ -1,21 +1,22 @@
 """Many draws of bounded range as one (ε, δ): the exact optimum for draws that do not wait for each other.
 
-A draw has range η if, for any two inputs, ln P(y)/Q(y) lies in some interval [t - η, t]. Weights e^(ε′q) with q
-in [0, 1] have range η = 2ε′: ε′(q - q′) spans at most 2ε′, and the normalisers add a constant. Since P and Q are
-laws, 0 ≤ t ≤ η.
+A draw has range η if, for any two inputs, ln P(y)/Q(y) lies in some interval [t - η, t]. Weights e^(ε′q) with
+q in [0, 1] have range η = 2ε′: ε′(q - q′) spans at most 2ε′, and the normalisers add a constant. Since P and
+Q are laws, 0 ≤ t ≤ η.
 
-*One draw.* Under Q, P/Q has mean 1 and lies in [e^(t-η), e^t]. Of all such laws the one on the two ends is largest
-in convex order, and a hockey-stick divergence is the mean of a convex function of P/Q, so the worst draw has two
-outcomes: with r = (1 - e^-t)/(1 - e^-η), Q gives the second one r and P gives it r·e^(t-η), and P gives the first
-e^t·(1 - r). Independent draws multiply, and each may be replaced in turn.
+*One draw.* Under Q, P/Q has mean 1 and lies in [e^(t-η), e^t]. Of all such laws the one on the two ends is
+largest in convex order, and a hockey-stick divergence is the mean of a convex function of P/Q, so the worst
+draw has two outcomes: with r = (1 - e^-t)/(1 - e^-η), Q gives the second one r and P gives it r·e^(t-η), and
+P gives the first e^t·(1 - r). Independent draws multiply, and each may be replaced in turn.
 
-*k draws* whose laws do not depend on each other's outcomes have parameters t_1, ..., t_k. If j of them show the
-second outcome the ratio is e^(Σt - jη), so δ(ε) is the largest of G_i = P(J ≤ i) - e^ε·Q(J ≤ i) over i < k. In one t_m,
-dG_i/dt_m is a non-negative factor times e^(ε - t_m) - e^(Σt - (i+1)η): positive while t_m < τ and negative beyond,
-with τ = ε + (i+1)η - Σt the same for all m. At a maximum over the box [0, η]^k a coordinate inside it is τ, one
-at 0 needs τ ≤ 0 and one at η needs τ ≥ η: so all are equal, to (ε + (i+1)η)/(k+1) cut to [0, η], and J is
-binomial under both (Dong, Durfee & Rogers 2020, theorem 2, for draws that are not adaptive; adaptive ones cost
-more). tests/accounting holds it to enumeration and to unequal parameters.
+*k draws* whose laws do not depend on each other's outcomes have parameters t_1, ..., t_k. If j of them show
+the second outcome the ratio is e^(Σt - jη), so δ(ε) is the largest of G_i = P(J ≤ i) - e^ε·Q(J ≤ i) over i <
+k. In one t_m, dG_i/dt_m is a non-negative factor times e^(ε - t_m) - e^(Σt - (i+1)η): positive while t_m < τ
+and negative beyond, with τ = ε + (i+1)η - Σt the same for all m. At a maximum over the box [0, η]^k a
+coordinate inside it is τ, one at 0 needs τ ≤ 0 and one at η needs τ ≥ η: so all are equal, to (ε +
+(i+1)η)/(k+1) cut to [0, η] (where the factor vanishes, by continuity), and J is binomial under both (Dong,
+Durfee & Rogers 2020, theorem 2, for draws that are not adaptive; adaptive ones cost more). tests/accounting
+holds it to enumeration and to unequal parameters.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ MOST_DRAWS: Final = 1 << 15
 """Beyond, zCDP alone is asked: it is within a few per cent there, and the optimum takes seconds."""
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
 CDF_ERROR: Final = 1e-9
-"""More than the relative error of SciPy's binomial distribution function, which is near 1e-12 for these sizes."""
+"""More than the relative error of SciPy's binomial distribution function: near 1e-12 for these sizes."""
 FARTHEST: Final = 700.0
 TOLERANCE: Final = Fraction(1, 10**6)
 
@@ -97,10 +98,10 @@ def bounded_range_spread(epsilon: Fraction, delta: Fraction, draws: int) -> Frac
     >>> BoundedRangeAccount(spread, 5292).epsilon(Fraction(1, 10**6)) <= 20
     True
     """
-    plain = max(epsilon / draws, 1 / root_above(draws / (8 * zcdp_rho(epsilon, delta))))
+    below = epsilon * (1 - TOLERANCE)  # so that asking the account again cannot come out above ε
+    plain = max(epsilon / draws, 1 / root_above(draws / (8 * zcdp_rho(below, delta))))
     if not countable(draws, delta):
         return plain
-    below = epsilon * (1 - TOLERANCE)  # so that asking the account again cannot come out above ε
 
     def accepted(inverse: Fraction) -> bool:
         return BoundedRangeAccount(1 / inverse, draws).delta(below) <= delta

@@ -18,7 +18,10 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Final
 
-from dpveil.accounting.zcdp import zcdp_epsilon
+import numpy as np
+from jaxtyping import Float, Int64
+
+from dpveil.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
 from dpveil.core.numbers import float_above
 
 FLOAT_SLACK: Final = 1e-12
@@ -32,8 +35,13 @@ MOST_LOSS: Final = 500
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
 MOST_DRAWS: Final = 200_000
 GRID: Final = 20
+WHOLE: Final = 20_000
+"""Losses that are composed whole: looking for tails to leave out would take longer."""
+TAIL: Final = 1e-15
+"""Mass of the tails that are left out of more: it counts as an infinite loss."""
 STEPS: Final = 40
 TOLERANCE: Final = Fraction(1, 10**5)
+CLOSE: Final = Fraction(7, 8)
 
 Shifts = tuple[tuple[int, int], ...]
 """Pairs (movement, number of draws moved by it), movements in units of the integer answers."""
@@ -56,16 +64,13 @@ def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fractio
     1e-10 and well above the accountant's own rounding, the pessimistic PLD of `dp_accounting` with connected
     dots.
     """
-    candidates = [pure_epsilon(scale, shifts), zcdp_epsilon(laplace_rho(scale, shifts), delta)]
+    rho = laplace_rho(scale, shifts)
+    least = pure_epsilon(scale, shifts)
     draws = sum(count for _, count in shifts)
     slack = float_slack(draws)
-    if (
-        draws <= MOST_DRAWS
-        and delta >= max(float(SMALLEST_DELTA), 2 * slack)
-        and candidates[0] <= MOST_LOSS * draws
-    ):
-        candidates.append(_pld_epsilon(scale, shifts, float(delta) - slack))
-    return min(candidates)
+    if draws <= MOST_DRAWS and delta >= max(float(SMALLEST_DELTA), 2 * slack) and least <= MOST_LOSS * draws:
+        least = min(least, _pld_epsilon(scale, shifts, float(delta) - slack))
+    return min(least, zcdp_epsilon(rho, delta)) if zcdp_delta(rho, least) <= delta else least
 
 
 def float_slack(draws: int) -> float:
@@ -78,18 +83,27 @@ def laplace_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fractio
     return _scale(epsilon, delta, shifts)
 
 
+def _zcdp_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
+    """Return about the scale at which zCDP alone gives (ε, δ): a little above it, and not proven."""
+    squares = sum(moved**2 * count for moved, count in shifts)
+    return Fraction(math.sqrt(squares / zcdp_rho(epsilon, delta) / 2)) * (1 + TOLERANCE)
+
+
 @lru_cache(maxsize=256)
 def _scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
     """Return a scale that was tested, between one that is too small and is at least 1 - 10^-5 of it.
 
-    The accountant takes a tenth of a second, so the next scale to test is guessed from the last two: log ε
+    The search begins below what zCDP asks for, and the next scale to test is guessed from the last two: log ε
     is nearly linear in log scale. A guess only saves time; what is returned was accepted.
     """
     spent = lru_cache(maxsize=None)(lambda scale: laplace_epsilon(scale, shifts, delta))
     good = pure_epsilon(Fraction(1), shifts) / epsilon
-    bad = good / 2
+    by_zcdp = _zcdp_scale(epsilon, delta, shifts)
+    if by_zcdp < good and spent(by_zcdp) <= epsilon:
+        good = by_zcdp
+    bad = good * CLOSE
     while spent(bad) <= epsilon:
-        good, bad = bad, bad / 2
+        good, bad = bad, bad * CLOSE
     for step in range(STEPS):
         if good <= bad * (1 + TOLERANCE):
             break
@@ -103,22 +117,43 @@ def _scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
 
 
 def _pld_epsilon(scale: Fraction, shifts: Shifts, delta: float) -> Fraction:
-    from dp_accounting.pld import privacy_loss_distribution  # takes a second to import
+    from dp_accounting.pld import pld_pmf  # takes a while to import
 
-    loss = float(max(moved for moved, _ in shifts) / scale)
+    loss = float(max((moved for moved, _ in shifts), default=0) / scale)
+    grid, inverse = max(1e-4, loss / GRID), float_above(1 / scale)
     composed = None
     for moved, count in shifts:
-        one = privacy_loss_distribution.from_discrete_laplace_mechanism(
-            parameter=float_above(1 / scale),
-            sensitivity=moved,
-            value_discretization_interval=max(1e-4, loss / GRID),
-            use_connect_dots=True,
-        )
-        many = one.self_compose(count)
-        composed = many if composed is None else composed.compose(many)
+        places = _places(moved, inverse, grid)
+        deltas = _one_delta(moved, inverse, places * grid)
+        one = pld_pmf.create_pmf_pessimistic_connect_dots(grid, places, deltas)
+        many = one.self_compose(count, 0 if count * len(places) <= WHOLE else TAIL)
+        composed = many if composed is None else pld_pmf.compose_pmfs(composed, many)
     if composed is None:
         return Fraction(0)
     return Fraction(composed.get_epsilon_for_delta(delta))
+
+
+def _places(moved: int, inverse: float, grid: float) -> Int64[np.ndarray, " n"]:
+    """Return the multiples of `grid` just below and above the losses (t - 2j)/s of one draw, j = 0..t."""
+    top = math.ceil(moved * inverse / grid)
+    if 2 * inverse <= grid:  # there is a loss between any two
+        return np.arange(-top, top + 1)
+    losses = np.arange(-moved, moved + 1, 2) * (inverse / grid)
+    return np.unique(np.concatenate([np.floor(losses), np.ceil(losses)])).astype(np.int64)
+
+
+def _one_delta(moved: int, inverse: float, epsilon: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
+    """Return δ(ε) of one draw moved by t, at scale 1/`inverse`: exact but for a few roundings of each value.
+
+    With u = t - εs, the outputs T < J = ⌈u/2⌉ are those whose loss is above ε; summing the table of T,
+    δ = ((1 - q^J) + q·(1 - q^(u - J))) / (1 + q), without the cancellation of a difference of chances.
+    """
+    above = moved - epsilon / inverse
+    count = np.ceil(above / 2)
+    q = math.exp(-inverse)
+    inner = -(np.expm1(-count * inverse) + q * np.expm1((count - above) * inverse)) / (1 + q)
+    delta = np.where(count > moved, -np.expm1(np.minimum(epsilon, 0)), np.where(above > 0, inner, 0))
+    return np.minimum.accumulate(np.clip(delta, 0, 1))
 
 
 def merged(shifts: Mapping[int, int]) -> Shifts:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final
 
-from dpveil.accounting.zcdp import zcdp_delta
+from dpveil.accounting.guessing import zcdp_detection, zcdp_success
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import float_above
 
@@ -18,71 +17,69 @@ STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "wea
 """The most that a guess between two equally likely candidates may reach; beyond: practically none."""
 NONE: Final = "practically none"
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
-"""The largest δ of each strength: with probability δ there may be no protection at all."""
-CURVE_STEPS: Final = 48
-
-Line = tuple[float, float]
-"""One (ε, δ) that holds; a guarantee is the intersection of its lines."""
+"""The largest δ of each strength: in the worst case there is no protection at all with probability δ."""
+ROUNDING: Final = 2.0**-50
+"""More than what the few roundings of a bound near or below one can lose together, each 2^-53 or an ulp."""
 
 
-@lru_cache(maxsize=256)
-def lines(guarantee: Guarantee) -> tuple[Line, ...]:
-    """Return pairs (ε, δ) that the guarantee implies, rounded up; none for heuristic ones.
+def line(guarantee: Guarantee) -> tuple[float, float] | None:
+    """Return the (ε, δ) that the guarantee states, rounded up; None for ρ-zCDP and heuristic ones.
 
-    ρ-zCDP implies one for every ε; metric guarantees are taken at the diameter of their domain.
+    Metric guarantees are taken at the diameter of their domain.
     """
-    if guarantee.kind == "heuristic":
-        return ()
-    if guarantee.kind == "zcdp":
-        rho = guarantee.rho or Fraction(0)
-        middle, spread = float(rho), 2 * math.sqrt(float(rho))
-        grid = [middle + spread * (step - 8) / 8 for step in range(CURVE_STEPS)]
-        return tuple((e, float_above(zcdp_delta(rho, Fraction(e)))) for e in grid if e >= 0)
-    epsilon = guarantee.epsilon or Fraction(0)
-    if guarantee.diameter is not None:
-        epsilon *= guarantee.diameter
-    return ((float_above(epsilon), float_above(guarantee.delta or Fraction(0))),)
+    if guarantee.kind in ("heuristic", "zcdp"):
+        return None
+    epsilon = (guarantee.epsilon or Fraction(0)) * (1 if guarantee.diameter is None else guarantee.diameter)
+    return float_above(epsilon), float_above(guarantee.delta or Fraction(0))
 
 
 def odds(guarantee: Guarantee) -> float | None:
     """Return e^ε, by which a release can change anybody's odds at most; None where no such bound exists.
 
-    For approximate guarantees it holds except with probability about δ; ρ-zCDP alone has none.
+    None for ρ-zCDP and wherever δ > 0: δ bounds how far odds go too far *on average*, and more than e^ε comes
+    up far more often than with probability δ (docs: explain, "Odds").
     """
-    if guarantee.kind in ("heuristic", "zcdp"):
-        return None
-    return _exp_above(lines(guarantee)[0][0])
+    stated = line(guarantee)
+    return None if stated is None or guarantee.delta else _exp_above(stated[0])
 
 
 def success_bound(guarantee: Guarantee, candidates: int) -> float:
     """Return the best chance of naming the true one among k equally likely candidates, all neighbours.
 
-    Under (ε, δ): (e^ε + (k - 1)δ) / (e^ε + k - 1), by averaging the definition over all pairs.
+    Under (ε, δ): (e^ε + (k - 1)δ) / (e^ε + k - 1), by averaging the definition over all pairs. Under ρ-zCDP:
+    `guessing.zcdp_success`.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a photo"))
     >>> round(success_bound(one, 2), 3), round(success_bound(one, 10), 3)
     (0.731, 0.232)
     """
-    others = candidates - 1
-    return min((_share(epsilon, delta, others) for epsilon, delta in lines(guarantee)), default=1.0)
-
-
-def _share(epsilon: float, delta: float, others: int) -> float:
-    least = math.exp(-epsilon) * others  # never overflows
-    return min(1.0, math.nextafter((1 + least * delta) / (1 + least), 2.0))
+    if guarantee.rho is not None:
+        return zcdp_success(guarantee.rho, candidates)
+    stated = line(guarantee)
+    if stated is None:
+        return 1.0
+    epsilon, delta = stated
+    least = math.exp(-epsilon) * (candidates - 1)  # never overflows
+    return min(1.0, (1 + least * delta) / (1 + least) * (1 + ROUNDING))
 
 
 def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     """Return the highest chance of detection of any test with this rate of false alarms.
 
-    Under (ε, δ): min(δ + e^ε·α, 1 - e^-ε·(1 - δ - α)) (Kairouz, Oh & Viswanath 2015).
+    Under (ε, δ): min(δ + e^ε·α, 1 - e^-ε·(1 - δ - α)) (Kairouz, Oh & Viswanath 2015). Under ρ-zCDP:
+    `guessing.zcdp_detection`.
     """
-    bounds = [
-        min(delta + _exp_above(e) * false_alarm, 1 - math.exp(-e) * (1 - delta - false_alarm), 1.0)
-        for e, delta in lines(guarantee)
-    ]
-    return max(false_alarm, min(bounds, default=1.0))
+    if guarantee.rho is not None:
+        return zcdp_detection(guarantee.rho, false_alarm)
+    stated = line(guarantee)
+    return 1.0 if stated is None else max(false_alarm, _detected(*stated, false_alarm))
+
+
+def _detected(epsilon: float, delta: float, false_alarm: float) -> float:
+    raised = _exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
+    missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
+    return min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0)
 
 
 def strength(guarantee: Guarantee) -> str:

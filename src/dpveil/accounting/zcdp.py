@@ -2,7 +2,8 @@
 
 δ(ε) = inf over α > 1 of exp((α - 1)(αρ - ε)) · (1 - 1/α)^α / (α - 1)  (Canonne, Kamath & Steinke 2020,
 proposition 12). Any α gives a valid δ, so the best α is searched for in floating point and the formula is
-then evaluated at that rational α with fifty digits and rounded up: no interpolation is trusted.
+then evaluated at that rational α with fifty digits and rounded up: no interpolation is trusted. What is
+searched for in floating point first, an ε or a ρ, is accepted in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from dpveil.errors import InvalidParameter
 
 WORK: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 SLACK: Final = Decimal(10) ** -30
-STEPS: Final = 48
+STEPS: Final = 60
+GUESSED: Final = (2.0**-42, 2.0**-30, 2.0**-15)
+PRECISION: Final = Fraction(1, 2**41)
+MOST_LOG: Final = 700.0
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
 """More than any δ that is smaller than e^-5000, and less than any that can be asked for."""
@@ -49,7 +53,8 @@ def zcdp_epsilon(rho: Number, delta: Number) -> Fraction:
     high = given + 2 * Fraction(math.sqrt(float(given) * likely))
     while _delta(given, high) > wanted:
         high *= 2
-    return smallest(lambda epsilon: _delta(given, epsilon) <= wanted, high)
+    near = _root(lambda epsilon: _log_delta(float(given), epsilon) + likely, float(high))
+    return smallest(lambda epsilon: _delta(given, epsilon) <= wanted, high, near=near)
 
 
 def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
@@ -64,23 +69,38 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     inverse = 1 / given
     while _delta(1 / inverse, given) > wanted:
         inverse *= 2
-    return 1 / smallest(lambda tried: _delta(1 / tried, given) <= wanted, inverse)
+    likely = math.log(wanted.denominator) - math.log(wanted.numerator)
+    near = _root(lambda tried: _log_delta(1 / tried, float(given)) + likely, float(inverse))
+    return 1 / smallest(lambda tried: _delta(1 / tried, given) <= wanted, inverse, near=near)
 
 
-def smallest(valid: Callable[[Fraction], bool], good: Fraction, *, steps: int = STEPS) -> Fraction:
+def smallest(
+    valid: Callable[[Fraction], bool], good: Fraction, *, near: float = 0.0, steps: int = STEPS
+) -> Fraction:
     """Return the smallest value found that `valid` itself accepted, by bisection between 0 and `good`.
 
-    `good` must be valid; what is returned was tested, never interpolated.
+    `good` must be valid; what is returned was tested, never interpolated. `near` is a guess, which only
+    saves time: just around it is tried first.
     """
     low, high = Fraction(0), good
+    for width in GUESSED:
+        for tried in (Fraction(near * (1 + width)), Fraction(near * (1 - width))):
+            if low < tried < high:
+                low, high = (low, tried) if valid(tried) else (tried, high)
     for _ in range(steps):
         middle = Fraction(float((low + high) / 2))
-        if not low < middle < high:
+        if high - low <= high * PRECISION or not low < middle < high:
             break
-        if valid(middle):
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if valid(middle) else (middle, high)
+    return high
+
+
+def _root(excess: Callable[[float], float], high: float) -> float:
+    """Return about where a decreasing function crosses zero between 0 and `high`."""
+    low = 0.0
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
     return high
 
 
@@ -88,7 +108,7 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     """Return δ at the best order found, or 1 where the formula says nothing."""
     if rho == 0:
         return Fraction(0)
-    gap = _best_gap(max(float(rho), SMALLEST_RHO), float(epsilon))  # α - 1
+    gap = Fraction(_best_gap(max(float(rho), SMALLEST_RHO), float(epsilon)))  # α - 1
     alpha = gap + 1
     exponent = _decimal(gap * (alpha * rho - epsilon))
     shrink = WORK.multiply(_decimal(alpha), WORK.ln(_decimal(gap / alpha)))
@@ -100,17 +120,27 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     return min(Fraction(1), Fraction(WORK.multiply(WORK.exp(power), 1 + SLACK)))
 
 
-def _best_gap(rho: float, epsilon: float) -> Fraction:
-    """Return α - 1 near its best value; a worse one only makes δ larger."""
-    from scipy.optimize import minimize_scalar  # a third of a second that most releases need not pay
+def _best_gap(rho: float, epsilon: float) -> float:
+    """Return α - 1 near its best value: where the derivative of log δ, (2α - 1)ρ - ε - ln(α/(α - 1)), is 0.
 
-    def log_delta(log_gap: float) -> float:
-        gap = math.exp(log_gap)
-        return gap * ((1 + gap) * rho - epsilon) - log_gap - (1 + gap) * math.log1p(1 / gap)
+    It grows with α. A worse α only makes δ larger.
+    """
+    low, high = -MOST_LOG, MOST_LOG
+    for _ in range(STEPS):
+        middle = (low + high) / 2
+        gap = math.exp(middle)
+        if (1 + 2 * gap) * rho - epsilon < math.log1p(1 / gap):
+            low = middle
+        else:
+            high = middle
+    return math.exp(high)
 
-    guess = math.log(max((epsilon - rho) / (2 * rho), 1 / (1 + rho)))
-    best = minimize_scalar(log_delta, bounds=(guess - 6, guess + 6), method="bounded")
-    return Fraction(math.exp(float(best.x)))
+
+def _log_delta(rho: float, epsilon: float) -> float:
+    """Return log δ in floating point, to guess with."""
+    rho = max(rho, SMALLEST_RHO)
+    gap = _best_gap(rho, epsilon)
+    return gap * ((1 + gap) * rho - epsilon) - math.log(gap) - (1 + gap) * math.log1p(1 / gap)
 
 
 def _decimal(value: Fraction) -> Decimal:

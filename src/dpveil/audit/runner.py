@@ -12,7 +12,7 @@ from dpveil.audit.fit import ALPHA
 from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate
 from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
-from dpveil.audit.samplers import SamplerAudit, fit_findings
+from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
 from dpveil.audit.table import SAMPLER_DRAWS, TABLE, samplers
 from dpveil.audit.version import Version
 from dpveil.errors import InvalidParameter, UnknownName
@@ -89,7 +89,7 @@ def _jobs(target: str | PixelMethod | None, level: str) -> Iterator[Job]:
         if name in TABLE:
             yield partial(_method, TABLE[name], level)
         else:
-            yield partial(_sampler, samplers()[name], SAMPLER_DRAWS[level])
+            yield partial(_sampler, samplers()[name], level)
 
 
 def _checks(entry: MethodAudit, level: Level, bits: _Bits) -> Iterator[tuple[str, Case, Check]]:
@@ -170,20 +170,25 @@ def _killers(mutant: Version, intact: Version, checks: list[tuple[str, Case, Che
             yield gate
 
 
-def _sampler(audit: SamplerAudit, draws: int, bits: _Bits, step: Step) -> Audited:
+def _sampler(audit: SamplerAudit, level: str, bits: _Bits, step: Step) -> Audited:
+    """Audit a sampler with the draws of this level, and faults planted into those of the quick one."""
     found = audit.exact()
-    samples = [case.draw(draws, bits(f"{audit.name} {case.label}")) for case in audit.cases]
-    for case, sample in zip(audit.cases, samples, strict=True):
+    for case, sample in _samples(audit, SAMPLER_DRAWS[level], bits):
         found += fit_findings(case, sample)
     step()
-    mutants = []
+    mutants, draws = [], SAMPLER_DRAWS["quick"]
+    samples = _samples(audit, draws, bits)
     for name, fault in audit.faults.items():
         uniform = (bits(f"{audit.name} {name}").words(draws) >> 11).astype(float) / 2**53
         killed = any(
             not finding.passed
-            for case, sample in zip(audit.cases, samples, strict=True)
+            for case, sample in samples
             for finding in fit_findings(case, fault(sample, uniform))
         )
         mutants.append(Mutant(name, ("fit",), ("fit",) if killed else ()))
         step()
     return Audited(audit.name, tuple(found), tuple(mutants))
+
+
+def _samples(audit: SamplerAudit, draws: int, bits: _Bits) -> list[tuple[SamplerCase, Sample]]:
+    return [(case, case.draw(draws, bits(f"{audit.name} {case.label}"))) for case in audit.cases]

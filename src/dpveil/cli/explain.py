@@ -72,6 +72,7 @@ def _size(text: Text) -> tuple[int, int]:
 
 
 def _tell(explanation: Explanation, size: str) -> None:
+    from dpveil.accounting.meaning import success_bound
     from dpveil.explain import percent_above
 
     guarantee = explanation.guarantee
@@ -82,14 +83,16 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer(explanation.sentence)
     say.answer("")
     for other in explanation.same_noise:
-        say.answer(f"same noise    {other}")
+        pair = percent_above(success_bound(other, 2))
+        say.answer(f"same noise    {other!s:<32} the true one of 2 at most {pair:>10}")
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
     if explanation.odds is not None:
-        but = " except with probability about delta" if guarantee.delta else ""
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
-        say.answer(f"odds          change by a factor of at most {factor}{but}")
+        say.answer(f"odds          change by a factor of at most {factor}")
+    elif guarantee.delta:
+        say.answer("odds          no factor holds for every output: delta lets some pass e^epsilon")
     for k, bound in explanation.success_bound.items():
         named = f"the true one of {k:,} candidates"
         say.answer(

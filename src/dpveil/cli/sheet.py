@@ -213,4 +213,6 @@ def resized(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Image.I
     """Return `image` in colour at `size` = (width, height): pixels stay squares where it grows."""
     colour = Image.fromarray(np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3))))
     grows = size[0] > colour.width or size[1] > colour.height
-    return colour.resize(size, Image.Resampling.NEAREST if grows else Image.Resampling.LANCZOS)
+    if grows:
+        return colour.resize(size, Image.Resampling.NEAREST)
+    return colour.resize(size, Image.Resampling.LANCZOS, reducing_gap=3)

@@ -120,10 +120,15 @@ class Whole(Parameter[int, int]):
 
     def check(self, value: int) -> int:
         """Return `value` as an int within the range."""
-        if isinstance(value, bool) or not isinstance(value, Integral) or not self.low <= value <= self.high:
+        whole: object = value
+        if (
+            isinstance(whole, bool)
+            or not isinstance(whole, Integral)
+            or not self.low <= int(whole) <= self.high
+        ):
             span = f"{self.low} to {self.high}"
             raise InvalidParameter(self.name, value, f"is not a whole number from {span}", hint="such as 127")
-        return int(value)
+        return int(whole)
 
 
 class Count(Parameter[int, int]):

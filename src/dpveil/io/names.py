@@ -18,7 +18,7 @@ FORMATS: Final[dict[str, str]] = {
 }
 """Suffix of an output, in small letters, to the format that is written."""
 
-LONGEST: Final = 300
+LONGEST: Final = 1000
 """Letters of a path that a message shows."""
 
 

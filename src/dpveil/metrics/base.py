@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Iterator
+from typing import Final, Protocol
 
 import numpy as np
 from jaxtyping import Shaped
@@ -13,12 +14,19 @@ from dpveil.errors import InvalidParameter
 Image = Shaped[np.ndarray, "h w *c"]
 """Real levels, h × w or h × w × c; both images of a pair have one shape."""
 
+STRIP: Final = 24
+
 
 class Measure(Protocol):
     """A function of an original and an output; `data_range` is the distance from black to white."""
 
     def __call__(self, original: Image, released: Image, *, data_range: float) -> float:
         """Return the number."""
+
+
+def strips(rows: int) -> Iterator[slice]:
+    """Yield all rows, a few at a time: what is computed from each few stays in the processor's cache."""
+    return (slice(top, min(top + STRIP, rows)) for top in range(0, rows, STRIP))
 
 
 def check_pair(original: Image, released: Image, data_range: float) -> None:

@@ -49,16 +49,18 @@ def compile_now() -> None:
 def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
     """Return the functions of modules written as plain loops, compiled where that is worth it for `work`.
 
-    The modules stand in the order in which they import each other. They use nothing but whole numbers, doubles
-    and + - × ÷ on arrays, so both give the same numbers; here there is one source instead of two.
+    The modules stand in the order in which they import each other. They use nothing but whole numbers,
+    doubles and + - × ÷ on arrays, so both give the same numbers; here there is one source instead of two.
     """
     name = modules[-1].__name__
     if name not in _State.loops and not _State.plain:
         _State.done += work
         if _State.kernels is not None or _State.done > LOAD_COST:
             _State.loops[name] = _compiled(modules)
-    return SimpleNamespace(**_functions(modules)) if _State.plain else _State.loops.get(
-        name, SimpleNamespace(**_functions(modules))
+    return (
+        SimpleNamespace(**_functions(modules))
+        if _State.plain
+        else _State.loops.get(name, SimpleNamespace(**_functions(modules)))
     )
 
 

@@ -78,7 +78,7 @@ def _filter(
 def below_exp(
     word: int, gamma: Fraction, bits: BitSource, *, factor: Fraction = ONE, length: int = 64
 ) -> bool:
-    """Return whether a uniform number in [0, 1) that begins so is below factor·exp(-gamma), which is at most 1.
+    """Return whether a uniform number in [0, 1) that begins so is below factor·exp(-gamma), at most 1.
 
     It begins with the `length` bits of `word`. More bits and digits are taken until the answer is certain.
     """

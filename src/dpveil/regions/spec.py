@@ -77,10 +77,30 @@ def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
     """
     if isinstance(specs, str | bytes):
         raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")
-    regions = [region for spec in specs for region in parse(spec)(photo)]
-    if not regions:
+    found, missing = search(photo, [parse(spec) for spec in specs])
+    for error in missing.values():
+        raise error
+    return found
+
+
+def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
+    """Return the regions of every finder, as `find` does, and why a finder found none, by its description.
+
+    Raises `NoRegion` where there is no finder, and `RegionError` as soon as one does not fit the photo.
+    """
+    if not finders:
         raise NoRegion("no region was chosen", hint=f"choose {FORMS}")
-    return tuple(grow(region, photo) for region in _numbered(regions))
+    regions: list[Region] = []
+    missing: dict[str, NoRegion] = {}
+    for finder in finders:
+        try:
+            found = finder(photo)
+            if not found:
+                raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
+            regions += [replace(region, found=region.found or finder.data_dependent) for region in found]
+        except NoRegion as error:
+            missing[finder.description] = error
+    return tuple(grow(region, photo) for region in _numbered(regions)), missing
 
 
 def _parse_text(text: str) -> Finder:

@@ -89,20 +89,25 @@ def _delta_for_each(method: DPPix, size: Size) -> Fraction:
     return laplace_scale(epsilon, min(Fraction(9, 10), draws * delta), shifts)
 
 
+def pure(h: int, w: int, c: int, b: int, m: int | None, e: object = 1, *levels: int) -> Case:
+    """Return a setting of ε alone."""
+    method = DPPix(epsilon=e, block=b, neighbourhood=m)  # type: ignore[arg-type]
+    return Case(h, w, c, method, levels or (0, 255))
+
+
+def both(h: int, w: int, c: int, b: int, m: int | None, e: object, d: object) -> Case:
+    """Return a setting of ε and δ."""
+    method = DPPix(epsilon=e, delta=d, block=b, neighbourhood=m)  # type: ignore[arg-type]
+    return Case(h, w, c, method)
+
+
+def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
+    """Return a setting of ρ."""
+    return Case(h, w, c, DPPix(rho=r, block=b, neighbourhood=m))  # type: ignore[arg-type]
+
+
 def levels() -> dict[str, Level]:
     """Return the settings: the deep level looks at more small images, and draws five times as often."""
-
-    def pure(h: int, w: int, c: int, b: int, m: int | None, e: object = 1, *levels: int) -> Case:
-        method = DPPix(epsilon=e, block=b, neighbourhood=m)  # type: ignore[arg-type]
-        return Case(h, w, c, method, levels or (0, 255))
-
-    def both(h: int, w: int, c: int, b: int, m: int | None, e: object, d: object) -> Case:
-        method = DPPix(epsilon=e, delta=d, block=b, neighbourhood=m)  # type: ignore[arg-type]
-        return Case(h, w, c, method)
-
-    def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
-        return Case(h, w, c, DPPix(rho=r, block=b, neighbourhood=m))  # type: ignore[arg-type]
-
     exact = (
         pure(2, 3, 1, 2, 2, 1, 0, 1, 255),
         pure(1, 3, 3, 2, 1),
@@ -134,9 +139,9 @@ def levels() -> dict[str, Level]:
         pure(3, 3, 1, 2, 4, 3),
         pure(2, 2, 3, 2, 1),
         both(3, 3, 1, 2, 5, 1, "1e-4"),
-        both(2, 2, 3, 1, None, 5, "1e-3"),
+        both(1, 3, 3, 1, None, 5, "1e-3"),
         rho(3, 3, 1, 2, 5, "0.01"),
-        rho(2, 2, 3, 1, None, 5),
+        rho(1, 3, 3, 1, None, 5),
     )
     quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
     return {"quick": quick, "deep": quick.more(more)}

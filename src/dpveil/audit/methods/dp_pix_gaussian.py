@@ -110,7 +110,7 @@ def levels() -> dict[str, Level]:
         rho(3, 3, 1, 2, 5, "0.01"),
         rho(2, 2, 3, 2, 1, 5),
         both(3, 3, 1, 2, 5, 1, "1e-4"),
-        both(2, 2, 3, 1, None, 5, "1e-3"),
+        both(1, 3, 3, 1, None, 5, "1e-3"),
     )
     quick = Level(exact, tuple(Drawn(case, 20_000) for case in fit), tuple(Drawn(*given) for given in bound))
     return {"quick": quick, "deep": quick.more(more)}

@@ -19,10 +19,10 @@ TABLE: Final[dict[str, type[PixelMethod]]] = {
     for method in (
         DPPix,
         DPPixGaussian,
+        SSIMExponential,
         DCTGaussian,
         DPSVD,
         DPSamp,
-        SSIMExponential,
         Snow,
         Blur,
         Mosaic,

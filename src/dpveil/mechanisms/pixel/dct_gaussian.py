@@ -21,7 +21,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 
 LARGEST_BLOCK: Final = 16
-STRIPS: Final = 16
+STRIPS: Final = 32
 SMALLEST_STRIP: Final = 128
 """Blocks are drawn strip by strip, so that memory stays in proportion to the image."""
 

@@ -1,4 +1,4 @@
-"""DP-Samp: true pixels of a few intensities, and what lies between them (Reilly & Fan 2021 §3.2; errata E5)."""
+"""DP-Samp: true pixels of a few intensities, interpolated (Reilly & Fan 2021 §3.2; errata E5)."""
 
 from __future__ import annotations
 

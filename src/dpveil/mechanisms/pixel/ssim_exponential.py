@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from math import ceil
 from typing import ClassVar, Final
 
 import numpy as np
@@ -31,11 +32,11 @@ class SSIMExponential(BudgetedMethod):
 
     A cell is the mean level of `block` × `block` pixels, rounded, and may show `levels` evenly spread levels,
     2 to 256. The grid of cells is continued at its right and bottom edge by its last cells until windows fill
-    it: N windows a channel, all of them paid for. Each draw costs 2ε′, so `epsilon` alone buys ε′ = ε/(2·c·N);
-    with `delta`, or for `rho`, ε′ is the largest that the account of draws of bounded range 2ε′ accepts
-    (errata E2). Any two images are neighbours. `constant_time` draws by listing all outputs, in a time that
-    no pixel changes; only up to 2^20 outputs a window. Raises `InvalidParameter`, also where no exact draw is
-    within reach. Source: Croft 2022 §5, theorem 2, corrected.
+    it: N windows a channel, all of them paid for. Each draw costs 2ε′, so `epsilon` alone buys ε′ =
+    ε/(2·c·N); with `delta`, or for `rho`, ε′ is the largest that the account of draws of bounded range 2ε′
+    accepts (errata E2). Any two images are neighbours. `constant_time` draws by listing all outputs, in a
+    time that no pixel changes; only up to 2^20 outputs a window. Raises `InvalidParameter`, also where no
+    exact draw is within reach. Source: Croft 2022 §5, theorem 2, corrected.
 
     >>> method = SSIMExponential(epsilon=240, block=16)
     >>> method.windows(height=112, width=92, channels=1)
@@ -85,7 +86,7 @@ class SSIMExponential(BudgetedMethod):
     def windows(self, *, height: int, width: int, channels: int) -> int:
         """Return how many windows are drawn, in all channels."""
         height, width, channels = check_size(height, width, channels)
-        rows, columns = (-(-(-(-side // self.block)) // self.window) for side in (height, width))
+        rows, columns = (ceil(ceil(side / self.block) / self.window) for side in (height, width))
         return rows * columns * channels
 
     def exponent(self, *, height: int, width: int, channels: int) -> Fraction:
@@ -120,7 +121,7 @@ class SSIMExponential(BudgetedMethod):
             raise InvalidParameter(
                 "levels",
                 self.levels,
-                f"with window {self.window} leaves no exact draw within reach at exponent {float(exponent):.4g}",
+                f"with window {self.window} leaves no exact draw within reach (ε′ = {float(exponent):.4g})",
                 hint=SMALLER,
             )
         way = "enumeration" if self.constant_time else min(costs, key=lambda name: costs[name])

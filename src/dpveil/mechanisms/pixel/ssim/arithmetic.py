@@ -61,9 +61,10 @@ def slope(cells, x_sum, x_spread, y_sum, y_spread):
 def choose(weights, count, drawn, whole):
     """Return an outcome with its width, how much of it is deserved, and the sum of the weights.
 
-    Outcome j is met by `width` of the `whole` = 2^bits equally likely values of `drawn`: an exact probability,
-    at least weight/sum·(1 - count/whole - 2^-31), and zero only where the weight is. What is left over is
-    outcome -1. The time depends on `count` alone. `deserved` is weight/sum divided by that probability.
+    Outcome j is met by `width` of the `whole` = 2^bits equally likely values of `drawn`: an exact
+    probability, at least weight/sum·(1 - count/whole - 2^-31), and zero only where the weight is. What is
+    left over is outcome -1. The time depends on `count` alone. `deserved` is weight/sum divided by that
+    probability.
     """
     total = 0.0
     for j in range(count):
@@ -129,8 +130,10 @@ def moments(window):
 
 
 class Law(NamedTuple):
-    """ε′; a number a little below one that keeps every acceptance probability below one; what rounding does to a
-    weight at most, relatively; and the number of values of a word of a choice.
+    """What the loops need to know of the law.
+
+    `epsilon` is ε′; `keep`, a little below one, keeps acceptance probabilities below one; `margin` is what
+    rounding does to a weight at most, relatively; `whole` is the number of values of a word that chooses.
     """
 
     epsilon: float
@@ -140,10 +143,11 @@ class Law(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What the loops fill, a row a window: level numbers, `AGAIN`, `SHOWN` or `UNSURE`, and how it came about.
+    """What the loops fill, a row a window: level numbers, `AGAIN`, `SHOWN` or `UNSURE`, and the evidence.
 
-    `trace` holds the widths of all choices (`whole` where there was none) and then the word that decided. With
-    `scale` = (c, r), a proposal of quality q was to be shown with probability c·e^(-ε′(r - q))·Π whole/width.
+    `trace` holds the widths of all choices (`whole` where there was none) and then the word that decided.
+    With `scale` = (c, r), a proposal of quality q was to be shown with probability c·e^(-ε′(r - q))·Π
+    whole/width.
     """
 
     shown: UInt8[np.ndarray, "windows cells"]

@@ -1,8 +1,8 @@
 """Counts, then arrangement: propose a multiset of levels, then an order of it (docs: ssim-exponential).
 
-For a fixed multiset Σy and Σy² are constants, SSIM is linear in Σxy, and exp(ε′·SSIM) is a product over cells,
-which a dynamic programme over the counts that remain sums and draws from (methods §3). The functions run as
-they stand or compiled (`noise.backend.loops`).
+For a fixed multiset Σy and Σy² are constants, SSIM is linear in Σxy, and exp(ε′·SSIM) is a product over
+cells, which a dynamic programme over the counts that remain sums and draws from (methods §3). The functions
+run as they stand or compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -117,9 +117,9 @@ def rank(window, desk):
 def weigh(x, levels, sets, epsilon, desk):
     """Fill the weights of all options and return the reference quality: the highest, or 0.
 
-    A set of positive best quality weighs orders·e^(-ε′(reference - best)), a bound, or what the dynamic programme
-    says, which is less. The bound costs proposals, at most its quotient by the sum of all outputs' weights, of
-    which two lower bounds are at hand; the programme costs a table.
+    A set of positive best quality weighs orders·e^(-ε′(reference - best)), a bound, or what the dynamic
+    programme says, which is less. The bound costs proposals, at most its quotient by the sum of all outputs'
+    weights, of which two lower bounds are at hand; the programme costs a table.
     """
     cells, count = len(desk.order), len(sets.sums)
     reference = 0.0

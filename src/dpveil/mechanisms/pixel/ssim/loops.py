@@ -1,7 +1,7 @@
 """Proposals from all outputs alike, and from the list of all outputs (docs: ssim-exponential).
 
-`windows` are the true levels, one row a window; `levels` the public ones; `words` are uniform 62-bit numbers, a
-row for each window and attempt. The functions run as they stand or compiled (`noise.backend.loops`).
+`windows` are the true levels, one row a window; `levels` the public ones; `words` are uniform 62-bit numbers,
+a row for each window and attempt. The functions run as they stand or compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NO_UNDERFLOW = 300.0
 
 
 def reject(windows, levels, law, words, per_word, draws):
-    """Propose uniformly; accept with probability exp(-ε′·(1 - quality)). `scale` and widths stay as they are."""
+    """Propose uniformly; accept with probability exp(-ε′·(1 - quality))."""
     cells = windows.shape[1]
     for w in range(len(windows)):
         x_sum, x_spread = moments(windows[w])
@@ -37,7 +37,7 @@ def reject(windows, levels, law, words, per_word, draws):
 
 
 def spell(word, per_word, count, shown):
-    """Write uniform level numbers, `per_word` from each word; return False where a word is one of the last few."""
+    """Write uniform level numbers, `per_word` from each word; return False for one of the last few words."""
     base = 1
     for _ in range(per_word):
         base *= count
@@ -67,7 +67,7 @@ def compare(window, x_sum, levels, shown):
 
 
 def enumerate_all(windows, levels, law, words, draws):
-    """Choose a block of outputs by its sum of weights, then an output of the block; twice, whatever happens."""
+    """Choose a block of outputs by its sum of weights, then one of them; for all words, used or not."""
     cells, count = windows.shape[1], len(levels)
     low = 1
     while low < cells and count ** (low + 1) <= LISTED_AT_ONCE:

@@ -39,7 +39,9 @@ def shown_levels(count: int) -> UInt8[np.ndarray, " count"]:
     ([0, 85, 170, 255], [0, 36, 73, 109, 146, 182, 219, 255])
     """
     steps = np.arange(count)
-    levels: UInt8[np.ndarray, " count"] = ((2 * TOP * steps + count - 1) // (2 * (count - 1))).astype(np.uint8)
+    levels: UInt8[np.ndarray, " count"] = ((2 * TOP * steps + count - 1) // (2 * (count - 1))).astype(
+        np.uint8
+    )
     return levels
 
 
@@ -60,7 +62,7 @@ def quality(true: UInt8[np.ndarray, " n"], shown: UInt8[np.ndarray, " n"]) -> Fr
 
 
 class Sets(NamedTuple):
-    """All multisets of n out of k′ levels: how often each level occurs, in how many orders, Σy, nΣy² - (Σy)²."""
+    """All multisets of n out of k′ levels: how often each occurs, in how many orders, Σy, nΣy² - (Σy)²."""
 
     counts: Int16[np.ndarray, "sets levels"]
     orders: Float64[np.ndarray, " sets"]
@@ -101,8 +103,8 @@ def list_sets(cells: int, levels: int) -> Sets:
 def error_on_grey(epsilon: float, cells: int, levels: int) -> float:
     """Return the root of the mean squared error of what a window of mid-grey cells (level 128) shows.
 
-    There Σxy adds nothing to SSIM, so all orders of a multiset are equally likely. Beyond `MOST_SETS` multisets
-    it is estimated from about a million fixed levels, which is accurate to a per cent or so.
+    There Σxy adds nothing to SSIM, so all orders of a multiset are equally likely. Beyond `MOST_SETS`
+    multisets it is estimated from about a million fixed levels, which is accurate to a per cent or so.
     """
     if number_of_sets(cells, levels) <= MOST_SETS:
         sets = list_sets(cells, levels)

@@ -10,7 +10,7 @@ from math import exp, log2, prod
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Int64, UInt8
+from jaxtyping import Int32, UInt8
 
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops
@@ -27,7 +27,9 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
 MODULES: Final = (arithmetic, loops, counted)
-WORDS_AT_ONCE: Final = 1 << 15
+FEWEST_WORDS: Final = 1 << 12
+MOST_WORDS: Final = 1 << 16
+"""Words asked for at once: as many bytes as the image has, within these."""
 THREADS: Final = 2
 PLAIN_STEP: Final = 10
 """Look-ups of plain NumPy in the time of one plain step of a loop."""
@@ -39,13 +41,13 @@ MOST_PROPOSED: Final = 1 << 18
 
 
 def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
-    """Return the ways that are open at ε′ = `epsilon`, each with about how many steps it takes a window."""
+    """Return the ways that are open at ε′ = `epsilon`, each with its measured cost in steps a window."""
     outputs, sets, entries = levels**cells, number_of_sets(cells, levels), table_cells(cells, levels)
     found = {}
     if outputs <= MOST_LISTED:
         found["enumeration"] = 4.0 * outputs
     if entries <= MOST_TABLED and cells <= MOST_CELLS_TABLED:
-        found["counts"] = 1000.0 + 20 * sets + levels * entries
+        found["counts"] = 300.0 + 13 * sets + levels * entries / 100  # few multisets need a table
     if epsilon <= log2(MOST_PROPOSED) / log2(exp(1)):
         found["rejection"] = exp(0.95 * epsilon) * 6 * cells
     return found
@@ -55,8 +57,8 @@ def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
 class WindowSampler:
     """Draws outputs y of windows x of `cells` levels with P(y) ∝ exp(ε′·max(0, SSIM(x, y))), exactly.
 
-    `way` is one of those of `ways`. Fewer `word_bits` and a larger `margin` than needed make choices coarse and
-    undecided comparisons frequent, for tests; the law stays what it is.
+    `way` is one of those of `ways`. Fewer `word_bits` and a larger `margin` than needed make choices coarse
+    and undecided comparisons frequent, for tests; the law stays what it is.
     """
 
     epsilon: Fraction
@@ -71,20 +73,20 @@ class WindowSampler:
         shown = np.empty_like(windows)
         pending = np.arange(len(windows), dtype=np.int32)
         attempts, choices = self._attempts()
-        at_once = max(1, WORDS_AT_ONCE // (attempts * (choices + 1)))
+        words = min(max(FEWEST_WORDS, windows.size // 8), MOST_WORDS)
+        at_once = max(1, words // (attempts * (choices + 1)))
         with ThreadPoolExecutor(THREADS) as pool:
             while len(pending):
                 parts = [pending[start : start + at_once] for start in range(0, len(pending), at_once)]
                 pending = np.concatenate([self._round(windows, part, shown, bits, pool) for part in parts])
-        levels: UInt8[np.ndarray, "n cells"] = shown_levels(self.levels)[shown]
-        return levels
+        return shown
 
     def _attempts(self) -> tuple[int, int]:
         """Return how many proposals a window gets in a round, and how many choices make one."""
         if self.way == "enumeration":
             return 2, 2
         if self.way == "counts":
-            return 24, self.cells + 1
+            return 10, self.cells + 1
         return min(64, 4 + int(exp(min(5.0, float(self.epsilon))))), -(-self.cells // self._cells_per_word)
 
     @property
@@ -105,15 +107,16 @@ class WindowSampler:
     def _round(
         self,
         windows: UInt8[np.ndarray, "n cells"],
-        part: np.ndarray,
+        part: Int32[np.ndarray, " pending"],
         shown: UInt8[np.ndarray, "n cells"],
         bits: BitSource,
         pool: ThreadPoolExecutor,
-    ) -> np.ndarray:
+    ) -> Int32[np.ndarray, " left"]:
         """Give every window of `part` some attempts, write what was drawn, and return those that are left."""
         attempts, choices = self._attempts()
-        words = (bits.words(len(part) * attempts * (choices + 1)) >> np.uint64(64 - WORD)).view(np.int64)
-        words = words.reshape(len(part), attempts, choices + 1)
+        drawn = bits.words(len(part) * attempts * (choices + 1)).reshape(len(part), attempts, choices + 1)
+        drawn >>= np.uint64(64 - WORD)
+        words = drawn.view(np.int64)
         words[:, :, :-1] >>= 0 if self.way == "rejection" else WORD - self.word_bits
         law, true = self._law(), windows[part]
         draws = Draws(
@@ -126,10 +129,11 @@ class WindowSampler:
         halves = (slice(0, len(part) // THREADS), slice(len(part) // THREADS, None))
         list(pool.map(lambda half: run(true[half], words[half], Draws(*(a[half] for a in draws))), halves))
         for w in np.flatnonzero(draws.status == UNSURE):
-            draws.status[w] = SHOWN if self._accepted(true[w], draws, w, bits) else AGAIN
+            draws.status[w] = SHOWN if self._accepted(true[w], draws, int(w), bits) else AGAIN
         done = draws.status == SHOWN
-        shown[part[done]] = draws.shown[done]
-        return part[~done]
+        shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
+        left: Int32[np.ndarray, " left"] = part[~done]
+        return left
 
     def _loop(self, law: Law, count: int) -> Callable[[Any, Any, Draws], None]:
         """Return the loop of this way as a function of windows, words and what it fills."""
