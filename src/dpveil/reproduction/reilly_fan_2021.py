@@ -1,17 +1,19 @@
 """Reilly & Fan 2021, figures 4 to 6, 8 and 9 and the defaults of table I, on AT&T faces.
 
 Figures 3 and 7 are those of 4 and 8 on iris images, which are not at hand. Where the text does not name the
-values of an axis, they are ours.
+values of an axis, they are ours. It does not say either whether levels, and so the singular values whose
+distance DP-SVD's ε multiplies, go to 255 or to 1: both are run, as the second is the first at ε/255.
 """
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Final
 
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Mosaic, Snow
 from dpveil.postprocessing import Median
 from dpveil.reproduction.data import Dataset
-from dpveil.reproduction.grid import Contrast, Experiment, Setting
+from dpveil.reproduction.grid import TOP, Contrast, Experiment, Setting
 from dpveil.reproduction.plots import Figure, Line, Panel
 from dpveil.reproduction.published import PublishedDPPix
 
@@ -29,10 +31,12 @@ RATE: Final = "0.1"
 GREY: Final = 127
 
 OVER_BLOCK, OVER_K, OVER_RANK = "dp-pix over block", "dp-samp over clusters", "dp-svd over rank"
+OVER_RANK_OF_ONE: Final = "dp-svd over rank, levels to 1"
 SNOW, DEFAULTS = "snow over delta", "table I over epsilon"
 OVER_M: Final = "over neighbourhood"
 PLAIN, BLURRED = "snow", "snow, then 3×3 median"
 PIX, SAMP, SVD = f"dp-pix, b = {BLOCK}", f"dp-samp, k = {K}", f"dp-svd, i = {RANK}"
+SVD_OF_ONE: Final = f"{SVD}, levels to 1"
 SOUND_SAMP: Final = f"dp-samp, private clusters, δ = {RATE}"
 NOTHING, PERFECT = "grey only: shows nothing", f"mosaic, b = {BLOCK}: no noise"
 
@@ -61,7 +65,9 @@ def _settings() -> list[Setting]:
             for b in BLOCKS
         ]
         made += [Setting(OVER_K, s, str(k), DPSamp(epsilon=e, clusters=k, neighbourhood=M)) for k in CLUSTERS]
-        made += [Setting(OVER_RANK, s, str(i), DPSVD(epsilon=e, rank=i)) for i in RANKS]
+        for i in RANKS:
+            made.append(Setting(OVER_RANK, s, str(i), DPSVD(epsilon=e, rank=i)))
+            made.append(Setting(OVER_RANK_OF_ONE, s, str(i), DPSVD(epsilon=Fraction(e) / TOP, rank=i)))
         for m in NEIGHBOURHOODS:
             pix = DPPix(epsilon=e, block=BLOCK, neighbourhood=m)
             samp = DPSamp(epsilon=e, clusters=K, neighbourhood=m)
@@ -72,6 +78,7 @@ def _settings() -> list[Setting]:
             Setting(DEFAULTS, PIX, e, DPPix(epsilon=e, block=BLOCK, neighbourhood=M)),
             Setting(DEFAULTS, SAMP, e, DPSamp(epsilon=e, clusters=K, neighbourhood=M)),
             Setting(DEFAULTS, SVD, e, DPSVD(epsilon=e, rank=RANK)),
+            Setting(DEFAULTS, SVD_OF_ONE, e, DPSVD(epsilon=Fraction(e) / TOP, rank=RANK)),
             Setting(
                 DEFAULTS,
                 SOUND_SAMP,
@@ -82,7 +89,7 @@ def _settings() -> list[Setting]:
     for d in DELTAS:
         made.append(Setting(SNOW, PLAIN, d, Snow(delta=d)))
         made.append(Setting(SNOW, BLURRED, d, Snow(delta=d), Median(3)))
-    every = (OVER_BLOCK, OVER_K, OVER_RANK, SNOW, DEFAULTS, OVER_M)
+    every = (OVER_BLOCK, OVER_K, OVER_RANK, OVER_RANK_OF_ONE, SNOW, DEFAULTS, OVER_M)
     made += [Setting(sweep, NOTHING, "", Fill(level=GREY)) for sweep in every]
     return [*made, Setting(DEFAULTS, PERFECT, "", Mosaic(block=BLOCK))]
 
@@ -102,11 +109,14 @@ def _figures() -> tuple[Figure, ...]:
         for sweep, x in timed
     ]
     snow = Panel(SNOW, "cpu_ms", "δ", (Line(PLAIN, 0),), SNOW)
-    methods = (PIX, SAMP, SVD, SOUND_SAMP)
+    methods = (PIX, SAMP, SVD, SVD_OF_ONE, SOUND_SAMP)
     return (
         _pair("figure-4ab", "AT&T, DP-Pix (m = 1)", OVER_BLOCK, "block b", budgets, logx=False),
         _pair("figure-4cd", "AT&T, DP-Samp (m = 1)", OVER_K, "clusters k", budgets, logx=False),
         _pair("figure-4ef", "AT&T, DP-SVD", OVER_RANK, "rank i", budgets, logx=False),
+        _pair(
+            "figure-4ef-of-one", "AT&T, DP-SVD, levels to 1", OVER_RANK_OF_ONE, "rank i", budgets, logx=False
+        ),
         _pair("figure-5-6", "AT&T, Snow", SNOW, "δ", (PLAIN, BLURRED), logx=False),
         _pair("figure-8-dp-pix", f"AT&T, {PIX}", OVER_M, "neighbourhood m", _over_m(PIX), logx=True),
         _pair("figure-8-dp-samp", f"AT&T, {SAMP}", OVER_M, "neighbourhood m", _over_m(SAMP), logx=True),
@@ -116,7 +126,15 @@ def _figures() -> tuple[Figure, ...]:
 
 
 def _contrasts() -> tuple[Contrast, ...]:
-    pairs = ((SVD, PIX), (SAMP, PIX), (SVD, SAMP), (SOUND_SAMP, SAMP), (SOUND_SAMP, PIX))
+    pairs = (
+        (SVD, PIX),
+        (SVD_OF_ONE, PIX),
+        (SVD_OF_ONE, SAMP),
+        (SAMP, PIX),
+        (SVD, SAMP),
+        (SOUND_SAMP, SAMP),
+        (SOUND_SAMP, PIX),
+    )
     pixels = [Contrast(OVER_BLOCK, published(e), epsilon(e)) for e in EPSILONS]
     moved = [Contrast(OVER_M, *both) for both in zip(_over_m(PIX), _over_m(SAMP), strict=True)]
     return (*pixels, *moved, *(Contrast(DEFAULTS, *pair) for pair in pairs), Contrast(SNOW, BLURRED, PLAIN))
