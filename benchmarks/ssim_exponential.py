@@ -1,6 +1,6 @@
 """ssim-exponential against the straightforward NumPy enumeration of every window, in one run.
 
-Targets (issue 4): 128×128 RGB, b = 1, p = 3, k′ = 4 (5 547 windows): at least 1000 times faster up to ε′ = 3,
+Targets: 128×128 RGB, b = 1, p = 3, k′ = 4 (5 547 windows): at least 1000 times faster up to ε′ = 3,
 at least 100 times for any ε′ up to 50, memory at most 6 times the decoded image. The straightforward version
 takes minutes, so it is timed on 200 windows of the same image and scaled to all of them.
 """

@@ -31,7 +31,7 @@ FEWEST_WORDS: Final = 1 << 12
 MOST_WORDS: Final = 1 << 16
 """Words asked for at once: as many bytes as the image has, within these."""
 THREADS: Final = 2
-PLAIN_STEP: Final = 10
+PLAIN_STEP: Final = 30
 """Look-ups of plain NumPy in the time of one plain step of a loop."""
 MOST_LISTED: Final = 1 << 20
 MOST_TABLED: Final = 1 << 21
