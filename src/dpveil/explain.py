@@ -57,7 +57,7 @@ class Need:
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `success_bound` maps a number
+    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure. `success_bound` maps a number
     of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
     with the highest detection rate. `same_noise` states the same release in other currencies.
     """

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import numpy as np
@@ -184,10 +185,53 @@ def test_metric_guarantees_count_at_the_diameter():
 
 def test_odds_are_rounded_up_and_known_only_with_epsilon():
     assert math.e <= odds(pure(1)) < math.e * (1 + 1e-15)
-    assert odds(approximate(1, "1e-6")) == odds(pure(1))
+    assert odds(approximate(1, 0)) == odds(pure(1))
+    assert odds(approximate(1, "1e-6")) is None
     assert odds(pure(10**6)) == math.inf
     assert odds(zcdp(1)) is None
     assert odds(HEURISTIC) is None
+
+
+def test_delta_is_not_the_chance_that_the_odds_pass_e_to_the_epsilon():
+    """400 draws of Laplace noise at (0.1, 10^-6): more than e^ε comes up over 100 times as often as δ."""
+    scale, epsilon, wanted = 5000.0, 0.1, 1e-6
+    q = math.exp(-1 / scale)
+    one = np.array([1 / (1 + q), *(q**j * (1 - q) / (1 + q) for j in range(1, 5)), q**5 / (1 + q)])
+    law = np.ones(1)
+    for _ in range(400):
+        law = np.convolve(law, one)
+    losses = (2000 - 2 * np.arange(len(law))) / scale
+    delta = (law * -np.expm1(np.minimum(0, epsilon - losses))).sum()
+    assert delta < wanted
+    assert law[losses > epsilon].sum() > 100 * delta
+    for more in (0.005, 0.01, 0.05):  # what the documentation says instead
+        assert law[losses >= epsilon + more].sum() <= delta / -math.expm1(-more)
+
+
+def test_every_bound_is_at_least_its_exact_value():
+    """600 budgets against sixty digits: a bound may be stated too high, never too low."""
+    draw, work = np.random.default_rng(5), Context(prec=60)
+
+    def digits(value):
+        return work.divide(Decimal(value.numerator), Decimal(value.denominator))
+
+    for _ in range(600):
+        epsilon = Fraction(str(round(10 ** draw.uniform(-3, 1.5), int(draw.integers(3, 6)))))
+        delta = Fraction(str(draw.choice(["0", "1e-6", "1e-3", "0.05"])))
+        guarantee = approximate(epsilon, delta)
+        power, spent = work.exp(digits(epsilon)), digits(delta)
+        for k in (2, 10, 100, 1000, 10**6):
+            exact = work.divide(power + (k - 1) * spent, power + k - 1)
+            assert exact <= Decimal(success_bound(guarantee, k)) <= exact * (1 + Decimal("1e-14"))
+        for alarm in (0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.3, 0.7, 1.0):
+            rest = 1 - spent - Decimal(alarm)
+            exact = min(spent + power * Decimal(alarm), 1 - work.divide(rest, power), Decimal(1))
+            assert exact <= Decimal(detection_bound(guarantee, alarm)) <= exact + Decimal("1e-14")
+
+
+def test_no_false_alarms_leave_delta_however_large_epsilon_is():
+    assert detection_bound(pure(10**6), 0) == 0
+    assert 0.25 <= detection_bound(approximate(10**6, "0.25"), 0) < 0.25 + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,9 @@ STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "wea
 """The most that a guess between two equally likely candidates may reach; beyond: practically none."""
 NONE: Final = "practically none"
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
-"""The largest δ of each strength: with probability δ there may be no protection at all."""
+"""The largest δ of each strength: in the worst case there is no protection at all with probability δ."""
+ROUNDING: Final = 2.0**-50
+"""More than what the few roundings of a bound near or below one can lose together, each 2^-53 or an ulp."""
 
 
 def line(guarantee: Guarantee) -> tuple[float, float] | None:
@@ -34,10 +36,11 @@ def line(guarantee: Guarantee) -> tuple[float, float] | None:
 def odds(guarantee: Guarantee) -> float | None:
     """Return e^ε, by which a release can change anybody's odds at most; None where no such bound exists.
 
-    For approximate guarantees it holds except with probability about δ; ρ-zCDP alone has none.
+    None for ρ-zCDP and wherever δ > 0: δ bounds how far odds go too far *on average*, and more than e^ε comes
+    up far more often than with probability δ (docs: explain, "Odds").
     """
     stated = line(guarantee)
-    return None if stated is None else _exp_above(stated[0])
+    return None if stated is None or guarantee.delta else _exp_above(stated[0])
 
 
 def success_bound(guarantee: Guarantee, candidates: int) -> float:
@@ -58,7 +61,7 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
         return 1.0
     epsilon, delta = stated
     least = math.exp(-epsilon) * (candidates - 1)  # never overflows
-    return min(1.0, math.nextafter((1 + least * delta) / (1 + least), 2.0))
+    return min(1.0, (1 + least * delta) / (1 + least) * (1 + ROUNDING))
 
 
 def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
@@ -73,8 +76,9 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     if stated is None:
         return 1.0
     epsilon, delta = stated
-    least = 1 - math.exp(-epsilon) * (1 - delta - false_alarm)
-    return max(false_alarm, min(delta + _exp_above(epsilon) * false_alarm, least, 1.0))
+    raised = _exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
+    missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
+    return max(false_alarm, min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0))
 
 
 def strength(guarantee: Guarantee) -> str:

@@ -89,9 +89,10 @@ def _tell(explanation: Explanation, size: str) -> None:
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
     if explanation.odds is not None:
-        but = " except with probability about delta" if guarantee.delta else ""
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
-        say.answer(f"odds          change by a factor of at most {factor}{but}")
+        say.answer(f"odds          change by a factor of at most {factor}")
+    elif guarantee.delta:
+        say.answer("odds          no factor holds for every output: delta lets some pass e^epsilon")
     for k, bound in explanation.success_bound.items():
         named = f"the true one of {k:,} candidates"
         say.answer(
