@@ -23,7 +23,7 @@ from dpveil.errors import (
 )
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource
-from dpveil.promise import TRACES, WEAK
+from dpveil.promise import COUNT, PLACE, TRACES, WEAK
 from dpveil.regions import Finder
 
 
@@ -201,7 +201,9 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert certificate.guarantees[0].scope.covers.startswith(
         "box, grown to the JPEG blocks: 18×18 pixels at 15,15"
     )
-    assert certificate.warnings == (SEEDED, WEAK)  # how the original was stored is nobody else's business
+    assert "that the input was a JPEG, and its block grid" in certificate.guarantees[0].scope.in_the_clear
+    assert "that the input was a JPEG, and its block grid" in certificate.composition.scope.in_the_clear
+    assert certificate.warnings == (SEEDED, WEAK)  # what else was done to it is nobody else's business
     assert release.notes == ("its colour profile was applied",)
 
 
@@ -420,3 +422,29 @@ def test_a_finder_that_returns_nothing_found_nothing():
 
     with pytest.raises(NoRegion, match="nothing was found for empty"):
         private(["0,0,4,4", Empty()])
+
+
+class Brightest(Finder):
+    """A finder of one's own that looks at the pixels."""
+
+    description = "brightest"
+
+    def __call__(self, photo):
+        y, x = np.unravel_index(photo.image.sum(2).argmax(), photo.image.shape[:2])
+        return [dpveil.Region(dpveil.Box(int(min(x, 16)), int(min(y, 12)), 8, 8), label="brightest")]
+
+
+def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path):
+    certificate = private([Brightest(), "0,0,4,4"]).certificate
+    seen, given = (guarantee.scope.in_the_clear for guarantee in certificate.guarantees)
+    assert seen == (PLACE, COUNT, "everything outside the region")
+    assert "the guarantee compares photos in which the same is found" in PLACE
+    assert given == ("position and size of the region", "everything outside the region")
+    assert [record.found for record in certificate.regions] == [True, False]
+    image, _ = private(Brightest()).save(tmp_path / "a.png")
+    assert dpveil.verify(image).status == "consistent"
+
+    class Fixed(Brightest):
+        data_dependent = False
+
+    assert private(Fixed()).certificate.guarantees[0].scope.in_the_clear == given

@@ -129,6 +129,7 @@ EDITS = {
     "in the clear": (("guarantees", 0, "scope", "in_the_clear"), []),
     "request": (("request", 0), "30,20,5,5"),
     "masked": (("regions", 1, "masked"), 1000),
+    "found": (("regions", 0, "found"), True),
 }
 
 

@@ -4,6 +4,7 @@ by `verify`. Computed from public settings alone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
@@ -28,9 +29,14 @@ SPREAD: Final = (
     "{}: lossy WebP leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
-FACE_BOX: Final = "position and size of the face box, which follow from the photo's pixels"
+SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
+FACE_BOX: Final = f"position and size of the face box, {SAME}"
+PLACE: Final = f"position and size of the region, {SAME}"
+COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
+NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
+STORED: Final = "that the input was a {}, and its block grid"
 NONE_FOUND: Final = "whole photo, as no region was found"
 """The label of the region that `if_none` chose."""
 
@@ -63,20 +69,23 @@ def promise(
 
 
 def is_face(record: RegionRecord) -> bool:
-    """Return whether a detector chose this region: then its place and number follow from the photo."""
-    return record.label.startswith("face ")
+    """Return whether a face detector chose this region: then its place and number follow from the photo."""
+    return record.found and record.label.startswith("face ")
 
 
 def _in_the_clear(record: RegionRecord, whole: bool) -> tuple[str, ...]:
-    found = (FACE_BOX, FACE_COUNT) if is_face(record) else ()
+    face = is_face(record)
+    found = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if record.found else ()
+    grown = re.search(r", grown to the (\w+) blocks\Z", record.label)
+    stored = () if grown is None else (STORED.format(grown[1]),)
     if whole:
-        none = ("that no region was found",) if record.label == NONE_FOUND else ()
-        return ("the photo's size in pixels and its number of channels", *found, *none)
+        none = (NOTHING,) if record.label == NONE_FOUND else ()
+        return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = () if record.masked is None else ("the mask's silhouette",)
     traces = (TRACES,) if record.label.endswith(f"{ESCAPING} blocks") else ()
     place = found or ("position and size of the region",)
-    rest = NO_OTHER_FACE if found else "everything outside the region"
-    return (*place, *outline, *traces, rest)
+    rest = NO_OTHER_FACE if face else "everything outside the region"
+    return (*place, *outline, *stored, *traces, rest)
 
 
 def accountant(method: PixelMethod) -> str:

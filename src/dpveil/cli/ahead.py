@@ -50,6 +50,11 @@ class Searched(Finder):
         return self._finder.description
 
     @property
+    def data_dependent(self) -> bool:
+        """What `finder` says."""
+        return self._finder.data_dependent
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What `finder` says."""
         return self._finder.notes

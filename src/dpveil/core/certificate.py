@@ -45,20 +45,26 @@ def _check_texts(*values: object) -> None:
 
 @dataclass(frozen=True)
 class RegionRecord:
-    """Where a guarantee applies: its label, its box, and how many pixels of the box a mask covers."""
+    """Where a guarantee applies: its label, its box, how many pixels of the box a mask covers, and `found`:
+    whether it was chosen by looking at the photo's pixels.
+    """
 
     label: str
     box: Box
     masked: int | None = None
+    found: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.found, bool):
+            raise CertificateError("whether a region was found is neither true nor false")
         if self.masked is not None:
             check_count(self.masked, "masked")
 
     @classmethod
     def of(cls, region: Region) -> RegionRecord:
         """Return the record of a region, without its mask."""
-        return cls(region.label, region.box, None if region.mask is None else region.pixels)
+        masked = None if region.mask is None else region.pixels
+        return cls(region.label, region.box, masked, region.found)
 
     def in_words(self) -> str:
         """Return what a certificate says the region is: as `Region.in_words`."""
@@ -66,8 +72,8 @@ class RegionRecord:
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
-        box = self.box
-        return {"label": self.label, "box": [box.x, box.y, box.w, box.h], "masked": self.masked}
+        box = [self.box.x, self.box.y, self.box.w, self.box.h]
+        return {"label": self.label, "box": list(box), "masked": self.masked, "found": self.found}
 
 
 @dataclass(frozen=True)
@@ -192,7 +198,7 @@ def _parse(data: dict[str, Any]) -> Certificate:
         parameters=data["parameters"],
         request=tuple(data["request"]),
         guarantees=tuple(_guarantee(entry) for entry in data["guarantees"]),
-        regions=tuple(RegionRecord(r["label"], Box(*r["box"]), r["masked"]) for r in data["regions"]),
+        regions=tuple(_record(entry) for entry in data["regions"]),
         composition=None if data["composition"] is None else _guarantee(data["composition"]),
         accountant=data["accountant"],
         bits=data["bits"],
@@ -201,6 +207,10 @@ def _parse(data: dict[str, Any]) -> Certificate:
         output=None if data["output"] is None else Output(**data["output"]),
         tool=data["tool"],
     )
+
+
+def _record(data: dict[str, Any]) -> RegionRecord:
+    return RegionRecord(data["label"], Box(*data["box"]), data["masked"], data["found"])
 
 
 def _guarantee(data: dict[str, Any]) -> Guarantee:

@@ -23,6 +23,8 @@ class GivenBox(Finder):
 
     box: Box
 
+    data_dependent = False
+
     @property
     def description(self) -> str:
         """Return "x,y,w,h"."""

@@ -128,7 +128,7 @@ class Faces(Finder):
         chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]
         if not chosen:
             raise NoRegion("every face that was found is excepted", hint="except fewer faces")
-        return [Region(found[n - 1].box, label=f"face {n}") for n in chosen]
+        return [Region(found[n - 1].box, label=f"face {n}", found=True) for n in chosen]
 
     def detect(self, photo: Photo) -> list[FaceFound]:
         """Return every face of `photo` in the order of their numbers; `only` and `exclude` play no part.

@@ -22,6 +22,13 @@ class Finder(ABC):
         """What a certificate says was asked for: never a file name."""
 
     @property
+    def data_dependent(self) -> bool:
+        """Whether what is found depends on the photo's pixels: certificates then say what the guarantee
+        compares. True unless a finder knows better.
+        """
+        return True
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What certificates warn of wherever this finder was used."""
         return ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from jaxtyping import Bool
 
@@ -28,7 +30,7 @@ def grow(region: Region, photo: Photo) -> Region:
     pixels = box.w * box.h if mask is None else int(mask.sum())
     if pixels == region.pixels:
         return region
-    return Region(box, mask, f"{region.label}, grown to the {grid.codec} blocks")
+    return replace(region, box=box, mask=mask, label=f"{region.label}, grown to the {grid.codec} blocks")
 
 
 def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:

@@ -23,6 +23,8 @@ class GivenMask(Finder):
 
     mask: Bool[np.ndarray, "h w"]
 
+    data_dependent = False
+
     @property
     def description(self) -> str:
         """Return "mask sha256:…" of the size and the bits of the mask: never its file's name."""
@@ -47,6 +49,8 @@ class GivenRegion(Finder):
     """A ready-made region with its own label."""
 
     region: Region
+
+    data_dependent = False
 
     @property
     def description(self) -> str:

@@ -97,7 +97,7 @@ def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...],
             found = finder(photo)
             if not found:
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
-            regions += found
+            regions += [replace(region, found=region.found or finder.data_dependent) for region in found]
         except NoRegion as error:
             missing[finder.description] = error
     return tuple(grow(region, photo) for region in _numbered(regions)), missing

@@ -13,6 +13,8 @@ from dpveil.regions.finder import Finder
 class Whole(Finder):
     """Every pixel of the photo: nothing but its size stays in the clear."""
 
+    data_dependent = False
+
     @property
     def description(self) -> str:
         """Return "whole"."""
