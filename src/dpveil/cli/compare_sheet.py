@@ -135,8 +135,8 @@ class Comparison:
 WORDS: Final = (
     "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
     " it is within the regions (equal: SSIM 1, PSNR infinite).",
-    "With epsilon alone, an observer can tell two neighbouring photos apart with odds of at most e to the power"
-    " of epsilon; with a delta, rare outputs may tell more.",
+    "With epsilon alone, an observer can tell two neighbouring photos apart with odds of at most e to the"
+    " power of epsilon; with a delta, rare outputs may tell more.",
     "Red: a noise scale above 128 grey levels leaves hardly anything to see.",
 )
 
