@@ -57,7 +57,12 @@ class Compared:
 
     def lines(self) -> tuple[str, ...]:
         """Return what is printed under the picture."""
-        return str(self.guarantee), noise_line(self.noise_scale), "   ".join(self.measured())
+        return self._promise(), noise_line(self.noise_scale), "   ".join(self.measured())
+
+    def _promise(self) -> str:
+        """Return the guarantee, without the formula of a metric, which has no room."""
+        text, metric = str(self.guarantee), self.guarantee.metric
+        return text.replace(f", d = {metric}", "") if metric else text
 
     def measured(self) -> Iterator[str]:
         """Yield every measure with its unit."""
