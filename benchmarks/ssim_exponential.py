@@ -1,6 +1,6 @@
 """ssim-exponential against the straightforward NumPy enumeration of every window, in one run.
 
-Targets (issue 4): 128×128 RGB, b = 1, p = 3, k′ = 4 (5 547 windows): at least 1000 times faster up to ε′ = 3,
+Targets: 128×128 RGB, b = 1, p = 3, k′ = 4 (5 547 windows): at least 1000 times faster up to ε′ = 3,
 at least 100 times for any ε′ up to 50, memory at most 6 times the decoded image. The straightforward version
 takes minutes, so it is timed on 200 windows of the same image and scaled to all of them.
 """
@@ -21,7 +21,7 @@ from timing import alternate, generator, peak, report
 
 SIDE = 128
 SAMPLE = 200
-EXPONENTS = ("0.1", "1", "3", "5", "6", "8", "10", "15", "20", "30", "50")
+EXPONENTS = ("0.1", "1", "3", "5", "10", "20", "50")
 SIZE = {"height": SIDE, "width": SIDE, "channels": 3}
 C1, C2 = (0.01 * 255) ** 2, (0.03 * 255) ** 2
 OUTPUTS = np.array(list(product((0.0, 85.0, 170.0, 255.0), repeat=9)))
@@ -60,7 +60,7 @@ def main() -> None:
                 "straightforward": lambda e=float(exponent): straightforward(sample, e, unsafe),
                 "dpveil": lambda m=method: m.release(image, bits=SecureBits()),
             },
-            repeats=3,
+            repeats=2,
         )
         whole = seconds["straightforward"] / len(sample) * len(windows)
         rows.append(

@@ -1,11 +1,14 @@
 """What `explain` says: the contract's numbers, needs that are really enough, and words that fit them."""
 
+import itertools
 import json
 import math
+import re
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from dpveil.accounting.meaning import NONE, STRENGTHS, reaches, strength
@@ -146,8 +149,41 @@ def test_group_privacy_over_the_whole_region():
     assert whole_region(gaussian.guarantee(**at), size).rho == Fraction(64**2, 2)
     anything = DPPix(epsilon=1).guarantee(**at)
     assert whole_region(anything, size) == anything
-    both = DPPixGaussian(epsilon=1, delta="1e-6", neighbourhood=256).guarantee(**at)
-    assert whole_region(both, size) is None
+    both = replace(USUAL, epsilon="0.1", delta="1e-6", neighbourhood=8192).guarantee(**at)
+    assert whole_region(both, size).epsilon == Fraction(1, 5)
+    assert 0 < float(whole_region(both, size).delta) / (1e-6 * (1 + math.exp(0.1))) - 1 < 1e-11
+    worn = whole_region(replace(both, relation=Relation("m-pixels", 1)), size)
+    assert (worn.epsilon, worn.delta) == (Fraction("1638.4"), 1)
+    for tiny in (0, "1e-900"):  # what Snow promises, and what no float can hold
+        snow = replace(both, relation=Relation("m-pixels", 1), epsilon=Fraction(tiny))
+        assert 16384e-6 <= whole_region(snow, size).delta < 16384e-6 * (1 + 1e-11)
+
+
+def test_group_privacy_holds_along_chains_of_random_neighbours():
+    """300 chains of 3 steps between random laws, each held to the (ε, δ) that its steps really have."""
+    draw = np.random.default_rng(3)
+
+    def delta(p, q, epsilon):
+        return max(np.maximum(0, a - math.exp(epsilon) * b).sum() for a, b in ((p, q), (q, p)))
+
+    nearest = 1.0
+    for _ in range(300):
+        laws = draw.dirichlet(np.full(4, draw.choice([0.2, 1.0, 5.0])), 4)
+        epsilon = draw.uniform(0, 1)
+        worst = max(delta(p, q, epsilon) for p, q in itertools.pairwise(laws))
+        step = Guarantee(
+            kind="approximate",
+            epsilon=epsilon,
+            delta=min(1, worst + 1e-12),
+            relation=Relation("m-pixels", 1),
+            scope=Scope(""),
+        )
+        ends = whole_region(step, 3)
+        assert ends.epsilon == 3 * step.epsilon
+        gap = float(ends.delta) - delta(laws[0], laws[3], 3 * epsilon)
+        assert gap >= 0
+        nearest = min(nearest, gap)
+    assert nearest < 0.05
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
@@ -157,8 +193,49 @@ def test_the_sentence_says_what_the_numbers_say(method):
     assert found.sentence.startswith(grade[strength(found.guarantee)] + ": ")
     m = found.guarantee.relation.m
     assert ("any two photos" in found.sentence) == (m is None)
-    group = whole_region(found.guarantee, 88 * 120)
-    assert ("all of them together" in found.sentence) == (group is not None and m is not None)
+    assert ("all of them together" in found.sentence) == (m is not None)
+
+
+ONE = {"height": 16, "width": 16, "channels": 1}
+
+
+def test_the_sentence_states_the_better_of_group_privacy_and_the_noise_that_there_is():
+    """Blocks of 16 in 128 × 128: a neighbour of 256 pixels moves one block, any photo 64 of them."""
+    laplace, gaussian = (
+        explain(method, **SIZE).sentence
+        for method in (
+            replace(USUAL, epsilon=None, rho="0.1"),
+            DPPixGaussian(rho="0.1", block=16, neighbourhood=256),
+        )
+    )
+    assert "(rho 6.4)" in gaussian
+    assert "(rho 6.4)" in laplace
+    assert "(epsilon 64)" in explain(USUAL, **SIZE).sentence
+    both = explain(replace(USUAL, delta="1e-6"), **SIZE).sentence
+    stated = re.search(r"\(epsilon ([0-9.]+), delta 1e-06\)", both)
+    assert float(stated[1]) < 40  # group privacy says (64, 1)
+    tiny = DPPixGaussian(epsilon="0.1", delta="1e-9", block=16, neighbourhood=128)
+    assert "(epsilon 0.2" in explain(tiny, **ONE).sentence
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("m", [1, 3, 5])
+def test_the_account_of_all_pixels_is_that_of_the_same_noise_under_any_image(channels, m):
+    size = {"height": 5, "width": 7, "channels": channels}
+    laplace, gaussian = (
+        DPPix(epsilon=1, block=2, neighbourhood=m),
+        DPPixGaussian(rho=1, block=2, neighbourhood=m),
+    )
+    whole = replace(laplace, neighbourhood=None)
+    same = replace(whole, epsilon=whole.sum_scale(**size) / laplace.sum_scale(**size))
+    assert same.sum_scale(**size) == laplace.sum_scale(**size)
+    assert laplace.account_of([size], None).pure == same.epsilon
+    assert laplace.account_of([size], m) == laplace.account(**size)
+    whole = replace(gaussian, neighbourhood=None)
+    same = replace(whole, rho=whole.sum_variance(**size) / gaussian.sum_variance(**size))
+    assert same.sum_variance(**size) == gaussian.sum_variance(**size)
+    assert gaussian.account_of([size], None).rho == same.rho
+    assert gaussian.account_of([size], m).rho == 1
 
 
 def test_a_useless_budget_is_not_called_a_bound():

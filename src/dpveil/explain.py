@@ -8,6 +8,8 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Any, Final
 
+from dpveil.accounting.account import Account
+from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import (
     NONE,
     STRENGTHS,
@@ -18,13 +20,13 @@ from dpveil.accounting.meaning import (
     success_bound,
 )
 from dpveil.core.certificate import RegionRecord
-from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
 from dpveil.promise import exposure, promise
 
 CANDIDATES: Final = (2, 10, 100, 1000)
@@ -57,7 +59,8 @@ class Need:
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure. `success_bound` maps a number
+    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure.
+    `success_bound` maps a number
     of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
     with the highest detection rate. `same_noise` states the same release in other currencies.
     """
@@ -108,7 +111,7 @@ def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) 
     check_size(height, width, channels)
     record = RegionRecord("region", Box(0, 0, width, height))
     guarantee = promise(method, record, height=height + 1, width=width + 1, channels=channels)
-    size = {"height": height, "width": width, "channels": channels}
+    size: Size = {"height": height, "width": width, "channels": channels}
     return Explanation(
         method=method,
         guarantee=guarantee,
@@ -117,7 +120,7 @@ def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) 
         success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
-        sentence=_sentence(guarantee, height * width),
+        sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width),
         needs=tuple(_need(method, name, size) for name in STRENGTHS),
         same_noise=_same_noise(method, guarantee, size),
     )
@@ -129,17 +132,11 @@ def _check_method(method: object) -> None:
         raise InvalidParameter("method", method, "is not a ready-made method", hint=hint)
 
 
-def _same_noise(method: PixelMethod, promised: Guarantee, size: dict[str, int]) -> tuple[Guarantee, ...]:
+def _same_noise(method: PixelMethod, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
     """Return what else holds of the very same noise: as pure ε, ρ, and (ε, δ) at the δ given or 10^-6."""
     if not isinstance(method, BudgetedMethod):
         return ()
-    account, delta = method.account(**size), promised.delta or USUAL_DELTA
-    numbers: dict[str, dict[str, Any]] = {}
-    if account.pure is not None:
-        numbers["pure"] = {"epsilon": account.pure}
-    if account.rho is not None:
-        numbers["zcdp"] = {"rho": account.rho}
-    numbers["approximate"] = {"epsilon": account.epsilon(delta), "delta": delta}
+    numbers = _numbers_of(method.account(**size), promised.delta)
     return tuple(
         Guarantee(kind=kind, relation=promised.relation, scope=promised.scope, **values)
         for kind, values in numbers.items()
@@ -147,7 +144,15 @@ def _same_noise(method: PixelMethod, promised: Guarantee, size: dict[str, int]) 
     )
 
 
-def _sentence(guarantee: Guarantee, pixels: int) -> str:
+def _numbers_of(account: Account, delta: Fraction | None) -> dict[str, dict[str, Any]]:
+    """Return the numbers of each kind of guarantee that an account states, with this δ or 10^-6."""
+    delta = delta or USUAL_DELTA
+    exact = {"pure": {"epsilon": account.pure}, "zcdp": {"rho": account.rho}}
+    stated: dict[str, dict[str, Any]] = {kind: n for kind, n in exact.items() if None not in n.values()}
+    return {**stated, "approximate": {"epsilon": account.epsilon(delta), "delta": delta}}
+
+
+def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int) -> str:
     if not guarantee.formal:
         return "No formal guarantee: nothing is promised, whatever the picture looks like."
     pair = success_bound(guarantee, 2)
@@ -162,14 +167,10 @@ def _sentence(guarantee: Guarantee, pixels: int) -> str:
         limit = "an observer may name the true one almost surely"
     text = f"{grade}: of {alike}, equally likely before, {limit}."
     text += f" {exposed}." if (exposed := exposure(guarantee)) else ""
-    whole = whole_region(guarantee, pixels)
     if whole is None or whole == guarantee:
         return text
-    cost = (
-        f"epsilon {show(whole.epsilon)}"
-        if whole.epsilon is not None
-        else f"rho {show(whole.rho or Fraction(0))}"
-    )
+    numbers = [(name, getattr(whole, name)) for name in ("epsilon", "delta", "rho")]
+    cost = ", ".join(f"{name} {show(value)}" for name, value in numbers if value is not None)
     return (
         f"{text} The region has {pixels:,} pixels: about all of them together the promise is"
         f" {CLAIMS[strength(whole)].lower()} ({cost})."
@@ -185,30 +186,20 @@ def percent_above(chance: float) -> str:
     return f"{show(Fraction(chance) * 100)} %"
 
 
-def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:
-    """Return what group privacy leaves about any two photos, or None where no rule is known.
-
-    k·m pixels are k steps of m: kε for pure guarantees, k²ρ for zCDP (Bun & Steinke 2016, proposition 1.9).
-    """
-    if guarantee.relation.m is None:
-        return guarantee
-    steps = -(-pixels // guarantee.relation.m)
-    if steps <= 1:
-        return guarantee
-    anything = Relation("any-image")
-    if guarantee.kind == "pure" and guarantee.epsilon is not None:
-        return replace_numbers(guarantee, relation=anything, epsilon=guarantee.epsilon * steps)
-    if guarantee.kind == "zcdp" and guarantee.rho is not None:
-        return replace_numbers(guarantee, relation=anything, rho=guarantee.rho * steps**2)
-    return None
+def _about_all(method: PixelMethod, promised: Guarantee, size: Size) -> Guarantee | None:
+    """Return what the same noise leaves about any two photos: the better of group privacy and its account."""
+    grouped = whole_region(promised, size["height"] * size["width"])
+    account = method.account_of([size], None) if isinstance(method, BudgetedMethod) else None
+    if grouped is None or grouped == promised or account is None:
+        return grouped
+    numbers = _numbers_of(account, promised.delta).get(promised.kind)
+    if numbers is None:
+        return grouped
+    own = replace(promised, relation=grouped.relation, **numbers)
+    return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
 
 
-def replace_numbers(guarantee: Guarantee, **changes: Any) -> Guarantee:
-    """Return the guarantee with other numbers or another relation."""
-    return replace(guarantee, **changes)
-
-
-def _need(method: PixelMethod, name: str, size: dict[str, int]) -> Need:
+def _need(method: PixelMethod, name: str, size: Size) -> Need:
     budget = _budget(method, name, size)
     scale = None if budget is None else budget.noise_scale(**size)
     numbers = None if budget is None else _numbers(budget)
@@ -220,7 +211,7 @@ def _numbers(method: PixelMethod) -> dict[str, float]:
     return {name: float(value) for name, value in given.items() if value is not None}
 
 
-def _budget(method: PixelMethod, name: str, size: dict[str, int]) -> PixelMethod | None:
+def _budget(method: PixelMethod, name: str, size: Size) -> PixelMethod | None:
     """Return the method with the largest ε or ρ of two digits or so that reaches a strength."""
     given = _numbers(method)
     knob = "rho" if "rho" in given else "epsilon"
@@ -250,7 +241,7 @@ def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
     return low
 
 
-def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: dict[str, int]) -> int | None:
+def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: Size) -> int | None:
     """Return the largest m that reaches the strength with the noise that the method has now."""
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
     now = method.noise_scale(**size)

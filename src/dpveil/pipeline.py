@@ -53,7 +53,8 @@ def obfuscate(
     `SecureBits`; with `bits` given the result is a function of the arguments alone. `post_processing` names
     steps, such as "median:3", that follow the draw within each region and cost nothing. Where one of the
     choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy"
-    (protect what the other choices found, or nothing, and say so). Raises errors of `dpveil.errors`; nothing is released then. Source: architecture.
+    (protect what the other choices found, or nothing, and say so). Raises errors of `dpveil.errors`; nothing
+    is released then. Source: architecture.
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)

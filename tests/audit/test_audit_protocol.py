@@ -277,3 +277,12 @@ def test_laws_of_another_shape_are_as_far_apart_as_can_be():
     other = ProductLaw(whole.index, whole.masses, tuple(Part(p.places, p.looks + 1) for p in whole.parts))
     assert whole.distance(other) == 1.0
     assert whole.distance(law(None, image, Fraction(1, 2))) == 0.25
+
+
+def test_outcomes_are_told_apart_whatever_they_look_like():
+    """Every look of four places with two levels is found again, and none that is not among them."""
+    places = np.array([(0, k, 0) for k in range(4)])
+    looks = np.array(list(np.ndindex(2, 2, 2, 2)), np.uint8) * 255
+    part = Part(places, looks)
+    assert part.read(looks.reshape(16, 1, 4, 1)).tolist() == list(range(16))
+    assert part.read(looks.reshape(16, 1, 4, 1) // 255 * 254 + 1).tolist() == [-1] * 15 + [15]

@@ -140,6 +140,13 @@ def test_compiled_and_plain_loops_agree(way, exponent, cells, levels, monkeypatc
     assert np.array_equal(one.draw(windows, SeededBits(4)), compiled)
 
 
+def test_loops_are_plain_until_it_pays(monkeypatch):
+    for state, value in (("kernels", None), ("loops", {}), ("done", 0), ("plain", False)):
+        monkeypatch.setattr(backend._State, state, value)
+    assert not hasattr(backend.loops(sampler.MODULES, 1).reject, "py_func")
+    assert hasattr(backend.loops(sampler.MODULES, backend.LOAD_COST).reject, "py_func")
+
+
 def test_how_many_threads_work_does_not_show(monkeypatch):
     windows = (np.arange(90 * 9) * 83 % 256).astype(np.uint8).reshape(90, 9)
     one = WindowSampler(Fraction(9), 9, 4, "counts")

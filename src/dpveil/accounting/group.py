@@ -1,14 +1,58 @@
-"""Independent chances to lose everything: what δ of one pixel is for a group of them."""
+"""What a promise about few pixels says about many: group privacy, and chances to lose everything."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
+from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.numbers import float_above
+
+MOST_POWER: Final = 700
+"""Beyond, e^(kε) is near the largest float, and δ is taken as one."""
+SMALLEST: Final = Fraction(1, 10**300)
+"""An ε that a float can still hold; the sum grows with ε, so a larger one is safe."""
+SLACK: Final = Fraction(1, 2**40)
+"""Above the rounding of the exponentials: some units in the last place, of 2^-53 each."""
 EXACT_BITS: Final = 4096
 """Powers that have at most so many bits are computed exactly; longer ones are rounded to `WORK_BITS`."""
 WORK_BITS: Final = 256
 DIGITS: Final = 12
+
+
+def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:
+    """Return what group privacy leaves about any two photos, or None where no rule is known.
+
+    k·m pixels are k steps of m. Chaining the definition gives kε for pure guarantees and (kε, δ·(1 + e^ε + …
+    + e^((k-1)ε))) for approximate ones, rounded up; k²ρ for zCDP is Bun & Steinke 2016, proposition 1.9.
+    """
+    if guarantee.relation.m is None:
+        return guarantee
+    steps = -(-pixels // guarantee.relation.m)
+    if steps <= 1:
+        return guarantee
+    epsilon, delta, rho = (getattr(guarantee, name) or Fraction(0) for name in ("epsilon", "delta", "rho"))
+    rules: dict[str, dict[str, Fraction]] = {
+        "pure": {"epsilon": epsilon * steps},
+        "approximate": {"epsilon": epsilon * steps, "delta": _chained(epsilon, delta, steps)},
+        "zcdp": {"rho": rho * steps**2},
+    }
+    if guarantee.kind not in rules:
+        return None
+    return replace(guarantee, relation=Relation("any-image"), **rules[guarantee.kind])  # type: ignore[arg-type]
+
+
+def _chained(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
+    """Return δ·(e^(kε) - 1)/(e^ε - 1), rounded up and at most one."""
+    if epsilon == 0:
+        return min(Fraction(1), steps * delta)
+    power = steps * max(epsilon, SMALLEST)
+    if power > MOST_POWER:
+        return Fraction(1)
+    growth = math.expm1(float_above(power)) / math.expm1(-float_above(-max(epsilon, SMALLEST)))
+    return min(Fraction(1), delta * Fraction(growth) * (1 + SLACK))
 
 
 def any_of(chance: Fraction, count: int) -> Fraction:

@@ -73,13 +73,12 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     if guarantee.rho is not None:
         return zcdp_detection(guarantee.rho, false_alarm)
     stated = line(guarantee)
-    return 1.0 if stated is None else max(false_alarm, _detected(*stated, false_alarm))
-
-
-def _detected(epsilon: float, delta: float, false_alarm: float) -> float:
+    if stated is None:
+        return 1.0
+    epsilon, delta = stated
     raised = _exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
     missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
-    return min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0)
+    return max(false_alarm, min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0))
 
 
 def strength(guarantee: Guarantee) -> str:

@@ -57,7 +57,12 @@ class Compared:
 
     def lines(self) -> tuple[str, ...]:
         """Return what is printed under the picture."""
-        return str(self.guarantee), noise_line(self.noise_scale), "   ".join(self.measured())
+        return self._promise(), noise_line(self.noise_scale), "   ".join(self.measured())
+
+    def _promise(self) -> str:
+        """Return the guarantee, without the formula of a metric, which has no room."""
+        text, metric = str(self.guarantee), self.guarantee.metric
+        return text.replace(f", d = {metric}", "") if metric else text
 
     def measured(self) -> Iterator[str]:
         """Yield every measure with its unit."""
@@ -135,8 +140,8 @@ class Comparison:
 WORDS: Final = (
     "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
     " it is within the regions (equal: SSIM 1, PSNR infinite).",
-    "With epsilon alone, an observer can tell two neighbouring photos apart with odds of at most e to the power"
-    " of epsilon; with a delta, rare outputs may tell more.",
+    "With epsilon alone, an observer can tell two neighbouring photos apart with odds of at most e to the"
+    " power of epsilon; with a delta, rare outputs may tell more.",
     "Red: a noise scale above 128 grey levels leaves hardly anything to see.",
 )
 

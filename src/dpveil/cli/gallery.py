@@ -27,8 +27,8 @@ SECTIONS: Final = ("The face box, 112 by 144 pixels", "The whole photo, 512 by 5
 WORDS: Final = (
     "dp-pix, blocks of 16 by 16 pixels. Left: only the face box. Right: the whole photo. The small one is"
     " the original.",
-    "These promises are pure: an observer who sees a release can tell two neighbouring photos apart with odds of at most e to the"
-    " power of epsilon.",
+    "These promises are pure: an observer who sees a release can tell two neighbouring photos apart with odds"
+    " of at most e to the power of epsilon.",
     "Neighbours differ in at most m pixels, or, under any-image, in any way. What looks useful promises"
     " little: a face has thousands of pixels.",
     "Red: a noise scale above 128 grey levels, where 255 is white. That is what hiding a whole face,"

@@ -46,8 +46,8 @@ class Region:
     """A box, optionally narrowed by a mask (true where protected), in pixels of the oriented photo.
 
     The mechanism sees the whole box and only pixels under the mask are replaced, so a mask never lowers the
-    noise. `label` says in words what the region is (such as "face 2"), and reaches the certificate. `found` is
-    true where its place or its presence follows from the photo's pixels.
+    noise. `label` says in words what the region is (such as "face 2"), and reaches the certificate. `found`
+    is true where its place or its presence follows from the photo's pixels.
     """
 
     box: Box

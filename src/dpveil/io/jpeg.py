@@ -53,7 +53,8 @@ def lean_jpeg(data: bytes) -> Jpeg:
     """Return the file up to the end of its first picture, without what nobody needs for decoding it.
 
     Raises `Refused` where the segments do not fit together, there is not exactly one frame header, a
-    progressive picture is not sent to its last bit, or there are more scans or segments than any camera writes.
+    progressive picture is not sent to its last bit, or there are more scans or segments than any camera
+    writes.
     """
     found, kept, frames, profiles, at = Jpeg(), [data[:2]], 0, 0, 2
     left = Left(())

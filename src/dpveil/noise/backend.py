@@ -10,8 +10,11 @@ from __future__ import annotations
 import importlib
 import os
 import tempfile
+from collections.abc import Callable
 from types import FunctionType, ModuleType, SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+Loaded = TypeVar("Loaded")
 
 LOAD_COST: Final = 25_000_000
 """Look-ups that take plain code about as long as loading the kernels takes."""
@@ -39,11 +42,15 @@ def compile_now() -> None:
     The environment variable DPVEIL_PLAIN=1, read when dpveil is imported, keeps everything plain.
     """
     if _State.kernels is None:
-        try:
-            _State.kernels = importlib.import_module("dpveil.noise.kernels")
-        except RuntimeError:  # no place to cache compiled code: numba says so at decoration
-            os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="dpveil-numba-")
-            _State.kernels = importlib.import_module("dpveil.noise.kernels")
+        _State.kernels = _with_a_cache(lambda: importlib.import_module("dpveil.noise.kernels"))
+
+
+def _with_a_cache(load: Callable[[], Loaded]) -> Loaded:
+    try:
+        return load()
+    except RuntimeError:  # no place to cache compiled code: numba says so at decoration
+        os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="dpveil-numba-")
+        return load()
 
 
 def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
@@ -56,12 +63,10 @@ def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
     if name not in _State.loops and not _State.plain:
         _State.done += work
         if _State.kernels is not None or _State.done > LOAD_COST:
-            _State.loops[name] = _compiled(modules)
-    return (
-        SimpleNamespace(**_functions(modules))
-        if _State.plain
-        else _State.loops.get(name, SimpleNamespace(**_functions(modules)))
-    )
+            _State.loops[name] = _with_a_cache(lambda: _compiled(modules))
+    if _State.plain or name not in _State.loops:
+        return SimpleNamespace(**_functions(modules))
+    return _State.loops[name]
 
 
 def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple, TypedDict
 
 from dpveil.accounting.account import Account
 from dpveil.core.guarantee import Guarantee, Relation, Scope
@@ -18,6 +19,14 @@ EPSILON_DELTA: Final = ("epsilon", "delta")
 RHO: Final = ("rho",)
 KIND: Final = {EPSILON: "pure", EPSILON_DELTA: "approximate", RHO: "zcdp"}
 """The numbers of a budget, and the kind of guarantee that they are."""
+
+
+class Size(TypedDict):
+    """Of a region, in pixels."""
+
+    height: int
+    width: int
+    channels: int
 
 
 class Budget(NamedTuple):
@@ -73,6 +82,14 @@ class BudgetedMethod(PixelMethod):
     @abstractmethod
     def account(self, *, height: int, width: int, channels: int) -> Account:
         """Return what the noise of one release of a region costs, in every currency that holds."""
+
+    def account_of(self, sizes: Sequence[Size], changed: int | None) -> Account | None:
+        """Return what the noise that it draws costs where `changed` pixels (None: all) are changed.
+
+        `sizes` are those of regions without a common pixel, each released once, and the pixels may lie in
+        any of them. None where no better rule is known than adding up and group privacy.
+        """
+        return None
 
     def relation(self) -> Relation:
         """Return m-pixels where the method has a `neighbourhood` m, and any-image otherwise."""

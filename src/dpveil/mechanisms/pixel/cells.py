@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -43,13 +44,31 @@ def fullest_cells(height: int, width: int, block: int, changed: int | None) -> d
     >>> fullest_cells(5, 5, 2, 9)
     {1020: 2, 255: 1}
     """
-    left = height * width if changed is None else changed
+    return fullest_of(_areas(height, width, block), changed)
+
+
+def fullest_in(regions: Iterable[tuple[int, int]], block: int, changed: int | None) -> dict[int, int]:
+    """Return the same for the cells of several regions (height, width) that have no pixel in common.
+
+    >>> fullest_in([(2, 2), (5, 5)], 2, 9)
+    {1020: 2, 255: 1}
+    """
+    return fullest_of(sum((_areas(*region, block) for region in regions), Counter()), changed)
+
+
+def _areas(height: int, width: int, block: int) -> Counter[int]:
+    """Return how many cells there are of each area, without a list of all."""
     tall, wide = (divmod(side, min(block, side)) for side in (height, width))
-    step_tall, step_wide = min(block, height), min(block, width)
-    sizes: dict[int, int] = {}
-    for rows, row_count in ((step_tall, tall[0]), (tall[1], 1)):
-        for columns, column_count in ((step_wide, wide[0]), (wide[1], 1)):
-            sizes[rows * columns] = sizes.get(rows * columns, 0) + row_count * column_count
+    sizes: Counter[int] = Counter()
+    for rows, row_count in ((min(block, height), tall[0]), (tall[1], 1)):
+        for columns, column_count in ((min(block, width), wide[0]), (wide[1], 1)):
+            sizes[rows * columns] += row_count * column_count
+    return sizes
+
+
+def fullest_of(sizes: Mapping[int, int], changed: int | None) -> dict[int, int]:
+    """Return how far `changed` pixels move cells when they fill the largest first; `sizes` counts areas."""
+    left = sum(area * count for area, count in sizes.items()) if changed is None else changed
     moved: dict[int, int] = {}
     for area, count in sorted(sizes.items(), reverse=True):
         full = min(count, left // area) if area else 0

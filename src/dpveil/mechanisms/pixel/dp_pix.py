@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -14,8 +15,8 @@ from dpveil.accounting.laplace import Shifts, laplace_rho, laplace_scale, merged
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
-from dpveil.mechanisms.pixel.cells import fullest_cells, pixelise
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
+from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 
@@ -56,6 +57,13 @@ class DPPix(BudgetedMethod):
         """Return what the noise costs."""
         size = {"height": height, "width": width, "channels": channels}
         return LaplaceAccount(self.sum_scale(**size), self._shifts(**size))
+
+    def account_of(self, sizes: Sequence[Size], changed: int | None) -> LaplaceAccount | None:
+        """Return what noise of one scale costs on the fullest cells of all; None for several scales."""
+        scales = {self.sum_scale(**size) for size in sizes}
+        moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
+        shifts = merged({shift: count * sizes[0]["channels"] for shift, count in moved.items()})
+        return LaplaceAccount(scales.pop(), shifts) if len(scales) == 1 else None
 
     def sum_scale(self, *, height: int, width: int, channels: int) -> Fraction:
         """Return the exact scale of the noise on cell sums: for ε alone, the L1 sensitivity over ε."""

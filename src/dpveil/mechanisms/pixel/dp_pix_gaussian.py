@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import sqrt
@@ -14,8 +15,8 @@ from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod
-from dpveil.mechanisms.pixel.cells import fullest_cells, pixelise
+from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size
+from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 
@@ -52,12 +53,18 @@ class DPPixGaussian(BudgetedMethod):
         """Return what the noise costs."""
         return ZeroConcentrated(self._rho())
 
+    def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
+        """Return what noise of one variance costs on the fullest cells of all regions; None for several."""
+        variances = {self.sum_variance(**size) for size in sizes}
+        moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
+        squared = sizes[0]["channels"] * _squared(moved)
+        return ZeroConcentrated(squared / (2 * variances.pop())) if len(variances) == 1 else None
+
     def sum_variance(self, *, height: int, width: int, channels: int) -> Fraction:
         """Return the exact variance parameter σ² of the noise on cell sums."""
         height, width, channels = check_size(height, width, channels)
-        cells = fullest_cells(height, width, self.block, self.neighbourhood)
-        squared = channels * sum(moved**2 * count for moved, count in cells.items())
-        return squared / (2 * self._rho())
+        moved = fullest_cells(height, width, self.block, self.neighbourhood)
+        return channels * _squared(moved) / (2 * self._rho())
 
     def _rho(self) -> Fraction:
         epsilon, delta, rho = self.budget
@@ -72,3 +79,7 @@ class DPPixGaussian(BudgetedMethod):
         height, width, channels = image.shape
         variance = self.sum_variance(height=height, width=width, channels=channels)
         return pixelise(image, self.block, lambda n: discrete_gaussian(variance, n, bits))
+
+
+def _squared(moved: Mapping[int, int]) -> int:
+    return sum(movement**2 * count for movement, count in moved.items())

@@ -31,7 +31,7 @@ FEWEST_WORDS: Final = 1 << 12
 MOST_WORDS: Final = 1 << 16
 """Words asked for at once: as many bytes as the image has, within these."""
 THREADS: Final = 2
-PLAIN_STEP: Final = 10
+PLAIN_STEP: Final = 30
 """Look-ups of plain NumPy in the time of one plain step of a loop."""
 MOST_LISTED: Final = 1 << 20
 MOST_TABLED: Final = 1 << 21
@@ -77,8 +77,12 @@ class WindowSampler:
         at_once = max(1, words // (attempts * (choices + 1)))
         with ThreadPoolExecutor(THREADS) as pool:
             while len(pending):
-                parts = [pending[start : start + at_once] for start in range(0, len(pending), at_once)]
-                pending = np.concatenate([self._round(windows, part, shown, bits, pool) for part in parts])
+                kept = 0  # what is left of a part goes to where parts before it were
+                for start in range(0, len(pending), at_once):
+                    left = self._round(windows, pending[start : start + at_once], shown, bits, pool)
+                    pending[kept : kept + len(left)] = left
+                    kept += len(left)
+                pending = pending[:kept]
         return shown
 
     def _attempts(self) -> tuple[int, int]:
