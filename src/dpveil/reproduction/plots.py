@@ -59,7 +59,7 @@ def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
     wide = 5.6 if len(figure.panels) <= 2 else 4.2
-    canvas = Canvas(figsize=(wide * len(figure.panels), 4.6), dpi=110, layout="constrained")
+    canvas = Canvas(figsize=(wide * len(figure.panels), 5.4), dpi=110, layout="constrained")
     canvas.suptitle(figure.title, color=INK, fontsize=12)
     for axes, panel in zip(
         canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True
@@ -87,7 +87,8 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
     axes.set_title(panel.title, color=INK, fontsize=11, loc="left")
     axes.grid(color="#e4e2dc", lw=0.8)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, fontsize=8.5)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
+    axes.legend(**below, ncols=2, handlelength=3.2, frameon=False, fontsize=8.5)
 
 
 def _columns(measure: str) -> tuple[str, str, str]:

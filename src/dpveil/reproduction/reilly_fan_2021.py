@@ -113,14 +113,14 @@ def _figures() -> tuple[Figure, ...]:
     return (
         _pair("figure-4ab", "AT&T, DP-Pix (m = 1)", OVER_BLOCK, "block b", budgets, logx=False),
         _pair("figure-4cd", "AT&T, DP-Samp (m = 1)", OVER_K, "clusters k", budgets, logx=False),
-        _pair("figure-4ef", "AT&T, DP-SVD", OVER_RANK, "rank i", budgets, logx=False),
+        _pair("figure-4ef", "AT&T, DP-SVD, levels to 255", OVER_RANK, "rank i", budgets, logx=False),
         _pair(
             "figure-4ef-of-one", "AT&T, DP-SVD, levels to 1", OVER_RANK_OF_ONE, "rank i", budgets, logx=False
         ),
         _pair("figure-5-6", "AT&T, Snow", SNOW, "δ", (PLAIN, BLURRED), logx=False),
         _pair("figure-8-dp-pix", f"AT&T, {PIX}", OVER_M, "neighbourhood m", _over_m(PIX), logx=True),
         _pair("figure-8-dp-samp", f"AT&T, {SAMP}", OVER_M, "neighbourhood m", _over_m(SAMP), logx=True),
-        Figure("figure-9", "AT&T, time", (*times, snow)),
+        Figure("figure-9", "AT&T, processor time of a release", (*times, snow)),
         _pair("table-1", "AT&T, parameters of table I", DEFAULTS, "ε", methods, logx=True),
     )
 
