@@ -35,13 +35,17 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
     return todo[:count].copy()
 
 
-@njit("void(u8[:, ::1], i8, i8[:], u8[::1], i8[:])", cache=True, nogil=True)
+@njit(
+    ["void(u8[:, ::1], i8, i8[:], u8[::1], i8[:])", "void(u8[:, ::1], i8, u1[:], u8[::1], u1[:])"],
+    cache=True,
+    nogil=True,
+)
 def matrix(packed, column_bits, rows, words, out):
-    """Fill `out` with one outcome per row number and word."""
+    """Fill `out` with one outcome per row number and word; both are of one type."""
     columns = np.uint64((1 << column_bits) - 1)
     thresholds = ~columns
     for i in range(len(out)):
         column = words[i] & columns
         entry = packed[rows[i], column]
         below = (words[i] & thresholds) < (entry & thresholds)
-        out[i] = np.int64(column) if below else np.int64(entry & columns)
+        out[i] = column if below else entry & columns
