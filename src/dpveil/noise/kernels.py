@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 
 @njit("i8[:](u8[:, ::1], u8[:, ::1], i8[::1], i8, i8, i8[::1])", cache=True, nogil=True)
@@ -36,7 +36,10 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
 
 
 @njit(
-    ["void(u8[:, ::1], i8, i8[:], u8[::1], i8[:])", "void(u8[:, ::1], i8, u1[:], u8[::1], u1[:])"],
+    [
+        types.void(types.u8[:, ::1], types.i8, types.Array(kind, 1, "A", readonly=True), types.u8[::1], kind[:])
+        for kind in (types.i8, types.u1)
+    ],
     cache=True,
     nogil=True,
 )

@@ -92,9 +92,7 @@ class IntegerMatrix:
         bits = self.column_bits
         return np.stack([build_alias(row, total_bits=64, column_bits=bits) for row in self.weights])
 
-    def sample(
-        self, rows: Integer[np.ndarray, " n"], bits: BitSource
-    ) -> Integer[np.ndarray, " n"]:
+    def sample(self, rows: Integer[np.ndarray, " n"], bits: BitSource) -> Integer[np.ndarray, " n"]:
         """Return one outcome for each true answer in `rows`, with exactly the law of its row.
 
         `rows` are int64 or uint8, and so are the outcomes: bytes in, bytes out, and nothing larger is held

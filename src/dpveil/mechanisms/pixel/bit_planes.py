@@ -10,7 +10,7 @@ from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Float64, Int16, UInt8
+from jaxtyping import Bool, Float64, Int16, UInt8
 
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair
 from dpveil.accounting.search import least_scale
@@ -20,7 +20,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
 from dpveil.mechanisms.pixel.haar import COARSE, forward, inverse, padded
 from dpveil.mechanisms.pixel.planes import MOST, Band, Plane, allocated, bands, squared_error
-from dpveil.noise.bernoulli import biased_bits
+from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 
@@ -39,7 +39,8 @@ class BitPlanes(BudgetedMethod):
     itself. Every bit plane of every coefficient, signs too, goes through randomised response or is not drawn.
     ε is split by public rules for the least squared error. One pixel changes all bits of its own group in all
     channels, so m pixels change up to m groups, and a group may cost ε/min(m, groups). `drop_coarse`
-    leaves the means of groups out, as published; else they are paid for like all the rest.
+    leaves the means of groups out, as published; else they are paid for like all the rest. With `epsilon` and
+    `delta`, or `rho`, planes get the most that the accountant of many flips accepts.
     `neighbourhood` is m, in pixels of the region's raster (default: all of them, any-image).
     Raises `InvalidParameter`. Source: LDP-Slicing 2026; accounts, means and decoding are ours.
 
@@ -135,24 +136,24 @@ def _seen(
     band: Band, values: Int16[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Int16[np.ndarray, "rows columns c"]:
     """Return coefficients decoded from noisy bits: an affine estimate, and its sign by the same rule."""
-    bits_of = np.abs(values)
-    total = np.zeros(values.shape)
+    if not any(plane.epsilon for plane in band.planes):
+        return np.full(values.shape, MIDDLE if band.kind == COARSE else 0, np.int16)
+    sizes = np.abs(values)
+    unseen = sum((plane.value * plane.prior for plane in band.bits if not plane.epsilon), 0.0)
+    total = np.full(values.shape, unseen)
     for plane in band.bits:
-        total += plane.value * _estimate(plane, (bits_of & plane.value) != 0, bits)
-    if band.kind == COARSE:
-        if not any(plane.epsilon for plane in band.planes):
-            total[:] = MIDDLE
-    else:
+        if plane.epsilon:
+            total += plane.value * _estimate(plane, (sizes & plane.value) != 0, bits)
+    if band.kind != COARSE:
         total *= 1 - 2 * _estimate(band.planes[0], values < 0, bits)
     decoded: Int16[np.ndarray, "rows columns c"] = np.rint(total).astype(np.int16)
     return decoded
 
 
 def _estimate(
-    plane: Plane, truth: np.ndarray, bits: BitSource
-) -> Float64[np.ndarray, "rows columns c"] | float:
+    plane: Plane, truth: Bool[np.ndarray, "rows columns c"], bits: BitSource
+) -> Float64[np.ndarray, "rows columns c"]:
     """Return the posterior mean of every bit from one flip each: the only look at the bits of this plane."""
-    if not plane.epsilon:
-        return plane.prior
-    flips = biased_bits(plane.flip, truth.size, bits).reshape(truth.shape)
-    return np.array(plane.decoded)[truth.view(np.uint8) ^ flips]
+    flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
+    means: Float64[np.ndarray, "rows columns c"] = np.array(plane.decoded)[(truth ^ flips).view(np.uint8)]
+    return means

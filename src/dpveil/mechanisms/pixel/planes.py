@@ -2,7 +2,7 @@
 
 The model is a guess about photos, and shapes budgets and decoding, never the guarantee: means are uniform on
 0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details, half of that for
-cross differences. Under it all bits are independent (the digits of a geometric variable are), so the best
+cross differences, but no bit is rarer than one in 1024. Under it all bits are independent (the digits of a geometric variable are), so the best
 estimate of each is affine in what randomised response shows, and so is its error in closed form.
 """
 
@@ -20,11 +20,15 @@ from dpveil.noise.matrix import TOTAL
 
 BITS: Final = {COARSE: 8, DETAIL: 8, CROSS: 9}
 MEAN: Final = {DETAIL: 8.0, CROSS: 4.0}
+RAREST: Final = 2.0**-10
+"""No bit is taken to be rarer, so that one that is set is believed once it is paid for."""
 SHARE: Final = {COARSE: 4.0, DETAIL: 1.0, CROSS: 0.25}
 """What a squared error of one adds to those of its four pixels or means, summed."""
 MOST: Final = 44.0
 """Beyond this ε a flip is rarer than 2^-63, and 64 bits cannot tell."""
 GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))
+ENOUGH: Final = 1e-11
+"""Part of a budget that is not worth spending: sums of floating-point numbers do not resolve it."""
 DIGITS: Final = 192
 
 
@@ -146,7 +150,10 @@ def _band(kind: str, level: int, count: int, pixels: float) -> Band:
         planes = [Plane(value, 0.5) for value in values]
     else:
         rate = log1p(1 / (MEAN[kind] * level))
-        planes = [Plane(0, 0.5), *(Plane(value, 1 / (1 + exp(value * rate))) for value in values)]
+        planes = [
+            Plane(0, 0.5),
+            *(Plane(value, max(RAREST, 1 / (1 + exp(value * rate)))) for value in values),
+        ]
     return Band(kind, count, SHARE[kind] * pixels, tuple(planes))
 
 
@@ -159,7 +166,7 @@ def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
     made, left = bands(levels), budget
     open_ = range(len(made) if coarse else len(made) - 1)
     best = {place: made[place].best(left) for place in open_}
-    while left > 0:
+    while left > ENOUGH * budget:
         place = max(best, key=lambda place: best[place][0])
         ratio, plane, epsilon = best[place]
         cost = made[place].count * (epsilon - made[place].planes[plane].epsilon)
@@ -176,4 +183,4 @@ def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
 
 def squared_error(made: Sequence[Band], levels: int) -> float:
     """Return the mean squared error of a pixel under the model, before rounding and clamping."""
-    return sum(band.weight * band.count * band.error for band in made) / 4**levels
+    return float(sum(band.weight * band.count * band.error for band in made) / 4**levels)
