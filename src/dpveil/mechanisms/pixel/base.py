@@ -47,7 +47,8 @@ class PixelMethod(ABC):
         """Return the noise scale in grey levels on the largest cell of such a region.
 
         That is Laplace's scale or Gauss's standard deviation; for a method that draws levels instead of
-        noise, the root of the mean squared error that it makes on mid-grey; None where levels get no noise.
+        noise, the root of the mean squared error that it makes on mid-grey, or on the photos that it is tuned
+        to; None where levels get no noise.
         """
 
     @abstractmethod
