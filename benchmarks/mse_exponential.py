@@ -1,7 +1,7 @@
 """MSE exponential mechanism and bit planes against straightforward NumPy, in one run.
 
-Targets (issue 4): mse-exponential at 12 megapixels at least 500 times faster than NumPy weights for every level,
-under 12 ns a pixel and channel, and no method above 6 times the decoded image.
+Targets (issue 4): mse-exponential at 12 megapixels at least 500 times faster than NumPy's weights of all
+levels, under 12 ns a pixel and channel, and no method above 6 times the decoded image.
 """
 
 from __future__ import annotations

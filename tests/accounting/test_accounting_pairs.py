@@ -1,4 +1,4 @@
-"""Dominating pairs of integer laws: certified from the integers, and held to enumeration of all neighbours."""
+"""Dominating pairs of integer laws: certified from the integers, and held to enumeration."""
 
 import itertools
 import math

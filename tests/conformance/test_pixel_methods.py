@@ -143,7 +143,8 @@ def uneven(shape, offset=0):
 
 def finest(name, setting):
     """Cells of one pixel, so that releases have much in which to differ."""
-    return {"block": 1} if setting != "usual" and "block" in TABLE[name].__dataclass_fields__ else {}
+    own = TABLE[name].__dataclass_fields__
+    return {field: 1 for field in ("block", "wavelet") if field in own and setting != "usual"}
 
 
 def test_every_method_has_settings():

@@ -24,7 +24,6 @@ def cells(image, side):
 
 def mse_exponential(method, image, *, cost=1.0) -> Draws:
     """The law by formula 6.32, from floats: `cost` 2 is the mutant that spends 2ε′."""
-    height, width, channels = image.shape
     places = list(cells(image, method.block))
     rate = cost * float(method.epsilon) / len(places)
     k = method.levels

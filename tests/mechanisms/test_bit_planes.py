@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from laws import bit_planes, coefficients, drawn_bits
 from scipy.stats import chi2
 
 from dpveil.errors import InvalidParameter
@@ -16,7 +17,6 @@ from dpveil.mechanisms.pixel.planes import MOST, Plane, allocated, bands, square
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
-from laws import bit_planes, coefficients, drawn_bits
 
 FACE = {"height": 120, "width": 88, "channels": 3}
 BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]
@@ -81,7 +81,7 @@ def test_laws_of_what_is_shown_keep_the_budget(drop_coarse, epsilon):
     ("size", "changed"), [((2, 2, 1), 1), ((4, 6, 1), 6), ((4, 6, 3), 6), ((5, 7, 3), 12)]
 )
 def test_every_group_and_channel_is_paid_for(budget, size, changed):
-    """Under any-image all groups count, ragged ones too, and c channels; under m pixels the m that they can reach."""
+    """Under any-image all groups count, ragged ones too, in c channels; m pixels reach up to m of them."""
     given = dict(zip(("height", "width", "channels"), size, strict=True))
     for m, groups_ in ((None, changed), (1, 1), (3, min(3, changed)), (1000, changed)):
         method = BitPlanes(**budget, neighbourhood=m)
@@ -108,7 +108,7 @@ def test_mutant_without_the_group_factor_overspends():
 
     promised, mutant = BitPlanes(epsilon=6, neighbourhood=2), BitPlanes(epsilon=6, neighbourhood=1)
     assert 1 < cost(promised) <= 6 + 1e-9
-    assert 6 + 1e-3 < cost(mutant)
+    assert cost(mutant) > 6 + 1e-3
 
 
 def test_mutant_with_one_draw_for_all_channels_is_noticed(monkeypatch):

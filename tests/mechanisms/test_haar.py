@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from laws import coefficients, undone
 
 from dpveil.mechanisms.pixel.haar import COARSE, DETAIL, forward, inverse, padded
 from dpveil.noise.bits import SeededBits
-from laws import coefficients, undone
 
 
 def picture(seed, *shape):

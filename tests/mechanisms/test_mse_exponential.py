@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from laws import mse_exponential
 from scipy.stats import chi2
 
 from dpveil.accounting.pairs import DrawsAccount, extremes
@@ -14,11 +15,10 @@ from dpveil.errors import InvalidParameter
 from dpveil.explain import explain
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels
-from dpveil.mechanisms.pixel.mse_law import certified_law, law, pair, shown_levels
+from dpveil.mechanisms.pixel.mse_law import certified_law, pair, shown_levels
 from dpveil.noise import backend
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
-from laws import mse_exponential
 
 FACE = {"height": 120, "width": 88, "channels": 3}
 WORK = Context(prec=60)
@@ -64,7 +64,7 @@ def test_integers_are_certified_within_the_budget_and_near_the_formula(budget, l
 
 
 def test_mutant_that_rounds_without_a_margin_overspends():
-    """12 megapixels under any-image: integers rounded down from the formula at ε′ itself cost more than ε′."""
+    """12 megapixels under any-image: rounded down from the formula at ε′ itself, integers cost more."""
     wanted = Fraction(20, 36_000_000)
     weights = [
         [int(e.exp(WORK).scaleb(50)) for e in row] for row in formula(WORK.divide(20, 36_000_000), 256)
@@ -108,7 +108,7 @@ def cost(laws):
     ("shape", "block"), [((1, 1, 1), 1), ((1, 2, 1), 1), ((1, 1, 3), 1), ((1, 3, 1), 2), ((2, 2, 1), 2)]
 )
 def test_all_neighbours_of_tiny_images_keep_the_budget(shape, block):
-    """The law as formula, written apart, costs ε; with 2ε′, or with channels or cells not counted, it does not."""
+    """The law by formula, written apart, costs ε; with 2ε′ or draws that are not counted it does not."""
     method = MSEExponential(epsilon=3, block=block, levels=6)
     inputs = [i.reshape(shape) for i in images(math.prod(shape))]
     if len(inputs) > 300:
@@ -150,7 +150,7 @@ def statistic(counts, expected):
 @pytest.mark.parametrize("plain", [True, False])
 @pytest.mark.parametrize(("rate", "levels"), [("0.5", 256), ("4", 256), ("30", 256), ("3", 2), ("6", 7)])
 def test_the_release_fits_its_law(rate, levels, plain, monkeypatch):
-    """χ² of 40 000 cells at four true levels, p above 1e-10; the laws of 2ε′ and of a level beside are rejected."""
+    """χ² of 40 000 cells at four true levels, p above 1e-10; laws of 2ε′ and of other levels are rejected."""
     monkeypatch.setattr(backend._State, "plain", plain)
     if not plain:
         backend.compile_now()

@@ -23,8 +23,8 @@ def largest_rate(losses: Masses, masses: Masses, pure: float) -> float:
     """Return a number between sup D_α/α over α > 1 and 1.001 times that, for P = Q·e^losses.
 
     `masses` are Q, `pure` is the largest |ln(P/Q)|. On an interval [a, b] of orders two bounds hold: D_b/a,
-    as D_α grows with α; and D_a/a·e^(2·pure·(b - a)), as the logarithm of ψ'' has a slope of at most the range
-    of the loss. Intervals are halved until the better bound is near what is reached. From α = pure/ρ on,
+    as D_α grows with α; and D_a/a·e^(2·pure·(b - a)), as the logarithm of ψ'' has at most the range of the
+    loss as its slope. Intervals are halved until the better bound is near what is reached. From α = pure/ρ on,
     D_α ≤ pure says that D_α/α ≤ ρ.
     """
     if pure == 0:
@@ -46,7 +46,7 @@ def largest_rate(losses: Masses, masses: Masses, pure: float) -> float:
 def rate(order: float, losses: Masses, masses: Masses) -> float:
     """Return D_α/α, rounded up; at α = 1 the Kullback-Leibler divergence.
 
-    Q sums v = P/Q - 1 to zero, so Σ Q·((1 + v)^α - 1 - α·v) is ψ's argument without its cancelling parts. Where
+    Q sums v = P/Q - 1 to zero, so Σ Q·((1 + v)^α - 1 - α·v) is what ψ needs, without parts that cancel. Where
     even that would cancel, Taylor's remainder bounds it: α(α - 1)/2·v²·e^(|α - 2|·|ln(1 + v)|).
     """
     gains = np.expm1(losses)

@@ -37,7 +37,9 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
 
 @njit(
     [
-        types.void(types.u8[:, ::1], types.i8, types.Array(kind, 1, "A", readonly=True), types.u8[::1], kind[:])
+        types.void(
+            types.u8[:, ::1], types.i8, types.Array(kind, 1, "A", readonly=True), types.u8[::1], kind[:]
+        )
         for kind in (types.i8, types.u1)
     ],
     cache=True,

@@ -82,7 +82,7 @@ class BitPlanes(BudgetedMethod):
         return _account(made, self.groups(height=height, width=width) * channels)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the root of the mean squared error on the photos that budgets are tuned to: any mean level."""
+        """Return the root of the mean squared error on photos as `planes` expects them."""
         return sqrt(squared_error(self.bands(height=height, width=width, channels=channels), self.wavelet))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:

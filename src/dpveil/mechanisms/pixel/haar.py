@@ -24,7 +24,8 @@ def padded(image: UInt8[np.ndarray, "h w c"], side: int) -> UInt8[np.ndarray, "H
 def forward(image: UInt8[np.ndarray, "h w c"], levels: int) -> Bands:
     """Return the coefficients of an image whose sides are multiples of 2^levels.
 
-    >>> [(kind, band.ravel().tolist()) for kind, band in forward(np.array([[[9], [4]], [[1], [2]]], np.uint8), 1)]
+    >>> group = np.array([[[9], [4]], [[1], [2]]], np.uint8)
+    >>> [(kind, band.ravel().tolist()) for kind, band in forward(group, 1)]
     [('detail', [5]), ('detail', [2]), ('cross', [6]), ('coarse', [3])]
     """
     bands: Bands = []
@@ -49,7 +50,7 @@ def inverse(bands: list[Int16[np.ndarray, "rows columns c"]]) -> UInt8[np.ndarra
 
 def _split(
     values: Shaped[np.ndarray, "h w c"], axis: int
-) -> tuple[Int16[np.ndarray, "..."], Int16[np.ndarray, "..."]]:
+) -> tuple[Int16[np.ndarray, ...], Int16[np.ndarray, ...]]:
     """Return floor((a + b)/2) and a - b of neighbours along an axis."""
     a, b = (values[start::2] if axis == 0 else values[:, start::2] for start in (0, 1))
     return (a + b) >> 1, a - b
@@ -57,7 +58,7 @@ def _split(
 
 def _joined(
     low: Int16[np.ndarray, "h w c"], high: Int16[np.ndarray, "h w c"], axis: int
-) -> Int16[np.ndarray, "..."]:
+) -> Int16[np.ndarray, ...]:
     a = low + ((high + 1) >> 1)
     shape = list(low.shape)
     shape[axis] *= 2

@@ -2,8 +2,9 @@
 
 The model is a guess about photos, and shapes budgets and decoding, never the guarantee: means are uniform on
 0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details, half of that for
-cross differences, but no bit is rarer than one in 1024. Under it all bits are independent (the digits of a geometric variable are), so the best
-estimate of each is affine in what randomised response shows, and so is its error in closed form.
+cross differences, but no bit is rarer than one in 1024. Under it all bits are independent (the digits of a
+geometric variable are), so the best estimate of each is affine in what randomised response shows, and its
+error has a closed form.
 """
 
 from __future__ import annotations
