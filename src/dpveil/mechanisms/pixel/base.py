@@ -51,6 +51,13 @@ class PixelMethod(ABC):
         to; None where levels get no noise.
         """
 
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise what would keep a region of this size from being drawn: asked before anything is paid.
+
+        Whatever can be known from parameters and sizes alone is known here, and may be kept for the draw.
+        """
+        self.noise_scale(height=height, width=width, channels=channels)
+
     @abstractmethod
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         """Return the private image: the only place where noise meets this region."""
