@@ -74,7 +74,7 @@ SETTINGS = {
     },
     "bit-planes": {
         "usual": {"epsilon": 5, "neighbourhood": 2},
-        "groups larger than the image": {"epsilon": "1/3", "wavelet": 8},
+        "groups larger than the image": {"epsilon": "1000/3", "wavelet": 8},
         "every option": {"epsilon": 70, "wavelet": 2, "neighbourhood": 3, "drop_coarse": True},
         "pure noise": {"epsilon": "0.001"},
         "with rho": {"rho": "0.2", "neighbourhood": 2},

@@ -24,8 +24,8 @@ def largest_rate(losses: Masses, masses: Masses, pure: float) -> float:
 
     `masses` are Q, `pure` is the largest |ln(P/Q)|. On an interval [a, b] of orders two bounds hold: D_b/a,
     as D_α grows with α; and D_a/a·e^(2·pure·(b - a)), as the logarithm of ψ'' has at most the range of the
-    loss as its slope. Intervals are halved until the better bound is near what is reached. From α = pure/ρ on,
-    D_α ≤ pure says that D_α/α ≤ ρ.
+    loss as its slope. Intervals are halved until the better bound is near what is reached. From α = pure/ρ
+    on, D_α ≤ pure says that D_α/α ≤ ρ.
     """
     if pure == 0:
         return 0.0

@@ -23,9 +23,9 @@ def least_scale(
 ) -> Fraction:
     """Return a scale for which `spent` itself is at most `budget`: the smallest to one part in 10^5.
 
-    `good` has to be one; `close` is the first step down from it. An accountant takes a tenth of a second, so the
-    next scale to test is guessed from the last two: log cost is nearly linear in log scale. A guess only saves
-    time; what is returned was accepted.
+    `good` has to be one; `close` is the first step down from it. An accountant takes a tenth of a second, so
+    the next scale to test is guessed from the last two: log cost is nearly linear in log scale. A guess only
+    saves time; what is returned was accepted.
     """
     cost = lru_cache(maxsize=None)(spent)
     bad = good * close

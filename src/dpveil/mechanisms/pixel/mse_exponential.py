@@ -31,8 +31,8 @@ SHARPEST: Final = Fraction(10**9)
 class MSEExponential(BudgetedMethod):
     """Cells of `block` × `block` pixels show a level drawn with probability ∝ exp(-ε′·(x - y)²/255²).
 
-    x is the cell's mean level in a channel, rounded half up from its exact sum; y one of `levels` levels, evenly
-    over 0..255. A draw costs exactly ε′ (errata E10), so a region of n cells and c channels takes
+    x is the cell's mean level in a channel, rounded half up from its exact sum; y one of `levels` levels,
+    evenly over 0..255. A draw costs exactly ε′ (errata E10), so a region of n cells and c channels takes
     ε′ = ε/(n·c), less what rounding to integers adds. With `epsilon` and `delta`, or `rho`, ε′ is the
     largest that the accountant of many draws accepts. Any two images are neighbours.
     Raises `InvalidParameter`. Source: Croft thesis §6.7, formula 6.32.
