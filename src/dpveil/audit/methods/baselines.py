@@ -1,4 +1,4 @@
-"""Blur, mosaic and fill: they promise nothing and draw nothing, so there is nothing that an audit could hold."""
+"""Blur, mosaic and fill: nothing is promised or drawn, so there is nothing to hold them to."""
 
 from __future__ import annotations
 

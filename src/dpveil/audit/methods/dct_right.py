@@ -1,4 +1,4 @@
-"""The coefficients of `dct-gaussian` from first principles: weights and sums by loops, apart from the method."""
+"""The coefficients of `dct-gaussian` from first principles: weights and sums by loops."""
 
 from __future__ import annotations
 

@@ -126,9 +126,9 @@ def _table(
     return np.array([known.get(key, 0.0) for key in both]).reshape(totals.shape)
 
 
-def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.ndarray, "..."]:
+def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.ndarray, ...]:
     """Return what is shown as one number: a digit for each pixel, 0 for hidden."""
-    code: Int64[np.ndarray, "..."] = digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
+    code: Int64[np.ndarray, ...] = digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
     return code
 
 
