@@ -41,7 +41,8 @@ def plan_of(method: DCTGaussian, size: Size) -> Plan:
 def exact(method: DCTGaussian, image: Image) -> Blocks:
     """Return what the noise is added to."""
     transform = plan_of(method, image.shape).transform
-    return np.clip(transform.forward(image), -transform.bounds, transform.bounds)
+    answers: Blocks = np.clip(transform.forward(image), -transform.bounds, transform.bounds)
+    return answers
 
 
 def variances(method: DCTGaussian, image: Image) -> Variances:
@@ -166,7 +167,8 @@ def unclipped(method: DCTGaussian, image: Image) -> Blocks:
 def repeated(method: DCTGaussian, image: Image) -> Blocks:
     """Repeat the last row and column in blocks that reach over the edge: a pixel there counts often."""
     made, found = coefficients(method, image, fill="repeated")
-    return np.clip(found, -made.transform.bounds, made.transform.bounds)
+    answers: Blocks = np.clip(found, -made.transform.bounds, made.transform.bounds)
+    return answers
 
 
 def without_channels(method: DCTGaussian, image: Image) -> Variances:

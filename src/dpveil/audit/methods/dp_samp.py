@@ -183,7 +183,8 @@ class Sampling:
         bins = np.unique(intensities(colours[None]))
         counted = counts[:, bins] @ (pixels + 1) ** np.arange(len(bins))[::-1]
         found = counted * (len(colours) + 1) ** pixels + _code(shown * (at[0] + 1), len(colours))
-        return found[:, None].astype(np.int64)
+        numbered: Int64[np.ndarray, "n 1"] = found[:, None].astype(np.int64)
+        return numbered
 
     def _draw(
         self, method: DPSamp, image: Image, count: int, bits: BitSource

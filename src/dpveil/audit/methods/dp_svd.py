@@ -19,9 +19,9 @@ from scipy import stats
 from dpveil.audit.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.pairs import Pair
 from dpveil.audit.product import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
-from dpveil.audit.version import Version
+from dpveil.audit.version import Method, Version
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.spectrum import STEPS, leading_triples, rebuild, whole_values
+from dpveil.mechanisms.pixel.spectrum import STEPS, leading_triples, whole_values
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
@@ -31,7 +31,7 @@ LENGTHS: Final = 64
 SHARES: Final = 31
 """Bins of the length, and of the first value's share of it: an odd number, so that no edge is at 0."""
 WIDE: Final = Fraction(2**40)
-MOVED: Final = 4
+MOVED: Final = 1
 """Levels by which values of a pair are apart."""
 
 Noise = Int64[np.ndarray, "n d"]
@@ -61,12 +61,10 @@ class Steps:
         height, width, channels = image.shape
         triples = [leading_triples(image[:, :, k], rank_of(method, image)) for k in range(channels)]
         exact = np.concatenate([whole_values(own[1], height * width) for own in triples])
-        rows, at = np.unique(exact + self._drawn(method, image, count, bits), axis=0, return_inverse=True)
-        shown = np.empty((len(rows), *image.shape), np.uint8)
-        for row, values in enumerate(rows.reshape(len(rows), channels, -1).tolist()):
-            for channel, own in enumerate(values):
-                shown[row, :, :, channel] = rebuild(triples[channel], [Fraction(v, STEPS) for v in own])
-        return shown[at.ravel()]
+        noisy = (exact + self._drawn(method, image, count, bits)).reshape(count, channels, -1, 1) / STEPS
+        planes = [u @ (noisy[:, k] * v) for k, (u, _, v) in enumerate(triples)]
+        shown: Releases = np.rint(np.clip(np.stack(planes, axis=3), 0, 255)).astype(np.uint8)
+        return shown
 
     def outcomes(
         self, method: DPSVD, image: Image, count: int, bits: BitSource
@@ -94,9 +92,10 @@ class Steps:
         return self.noise(STEPS / method.epsilon, count, rank_of(method, image), image.shape[2], bits)
 
 
-def rank_of(method: DPSVD, image: Image) -> int:
+def rank_of(method: Method, image: Image) -> int:
     """Return how many singular values of each channel are kept."""
-    return min(method.rank, *image.shape[:2])
+    kept: int = min(method.rank, *image.shape[:2])
+    return kept
 
 
 def law_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray, " levels"]:
@@ -134,13 +133,15 @@ def law_of_noise(method: DPSVD, images: Images) -> ProductLaw:
 def _even(lengths: Float64[np.ndarray, " n"], dimension: int, bits: BitSource) -> Noise:
     """Return points of these lengths in even directions, quickly: for what is wrong anyway."""
     points = discrete_gaussian(WIDE, len(lengths) * dimension, bits).reshape(-1, dimension).astype(np.float64)
-    return np.rint(points * (lengths / np.sqrt((points**2).sum(axis=1)))[:, None]).astype(np.int64)
+    even: Noise = np.rint(points * (lengths / np.sqrt((points**2).sum(axis=1)))[:, None]).astype(np.int64)
+    return even
 
 
 def _lengths(scale: Fraction, count: int, shape: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
     """Return Gamma(shape) lengths: sums of exponential ones."""
     each = np.abs(discrete_laplace(scale, count * shape, bits)).reshape(count, shape)
-    return each.sum(axis=1).astype(np.float64)
+    lengths: Float64[np.ndarray, " n"] = each.sum(axis=1).astype(np.float64)
+    return lengths
 
 
 def of_one_dimension(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
