@@ -10,7 +10,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.accounting import compose
 from dpveil.catalogue import build
 from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
 from dpveil.core.guarantee import Guarantee
@@ -20,7 +19,16 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all
-from dpveil.promise import MISSING, NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, promise
+from dpveil.promise import (
+    MISSING,
+    NO_ACCOUNTANT,
+    NONE_FOUND,
+    accountant,
+    bit_cautions,
+    cautions,
+    composition,
+    promise,
+)
 from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release import Release
 
@@ -74,7 +82,7 @@ def obfuscate(
     records = tuple(RegionRecord.of(region) for region in found)
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
-    total = compose(guarantees)
+    total = composition(chosen, records, guarantees, given.channels)
     for record in records:
         chosen.prepare(height=record.box.h, width=record.box.w, channels=given.channels)
     source = SecureBits() if bits is None else bits
