@@ -90,13 +90,7 @@ def obfuscate(
     if ledger is not None:
         ledger.debit(total)
 
-    image = given.image.copy()
-    for region in found:
-        released = chosen.release(region.crop(given.image), bits=source)
-        for step in steps:
-            released = step(released)
-        region.paste(image, released)
-
+    image = _drawn(given, found, chosen, source, steps)
     certificate = Certificate(
         method=chosen.name,
         parameters=chosen.parameters(),
@@ -109,8 +103,21 @@ def obfuscate(
         post_processing=tuple(step.description for step in steps),
         warnings=warnings,
     )
-    image.flags.writeable = False
     return Release(image, certificate, given.notes)
+
+
+def _drawn(
+    photo: Photo, regions: Sequence[Region], method: PixelMethod, bits: BitSource, steps: Sequence[Step]
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the photo in which each region, as it was, went through the method and then the steps."""
+    image = photo.image.copy()
+    for region in regions:
+        released = method.release(region.crop(photo.image), bits=bits)
+        for step in steps:
+            released = step(released)
+        region.paste(image, released)
+    image.flags.writeable = False
+    return image
 
 
 def _found(

@@ -23,7 +23,7 @@ def bernoulli(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, 
 
     >>> from dpveil.noise.bits import SeededBits
     >>> int(bernoulli(Fraction(1, 3), 9000, SeededBits(1)).sum())
-    2982
+    2992
     """
     if not 0 < chance < 1:
         raise NoiseError(f"the probability {chance} is not between 0 and 1")
