@@ -448,3 +448,24 @@ def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path)
         data_dependent = False
 
     assert private(Fixed()).certificate.guarantees[0].scope.in_the_clear == given
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("dp-pix", {"epsilon": "1e-30"}),
+        ("dp-pix", {"epsilon": "1e-400"}),
+        ("dp-pix-gaussian", {"rho": "1e-60"}),
+        ("dp-pix-gaussian", {"rho": "1e-700"}),
+        ("dct-gaussian", {"rho": "1e-60"}),
+        ("dp-samp", {"epsilon": "1e-30", "clusters": 2, "private_clusters": True, "rate": "0.01"}),
+        ("ssim-exponential", {"epsilon": "1e6", "levels": 256}),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_the_debit(method, parameters):
+    bits = Watched()
+    book = Book(Fraction(10**9), bits)
+    with pytest.raises(DPVeilError):
+        dpveil.obfuscate(ramp(), method, bits=bits, ledger=book, **parameters)
+    assert book.seen == []
+    assert bits.filled == 0

@@ -75,10 +75,13 @@ def obfuscate(
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
     total = compose(guarantees)
+    for record in records:
+        chosen.prepare(height=record.box.h, width=record.box.w, channels=given.channels)
+    source = SecureBits() if bits is None else bits
+    warnings = bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes
     if ledger is not None:
         ledger.debit(total)
 
-    source = SecureBits() if bits is None else bits
     image = given.image.copy()
     for region in found:
         released = chosen.release(region.crop(given.image), bits=source)
@@ -96,7 +99,7 @@ def obfuscate(
         accountant=accountant(chosen),
         bits=source.kind,
         post_processing=tuple(step.description for step in steps),
-        warnings=bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes,
+        warnings=warnings,
     )
     image.flags.writeable = False
     return Release(image, certificate, given.notes)

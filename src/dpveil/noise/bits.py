@@ -13,13 +13,13 @@ import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from jaxtyping import UInt64
 
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, UsageError
 
 _KEY = 32
 _NONCE = bytes(16)
@@ -38,6 +38,13 @@ class BitSource(ABC):
     @abstractmethod
     def _first_key(self) -> bytes:
         """Return the 32-byte key that the stream begins with."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse copies and pickles: two sources with one key would draw the same noise twice."""
+        raise UsageError(
+            f"{type(self).__name__} cannot be copied or pickled: both would give the same bits",
+            hint="make another one",
+        )
 
     def words(self, count: int) -> UInt64[np.ndarray, " count"]:
         """Return `count` independent uniform 64-bit words.

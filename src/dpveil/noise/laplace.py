@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64, UInt64
 
+from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
 from dpveil.noise.alias import look_up
@@ -106,7 +107,13 @@ def exp_below(rate: Fraction, precision: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _tables(scale: Fraction) -> DigitTables:
+def prepared(scale: Fraction) -> DigitTables:
+    """Return the tables of one scale; raises `NoiseError` where it cannot be drawn."""
+    if not 0 < scale <= LARGEST_SCALE:
+        raise NoiseError(
+            f"the noise scale {float_above(scale):.3g} is not between 0 and 2^50",
+            hint="raise epsilon, or lower the neighbourhood or the size of the region",
+        )
     return DigitTables(scale)
 
 
@@ -120,13 +127,7 @@ def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Int64[np.nd
     >>> discrete_laplace(Fraction(255), 4, SeededBits(1)).dtype
     dtype('int64')
     """
-    scale = Fraction(scale)
-    if not 0 < scale <= LARGEST_SCALE:
-        raise NoiseError(
-            f"the noise scale {float(scale):.3g} is not between 0 and 2^50",
-            hint="raise epsilon, or lower the neighbourhood or the size of the region",
-        )
-    return draw(_tables(scale), size, bits)
+    return draw(prepared(Fraction(scale)), size, bits)
 
 
 def draw(tables: DigitTables, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:

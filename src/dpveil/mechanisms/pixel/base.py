@@ -47,8 +47,16 @@ class PixelMethod(ABC):
         """Return the noise scale in grey levels on the largest cell of such a region.
 
         That is Laplace's scale or Gauss's standard deviation; for a method that draws levels instead of
-        noise, the root of the mean squared error that it makes on mid-grey; None where levels get no noise.
+        noise, the root of the mean squared error that it makes on mid-grey, or on the photos that it is tuned
+        to; None where levels get no noise.
         """
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise what would keep a region of this size from being drawn: asked before anything is paid.
+
+        Whatever can be known from parameters and sizes alone is known here, and may be kept for the draw.
+        """
+        self.noise_scale(height=height, width=width, channels=channels)
 
     @abstractmethod
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:

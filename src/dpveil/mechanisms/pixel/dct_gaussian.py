@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod
 from dpveil.mechanisms.pixel.dct_plan import Plan, plan
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.gaussian import checked, discrete_gaussian
 
 LARGEST_BLOCK: Final = 16
 STRIPS: Final = 32
@@ -81,6 +81,11 @@ class DCTGaussian(BudgetedMethod):
         made = self.plan(height=height, width=width, channels=channels)
         area = made.transform.tall * made.transform.wide
         return sqrt(float(np.mean(made.noise()[::area])) / area)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        for variance, _ in self.plan(height=height, width=width, channels=channels).groups():
+            checked(variance)
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.gaussian import checked, discrete_gaussian
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +74,10 @@ class DPPixGaussian(BudgetedMethod):
         """Return σ in grey levels on a full cell."""
         area = min(self.block, height) * min(self.block, width)
         return sqrt(self.sum_variance(height=height, width=width, channels=channels)) / area
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        checked(self.sum_variance(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

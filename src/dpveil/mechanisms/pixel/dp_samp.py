@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, most_shown
 from dpveil.mechanisms.pixel.interpolate import interpolate
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace
+from dpveil.noise.laplace import discrete_laplace, prepared
 
 CHUNK: Final = 1 << 16
 SHOWN: Final = "true levels and places of the pixels that are shown"
@@ -116,6 +116,11 @@ class DPSamp(PixelMethod):
 
     def _changed(self, pixels: int) -> int:
         return pixels if self.neighbourhood is None else min(self.neighbourhood, pixels)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        if self.rate is not None:
+            prepared(self.count_scale(height * width))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         levels = intensities(image)
