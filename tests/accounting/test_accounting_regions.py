@@ -1,4 +1,4 @@
-"""Disjoint regions as one release: brute force over all neighbours of tiny photos with two or three regions."""
+"""Disjoint regions as one release: brute force over all neighbours of tiny photos with some regions."""
 
 from fractions import Fraction
 from itertools import product

@@ -8,7 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.audit.case import MethodAudit
-from dpveil.audit.methods import baselines, dct_gaussian, dp_pix, dp_pix_gaussian, dp_samp, dp_svd, snow
+from dpveil.audit.methods import (
+    baselines,
+    dct_gaussian,
+    dp_pix,
+    dp_pix_gaussian,
+    dp_samp,
+    dp_svd,
+    snow,
+    ssim_exponential,
+)
 from dpveil.audit.samplers import SamplerAudit, sampler_audits
 
 TABLE: Final[dict[str, MethodAudit]] = {
@@ -20,6 +29,7 @@ TABLE: Final[dict[str, MethodAudit]] = {
         dp_svd.AUDIT,
         dp_samp.AUDIT,
         snow.AUDIT,
+        ssim_exponential.AUDIT,
         *baselines.AUDITS,
     )
 }

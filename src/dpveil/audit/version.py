@@ -79,3 +79,19 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
     height, width, channels = image.shape
     shown = method.release(np.tile(image, (1, count, 1)), bits=bits)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
+
+
+def from_law(law: LawOf) -> Callable[[Method, Image, int, BitSource], Releases]:
+    """Return the releases of a law whose parts show it: of versions that no sampler carries out."""
+
+    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        made = law(method, image[None])
+        shown = np.empty((count, *image.shape), np.uint8)
+        for part, masses, row in zip(made.parts, made.floats, made.index[0], strict=True):
+            uniform = (bits.words(count) >> 11).astype(np.float64) / 2**53
+            drawn = np.searchsorted(np.cumsum(masses[row][:-1]), uniform, side="right")
+            rows, columns, channels = part.places.T
+            shown[:, rows, columns, channels] = part.looks[drawn]
+        return shown
+
+    return releases
