@@ -21,7 +21,7 @@ LAYOUTS = {
 
 
 def movements(boxes, block, m):
-    """Every movement of the sums of all regions between two photos that differ in at most m pixels, by 255."""
+    """Every movement of the sums of all regions between photos that differ in at most m pixels, by 255."""
     height, width = max(b.y + b.h for b in boxes), max(b.x + b.w for b in boxes)
     for pixels in product((0, 1), repeat=height * width):
         if sum(pixels) <= m:
@@ -42,7 +42,7 @@ def scales(of, boxes):
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("m", [1, 2, 3, 4, 6])
 def test_the_cost_of_all_regions_is_that_of_the_worst_neighbour(layout, m):
-    """The largest loss of Laplace noise is Σ|t|/scale, the divergence of Gaussian noise Σt²/(2σ²)·α: exact."""
+    """The largest loss of Laplace noise is Σ|t|/scale, Rényi of Gaussian noise Σt²/(2σ²)·α: exact."""
     boxes, block = LAYOUTS[layout]
     laplace = DPPix(epsilon=2, block=block, neighbourhood=m)
     gaussian = DPPixGaussian(rho=2, block=block, neighbourhood=m)
