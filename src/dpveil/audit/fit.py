@@ -3,8 +3,8 @@
 Five looks at one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
 counts in 64 bins of equal chance (scale, shape), the same in as many bins as have 50 expected draws (fine
 structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of nested
-tails on both sides, and the extremes with impossible outcomes. No p-value is asymptotic: a right sampler has one of
-at most a with probability at most a, for every a and every number of draws.
+tails on both sides, and the extremes with impossible outcomes. No p-value is asymptotic: a right sampler has
+one of at most a with probability at most a, for every a and every number of draws.
 """
 
 from __future__ import annotations
