@@ -281,6 +281,13 @@ def test_bad_calls_are_one_clear_refusal_that_draws_nothing(change, error, words
     assert bits.filled == 0
 
 
+def test_what_is_no_source_of_bits_is_refused_before_the_debit():
+    book = Book(Fraction(9))
+    with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
+        dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, bits=7, ledger=book)
+    assert book.seen == []
+
+
 def test_a_ready_made_method_takes_no_parameters_beside_it():
     with pytest.raises(InvalidParameter, match="beside a ready-made method"):
         dpveil.obfuscate(ramp(), DPPix(epsilon=1), epsilon=2)

@@ -17,6 +17,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.pixel.base import check_bits
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.promise import (
@@ -62,7 +63,7 @@ def obfuscate(
     steps, such as "median:3", that follow the draw within each region and cost nothing. Where one of the
     choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy"
     (protect what the other choices found, or nothing, and say so). Raises errors of `dpveil.errors`; nothing
-    is released then. Source: architecture.
+    is released then. Source: docs, "Guarantees".
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)
@@ -85,7 +86,7 @@ def obfuscate(
     total = composition(chosen, records, guarantees, given.channels)
     for record in records:
         chosen.prepare(height=record.box.h, width=record.box.w, channels=given.channels)
-    source = SecureBits() if bits is None else bits
+    source = SecureBits() if bits is None else check_bits(bits)
     warnings = bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes
     if ledger is not None:
         ledger.debit(total)

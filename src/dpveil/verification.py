@@ -61,7 +61,7 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
     sizes of the regions, and their composition. Never raises for what it finds in the files: that is a
-    problem of the result. Source: architecture, "Certificate".
+    problem of the result. Source: docs, "Certificate".
     """
     text = str(path)
     image = Path(text.removesuffix(SUFFIX) if text.endswith(SUFFIX) else text)

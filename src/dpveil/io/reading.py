@@ -127,7 +127,7 @@ def _contents(path: str | Path, most: int) -> bytes:
             if status.st_size > most:
                 raise Refused(
                     f"has {status.st_size:,} bytes, more than any photo within the limit of pixels",
-                    "raise max_pixels if it is a photo",
+                    "raise max_pixels (--max-pixels) if it is a photo",
                 )
             file.seek(0)
             return file.read(status.st_size)

@@ -1,6 +1,6 @@
 """Bit sources: AES-256 in counter mode, keyed by the operating system or, for reproduction, by a seed.
 
-Every draw of every mechanism takes its randomness from here and nowhere else (methods §2). A request uses
+Every draw of every mechanism takes its randomness from here and nowhere else. A request uses
 up its key: the last 32 bytes of the stream become the next key and are never handed out, so what was drawn
 cannot be recomputed from memory that leaks later.
 """

@@ -3,7 +3,7 @@
 |z| is a geometric variable, and the digits of a geometric variable in any base are independent: with base
 B, digit i is a geometric variable of ratio exp(-B^i/scale) cut at B, and the leading one is not cut. Each is
 drawn from a table of 2048 columns (`lazy`), so a scale of 255 takes one look-up and one of 4.6·10⁸ three.
-A sign is drawn beside them and minus zero is drawn again (methods §2).
+A sign is drawn beside them and minus zero is drawn again.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Int64[np.nd
     """Return `size` independent integers z with P(z) = tanh(1/(2·scale))·exp(-|z|/scale), exactly.
 
     `scale` is any positive rational up to 2^50 (`NoiseError` beyond). Uses compiled code where that pays;
-    the result is a function of the bits alone. Source: Inusah & Kozubowski 2006; methods §2.
+    the result is a function of the bits alone. Source: Inusah & Kozubowski 2006; docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_laplace(Fraction(255), 4, SeededBits(1)).dtype

@@ -69,10 +69,7 @@ class PixelMethod(ABC):
         `InvalidParameter` for other input.
         """
         pixels = check_image(image)
-        if not isinstance(bits, BitSource):
-            raise InvalidParameter(
-                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
-            )
+        check_bits(bits)
         height, width = pixels.shape[:2]
         return self._draw(pixels.reshape(height, width, -1), bits).reshape(pixels.shape)
 
@@ -80,6 +77,15 @@ class PixelMethod(ABC):
         """Return every parameter as JSON, rationals exact."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+
+def check_bits(bits: object) -> BitSource:
+    """Return a source of bits, or raise `InvalidParameter`."""
+    if not isinstance(bits, BitSource):
+        raise InvalidParameter(
+            "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
+        )
+    return bits
 
 
 def check_size(height: int, width: int, channels: int) -> tuple[int, int, int]:

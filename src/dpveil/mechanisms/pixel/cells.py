@@ -41,7 +41,7 @@ def fullest_cells(height: int, width: int, block: int, changed: int | None) -> d
     """Return how far one neighbour moves the sums of a channel: {largest movement: number of cells}.
 
     The `changed` pixels (None: all) fill the largest cells first, each by 255 levels. That movement has the
-    largest L2 norm of all (methods §3), and dominates the others under Laplace noise (`accounting.laplace`).
+    largest L2 norm of all (docs: accounting), and dominates the others under Laplace noise.
 
     >>> fullest_cells(5, 5, 2, 9)
     {1020: 2, 255: 1}

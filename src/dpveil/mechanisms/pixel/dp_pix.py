@@ -1,4 +1,4 @@
-"""DP-Pix: private pixelisation (Reilly & Fan 2021 §3; methods §3; errata E12)."""
+"""DP-Pix: private pixelisation (Reilly & Fan 2021 §3; errata E12)."""
 
 from __future__ import annotations
 

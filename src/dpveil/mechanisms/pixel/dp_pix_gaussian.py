@@ -1,4 +1,4 @@
-"""DP-Pix with discrete Gaussian noise: zero-concentrated DP (methods §3)."""
+"""DP-Pix with discrete Gaussian noise: zero-concentrated DP."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DPPixGaussian(BudgetedMethod):
     largest squared L2 distance between neighbours: the m changed pixels fill the largest cells first, t_j
     in cell j. Give `rho`, or `epsilon` and `delta`, for which the largest ρ is found that the tight
     conversion accepts. `neighbourhood` is m, in pixels of the region's raster (default: all of them,
-    any-image). Raises `InvalidParameter`. Source: methods §3; Canonne, Kamath & Steinke 2020, theorem 4.
+    any-image). Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
 
     >>> DPPixGaussian(rho=0.5, block=16, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
     'zcdp'
@@ -38,7 +38,7 @@ class DPPixGaussian(BudgetedMethod):
     name: ClassVar[str] = "dp-pix-gaussian"
     kind: ClassVar[str] = "zcdp"
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
-    source: ClassVar[str] = "methods §3; Canonne, Kamath & Steinke 2020"
+    source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=1)

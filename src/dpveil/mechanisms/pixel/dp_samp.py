@@ -43,7 +43,7 @@ class DPSamp(PixelMethod):
     `epsilon`; intensities, clusters, c_i and x_i follow from the noisy counts, and each pixel of intensity i
     is shown by itself with probability min(x_i/c_i, `rate`). That is (ε, 1 - (1 - rate)^m)-DP: a large δ.
     `rate` has no default then, and no meaning otherwise. Raises `InvalidParameter`.
-    Source: Reilly & Fan 2021 §3.2, algorithm 2, equations 3 and 4; errata E5; methods §3.
+    Source: Reilly & Fan 2021 §3.2, algorithm 2, equations 3 and 4; errata E5.
 
     >>> str(DPSamp(epsilon=3, clusters=8, neighbourhood=1).guarantee(height=480, width=640, channels=1))
     'no formal guarantee'

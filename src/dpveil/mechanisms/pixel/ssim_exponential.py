@@ -1,4 +1,4 @@
-"""The exponential mechanism with SSIM as its quality (Croft 2022 §5; methods §3; errata E2)."""
+"""The exponential mechanism with SSIM as its quality (Croft 2022 §5; errata E2)."""
 
 from __future__ import annotations
 
