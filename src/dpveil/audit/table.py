@@ -8,12 +8,18 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.audit.case import MethodAudit
-from dpveil.audit.methods import dp_pix, dp_pix_gaussian, snow, ssim_exponential
+from dpveil.audit.methods import dp_pix, dp_pix_gaussian, mse_exponential, snow, ssim_exponential
 from dpveil.audit.samplers import SamplerAudit, sampler_audits
 
 TABLE: Final[dict[str, MethodAudit]] = {
     entry.method.name: entry
-    for entry in (dp_pix.AUDIT, dp_pix_gaussian.AUDIT, snow.AUDIT, ssim_exponential.AUDIT)
+    for entry in (
+        dp_pix.AUDIT,
+        dp_pix_gaussian.AUDIT,
+        snow.AUDIT,
+        ssim_exponential.AUDIT,
+        mse_exponential.AUDIT,
+    )
 }
 """Method name to its audit."""
 
