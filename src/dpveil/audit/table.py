@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.audit.case import MethodAudit
-from dpveil.audit.methods import dp_pix, dp_pix_gaussian, mse_exponential, snow, ssim_exponential
+from dpveil.audit.methods import bit_planes, dp_pix, dp_pix_gaussian, mse_exponential, snow, ssim_exponential
 from dpveil.audit.samplers import SamplerAudit, sampler_audits
 
 TABLE: Final[dict[str, MethodAudit]] = {
@@ -19,6 +19,7 @@ TABLE: Final[dict[str, MethodAudit]] = {
         snow.AUDIT,
         ssim_exponential.AUDIT,
         mse_exponential.AUDIT,
+        bit_planes.AUDIT,
     )
 }
 """Method name to its audit."""

@@ -1,4 +1,4 @@
-"""How `mse-exponential` is audited: the integers that it draws from, formula 6.32 beside them, and mutants."""
+"""How `mse-exponential` is audited: its integers, formula 6.32 beside them, and mutants."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def draws(method: MSEExponential, size: Size) -> int:
 
 def rate(method: MSEExponential, size: Size) -> Fraction:
     """Return ε′: ε/(n·c) for ε alone, and what the method's accountant chose otherwise."""
-    if method.epsilon is not None and method.delta is None:
-        return method.epsilon / draws(method, size)
+    if method.target == "pure":
+        return (method.budget.epsilon or Fraction(1)) / draws(method, size)
     account = method.account(height=size[0], width=size[1], channels=size[2])
     return account.pure / account.draws
 
