@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from laws import coefficients, undone
 
+from dpveil.audit.methods.bit_planes import coefficients, undone
 from dpveil.mechanisms.pixel.haar import COARSE, DETAIL, forward, inverse, padded
 from dpveil.noise.bits import SeededBits
 

@@ -7,10 +7,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from laws import mse_exponential
 from scipy.stats import chi2
 
 from dpveil.accounting.pairs import DrawsAccount, extremes
+from dpveil.audit.methods.mse_exponential import right
 from dpveil.errors import InvalidParameter
 from dpveil.explain import explain
 from dpveil.mechanisms.pixel import MSEExponential
@@ -91,17 +91,10 @@ def images(count):
         yield np.array(values, np.uint8)
 
 
-def cost(laws):
-    """The largest log-ratio over all pairs of images: draws add, places agree."""
-    worst = 0.0
-    outcomes = [sorted({o for one in laws for o in one[place][1]}) for place in range(len(laws[0]))]
-    tables = [
-        np.log([[one[place][1][o] for o in outcomes[place]] for one in laws])
-        for place in range(len(outcomes))
-    ]
-    for a in range(len(laws)):
-        worst = max(worst, float(sum((table[a] - table).max(axis=1) for table in tables).max()))
-    return worst
+def cost(method, inputs, factor):
+    """The largest log-ratio over all pairs of images, with ε′ multiplied by `factor`."""
+    pairs = np.array(list(itertools.permutations(range(len(inputs)), 2)))
+    return right(method, np.stack(inputs), factor=lambda method, size: factor).largest_loss(pairs)
 
 
 @pytest.mark.parametrize(
@@ -113,13 +106,13 @@ def test_all_neighbours_of_tiny_images_keep_the_budget(shape, block):
     inputs = [i.reshape(shape) for i in images(math.prod(shape))]
     if len(inputs) > 300:
         inputs = inputs[::7] + inputs[-1:]
-    found = cost([mse_exponential(method, i) for i in inputs])
+    found = cost(method, inputs, 1)
     assert found == pytest.approx(3, rel=1e-9)
-    doubled = cost([mse_exponential(method, i, cost=2) for i in inputs])
+    doubled = cost(method, inputs, 2)
     assert doubled == pytest.approx(6, rel=1e-9)
     draws = -(-shape[0] // block) * -(-shape[1] // block) * shape[2]
     if draws > 1:
-        uncounted = cost([mse_exponential(method, i, cost=draws) for i in inputs])
+        uncounted = cost(method, inputs, draws)
         assert uncounted > 3.1
 
 
@@ -163,10 +156,9 @@ def test_the_release_fits_its_law(rate, levels, plain, monkeypatch):
 
         def rejected(budget, places=0, one=one, row=row):
             alone = MSEExponential(epsilon=budget, levels=levels)
-            ((_, expected),) = mse_exponential(alone, one)
+            expected = right(alone, one[None])
             table = np.zeros(256)
-            for (outcome,), chance in expected.items():
-                table[outcome] = chance
+            table[expected.parts[0].looks[:, 0]] = expected.floats[0][0]
             table = np.roll(table, places)
             counts = np.bincount(row, minlength=256)
             if counts[table == 0].sum():

@@ -10,11 +10,13 @@ from typing import Final
 from dpveil.audit.case import MethodAudit
 from dpveil.audit.methods import (
     baselines,
+    bit_planes,
     dct_gaussian,
     dp_pix,
     dp_pix_gaussian,
     dp_samp,
     dp_svd,
+    mse_exponential,
     snow,
     ssim_exponential,
 )
@@ -30,6 +32,8 @@ TABLE: Final[dict[str, MethodAudit]] = {
         dp_samp.AUDIT,
         snow.AUDIT,
         ssim_exponential.AUDIT,
+        mse_exponential.AUDIT,
+        bit_planes.AUDIT,
         *baselines.AUDITS,
     )
 }
