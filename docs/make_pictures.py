@@ -25,6 +25,7 @@ from dpveil.io import encode
 from dpveil.mechanisms.pixel import (
     DPSVD,
     TABLE,
+    BitPlanes,
     Blur,
     DCTGaussian,
     DPPix,
@@ -32,6 +33,7 @@ from dpveil.mechanisms.pixel import (
     DPSamp,
     Fill,
     Mosaic,
+    MSEExponential,
     PixelMethod,
     Snow,
     SSIMExponential,
@@ -104,6 +106,8 @@ def pictures() -> dict[str, bytes]:
         "dct-beside-pixels.png": sheet(cosines()),
         "ssim-exponential.png": sheet(by_similarity()),
         "snow.png": sheet(snow()),
+        "mse-exponential.png": sheet([[original(), *levels()]]),
+        "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
@@ -204,6 +208,24 @@ def snow() -> list[list[Tile]]:
         smooth[FACE] = step("median:3")(photo[FACE])
         rows[1].append((smooth[VIEW], f"delta {delta}\nand median:3"))
     return rows
+
+
+def levels() -> list[Tile]:
+    """Return mse-exponential at three budgets, and at one of them with a delta."""
+    made = [(f"epsilon {e}", MSEExponential(epsilon=e, block=16)) for e in (20, 200, 2000)]
+    made.append(("20 with delta", MSEExponential(epsilon=20, delta="1e-6", block=16)))
+    return [labelled(method, name, None, 200 + seed) for seed, (name, method) in enumerate(made)]
+
+
+def planes() -> list[list[Tile]]:
+    """Return bit-planes beside dp-pix with blocks of its groups, at three budgets for one pixel."""
+    bits = [(f"epsilon {e}", BitPlanes(epsilon=e, neighbourhood=1)) for e in (20, 60, 200)]
+    bits.append(("200, no means", BitPlanes(epsilon=200, neighbourhood=1, drop_coarse=True)))
+    sums = [(f"epsilon {e}", DPPix(epsilon=e, block=2, neighbourhood=1)) for e in (20, 60, 200, 1000)]
+    return [
+        [labelled(method, name, 1, 300 + 10 * row + seed) for seed, (name, method) in enumerate(line)]
+        for row, line in enumerate((bits, sums))
+    ]
 
 
 def comparison() -> bytes:

@@ -221,6 +221,13 @@ def test_forbidden_things_are_noticed(text: str) -> None:
     assert len(list(breaches(ast.parse(text)))) == 1
 
 
+@pytest.mark.parametrize("path", [path for path in FILES if "audit" not in path.parts], ids=name_of)
+def test_sources_are_ones_that_a_reader_can_open(path: Path) -> None:
+    """Literature and pages of these docs, never the notes that the project was planned with."""
+    internal = re.compile(r"methods §|\barchitecture\b")
+    assert not internal.findall(path.read_text(encoding="utf-8"))
+
+
 # Versions, pins and the schema
 
 

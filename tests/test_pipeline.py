@@ -165,10 +165,10 @@ def test_each_region_is_drawn_once_and_with_its_own_noise(monkeypatch):
 
 
 def test_the_certificate_says_what_was_done():
-    certificate = private(["4,8,8,4", "0,0,6,6"], epsilon=0.1).certificate
+    certificate = private(["4,8,8,4", "0,3,6,6"], epsilon=0.1).certificate
     assert [g.epsilon for g in certificate.guarantees] == [Fraction(1, 10)] * 2
     assert certificate.composition.epsilon == Fraction(1, 5)
-    assert certificate.request == ("4,8,8,4", "0,0,6,6")
+    assert certificate.request == ("4,8,8,4", "0,3,6,6")
     assert certificate.parameters.items() >= {"epsilon": 0.1, "block": 4, "neighbourhood": 16}.items()
     first = certificate.guarantees[0].scope
     assert first.covers == "box 1: 8×4 pixels at 4,8, 3 channels"
@@ -279,6 +279,13 @@ def test_bad_calls_are_one_clear_refusal_that_draws_nothing(change, error, words
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
     assert bits.filled == 0
+
+
+def test_what_is_no_source_of_bits_is_refused_before_the_debit():
+    book = Book(Fraction(9))
+    with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
+        dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, bits=7, ledger=book)
+    assert book.seen == []
 
 
 def test_a_ready_made_method_takes_no_parameters_beside_it():
@@ -448,3 +455,65 @@ def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path)
         data_dependent = False
 
     assert private(Fixed()).certificate.guarantees[0].scope.in_the_clear == given
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("dp-pix", {"epsilon": "1e-30"}),
+        ("dp-pix", {"epsilon": "1e-400"}),
+        ("dp-pix-gaussian", {"rho": "1e-60"}),
+        ("dp-pix-gaussian", {"rho": "1e-700"}),
+        ("dct-gaussian", {"rho": "1e-60"}),
+        ("dp-samp", {"epsilon": "1e-30", "clusters": 2, "private_clusters": True, "rate": "0.01"}),
+        ("ssim-exponential", {"epsilon": "1e6", "levels": 256}),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_the_debit(method, parameters):
+    bits = Watched()
+    book = Book(Fraction(10**9), bits)
+    with pytest.raises(DPVeilError):
+        dpveil.obfuscate(ramp(), method, bits=bits, ledger=book, **parameters)
+    assert book.seen == []
+    assert bits.filled == 0
+
+
+FACES = ["0,0,8,8", "8,0,8,8", "16,0,8,8", "0,8,8,12", "12,8,12,12"]
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("dp-pix", {"epsilon": 20}),
+        ("dp-pix", {"epsilon": 20, "delta": "1e-6"}),
+        ("dp-pix", {"rho": 2}),
+        ("dp-pix-gaussian", {"rho": 2}),
+        ("dp-pix-gaussian", {"epsilon": 20, "delta": "1e-6"}),
+    ],
+)
+def test_disjoint_regions_cost_what_one_neighbour_can_change(method, parameters, tmp_path):
+    settings = {"block": 4, "neighbourhood": 24, **parameters}
+    book = Book(Fraction(100)) if "epsilon" in parameters else None
+    release = dpveil.obfuscate(ramp(), method, regions=FACES, ledger=book, **settings)
+    total = release.certificate.composition
+    assert all(getattr(total, name) == Fraction(value) for name, value in parameters.items())
+    assert str(total) == str(release.certificate.guarantees[0])
+    assert book is None or book.seen == [(total, None)]
+    image, _ = release.save(tmp_path / "a.png")
+    assert dpveil.verify(image).status == "consistent"
+    touching = dpveil.obfuscate(ramp(), method, regions=[*FACES[:2], "15,0,8,8"], **settings)
+    assert all(
+        getattr(touching.certificate.composition, name) == 3 * Fraction(value)
+        for name, value in parameters.items()
+    )
+    [text] = [text for text in touching.certificate.warnings if "overlap" in text]
+    assert text == "box 2 and box 3 overlap: each reads the original, so their costs add"
+
+
+def test_regions_that_a_neighbour_can_change_together_cost_more():
+    """Four pixels fill two regions of two pixels each, and three fill one and a half."""
+    for m, epsilon in ((2, 1), (4, 2), (100, 3)):
+        total = private(["0,0,2,1", "2,0,2,1", "0,1,2,1"], neighbourhood=m).certificate.composition
+        assert (total.epsilon, total.relation.m) == (epsilon, m)
+    two_scales = private(["0,0,2,1", "0,4,4,4"], neighbourhood=9).certificate.composition
+    assert two_scales.epsilon == 2  # the sum: noise of several scales has no better rule

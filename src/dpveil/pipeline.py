@@ -10,7 +10,6 @@ from typing import Any, Protocol, cast
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.accounting import compose
 from dpveil.catalogue import build
 from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
 from dpveil.core.guarantee import Guarantee
@@ -18,9 +17,19 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.pixel.base import check_bits
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all
-from dpveil.promise import MISSING, NO_ACCOUNTANT, NONE_FOUND, accountant, bit_cautions, cautions, promise
+from dpveil.promise import (
+    MISSING,
+    NO_ACCOUNTANT,
+    NONE_FOUND,
+    accountant,
+    bit_cautions,
+    cautions,
+    composition,
+    promise,
+)
 from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release import Release
 
@@ -54,7 +63,7 @@ def obfuscate(
     steps, such as "median:3", that follow the draw within each region and cost nothing. Where one of the
     choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy"
     (protect what the other choices found, or nothing, and say so). Raises errors of `dpveil.errors`; nothing
-    is released then. Source: architecture.
+    is released then. Source: docs, "Guarantees".
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)
@@ -74,18 +83,15 @@ def obfuscate(
     records = tuple(RegionRecord.of(region) for region in found)
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
-    total = compose(guarantees)
+    total = composition(chosen, records, guarantees, given.channels)
+    for record in records:
+        chosen.prepare(height=record.box.h, width=record.box.w, channels=given.channels)
+    source = SecureBits() if bits is None else check_bits(bits)
+    warnings = bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes
     if ledger is not None:
         ledger.debit(total)
 
-    source = SecureBits() if bits is None else bits
-    image = given.image.copy()
-    for region in found:
-        released = chosen.release(region.crop(given.image), bits=source)
-        for step in steps:
-            released = step(released)
-        region.paste(image, released)
-
+    image = _drawn(given, found, chosen, source, steps)
     certificate = Certificate(
         method=chosen.name,
         parameters=chosen.parameters(),
@@ -96,10 +102,23 @@ def obfuscate(
         accountant=accountant(chosen),
         bits=source.kind,
         post_processing=tuple(step.description for step in steps),
-        warnings=bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes,
+        warnings=warnings,
     )
-    image.flags.writeable = False
     return Release(image, certificate, given.notes)
+
+
+def _drawn(
+    photo: Photo, regions: Sequence[Region], method: PixelMethod, bits: BitSource, steps: Sequence[Step]
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return the photo in which each region, as it was, went through the method and then the steps."""
+    image = photo.image.copy()
+    for region in regions:
+        released = method.release(region.crop(photo.image), bits=bits)
+        for step in steps:
+            released = step(released)
+        region.paste(image, released)
+    image.flags.writeable = False
+    return image
 
 
 def _found(

@@ -5,11 +5,13 @@ by `verify`. Computed from public settings alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Final
 
+from dpveil.accounting import compose
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED, RegionRecord
 from dpveil.core.guarantee import Guarantee, Scope
@@ -17,8 +19,11 @@ from dpveil.core.numbers import show
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
 
-ACCOUNTANT: Final = "basic composition in exact rationals"
+ACCOUNTANT: Final = (
+    "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
+)
 NO_ACCOUNTANT: Final = "none"
 WEAK: Final = (
     "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
@@ -37,6 +42,7 @@ FACE_COUNT: Final = "how many faces were found, and that none was found elsewher
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
 NOTHING: Final = "that no region was found: the guarantee compares photos in which none is"
 STORED: Final = "that the input was a {}, and its block grid"
+OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 NONE_FOUND: Final = "whole photo, as no region was found"
 """The label of the region that `if_none` chose."""
 
@@ -66,6 +72,33 @@ def promise(
     covers = f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
     whole = record.masked is None and record.box == Box(0, 0, width, height)
     return replace(cost, scope=Scope(covers, cost.scope.in_the_clear + _in_the_clear(record, whole)))
+
+
+def composition(
+    method: PixelMethod, records: Sequence[RegionRecord], guarantees: Sequence[Guarantee], channels: int
+) -> Guarantee:
+    """Return what all regions cost the photo together: their sum, or less where no two boxes overlap.
+
+    A neighbour changes m pixels in all, wherever they lie. So boxes without a common pixel, under noise of
+    one scale, are one release of all their cells (docs: accounting, "Regions of one photo"). An (ε, δ) is
+    taken over only where that release costs what one region alone does: nothing is calibrated here.
+    """
+    total = compose(guarantees)
+    if len(records) < 2 or not isinstance(method, BudgetedMethod) or next(_overlaps(records), None):
+        return total
+    sizes = [Size(height=r.box.h, width=r.box.w, channels=channels) for r in records]
+    account = method.account_of(sizes, total.relation.m)
+    if account is None:
+        return total
+    if any(account == method.account(**size) for size in sizes):
+        return replace(total, epsilon=method.epsilon, delta=method.delta, rho=method.rho)
+    if total.kind == "zcdp":
+        return replace(total, rho=account.rho)
+    return replace(total, epsilon=account.pure) if total.kind == "pure" else total
+
+
+def _overlaps(records: Sequence[RegionRecord]) -> Iterator[tuple[RegionRecord, RegionRecord]]:
+    return ((a, b) for a, b in combinations(records, 2) if a.box.overlaps(b.box))
 
 
 def is_face(record: RegionRecord) -> bool:
@@ -107,6 +140,8 @@ def cautions(
     """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
     notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
     notes += [text] if (text := exposure(total)) else []
+    pairs = [OVERLAP.format(a.label, b.label) for a, b in _overlaps(records)]
+    notes += [pairs[0] + (f" ({len(pairs) - 1} more pairs do)" if len(pairs) > 1 else "")] if pairs else []
     notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]
     return tuple(notes) + tuple(text for record in records if (text := _pure_noise(method, record, channels)))
 

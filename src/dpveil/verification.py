@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from dpveil.accounting import compose
 from dpveil.catalogue import build
 from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
@@ -25,6 +24,7 @@ from dpveil.promise import (
     accountant,
     bit_cautions,
     cautions,
+    composition,
     is_face,
     promise,
 )
@@ -61,7 +61,7 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
     sizes of the regions, and their composition. Never raises for what it finds in the files: that is a
-    problem of the result. Source: architecture, "Certificate".
+    problem of the result. Source: docs, "Certificate".
     """
     text = str(path)
     image = Path(text.removesuffix(SUFFIX) if text.endswith(SUFFIX) else text)
@@ -157,7 +157,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
             yield f"the region {record.in_words()} masks an impossible number of pixels"
         if not _agree(stated, expected := promise(method, record, **size), same_words):
             yield _difference(record.label, stated, expected)
-    total = compose(certificate.guarantees)
+    total = composition(method, certificate.regions, certificate.guarantees, output.channels)
     if certificate.composition is None or not _agree(certificate.composition, total, same_words):
         yield _difference("the composition", certificate.composition, total)
     if (

@@ -9,6 +9,7 @@ import pytest
 
 from dpveil.accounting import zcdp_rho
 from dpveil.audit.case import Case
+from dpveil.audit.divergence import move_loss
 from dpveil.audit.exact import all_images, neighbours
 from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
@@ -23,6 +24,7 @@ from dpveil.audit.methods.pixelisation import (
     pixelisation_law,
     totals,
 )
+from dpveil.audit.noises import LAPLACE
 from dpveil.audit.pairs import cells
 from dpveil.audit.product import ProductLaw
 from dpveil.audit.table import TABLE
@@ -191,3 +193,18 @@ def test_the_first_gate_sees_steps_that_are_not_the_method():
 def test_too_many_images_are_refused():
     with pytest.raises(InvalidParameter, match="make 65536 images"):
         all_images(4, 4, 1, (0, 255))
+
+
+def test_an_excess_over_a_small_delta_is_seen_by_both_accountants():
+    """Nothing is left to chance: δ = 1e-10 is promised, and 9e-10 spent."""
+    case = Case(1, 3, 1, DPPix(epsilon=6, delta="1e-10", block=1))
+    scale = Fraction(3 * 255, 6) / (1 + Fraction("1.2e-9"))
+    narrow = INTACT.with_parameters("narrow", lambda method, size: [scale] * 3).version()
+    assert 8e-10 < move_loss(LAPLACE, ((255, scale),) * 3).delta(6.0) < 1e-9
+    entry = TABLE["dp-pix"]
+    for gate in (exact_gate, pld_gate):
+        for version, kept in ((INTACT.version(), True), (narrow, False)):
+            found = [f for f in gate(version, case, entry) if f.unit == "δ"]
+            assert found
+            assert all(f.passed == kept for f in found), found
+            assert all(f.sees == "δ above 1e-10 by 1e-13" for f in found)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpveil.audit.fit import LOOKS, fit, fit_pairs, power
+from dpveil.audit.fit import ALPHA, LOOKS, fit, fit_pairs, multinomial, power
 from dpveil.audit.laws import finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
@@ -52,6 +52,32 @@ def test_power_is_what_happens():
 def test_p_values_are_not_too_small_under_the_right_law():
     low = sum(fit(geometric_pair(20.0, 2_000, s), laplace_law(20)).p_value < 0.05 for s in range(100))
     assert low <= stats.binom.isf(1e-9, 100, 0.05)
+
+
+@pytest.mark.parametrize(("chance", "size"), [(0.0025, 20_000), (5e-4, 100_000), (0.1, 1_000)])
+def test_two_outcomes_are_rejected_by_chance_as_seldom_as_promised(chance, size):
+    """Nothing is drawn: the exact chances of all counts that `fit` rejects, which reach to both ends."""
+    law = finite_law([1 - chance, chance])
+
+    def rejected(count):
+        return fit(np.repeat([0, 1], [size - count, count]), law).rejected
+
+    mean = int(chance * size)
+    more = next(count for count in range(mean, size) if rejected(count))
+    fewer = next((count for count in range(mean, -1, -1) if rejected(count)), -1)
+    false_alarm = stats.binom.sf(more - 1, size, chance) + stats.binom.cdf(fewer, size, chance)
+    assert 1e-14 < false_alarm <= ALPHA
+
+
+@pytest.mark.parametrize("chances", [(0.2, 0.3, 0.5), (0.01, 0.09, 0.9), (1e-6, 0.5, 0.499999)])
+def test_a_multinomial_p_value_is_never_too_small(chances):
+    """Nothing is drawn: the exact law of the p-value over all counts of 60 draws."""
+    grid = [(i, j, 60 - i - j) for i in range(61) for j in range(61 - i)]
+    p_values = np.array([multinomial(np.array(counts), np.array(chances)) for counts in grid])
+    masses = stats.multinomial.pmf(grid, 60, chances)
+    order = np.argsort(p_values)
+    assert p_values[order[0]] < 1e-9
+    assert np.all(np.cumsum(masses[order]) <= p_values[order] + 1e-12)
 
 
 PLANTED = {

@@ -1,14 +1,18 @@
 """The lower bound on ε: never above the truth, near it with many draws, and large where outputs leak."""
 
 import math
+from fractions import Fraction
 from functools import partial
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from dpveil.audit.gates_drawn import bound_gate
 from dpveil.audit.lower_bound import lower_bound
 from dpveil.audit.measures import epsilon_at, epsilon_event, smallest_detectable
+from dpveil.audit.methods.dp_pix import INTACT, scales
+from dpveil.audit.table import TABLE
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 
@@ -77,6 +81,43 @@ def test_smallest_detectable_is_where_detection_begins():
     assert bound(0.5, 0.5 * math.exp(-1.0), n=n).lower <= 1
     assert found(300_000, missed=1e-9) < 1 / 0.93
     assert found(n, missed=0.5) < least
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_narrow_noise_is_seen_from_the_stated_factor_on(seed):
+    """`dp-pix` whose noise is at the stated factor is rejected, whichever event is chosen.
+
+    One choice is as good as another here: several events show 1.09 or more with a deviation of 0.01, so that
+    a seed fails with probability below 1e-9.
+    """
+    entry = TABLE["dp-pix"]
+    setting = entry.levels["quick"].bound[-1]
+    assert (setting.case.guarantee.epsilon, setting.draws) == (1, 60_000)
+
+    def narrow(method, size):
+        return [Fraction(855, 1000) * scale for scale in scales(method, size)]
+
+    version = INTACT.with_parameters("narrow", narrow).version()
+    found = list(bound_gate(version, setting, entry, bits=SeededBits(seed, "narrow")))
+    assert found[0].detectable < 1 / 0.855
+    assert not all(finding.passed for finding in found)
+
+
+def test_a_projection_is_not_ranked_by_the_draws_it_was_learned_from():
+    """Beside the one value that tells, 7 columns of noise: learned from few draws they only blur it.
+
+    The value has chances of 0.5 and 0.5/e in 5 000 draws: its bound is 0.72 on average with a deviation of
+    0.035, so that it is above 0.5 but for a probability below 1e-9.
+    """
+
+    def draws(chance, seed):
+        noise = SeededBits(seed, "noise").words(7 * 5_000).reshape(5_000, 7) % np.uint64(256)
+        return np.concatenate([coin(chance, 5_000, seed)[:, :1], noise.astype(np.uint8)], axis=1)
+
+    train, test = ((draws(0.5, seed), draws(0.5 / math.e, seed + 1)) for seed in (1, 3))
+    found = lower_bound(train, test)
+    assert found.event != "learned ratio"
+    assert found.lower > 0.5
 
 
 def test_too_few_draws_are_refused():

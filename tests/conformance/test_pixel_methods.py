@@ -64,6 +64,22 @@ SETTINGS = {
         "most shown": {"delta": "0.99"},
         "pure noise": {"delta": "1e-12"},
     },
+    "mse-exponential": {
+        "usual": {"epsilon": 5, "block": 4},
+        "block larger than the image": {"epsilon": "1/3", "block": 1000},
+        "every option": {"epsilon": 0.1, "block": 3, "levels": 7},
+        "pure noise": {"epsilon": "0.001"},
+        "with rho": {"rho": "0.2", "block": 2, "levels": 2},
+        "with delta": {"epsilon": 3, "delta": "1e-6", "block": 4},
+    },
+    "bit-planes": {
+        "usual": {"epsilon": 5, "neighbourhood": 2},
+        "groups larger than the image": {"epsilon": "1000/3", "wavelet": 8},
+        "every option": {"epsilon": 70, "wavelet": 2, "neighbourhood": 3, "drop_coarse": True},
+        "pure noise": {"epsilon": "0.001"},
+        "with rho": {"rho": "0.2", "neighbourhood": 2},
+        "with delta": {"epsilon": 3, "delta": "1e-6", "neighbourhood": 2},
+    },
 }
 """For each method: settings under which it is tried; `usual`, and `pure noise` where it draws, are needed."""
 BASELINES = {"blur", "mosaic", "fill"}
@@ -127,7 +143,8 @@ def uneven(shape, offset=0):
 
 def finest(name, setting):
     """Cells of one pixel, so that releases have much in which to differ."""
-    return {"block": 1} if setting != "usual" and "block" in TABLE[name].__dataclass_fields__ else {}
+    own = TABLE[name].__dataclass_fields__
+    return {field: 1 for field in ("block", "wavelet") if field in own and setting != "usual"}
 
 
 def test_every_method_has_settings():

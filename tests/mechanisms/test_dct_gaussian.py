@@ -9,63 +9,18 @@ import numpy as np
 import pytest
 from scipy import fft, special, stats
 
+from dpveil.audit.methods.dct_right import coefficients, kernels
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian, dct_gaussian
-from dpveil.mechanisms.pixel.dct import UNIT, BlockTransform
+from dpveil.mechanisms.pixel.dct import BlockTransform
 from dpveil.mechanisms.pixel.dct_plan import Reach, reach_of
 from dpveil.noise.bits import SeededBits
 
 LEVELS = (0, 127, 255)
-COLOURS = {1: [[1]], 3: [[1, 1, 1], [1, 0, -1], [1, -2, 1]]}
 
 
 def random_image(shape, seed):
     return (SeededBits(seed).words(math.prod(shape)) % np.uint64(256)).astype(np.uint8).reshape(shape)
-
-
-def whole_cosine(side, row, column):
-    size = math.sqrt((1 if row == 0 else 2) / side)
-    return round(UNIT * size * math.cos(math.pi * (2 * column + 1) * row / (2 * side)))
-
-
-def kernels(tall, wide, channels):
-    """The integer weights of every coefficient, written a second time: planes, frequencies, then pixels."""
-    rows, columns = (
-        [[whole_cosine(side, u, i) for i in range(side)] for u in range(side)] for side in (tall, wide)
-    )
-    return np.array(
-        [
-            [[[m * r * c for m in mixed] for c in across] for r in down]
-            for mixed in COLOURS[channels]
-            for down in rows
-            for across in columns
-        ]
-    )
-
-
-def coefficients(method, image, *, fill="grey"):
-    """Clipped or not, the coefficients of all blocks by their definition; the plan says what is kept."""
-    height, width, channels = image.shape
-    made = method.plan(height=height, width=width, channels=channels)
-    tall, wide = made.transform.tall, made.transform.wide
-    weights = kernels(tall, wide, channels)
-    found = []
-    for top in range(0, height, tall):
-        for left in range(0, width, wide):
-            block = np.zeros((tall, wide, channels), np.int64)
-            for i, j in product(range(tall), range(wide)):
-                row, column = (
-                    (top + i, left + j)
-                    if fill == "grey"
-                    else (
-                        min(top + i, height - 1),
-                        min(left + j, width - 1),
-                    )
-                )
-                if row < height and column < width:
-                    block[i, j] = 2 * image[row, column].astype(int) - 255
-            found.append((weights * block).sum(axis=(1, 2, 3)))
-    return made, np.array(found)
 
 
 def cost(method, first, second, *, clip=True, fill="grey", variances=None):

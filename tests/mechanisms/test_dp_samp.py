@@ -13,6 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from dpveil.accounting.group import any_of
+from dpveil.audit.methods.dp_samp import clipped
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, k_means, most_shown
@@ -26,17 +27,6 @@ def sound(**given):
 
 
 # Tiny laws, independently of the sampler
-
-
-def clipped_laplace(count, scale, top):
-    """Chances of 0..top for `count` plus discrete Laplace noise, clipped."""
-    q = math.exp(-1 / scale)
-
-    def at_least(k):
-        return q**k / (1 + q) if k >= 1 else 1 - q ** (1 - k) / (1 + q)
-
-    tails = [1.0, *(at_least(level - count) for level in range(1, top + 1)), 0.0]
-    return [high - low for high, low in itertools.pairwise(tails)]
 
 
 def worst_shown(count, m, epsilon):
@@ -99,7 +89,7 @@ class Law:
         self.images = list(itertools.product(range(len(classes)), repeat=n))
         grid = list(itertools.product(range(n + 1), repeat=self.bins))
         true = [[sum(classes[v] == i for v in image) for i in range(self.bins)] for image in self.images]
-        noise = {c: clipped_laplace(c, scale, n) for c in range(n + 1)}
+        noise = {c: clipped(scale, c, n) for c in range(n + 1)}
         self.counts = np.array(
             [[math.prod(noise[t[i]][g[i]] for i in range(self.bins)) for g in grid] for t in true]
         )
@@ -268,8 +258,8 @@ def shown_law(epsilon, rate):
     """
     rest = [1.0]
     for _ in range(255):
-        rest = np.convolve(rest, clipped_laplace(0, 2 / epsilon, 2))
-    both = clipped_laplace(2, 2 / epsilon, 2)[2]
+        rest = np.convolve(rest, clipped(2 / epsilon, 0, 2))
+    both = clipped(2 / epsilon, 2, 2)[2]
     allowed = sum(p for others, p in enumerate(rest) if epsilon * 2 / (2 + others) >= math.log(2))
     return both * allowed, min(rate, 0.5)
 

@@ -13,6 +13,7 @@ from scipy import linalg, stats
 from typer.testing import CliRunner
 
 import dpveil
+from dpveil.audit.methods.dp_svd import law_of_one_pixel
 from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter
@@ -25,20 +26,6 @@ SILENT = 10**9
 
 def random_image(shape, seed):
     return (SeededBits(seed).words(math.prod(shape)) % np.uint64(256)).astype(np.uint8).reshape(shape)
-
-
-def law_of_one_pixel(level, epsilon):
-    """The law of a 1 × 1 release: the level plus a rounded Laplace variable in steps of 1/1024, clamped.
-
-    Written from the continuous law's integrals over steps alone.
-    """
-    scale = STEPS / epsilon
-    steps = np.arange(-1, 255 * STEPS + 2)
-    away = np.abs(steps - level * STEPS)
-    masses = np.where(away, np.exp(-away / scale) * math.sinh(0.5 / scale), -math.expm1(-0.5 / scale))
-    masses[[0, -1]] = np.exp((0.5 - away[[0, -1]]) / scale) / 2  # all that lies beyond
-    levels = np.rint(np.clip(steps / STEPS, 0, 255)).astype(int)
-    return np.bincount(levels, masses, minlength=256)
 
 
 # The law, and the metric over neighbours

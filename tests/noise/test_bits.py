@@ -1,12 +1,14 @@
 """Bit sources: independent, reproducible only when asked, safe across threads and forks."""
 
+import copy
 import os
+import pickle
 import threading
 
 import numpy as np
 import pytest
 
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, UsageError
 from dpveil.noise import SecureBits, SeededBits
 from dpveil.noise.bits import BitSource
 
@@ -96,3 +98,10 @@ def test_fill_is_words_without_the_memory():
 def test_a_seed_is_a_whole_number(seed: object):
     with pytest.raises(InvalidParameter, match="seed"):
         SeededBits(seed)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", [SecureBits, lambda: SeededBits(3)])
+@pytest.mark.parametrize("twin", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_source_has_no_twin_that_gives_the_same_bits(make, twin):
+    with pytest.raises(UsageError, match="cannot be copied or pickled"):
+        twin(make())

@@ -207,6 +207,20 @@ def test_bad_masks(photo, tmp_path):
         regions.parse(tmp_path / "junk.png")
 
 
+def test_a_photo_is_no_mask(tmp_path):
+    rows, columns = np.mgrid[:60, :80]
+    ramp = (rows * 2 + columns).astype(np.uint8)
+    path = save(np.stack([ramp, ramp // 2, 255 - ramp], axis=2), tmp_path / "portrait.jpg")
+    with pytest.raises(
+        PhotoError, match=r"portrait\.jpg is no mask: [0-9]+% of its pixels are neither"
+    ) as caught:
+        regions.parse(path)
+    assert "everything else black" in caught.value.hint
+    edge = np.clip((ramp.astype(int) - 90) * 16, 0, 255).astype(np.uint8)
+    for name in ("soft.png", "soft.jpg"):  # a painted edge, and a lossy one
+        assert regions.parse(save(edge, tmp_path / name)).mask.any()
+
+
 def test_the_callers_mask_is_copied(photo):
     mask = blob()
     finder = regions.parse(mask)

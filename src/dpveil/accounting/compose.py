@@ -20,7 +20,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Return one guarantee for releases that all read the same photo.
 
     A heuristic part makes the whole heuristic. Raises `UnsupportedRelation` where no sound rule exists, and
-    `InvalidParameter` for an empty list. Source: methods §1.
+    `InvalidParameter` for an empty list. Source: docs, "Guarantees".
 
     >>> photo = Scope("the photo")
     >>> half = Guarantee(kind="pure", epsilon=0.1, relation=Relation("any-image"), scope=photo)

@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float, Int64
 
+from dpveil.accounting.search import TOLERANCE, least_scale
 from dpveil.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
 from dpveil.core.numbers import float_above
 
@@ -39,8 +40,6 @@ WHOLE: Final = 20_000
 """Losses that are composed whole: looking for tails to leave out would take longer."""
 TAIL: Final = 1e-15
 """Mass of the tails that are left out of more: it counts as an infinite loss."""
-STEPS: Final = 40
-TOLERANCE: Final = Fraction(1, 10**5)
 CLOSE: Final = Fraction(7, 8)
 
 Shifts = tuple[tuple[int, int], ...]
@@ -78,42 +77,24 @@ def float_slack(draws: int) -> float:
     return FLOAT_SLACK + SLACK_PER_DRAW * draws
 
 
-def laplace_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
-    """Return a scale for which `laplace_epsilon` itself is at most ε: the smallest to one part in 10^5."""
-    return _scale(epsilon, delta, shifts)
-
-
-def _zcdp_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
-    """Return about the scale at which zCDP alone gives (ε, δ): a little above it, and not proven."""
-    squares = sum(moved**2 * count for moved, count in shifts)
-    return Fraction(math.sqrt(squares / zcdp_rho(epsilon, delta) / 2)) * (1 + TOLERANCE)
-
-
 @lru_cache(maxsize=256)
-def _scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
-    """Return a scale that was tested, between one that is too small and is at least 1 - 10^-5 of it.
+def laplace_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
+    """Return a scale for which `laplace_epsilon` itself is at most ε: the smallest to one part in 10^5.
 
-    The search begins below what zCDP asks for, and the next scale to test is guessed from the last two: log ε
-    is nearly linear in log scale. A guess only saves time; what is returned was accepted.
+    The search begins below what zCDP asks for.
     """
     spent = lru_cache(maxsize=None)(lambda scale: laplace_epsilon(scale, shifts, delta))
     good = pure_epsilon(Fraction(1), shifts) / epsilon
     by_zcdp = _zcdp_scale(epsilon, delta, shifts)
     if by_zcdp < good and spent(by_zcdp) <= epsilon:
         good = by_zcdp
-    bad = good * CLOSE
-    while spent(bad) <= epsilon:
-        good, bad = bad, bad * CLOSE
-    for step in range(STEPS):
-        if good <= bad * (1 + TOLERANCE):
-            break
-        over, under = (math.log(spent(scale) / epsilon or FLOAT_SLACK) for scale in (bad, good))
-        part = over / (over - under) if step % 4 < 3 and over > under else 0.5
-        aim = float(bad) * float(good / bad) ** part
-        near = Fraction(aim * (1 + float(TOLERANCE) / 3 * (-1) ** step))  # from both sides in turn
-        middle = near if bad < near < good else (bad + good) / 2
-        good, bad = (middle, bad) if spent(middle) <= epsilon else (good, middle)
-    return good
+    return least_scale(spent, epsilon, good, close=CLOSE)
+
+
+def _zcdp_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
+    """Return about the scale at which zCDP alone gives (ε, δ): a little above it, and not proven."""
+    squares = sum(moved**2 * count for moved, count in shifts)
+    return Fraction(math.sqrt(squares / zcdp_rho(epsilon, delta) / 2)) * (1 + TOLERANCE)
 
 
 def _pld_epsilon(scale: Fraction, shifts: Shifts, delta: float) -> Fraction:

@@ -11,9 +11,9 @@ from typing import Any
 class Finding:
     """What one gate saw: `value` against `limit` in `unit`, and whether the promise held.
 
-    `detectable` is the smallest true value above `limit` that a gate which draws shows for certain, infinite
-    where its draws are too few for any; None where a gate does not estimate the value. `sees` says in words
-    what such a finding would have noticed.
+    `detectable` is the smallest true value above `limit` that draws show (see `gates_drawn.detectable`),
+    infinite where they are too few for any; None where a gate does not estimate the value. `sees` says in
+    words what such a finding would have noticed.
     """
 
     gate: str

@@ -1,20 +1,23 @@
 """Goodness of fit of integer samplers: does a sample follow the law that it should?
 
 Five looks at one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
-pooled chi-square over 64 bins of equal chance (scale, shape), the same over as many bins as have 50 expected
-draws (fine structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of
-nested tails on both sides, and the extremes with impossible outcomes. Chi-square is asymptotic: with at least
-50 expected draws in a bin its variance is at most 1 % off. The other three are exact.
+counts in 64 bins of equal chance (scale, shape), the same in as many bins as have 50 expected draws (fine
+structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of nested
+tails on both sides, and the extremes with impossible outcomes. No p-value is asymptotic: a right sampler has
+one of at most a with probability at most a, for every a and every number of draws.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64, Int64, Real
 from scipy import stats
+from scipy.special import gammaln
 
 from dpveil.audit.laws import Law, finite_law
 from dpveil.errors import InvalidParameter
@@ -31,10 +34,9 @@ LOOKS: Final = 5
 
 @dataclass(frozen=True)
 class Fit:
-    """The verdict on one sample: a corrected `p_value` over all `parts`, and the coarse χ² as `statistic`."""
+    """The verdict on one sample: a corrected `p_value` over all `parts`."""
 
     samples: int
-    statistic: float
     p_value: float
     alpha: float
     parts: dict[str, float]
@@ -46,7 +48,7 @@ class Fit:
 
 
 def fit(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, bins: int = BINS) -> Fit:
-    """Return how well `samples` follow `law`; a right sampler is rejected with probability `alpha`.
+    """Return how well `samples` follow `law`; a right sampler is rejected with probability `alpha` at most.
 
     Raises `InvalidParameter` for fewer than 200 samples.
 
@@ -56,15 +58,14 @@ def fit(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, bin
     """
     if len(samples) < FEWEST_SAMPLES:
         raise InvalidParameter("samples", len(samples), "are too few", hint=f"draw {FEWEST_SAMPLES} or more")
-    statistic, coarse = _chi_square(samples, law, bins)
     parts = {
-        "coarse bins": coarse,
-        "fine bins": _chi_square(samples, law, min(MOST_BINS, len(samples) // FEWEST_EXPECTED))[1],
+        "coarse bins": _bins(samples, law, bins),
+        "fine bins": _bins(samples, law, min(MOST_BINS, len(samples) // FEWEST_EXPECTED)),
         "centre": _centre(samples, law),
         "tails": _tails(samples, law),
         "extremes": _extremes(samples, law),
     }
-    return Fit(len(samples), statistic, min(1.0, len(parts) * min(parts.values())), alpha, parts)
+    return Fit(len(samples), min(1.0, len(parts) * min(parts.values())), alpha, parts)
 
 
 def fit_pairs(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, lag: int = 1) -> Fit:
@@ -78,15 +79,16 @@ def fit_pairs(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPH
 
 
 def power(law: Law, wrong: Law, samples: int, *, alpha: float = ALPHA, bins: int = BINS) -> float:
-    """Return about how often `samples` draws of `wrong` are rejected by the coarse chi-square against `law`.
+    """Return about how often `samples` draws of `wrong` are rejected by the coarse bins against `law`.
 
-    Source: the noncentral chi-square approximation.
+    Source: for many draws `multinomial` is a function of Pearson's statistic, which is about noncentral χ².
     """
     edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / samples)
     if not len(edges):
         return 0.0
     p, q = _masses(law, edges), _masses(wrong, edges)
-    limit = stats.chi2.isf(alpha / LOOKS, len(edges))
+    spread = _spread(len(edges))
+    limit = (2 * math.log(LOOKS / alpha) + len(edges) * math.log(spread)) / (1 - 1 / spread)
     return float(stats.ncx2.sf(limit, len(edges), samples * np.sum((q - p) ** 2 / p)))
 
 
@@ -110,15 +112,40 @@ def _masses(law: Law, edges: Int64[np.ndarray, " m"]) -> Float64[np.ndarray, " b
     return np.concatenate([law.cdf(edges[:1]), inner, law.survival(edges[-1:])])
 
 
-def _chi_square(samples: Int64[np.ndarray, " n"], law: Law, bins: int) -> tuple[float, float]:
-    size = len(samples)
-    edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / size)
-    if not len(edges):
-        return 0.0, 1.0
+def _bins(samples: Int64[np.ndarray, " n"], law: Law, bins: int) -> float:
+    edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / len(samples))
     counts = np.bincount(np.searchsorted(edges, samples), minlength=len(edges) + 1)
-    expected = size * _masses(law, edges)
-    statistic = float(np.sum((counts - expected) ** 2 / expected))
-    return statistic, float(stats.chi2.sf(statistic, len(edges)))
+    return multinomial(counts, _masses(law, edges))
+
+
+def multinomial(counts: Real[np.ndarray, " k"], chances: Float64[np.ndarray, " k"]) -> float:
+    """Return a p-value of counts of independent draws, whose chances should be these; never too small.
+
+    It is the inverse of a Bayes factor: the chance of these counts when chances vary around the right ones
+    (Dirichlet), over their chance when they do not. Its mean over right draws is 1, so that by Markov's
+    inequality it reaches 1/a with probability at most a. Source: Good 1967; Vovk & Wang 2021.
+
+    >>> multinomial(np.array([3, 1]), np.array([1.0, 0.0]))
+    0.0
+    """
+    possible = chances > 0
+    if np.any(counts[~possible]):
+        return 0.0
+    seen, right = counts[possible], chances[possible] / chances[possible].sum()
+    if len(seen) < 2:
+        return 1.0
+    size, spread = float(seen.sum()), _spread(len(seen) - 1)
+    total = max(1.0, (size - spread) / (spread - 1))
+    prior = total * right
+    terms = gammaln(prior + seen) - gammaln(prior) - seen * np.log(right)
+    factor = gammaln(total) - gammaln(total + size) + terms.sum()
+    return math.exp(min(0.0, -float(factor)))
+
+
+@lru_cache(maxsize=MOST_BINS)
+def _spread(freedom: int) -> float:
+    """Return how many times the variance of right counts those have that would just be rejected."""
+    return float(stats.chi2.isf(ALPHA / LOOKS, freedom)) / freedom
 
 
 def _centre(samples: Int64[np.ndarray, " n"], law: Law) -> float:
@@ -135,8 +162,8 @@ def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.nd
 
 
 def _tails(samples: Int64[np.ndarray, " n"], law: Law) -> float:
-    """Return the smallest exact p-value over nested tails, from 1/4 down to a thousandth of one draw."""
-    levels = 0.5 ** np.arange(2, 12 + np.log2(len(samples)))
+    """Return the smallest exact p-value over nested tails, from 1/2 down to a thousandth of one draw."""
+    levels = 0.5 ** np.arange(1, 12 + np.log2(len(samples)))
     high = np.unique(law.upper(levels))
     low = np.unique(law.quantile(levels)) - 1
     counts = np.concatenate([[np.sum(samples > edge) for edge in high], [np.sum(samples <= e) for e in low]])

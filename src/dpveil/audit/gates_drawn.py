@@ -14,11 +14,10 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from scipy import stats
 
 from dpveil.audit.case import Drawn, MethodAudit
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, FEWEST_EXPECTED, fit, power
+from dpveil.audit.fit import ALPHA, fit, multinomial, power
 from dpveil.audit.laws import finite_law
 from dpveil.audit.lower_bound import Bound, lower_bound
 from dpveil.audit.measures import (
@@ -90,7 +89,7 @@ def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
     """Return the power of all chances, in hundredths, from which on the fit of one draw sees it; 0 if never.
 
     The power is the factor of the budget, for Laplace noise, randomised response and exponential mechanisms
-    alike. Source: `power` of the coarse chi-square alone, at least 1 - 1e-6.
+    alike. Source: `power` of the coarse bins alone, about 1 - 1e-6.
     """
     wanted = finite_law(np.array(mass) / sum(mass))
 
@@ -110,7 +109,7 @@ def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
 def pair_fits(outcomes: Outcomes, masses: list[Masses]) -> dict[str, float]:
     """Return a p-value for every two draws together, which have to be independent of each other.
 
-    Chi-square over classes of outcomes, pooled where less than 50 draws are expected.
+    Source: `multinomial` over classes of outcomes.
     """
     edges = [_class_edges(mass) for mass in masses]
     chances = [np.add.reduceat(mass, np.append(0, e)) for mass, e in zip(masses, edges, strict=True)]
@@ -122,23 +121,12 @@ def pair_fits(outcomes: Outcomes, masses: list[Masses]) -> dict[str, float]:
     together = np.concatenate(hot, axis=1)
     counts = together.T @ together
     return {
-        f"draws {i} and {j}": _independent(
+        f"draws {i} and {j}": multinomial(
             counts[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel(),
-            len(outcomes) * np.outer(chances[i], chances[j]).ravel(),
+            np.outer(chances[i], chances[j]).ravel(),
         )
         for i, j in combinations(range(len(masses)), 2)
     }
-
-
-def _independent(counts: Float64[np.ndarray, " cells"], expected: Float64[np.ndarray, " cells"]) -> float:
-    rare = expected < FEWEST_EXPECTED
-    counts, expected = (np.append(values[~rare], values[rare].sum()) for values in (counts, expected))
-    if expected[-1] < FEWEST_EXPECTED and len(expected) > 1:  # too few to stand alone: to the next one
-        counts[-2], expected[-2] = counts[-2:].sum(), expected[-2:].sum()
-        counts, expected = counts[:-1], expected[:-1]
-    if len(expected) == 1:
-        return 1.0
-    return float(stats.chi2.sf(np.sum((counts - expected) ** 2 / expected), len(expected) - 1))
 
 
 def _class_edges(mass: Masses) -> Int64[np.ndarray, " edges"]:
@@ -197,7 +185,10 @@ def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:
 
 @lru_cache(maxsize=1024)
 def detectable(promise: Guarantee, limit: float, draws: int, *, chance: float, alpha: float) -> float:
-    """Return the smallest violation of a promise that this many test draws a side show for certain."""
+    """Return the smallest violation that this many test draws a side show, given the event that shows it.
+
+    Choosing that event is up to the train draws, and not part of the probability to miss it.
+    """
     measure, _, letter = measure_of(promise)
     event = {"ρ": gaussian_events, "δ": delta_event}.get(letter)
     event = event or epsilon_event(chance, float(promise.delta or 0))

@@ -18,7 +18,7 @@ from dpveil.audit.case import Case, MethodAudit
 from dpveil.audit.divergence import ORDERS, compose, renyi_of_masses, unit_of
 from dpveil.audit.exact import all_images
 from dpveil.audit.findings import Finding
-from dpveil.audit.gates_noise import held, sums_finding
+from dpveil.audit.gates_noise import held, sums_finding, tolerance
 from dpveil.audit.pairs import uneven_image
 from dpveil.audit.product import EXACT, Images, Masses, Pairs, ProductLaw
 from dpveil.audit.version import Version
@@ -88,16 +88,16 @@ def _metric(look: _Look) -> Finding:
 
 def _loss(look: _Look, what: str, value: Any) -> Finding:
     promised = look.case.guarantee.epsilon or Fraction(0)
-    tolerance = LOSS_TOLERANCE if isinstance(value, float) else EXACT
-    kept = math.isfinite(value) and Fraction(value) <= promised + Fraction(tolerance)
-    return held(what, look.case, float(value), float(promised), kept, "ε")
+    slack = LOSS_TOLERANCE if isinstance(value, float) else 0.0
+    kept = math.isfinite(value) and Fraction(value) <= promised + Fraction(slack or EXACT)
+    return held(what, look.case, float(value), float(promised), kept, "ε", slack)
 
 
 def _zcdp(look: _Look) -> Finding:
     limit = float(look.case.guarantee.rho or 0)
     value = max(float(_divergences(look.law, look.pairs, order).max()) / order for order in ORDERS)
-    kept = value <= limit + limit * LOSS_TOLERANCE + 1e-12
-    return held("Rényi rate of what is shown", look.case, value, limit, kept, "ρ")
+    slack = tolerance("ρ", limit)
+    return held("Rényi rate of what is shown", look.case, value, limit, value <= limit + slack, "ρ", slack)
 
 
 def _divergences(law: ProductLaw, pairs: Pairs, order: float) -> Any:
@@ -123,9 +123,9 @@ def _approximate(look: _Look) -> Finding:
         (hockey_stick(differ, promise.epsilon or Fraction(0), unit) for differ in law.between(pairs)),
         default=0,
     )
-    tolerance = 0 if isinstance(value, Fraction) else float(delta) * LOSS_TOLERANCE + 1e-12
-    kept = value <= delta + Fraction(tolerance)
-    return held("divergence of what is shown", look.case, float(value), float(delta), kept, "δ")
+    slack = 0.0 if isinstance(value, Fraction) else tolerance("δ", float(delta))
+    kept = value <= delta + Fraction(slack)
+    return held("divergence of what is shown", look.case, float(value), float(delta), kept, "δ", slack)
 
 
 def hockey_stick(draws: list[tuple[Masses, Masses]], epsilon: Fraction, unit: float | None = None) -> Any:

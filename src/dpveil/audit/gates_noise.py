@@ -17,17 +17,30 @@ from dpveil.audit.noises import NoiseKind
 from dpveil.audit.product import Images, Pairs
 from dpveil.audit.version import AddedNoise, Version
 
-ANY: Final = "any excess"
 TOLERANCE: Final = 1e-9
+ROUNDING: Final = {"δ": 1e-13, "ρ": 1e-12}
+"""What floats may be off by beside: in Fourier transforms, and in Rényi divergences of orders next to 1."""
 AGREEMENT: Final = 0.02
 FLOOR: Final = 1e-5
 """Two accountants may be apart by this share of δ and this much: connecting dots costs less."""
 STEP: Final = 4e-3
 
 
-def held(what: str, case: Case, value: float, limit: float, kept: bool, unit: str) -> Finding:
-    """Return a finding of an exact divergence, which shows any excess beyond its tolerance."""
-    return Finding("exact", what, str(case), value, limit, kept, unit, sees=ANY)
+def tolerance(unit: str, limit: float) -> float:
+    """Return by how much a divergence in floats may be above what is promised."""
+    return limit * TOLERANCE + ROUNDING[unit]
+
+
+def excess(unit: str, limit: float, slack: float = 0.0) -> str:
+    """Return in words which excess over `limit` is seen: any, or one beyond the tolerance."""
+    return f"{unit} above {limit:.4g} by {slack:.2g}" if slack else "any excess"
+
+
+def held(
+    what: str, case: Case, value: float, limit: float, kept: bool, unit: str, slack: float = 0.0
+) -> Finding:
+    """Return a finding of an exact divergence; `slack` is the tolerance of one in floats."""
+    return Finding("exact", what, str(case), value, limit, kept, unit, sees=excess(unit, limit, slack))
 
 
 def sums_finding(noise: AddedNoise, case: Case, images: Images, pairs: Pairs) -> Finding:
@@ -46,15 +59,15 @@ def _pure(noise: AddedNoise, case: Case, moves: list[Move]) -> Finding:
 def _zcdp(noise: AddedNoise, case: Case, moves: list[Move]) -> Finding:
     limit = float(case.guarantee.rho or 0)
     value = max(renyi_rate(noise.kind, move, order) for move in moves for order in ORDERS)
-    kept = value <= limit + limit * TOLERANCE + 1e-12
-    return held("Rényi rate of the sums", case, value, limit, kept, "ρ")
+    slack = tolerance("ρ", limit)
+    return held("Rényi rate of the sums", case, value, limit, value <= limit + slack, "ρ", slack)
 
 
 def _approximate(noise: AddedNoise, case: Case, moves: list[Move]) -> Finding:
     epsilon, limit = float(case.guarantee.epsilon or 0), float(case.guarantee.delta or 0)
     value = max(move_loss(noise.kind, move).delta(epsilon) for move in moves)
-    kept = value <= limit + limit * TOLERANCE + 1e-12
-    return held("divergence of the sums", case, value, limit, kept, "δ")
+    slack = tolerance("δ", limit)
+    return held("divergence of the sums", case, value, limit, value <= limit + slack, "δ", slack)
 
 
 SUMS: Final[dict[str, Callable[[AddedNoise, Case, list[Move]], Finding]]] = {
@@ -88,9 +101,10 @@ def pld_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Findi
     theirs = _their_pld(kind, worst[0])
     for epsilon, delta in promises:
         value = float(theirs.get_delta_for_epsilon(epsilon))
-        kept = value <= delta * (1 + TOLERANCE) + TOLERANCE
+        slack = tolerance("δ", delta)
+        kept, sees = value <= delta + slack, excess("δ", delta, slack)
         label = f"{case}, at ε = {epsilon:.4g}"
-        yield Finding("pld", "δ by dp_accounting", label, value, delta, kept, "δ", sees=ANY)
+        yield Finding("pld", "δ by dp_accounting", label, value, delta, kept, "δ", sees=sees)
     apart = max(_apart(theirs, worst[1], share * promises[0][0]) for share in (0.5, 0.8, 1.0))
     what = "both accountants apart"
     yield Finding("pld", what, str(case), apart, AGREEMENT, apart <= AGREEMENT, "share of δ")

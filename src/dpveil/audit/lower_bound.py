@@ -4,7 +4,8 @@ Train draws choose one event, test draws bound its two chances (Clopper & Pearso
 costs nothing: with probability at least 1 - alpha, the true ε at this δ, or the true ρ, is not below `lower`.
 Events are thresholds of one-dimensional projections: distinct output values, the difference of every two, the
 log-likelihood ratio of Laplace noise around the centres of both inputs, and the one learned from the counts
-of the train draws as if values were independent.
+of draws as if values were independent. One half of the train draws makes the projections and the other half
+ranks their events: on the draws that it was learned from, a projection looks better than it is.
 """
 
 from __future__ import annotations
@@ -95,15 +96,17 @@ def certain(hits: tuple[int, int], draws: tuple[int, int], measure: Measure, alp
 
 
 def _candidates(train: tuple[Draws, Draws], measure: Measure) -> Iterator[tuple[float, _Event]]:
-    """Yield the best event of every projection with its score on the train draws."""
-    for name, projection in _projections(train):
-        values = [np.sort(projection(draws)) for draws in train]
+    """Yield the best event of every projection with its score on train draws that did not make it."""
+    half = len(train[0]) // 2
+    learned, ranked = (train[0][:half], train[1][:half]), (train[0][half:], train[1][half:])
+    for name, projection in _projections(learned):
+        values = [np.sort(projection(draws)) for draws in ranked]
         edges = np.unique([v[:: max(1, len(v) // THRESHOLDS)] for v in values])
         for above in (False, True):
             hits = [_hits(v, edges, above) for v in values]
             for swapped in (False, True):
                 first, second = hits[::-1] if swapped else hits
-                scores = _scores(first, second, len(train[0]), measure)
+                scores = _scores(first, second, len(ranked[0]), measure)
                 best = int(np.argmax(scores))
                 yield float(scores[best]), _Event(name, projection, float(edges[best]), above, swapped)
 
@@ -127,6 +130,7 @@ def _scores(
 
 
 def _projections(train: tuple[Draws, Draws]) -> Iterator[tuple[str, Projection]]:
+    """Yield projections by name; what they take from the draws is learned from these draws alone."""
     columns = _distinct_columns(train)
     for column in columns:
         yield f"value {column}", partial(_value, column=column)

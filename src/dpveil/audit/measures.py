@@ -67,9 +67,9 @@ def smallest_detectable(
 ) -> float:
     """Return the smallest true budget that `samples` test draws a side show to be above `budget`.
 
-    `event(b)` gives chances of events under both inputs when the true budget is b. A violation of at least
-    the result is missed with probability at most 2·`missed`. Infinite when draws are too few for any.
-    Source: binomial quantiles.
+    `event(b)` gives chances of events under both inputs when the true budget is b. Looked at such an event,
+    a violation of at least the result is missed with probability at most 2·`missed`. Infinite when draws are
+    too few for any. Source: binomial quantiles.
     """
     low, high = budget, 40 * budget + 40
     if not _shown(samples, budget, event(high), measure, alpha, missed):

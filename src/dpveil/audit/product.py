@@ -64,7 +64,7 @@ class Part:
 
 def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
     """Return numbers that equal rows share; rows that share one by chance are compared afterwards."""
-    # Powers, and not multiples, of an odd constant: rows such as 1, 0, 0, 1 and 0, 1, 1, 0 must not share one.
+    # Powers, not multiples, of an odd constant: rows such as 1, 0, 0, 1 and 0, 1, 1, 0 must not share one.
     factors = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
     return rows.astype(np.uint64) @ factors
 

@@ -8,11 +8,34 @@ from __future__ import annotations
 from typing import Final
 
 from dpveil.audit.case import MethodAudit
-from dpveil.audit.methods import dp_pix, dp_pix_gaussian, snow
+from dpveil.audit.methods import (
+    baselines,
+    bit_planes,
+    dct_gaussian,
+    dp_pix,
+    dp_pix_gaussian,
+    dp_samp,
+    dp_svd,
+    mse_exponential,
+    snow,
+    ssim_exponential,
+)
 from dpveil.audit.samplers import SamplerAudit, sampler_audits
 
 TABLE: Final[dict[str, MethodAudit]] = {
-    entry.method.name: entry for entry in (dp_pix.AUDIT, dp_pix_gaussian.AUDIT, snow.AUDIT)
+    entry.method.name: entry
+    for entry in (
+        dp_pix.AUDIT,
+        dp_pix_gaussian.AUDIT,
+        dct_gaussian.AUDIT,
+        dp_svd.AUDIT,
+        dp_samp.AUDIT,
+        snow.AUDIT,
+        ssim_exponential.AUDIT,
+        mse_exponential.AUDIT,
+        bit_planes.AUDIT,
+        *baselines.AUDITS,
+    )
 }
 """Method name to its audit."""
 

@@ -79,3 +79,23 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
     height, width, channels = image.shape
     shown = method.release(np.tile(image, (1, count, 1)), bits=bits)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
+
+
+def from_law(law: LawOf, *, shared: bool = False) -> Callable[[Method, Image, int, BitSource], Releases]:
+    """Return the releases of a law whose parts show it: of versions that no sampler carries out.
+
+    `shared` takes one random number for all parts of a release.
+    """
+
+    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        made = law(method, image[None])
+        numbers = (bits.words(count * (1 if shared else len(made.parts))) >> 11).astype(np.float64) / 2**53
+        uniform = np.broadcast_to(numbers.reshape(-1, count), (len(made.parts), count))
+        shown = np.empty((count, *image.shape), np.uint8)
+        for part, masses, row, number in zip(made.parts, made.floats, made.index[0], uniform, strict=True):
+            drawn = np.searchsorted(np.cumsum(masses[row][:-1]), number, side="right")
+            rows, columns, channels = part.places.T
+            shown[:, rows, columns, channels] = part.looks[drawn]
+        return shown
+
+    return releases

@@ -27,7 +27,7 @@ Made = TypeVar("Made")
 class Searched(Finder):
     """A finder that has looked at one photo already: it answers, or raises, as `finder` did.
 
-    Raises whatever `finder` raises when it is asked, never when it is made. Source: architecture.
+    Raises whatever `finder` raises when it is asked, never when it is made.
 
     >>> from dpveil.regions import parse
     >>> import numpy as np

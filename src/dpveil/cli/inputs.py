@@ -38,11 +38,16 @@ def plan(inputs: Iterable[Path], out: Path) -> list[Task]:
 
     Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no picture's or
     video's. A file that several names lead to is taken once. Raises `UsageError` where two photos would land
-    on one output or an output would overwrite an input.
+    on one output, an output would overwrite an input, or several photos would go into one file's name.
     """
     given = list(inputs)
     file_like = out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out)
-    if file_like and len(given) == 1 and not is_folder(given[0]):
+    if file_like and (len(given) > 1 or is_folder(given[0])):
+        raise UsageError(
+            f"--out {shown(out)} is the name of one picture, and the inputs may be several",
+            hint="name a folder, such as out",
+        )
+    if file_like:
         format_of(out)
         return _checked([Task(given[0], out, out.name)], given)
     found: dict[Path, tuple[Path, Path]] = {}
@@ -51,7 +56,9 @@ def plan(inputs: Iterable[Path], out: Path) -> list[Task]:
         for source, relative in _images(start, out):
             (links if source.is_symlink() else found).setdefault(_real(source), (source, relative))
     photos = list(found.values()) + [pair for real, pair in links.items() if real not in found]
-    return _checked(_placed(sorted(photos, key=lambda pair: str(pair[1])), out), [s for s, _ in photos])
+    tasks = _placed(sorted(photos, key=lambda pair: str(pair[1])), out)
+    inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
+    return _checked(tasks, [s for s, _ in photos], ", because --out is the input folder" if inside else "")
 
 
 def is_folder(path: Path) -> bool:
@@ -126,7 +133,7 @@ def identity(path: Path) -> object:
     return status.st_dev, status.st_ino
 
 
-def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
+def _checked(tasks: list[Task], sources: Iterable[Path], why: str = "") -> list[Task]:
     places: dict[str, Task] = {}
     for task in tasks:
         other = places.setdefault(_key(task.output), task)
@@ -140,5 +147,5 @@ def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     for task in tasks:
         for target in (task.output, certificate_path(task.output)):
             if identity(target) in originals:
-                raise UsageError(f"{shown(target)} is one of the inputs", hint="choose another --out")
+                raise UsageError(f"{shown(target)} is one of the inputs{why}", hint="choose another --out")
     return tasks

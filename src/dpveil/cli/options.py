@@ -36,6 +36,8 @@ PARAMETERS: Final = {
     "block": ("B", "Side of a block in pixels."),
     "window": ("P", "Side of a window in blocks."),
     "levels": ("K", "How many grey levels may be shown."),
+    "wavelet": ("K", "Groups of 2^K × 2^K pixels are transformed together."),
+    "drop_coarse": (FLAG, "Leave the means of groups out."),
     "constant_time": (FLAG, "Draw in a time that no pixel changes."),
     "neighbourhood": ("M", "Pixels in which neighbours differ, or all; default: all."),
     "rank": ("I", "Singular values that are kept."),

@@ -104,7 +104,7 @@ class Certificate:
     cost the photo together (None for a copy). `request` is the regions as the user asked for them,
     `post_processing` the steps that followed the draw in each of them.
     `output` is None until the release is saved. Certificates are not signed: they show inconsistency, not
-    forgery. Source: architecture, "Certificate".
+    forgery. Source: docs, "Certificate".
     """
 
     method: str | None

@@ -17,7 +17,7 @@ RELATIONS: Final = {
     "singular-values": "two photos with the same ordered singular vectors U and V",
     "database-record": "two databases that differ in one record",
 }
-"""Neighbour relations in words (methods §1)."""
+"""Neighbour relations in words."""
 
 KINDS: Final = {
     "pure": ("epsilon",),
@@ -26,14 +26,14 @@ KINDS: Final = {
     "metric": ("epsilon", "metric", "diameter"),
     "heuristic": ("broken_by",),
 }
-"""The fields that each kind of guarantee carries, and no other (methods §1)."""
+"""The fields that each kind of guarantee carries, and no other."""
 
 
 @dataclass(frozen=True)
 class Relation:
     """Which two inputs count as neighbours; `m` is a number of pixels and only `m-pixels` has it.
 
-    Raises `InvalidParameter` for an unknown name or a missing m. Source: methods §1.
+    Raises `InvalidParameter` for an unknown name or a missing m. Source: docs, "Guarantees".
 
     >>> Relation("m-pixels", 16).in_words()
     'two photos of the same size that differ in at most 16 pixels, each with all its channels'
@@ -82,7 +82,7 @@ class Guarantee:
 
     Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp,
     ε with a metric in words and the diameter of the domain for metric, and what is known to break it for
-    heuristic. Numbers are exact rationals. Raises `InvalidParameter`. Source: methods §1.
+    heuristic. Numbers are exact rationals. Raises `InvalidParameter`. Source: docs, "Guarantees".
 
     >>> str(Guarantee(kind="pure", epsilon=0.5, relation=Relation("any-image"), scope=Scope("the photo")))
     '0.5-DP, any-image'

@@ -19,7 +19,7 @@ def exact(value: object, name: str = "number") -> Fraction:
     """Return `value` as the rational that its shortest decimal names.
 
     Raises `InvalidParameter` for anything that is not a finite number.
-    Source: architecture ("numbers are taken as their shortest decimal").
+    Source: docs, "Guarantees".
 
     >>> exact(0.1), exact("1/3"), exact(20)
     (Fraction(1, 10), Fraction(1, 3), Fraction(20, 1))

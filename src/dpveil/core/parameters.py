@@ -132,11 +132,20 @@ class Whole(Parameter[int, int]):
 
 
 class Count(Parameter[int, int]):
-    """A whole number of at least one, such as a block size in pixels."""
+    """A whole number of at least one, such as a block size in pixels, or from `low` to `high`."""
+
+    def __init__(self, *, default: int | None = None, low: int = 1, high: int = CEILING) -> None:
+        super().__init__(default=default)
+        self.low, self.high = low, high
 
     def check(self, value: int) -> int:
-        """Return `value` as a positive int."""
-        return check_count(value, self.name)
+        """Return `value` as an int within the range."""
+        count = check_count(value, self.name)
+        if not self.low <= count <= self.high:
+            raise InvalidParameter(
+                self.name, value, "is out of range", hint=f"choose from {self.low} to {self.high}"
+            )
+        return count
 
 
 class OptionalCount(Parameter[int | None, int | None]):

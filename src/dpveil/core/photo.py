@@ -19,7 +19,7 @@ class Grid:
     """Blocks in which a lossy format mixes pixels: lines at `x0 + i·width` and `y0 + j·height`, in pixels.
 
     What lies inside a region has leaked to the edges of the blocks it touches and `margin` pixels beyond
-    (methods §3: chroma upsampling crosses a block's edge), so regions grow that far. Coordinates are those
+    (docs: limits; chroma upsampling crosses a block's edge), so regions grow that far. Coordinates are those
     of the oriented photo: a flip moves the first line away from zero. `codec` names the format in labels.
     """
 

@@ -35,6 +35,11 @@ class Box:
         """Whether the box lies wholly in a photo of this size."""
         return self.x >= 0 and self.y >= 0 and self.x + self.w <= width and self.y + self.h <= height
 
+    def overlaps(self, other: Box) -> bool:
+        """Whether the two boxes have a pixel in common."""
+        across = self.x < other.x + other.w and other.x < self.x + self.w
+        return across and self.y < other.y + other.h and other.y < self.y + self.h
+
     @property
     def slices(self) -> tuple[slice, slice]:
         """Rows and columns, to index an image array."""

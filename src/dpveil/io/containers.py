@@ -60,7 +60,7 @@ def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
     """Return the MCU grid of a JPEG from its frame header: (id, horizontal, vertical, table) each.
 
     A lone component is never interleaved, so its blocks are 8 × 8 whatever its factors (ITU-T T.81 §A.2.2).
-    The margin of one pixel is the reach of chroma upsampling across a block's edge (methods §3).
+    The margin of one pixel is the reach of chroma upsampling across a block's edge (docs: limits).
     """
     if len(components) == 1:
         return Grid(8, 8)

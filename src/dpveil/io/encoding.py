@@ -20,7 +20,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "tiff": {"compression": "tiff_adobe_deflate"},
     "bmp": {},
 }
-"""Constants of every encoder: quality, tables and subsampling are never copied from an input (methods §3)."""
+"""Constants of every encoder: quality, tables and subsampling are never copied from an input."""
 
 OPENCV_PNG: Final = (
     *(cv2.IMWRITE_PNG_COMPRESSION, 1),

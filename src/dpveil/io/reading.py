@@ -33,6 +33,10 @@ from dpveil.io.screening import check_pixels, screened
 MAX_PIXELS: Final = 100_000_000
 """Pixels that a photo may have before it is taken for a decompression bomb; `read` can be told another."""
 
+MASK_LEVELS: Final = 16
+DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
+"""A mask has few levels, or nearly all of its pixels near black or white; 17 of 18 photos had neither."""
+
 KINDS: Final = "JPEG, PNG, WebP, TIFF or BMP"
 CONVERT: Final = f"save it as {KINDS} and try again"
 INTACT_OR_PNG: Final = "get an intact copy of it, or save it as an 8-bit PNG"
@@ -76,10 +80,19 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     """Return the mask in the image file at `path`: true where its brightest channel is 128 or more.
 
     Orientation is applied as to photos, so that the mask is what a viewer shows; transparency is laid over
-    black, so that what is not painted is not protected. Raises `PhotoError` as `read` does.
+    black, so that what is not painted is not protected. Raises `PhotoError` as `read` does, and for what
+    rather is a photo: many levels, and a quarter of its pixels neither dark nor bright.
     """
     decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=0)
-    return np.asarray(decoded.levels.max(axis=2) >= 128)
+    brightest = decoded.levels.max(axis=2)
+    counts = np.bincount(brightest.reshape(-1), minlength=256)
+    between = counts[DARK:BRIGHT].sum() / brightest.size
+    if np.count_nonzero(counts) > MASK_LEVELS and between > MASK_BETWEEN:
+        raise PhotoError(
+            f"{shown(path)} is no mask: {between:.0%} of its pixels are neither black nor white",
+            hint="paint what is to be protected white, and everything else black",
+        )
+    return np.asarray(brightest >= 128)
 
 
 def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
@@ -114,7 +127,7 @@ def _contents(path: str | Path, most: int) -> bytes:
             if status.st_size > most:
                 raise Refused(
                     f"has {status.st_size:,} bytes, more than any photo within the limit of pixels",
-                    "raise max_pixels if it is a photo",
+                    "raise max_pixels (--max-pixels) if it is a photo",
                 )
             file.seek(0)
             return file.read(status.st_size)

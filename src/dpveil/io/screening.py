@@ -35,7 +35,7 @@ def check_pixels(width: int, height: int, max_pixels: int) -> None:
     if width * height > max_pixels:
         raise Refused(
             f"has {width:,} × {height:,} pixels, more than the limit of {max_pixels:,}",
-            "make it smaller or raise max_pixels",
+            "make it smaller, or raise max_pixels (--max-pixels)",
         )
 
 

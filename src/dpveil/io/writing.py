@@ -31,7 +31,7 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
     errno.ENOENT: ("there is no such folder", "make the folder first"),
     errno.ENOTDIR: ("a part of its path is no folder", "choose another folder"),
-    errno.EEXIST: ("it exists already", "choose another name or allow replacing it"),
+    errno.EEXIST: ("it exists already", "choose another name, or replace it (--force, replace=True)"),
     errno.EISDIR: ("it is a folder", "choose another name"),
     errno.EBUSY: ("another process is writing there", "wait until it is done"),
     errno.ELOOP: ("its path is a loop of links", "choose another folder"),

@@ -19,11 +19,11 @@ def bernoulli(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, 
 
     `chance` is any rational strictly between 0 and 1 (`NoiseError` otherwise). A uniform number in [0, 1) is
     compared with it digit by digit in base 256, then 2^64, for as long as digits are equal; how many are
-    read depends on the bits alone. Source: methods §2.
+    read depends on the bits alone. Source: docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> int(bernoulli(Fraction(1, 3), 9000, SeededBits(1)).sum())
-    2982
+    2992
     """
     if not 0 < chance < 1:
         raise NoiseError(f"the probability {chance} is not between 0 and 1")

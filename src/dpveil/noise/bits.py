@@ -1,6 +1,6 @@
 """Bit sources: AES-256 in counter mode, keyed by the operating system or, for reproduction, by a seed.
 
-Every draw of every mechanism takes its randomness from here and nowhere else (methods §2). A request uses
+Every draw of every mechanism takes its randomness from here and nowhere else. A request uses
 up its key: the last 32 bytes of the stream become the next key and are never handed out, so what was drawn
 cannot be recomputed from memory that leaks later.
 """
@@ -13,13 +13,13 @@ import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NoReturn
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from jaxtyping import UInt64
 
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, UsageError
 
 _KEY = 32
 _NONCE = bytes(16)
@@ -38,6 +38,13 @@ class BitSource(ABC):
     @abstractmethod
     def _first_key(self) -> bytes:
         """Return the 32-byte key that the stream begins with."""
+
+    def __reduce_ex__(self, protocol: object) -> NoReturn:
+        """Refuse copies and pickles: two sources with one key would draw the same noise twice."""
+        raise UsageError(
+            f"{type(self).__name__} cannot be copied or pickled: both would give the same bits",
+            hint="make another one",
+        )
 
     def words(self, count: int) -> UInt64[np.ndarray, " count"]:
         """Return `count` independent uniform 64-bit words.

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Int64, UInt64
 
+from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace
@@ -28,12 +29,7 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype
     dtype('int64')
     """
-    variance = Fraction(variance)
-    if not SMALLEST_VARIANCE <= variance <= Fraction(LARGEST_SCALE, 2) ** 2:
-        raise NoiseError(
-            f"the noise variance {float(variance):.3g} is not between 1e-12 and 2^98",
-            hint="change the budget, the neighbourhood or the size of the region",
-        )
+    variance = checked(Fraction(variance))
     out = np.empty(size, np.int64)
     filled = 0
     while filled < size:
@@ -41,6 +37,16 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
         out[filled : filled + len(kept)] = kept
         filled += len(kept)
     return out
+
+
+def checked(variance: Fraction) -> Fraction:
+    """Return a variance that can be drawn, or raise `NoiseError`."""
+    if not SMALLEST_VARIANCE <= variance <= Fraction(LARGEST_SCALE, 2) ** 2:
+        raise NoiseError(
+            f"the noise variance {float_above(variance):.3g} is not between 1e-12 and 2^98",
+            hint="change the budget, the neighbourhood or the size of the region",
+        )
+    return variance
 
 
 def _round(variance: Fraction, count: int, bits: BitSource) -> Int64[np.ndarray, " kept"]:

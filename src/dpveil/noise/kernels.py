@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+from numba import njit, types
 
 
 @njit("i8[:](u8[:, ::1], u8[:, ::1], i8[::1], i8, i8, i8[::1])", cache=True, nogil=True)
@@ -35,13 +35,22 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
     return todo[:count].copy()
 
 
-@njit("void(u8[:, ::1], i8, i8[:], u8[::1], i8[:])", cache=True, nogil=True)
+@njit(
+    [
+        types.void(
+            types.u8[:, ::1], types.i8, types.Array(kind, 1, "A", readonly=True), types.u8[::1], kind[:]
+        )
+        for kind in (types.i8, types.u1)
+    ],
+    cache=True,
+    nogil=True,
+)
 def matrix(packed, column_bits, rows, words, out):
-    """Fill `out` with one outcome per row number and word."""
+    """Fill `out` with one outcome per row number and word; both are of one type."""
     columns = np.uint64((1 << column_bits) - 1)
     thresholds = ~columns
     for i in range(len(out)):
         column = words[i] & columns
         entry = packed[rows[i], column]
         below = (words[i] & thresholds) < (entry & thresholds)
-        out[i] = np.int64(column) if below else np.int64(entry & columns)
+        out[i] = column if below else entry & columns

@@ -3,7 +3,7 @@
 |z| is a geometric variable, and the digits of a geometric variable in any base are independent: with base
 B, digit i is a geometric variable of ratio exp(-B^i/scale) cut at B, and the leading one is not cut. Each is
 drawn from a table of 2048 columns (`lazy`), so a scale of 255 takes one look-up and one of 4.6·10⁸ three.
-A sign is drawn beside them and minus zero is drawn again (methods §2).
+A sign is drawn beside them and minus zero is drawn again.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64, UInt64
 
+from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
 from dpveil.noise.alias import look_up
@@ -106,7 +107,13 @@ def exp_below(rate: Fraction, precision: int) -> int:
 
 
 @lru_cache(maxsize=64)
-def _tables(scale: Fraction) -> DigitTables:
+def prepared(scale: Fraction) -> DigitTables:
+    """Return the tables of one scale; raises `NoiseError` where it cannot be drawn."""
+    if not 0 < scale <= LARGEST_SCALE:
+        raise NoiseError(
+            f"the noise scale {float_above(scale):.3g} is not between 0 and 2^50",
+            hint="raise epsilon, or lower the neighbourhood or the size of the region",
+        )
     return DigitTables(scale)
 
 
@@ -114,19 +121,13 @@ def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Int64[np.nd
     """Return `size` independent integers z with P(z) = tanh(1/(2·scale))·exp(-|z|/scale), exactly.
 
     `scale` is any positive rational up to 2^50 (`NoiseError` beyond). Uses compiled code where that pays;
-    the result is a function of the bits alone. Source: Inusah & Kozubowski 2006; methods §2.
+    the result is a function of the bits alone. Source: Inusah & Kozubowski 2006; docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_laplace(Fraction(255), 4, SeededBits(1)).dtype
     dtype('int64')
     """
-    scale = Fraction(scale)
-    if not 0 < scale <= LARGEST_SCALE:
-        raise NoiseError(
-            f"the noise scale {float(scale):.3g} is not between 0 and 2^50",
-            hint="raise epsilon, or lower the neighbourhood or the size of the region",
-        )
-    return draw(_tables(scale), size, bits)
+    return draw(prepared(Fraction(scale)), size, bits)
 
 
 def draw(tables: DigitTables, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:

@@ -1,4 +1,4 @@
-"""Finite laws as integer matrices: what is certified is what is drawn (methods §2).
+"""Finite laws as integer matrices: what is certified is what is drawn.
 
 Row x of the matrix is the law of the outcome when the true answer is x, in units of 2^-64. The integers are
 the mechanism; a formula that they came from is not. The largest log-ratio within a column, which is what a
@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from jaxtyping import Int64, UInt64
+from jaxtyping import Integer, UInt64
 
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
@@ -92,10 +92,11 @@ class IntegerMatrix:
         bits = self.column_bits
         return np.stack([build_alias(row, total_bits=64, column_bits=bits) for row in self.weights])
 
-    def sample(self, rows: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+    def sample(self, rows: Integer[np.ndarray, " n"], bits: BitSource) -> Integer[np.ndarray, " n"]:
         """Return one outcome for each true answer in `rows`, with exactly the law of its row.
 
-        Raises `NoiseError` for an answer that has no row.
+        `rows` are int64 or uint8, and so are the outcomes: bytes in, bytes out, and nothing larger is held
+        but a chunk of random words. Raises `NoiseError` for an answer that has no row.
 
         >>> from dpveil.noise.bits import SeededBits
         >>> identity = IntegerMatrix(((1 << 64, 0), (0, 1 << 64)))
@@ -104,7 +105,9 @@ class IntegerMatrix:
         """
         if len(rows) and not 0 <= rows.min() <= rows.max() < len(self.weights):
             raise NoiseError(f"a true answer is not between 0 and {len(self.weights) - 1}")
-        out = np.empty(len(rows), np.int64)
+        if self.outcomes - 1 > np.iinfo(rows.dtype).max:
+            raise NoiseError(f"{self.outcomes} outcomes do not fit into {rows.dtype}")
+        out = np.empty(len(rows), rows.dtype)
         buffer = np.empty(min(len(rows), CHUNK), np.uint64)
         compiled = backend.kernels(len(rows))
         for start in range(0, len(rows), CHUNK):
@@ -121,7 +124,7 @@ class IntegerMatrix:
 def _look_up(
     packed: UInt64[np.ndarray, "rows columns"],
     column_bits: int,
-    rows: Int64[np.ndarray, " n"],
+    rows: Integer[np.ndarray, " n"],
     words: UInt64[np.ndarray, " n"],
 ) -> UInt64[np.ndarray, " n"]:
     columns = np.uint64((1 << column_bits) - 1)
@@ -141,22 +144,22 @@ def log_above(ratio: Fraction) -> Fraction:
     return Fraction(up.next_plus(up.ln(above)))
 
 
-def quantise(law: Sequence[Sequence[Fraction]]) -> IntegerMatrix:
-    """Return the integer matrix nearest below a law given as weights in any unit, zero only where it is zero.
+def quantise(law: Sequence[Sequence[Fraction | int]]) -> IntegerMatrix:
+    """Return the integer matrix nearest above a law given as weights in any unit, zero only where it is zero.
 
-    What rounding down leaves over goes to the heaviest outcome of the row, where it changes a ratio least.
+    What rounding up adds is taken from the heaviest outcome of the row, where it changes a ratio least.
     """
     rows = []
     for weights in law:
         total = sum(weights)
-        row = [max(1, int(weight * TOTAL / total)) if weight else 0 for weight in weights]
+        row = [int(-(-weight * TOTAL // total)) for weight in weights]
         row[row.index(max(row))] += TOTAL - sum(row)
         rows.append(tuple(row))
     return IntegerMatrix(tuple(rows))
 
 
 def certified(
-    law: Callable[[Fraction], Sequence[Sequence[Fraction]]],
+    law: Callable[[Fraction], Sequence[Sequence[Fraction | int]]],
     budget: Fraction,
     *,
     measure: Callable[[IntegerMatrix], Fraction] = IntegerMatrix.log_ratio,

@@ -52,7 +52,7 @@ class Faces(Finder):
     its long side has `long_side` pixels. Boxes grow by `margin` of their width or height on each side, and
     are clipped. They are numbered from 1 in reading order, whatever their margin is, and never merged: those
     that overlap each read the original, and their costs add. `only` and `exclude` choose by number.
-    Raises `InvalidParameter`, `UnknownName`. Source: methods §3, CenterFace (arXiv 1911.03599).
+    Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)

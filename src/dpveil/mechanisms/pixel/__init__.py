@@ -3,6 +3,7 @@
 from typing import Final
 
 from dpveil.mechanisms.pixel.base import PixelMethod
+from dpveil.mechanisms.pixel.bit_planes import BitPlanes
 from dpveil.mechanisms.pixel.blur import Blur
 from dpveil.mechanisms.pixel.dct_gaussian import DCTGaussian
 from dpveil.mechanisms.pixel.dp_pix import DPPix
@@ -11,6 +12,7 @@ from dpveil.mechanisms.pixel.dp_samp import DPSamp
 from dpveil.mechanisms.pixel.dp_svd import DPSVD
 from dpveil.mechanisms.pixel.fill import Fill
 from dpveil.mechanisms.pixel.mosaic import Mosaic
+from dpveil.mechanisms.pixel.mse_exponential import MSEExponential
 from dpveil.mechanisms.pixel.snow import Snow
 from dpveil.mechanisms.pixel.ssim_exponential import SSIMExponential
 
@@ -20,6 +22,8 @@ TABLE: Final[dict[str, type[PixelMethod]]] = {
         DPPix,
         DPPixGaussian,
         SSIMExponential,
+        MSEExponential,
+        BitPlanes,
         DCTGaussian,
         DPSVD,
         DPSamp,
@@ -33,12 +37,14 @@ TABLE: Final[dict[str, type[PixelMethod]]] = {
 __all__ = [
     "DPSVD",
     "TABLE",
+    "BitPlanes",
     "Blur",
     "DCTGaussian",
     "DPPix",
     "DPPixGaussian",
     "DPSamp",
     "Fill",
+    "MSEExponential",
     "Mosaic",
     "PixelMethod",
     "SSIMExponential",

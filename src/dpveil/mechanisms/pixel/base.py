@@ -47,8 +47,16 @@ class PixelMethod(ABC):
         """Return the noise scale in grey levels on the largest cell of such a region.
 
         That is Laplace's scale or Gauss's standard deviation; for a method that draws levels instead of
-        noise, the root of the mean squared error that it makes on mid-grey; None where levels get no noise.
+        noise, the root of the mean squared error that it makes on mid-grey, or on the photos that it is tuned
+        to; None where levels get no noise.
         """
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise what would keep a region of this size from being drawn: asked before anything is paid.
+
+        Whatever can be known from parameters and sizes alone is known here, and may be kept for the draw.
+        """
+        self.noise_scale(height=height, width=width, channels=channels)
 
     @abstractmethod
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
@@ -61,10 +69,7 @@ class PixelMethod(ABC):
         `InvalidParameter` for other input.
         """
         pixels = check_image(image)
-        if not isinstance(bits, BitSource):
-            raise InvalidParameter(
-                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
-            )
+        check_bits(bits)
         height, width = pixels.shape[:2]
         return self._draw(pixels.reshape(height, width, -1), bits).reshape(pixels.shape)
 
@@ -72,6 +77,15 @@ class PixelMethod(ABC):
         """Return every parameter as JSON, rationals exact."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+
+def check_bits(bits: object) -> BitSource:
+    """Return a source of bits, or raise `InvalidParameter`."""
+    if not isinstance(bits, BitSource):
+        raise InvalidParameter(
+            "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
+        )
+    return bits
 
 
 def check_size(height: int, width: int, channels: int) -> tuple[int, int, int]:

@@ -91,6 +91,22 @@ class BudgetedMethod(PixelMethod):
         """
         return None
 
+    @property
+    def limit(self) -> Fraction:
+        """The number of the budget that `spent` must not exceed: ε or ρ."""
+        return self.rho or self.epsilon or Fraction(0)
+
+    def spent(self, account: Account) -> Fraction:
+        """Return what an account costs in the currency of the budget, as one number beside its δ.
+
+        Raises `InvalidParameter` where it has no finite cost.
+        """
+        cost = account.rho if self.rho is not None else account.pure
+        cost = account.epsilon(self.delta) if self.delta is not None else cost
+        if cost is None:
+            raise InvalidParameter("budget", self.target, "is not a currency of this noise")
+        return cost
+
     def relation(self) -> Relation:
         """Return m-pixels where the method has a `neighbourhood` m, and any-image otherwise."""
         m = getattr(self, "neighbourhood", None)

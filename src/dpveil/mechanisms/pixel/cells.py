@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64, UInt8
 
+BAND: Final = 1 << 18
+"""Cells whose sums are held at once, where more would fill the memory."""
 TOP: Final = 255
 """The highest level, and the largest change, of one 8-bit pixel in one channel."""
 
@@ -39,7 +41,7 @@ def fullest_cells(height: int, width: int, block: int, changed: int | None) -> d
     """Return how far one neighbour moves the sums of a channel: {largest movement: number of cells}.
 
     The `changed` pixels (None: all) fill the largest cells first, each by 255 levels. That movement has the
-    largest L2 norm of all (methods §3), and dominates the others under Laplace noise (`accounting.laplace`).
+    largest L2 norm of all (docs: accounting), and dominates the others under Laplace noise.
 
     >>> fullest_cells(5, 5, 2, 9)
     {1020: 2, 255: 1}
@@ -100,6 +102,21 @@ def mean_levels(
     """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of the release."""
     levels: UInt8[np.ndarray, "rows columns c"]
     levels = ((2 * np.clip(sums, 0, TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
+    return levels
+
+
+def cell_levels(image: UInt8[np.ndarray, "h w c"], block: int) -> UInt8[np.ndarray, "rows columns c"]:
+    """Return the mean level of every cell, rounded half up from its exact sum; a band of cells at a time."""
+    height, width, channels = image.shape
+    step = min(block, max(height, width))
+    if step == 1:
+        return image
+    areas = cell_areas(height, width, block)
+    levels = np.empty((*areas.shape[:2], channels), np.uint8)
+    band = max(1, BAND // (areas.shape[1] * channels))
+    for row in range(0, len(levels), band):
+        sums = cell_sums(image[row * step : (row + band) * step], step)
+        levels[row : row + band] = mean_levels(sums, areas[row : row + band])
     return levels
 
 

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on block cosine coefficients: zero-concentrated DP (methods §3)."""
+"""Discrete Gaussian noise on block cosine coefficients: zero-concentrated DP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod
 from dpveil.mechanisms.pixel.dct_plan import Plan, plan
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.gaussian import checked, discrete_gaussian
 
 LARGEST_BLOCK: Final = 16
 STRIPS: Final = 32
@@ -35,7 +35,7 @@ class DCTGaussian(BudgetedMethod):
     frequencies of each colour plane are kept (default: as many as have the least expected error). Noisy
     coefficients are shrunk towards public expectations, which costs nothing; `raw` leaves them as they are,
     for a denoiser of your own. Give `rho`, or `epsilon` and `delta`. `neighbourhood` is m, in pixels of the
-    region's raster (default: all of them, any-image). Raises `InvalidParameter`. Source: methods §3; Canonne,
+    region's raster (default: all of them, any-image). Raises `InvalidParameter`. Source: Canonne,
     Kamath & Steinke 2020, theorem 4.
 
     >>> DCTGaussian(rho=0.5, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
@@ -45,7 +45,7 @@ class DCTGaussian(BudgetedMethod):
     name: ClassVar[str] = "dct-gaussian"
     kind: ClassVar[str] = "zcdp"
     summary: ClassVar[str] = "cosine coefficients of blocks, discrete Gaussian noise"
-    source: ClassVar[str] = "methods §3; Canonne, Kamath & Steinke 2020"
+    source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4"
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=8)
@@ -81,6 +81,11 @@ class DCTGaussian(BudgetedMethod):
         made = self.plan(height=height, width=width, channels=channels)
         area = made.transform.tall * made.transform.wide
         return sqrt(float(np.mean(made.noise()[::area])) / area)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        for variance, _ in self.plan(height=height, width=width, channels=channels).groups():
+            checked(variance)
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

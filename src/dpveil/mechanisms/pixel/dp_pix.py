@@ -1,4 +1,4 @@
-"""DP-Pix: private pixelisation (Reilly & Fan 2021 §3; methods §3; errata E12)."""
+"""DP-Pix: private pixelisation (Reilly & Fan 2021 §3; errata E12)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace
+from dpveil.noise.laplace import discrete_laplace, prepared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +84,10 @@ class DPPix(BudgetedMethod):
         """Return the scale in grey levels on a full cell."""
         area = min(self.block, height) * min(self.block, width)
         return float(self.sum_scale(height=height, width=width, channels=channels) / area)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        prepared(self.sum_scale(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

@@ -1,4 +1,4 @@
-"""DP-Pix with discrete Gaussian noise: zero-concentrated DP (methods §3)."""
+"""DP-Pix with discrete Gaussian noise: zero-concentrated DP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
-from dpveil.noise.gaussian import discrete_gaussian
+from dpveil.noise.gaussian import checked, discrete_gaussian
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class DPPixGaussian(BudgetedMethod):
     largest squared L2 distance between neighbours: the m changed pixels fill the largest cells first, t_j
     in cell j. Give `rho`, or `epsilon` and `delta`, for which the largest ρ is found that the tight
     conversion accepts. `neighbourhood` is m, in pixels of the region's raster (default: all of them,
-    any-image). Raises `InvalidParameter`. Source: methods §3; Canonne, Kamath & Steinke 2020, theorem 4.
+    any-image). Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
 
     >>> DPPixGaussian(rho=0.5, block=16, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
     'zcdp'
@@ -38,7 +38,7 @@ class DPPixGaussian(BudgetedMethod):
     name: ClassVar[str] = "dp-pix-gaussian"
     kind: ClassVar[str] = "zcdp"
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
-    source: ClassVar[str] = "methods §3; Canonne, Kamath & Steinke 2020"
+    source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=1)
@@ -74,6 +74,10 @@ class DPPixGaussian(BudgetedMethod):
         """Return σ in grey levels on a full cell."""
         area = min(self.block, height) * min(self.block, width)
         return sqrt(self.sum_variance(height=height, width=width, channels=channels)) / area
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        checked(self.sum_variance(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape

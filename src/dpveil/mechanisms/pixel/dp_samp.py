@@ -18,7 +18,7 @@ from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, most_shown
 from dpveil.mechanisms.pixel.interpolate import interpolate
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace
+from dpveil.noise.laplace import discrete_laplace, prepared
 
 CHUNK: Final = 1 << 16
 SHOWN: Final = "true levels and places of the pixels that are shown"
@@ -43,7 +43,7 @@ class DPSamp(PixelMethod):
     `epsilon`; intensities, clusters, c_i and x_i follow from the noisy counts, and each pixel of intensity i
     is shown by itself with probability min(x_i/c_i, `rate`). That is (ε, 1 - (1 - rate)^m)-DP: a large δ.
     `rate` has no default then, and no meaning otherwise. Raises `InvalidParameter`.
-    Source: Reilly & Fan 2021 §3.2, algorithm 2, equations 3 and 4; errata E5; methods §3.
+    Source: Reilly & Fan 2021 §3.2, algorithm 2, equations 3 and 4; errata E5.
 
     >>> str(DPSamp(epsilon=3, clusters=8, neighbourhood=1).guarantee(height=480, width=640, channels=1))
     'no formal guarantee'
@@ -116,6 +116,11 @@ class DPSamp(PixelMethod):
 
     def _changed(self, pixels: int) -> int:
         return pixels if self.neighbourhood is None else min(self.neighbourhood, pixels)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise `NoiseError` where the noise cannot be drawn."""
+        if self.rate is not None:
+            prepared(self.count_scale(height * width))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         levels = intensities(image)

@@ -1,4 +1,4 @@
-"""DP-SVD: metric privacy for singular values (Reilly & Fan 2021 §3.3; methods §3; errata E9)."""
+"""DP-SVD: metric privacy for singular values (Reilly & Fan 2021 §3.3; errata E9)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exponential mechanism with SSIM as its quality (Croft 2022 §5; methods §3; errata E2)."""
+"""The exponential mechanism with SSIM as its quality (Croft 2022 §5; errata E2)."""
 
 from __future__ import annotations
 
@@ -110,10 +110,10 @@ class SSIMExponential(BudgetedMethod):
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return the root of the mean squared error, in grey levels, on a mid-grey window."""
-        sampler = self._sampler(height, width, channels)
+        sampler = self.sampler(height=height, width=width, channels=channels)
         return error_on_grey(float(sampler.epsilon), self._cells, self.levels)
 
-    def _sampler(self, height: int, width: int, channels: int) -> WindowSampler:
+    def sampler(self, *, height: int, width: int, channels: int) -> WindowSampler:
         """Return the cheapest exact sampler, or raise `InvalidParameter` where all take too long."""
         exponent = self.exponent(height=height, width=width, channels=channels)
         costs = ways(float(exponent), self._cells, self.levels)
@@ -129,7 +129,14 @@ class SSIMExponential(BudgetedMethod):
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
-        sampler, cells = self._sampler(height, width, channels), image
+        return self.shown(image, self.sampler(height=height, width=width, channels=channels), bits)
+
+    def shown(
+        self, image: UInt8[np.ndarray, "h w c"], sampler: WindowSampler, bits: BitSource
+    ) -> UInt8[np.ndarray, "h w c"]:
+        """Return what a sampler draws for the windows of an image of any number of channels."""
+        height, width, _ = image.shape
+        cells = image
         if self.block > 1:
             cells = mean_levels(cell_sums(image, self.block), cell_areas(height, width, self.block))
         rows, columns, _ = cells.shape

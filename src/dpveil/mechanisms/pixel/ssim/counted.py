@@ -1,7 +1,7 @@
 """Counts, then arrangement: propose a multiset of levels, then an order of it (docs: ssim-exponential).
 
 For a fixed multiset Σy and Σy² are constants, SSIM is linear in Σxy, and exp(ε′·SSIM) is a product over
-cells, which a dynamic programme over the counts that remain sums and draws from (methods §3). The functions
+cells, which a dynamic programme over the counts that remain sums and draws from. The functions
 run as they stand or compiled (`noise.backend.loops`).
 """
 

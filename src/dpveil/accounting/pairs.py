@@ -1,0 +1,175 @@
+"""Many draws from finite laws as one ε, ρ or (ε, δ): pairs of integer laws that dominate every neighbour.
+
+A pair (P, Q) dominates a draw when no two neighbours are easier to tell apart, at any ratio of errors: their
+hockey-stick divergence is largest for it at every ε. Every other number here follows from that curve, under
+composition too (Dong, Roth & Su 2022). The integers of P are the law that is drawn (`noise.matrix`), and Q is
+P read backwards.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from math import log1p
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.accounting.account import Account
+from dpveil.accounting.laplace import MOST_DRAWS, SMALLEST_DELTA, float_slack
+from dpveil.accounting.renyi import largest_rate
+from dpveil.accounting.zcdp import zcdp_epsilon
+from dpveil.noise.laplace import exp_below
+from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
+
+GRID: Final = 32
+"""Points of the accountant's grid in the largest loss of one draw."""
+ROUNDING: Final = Fraction(1, 10**9)
+"""Added to what 64-bit arithmetic computes, in parts of it: a thousand times its rounding here."""
+DIGITS: Final = 192
+
+
+@dataclass(frozen=True)
+class MirrorPair:
+    """P in units of 2^-64, every mass positive; Q is P read backwards, so (Q, P) is the same pair.
+
+    >>> MirrorPair((1 << 63, 1 << 63)).pure
+    Fraction(0, 1)
+    """
+
+    masses: tuple[int, ...]
+
+    @cached_property
+    def pure(self) -> Fraction:
+        """The largest ln(P/Q), rounded up."""
+        return log_above(max(Fraction(p, q) for p, q in self._both))
+
+    @cached_property
+    def rho(self) -> Fraction:
+        """The ρ of zCDP: at least the supremum over orders α > 1 of D_α(P‖Q)/α."""
+        found = Fraction(largest_rate(self.losses, self.against, float(self.pure)))
+        return min(self.pure**2 / 2, found * (1 + ROUNDING))
+
+    def rounded(self, step: float) -> dict[int, float]:
+        """Return the law of the loss ln(P/Q) under P on multiples of `step`, never too favourable.
+
+        A mass between two multiples is split so that the sums of P and of Q stay: a spread of e^-loss with
+        the same mean, under which the hockey-stick divergence grows at every ε (Doroshenko et al. 2022).
+        """
+        below = np.floor(self.losses / step).astype(int)
+        part = np.expm1(below * step - self.losses) / np.expm1(-step)
+        law: dict[int, float] = defaultdict(float)
+        for place, mass, above in zip(below.tolist(), self.against[::-1].tolist(), part, strict=True):
+            law[place] += mass * (1 - min(1.0, above))
+            law[place + 1] += mass * min(1.0, above)
+        return law
+
+    @cached_property
+    def losses(self) -> Float64[np.ndarray, " n"]:
+        """ln(P/Q) of every outcome, to a rounding or two however near to zero it is."""
+        half = [log1p(float(Fraction(p - q, q))) for p, q in self._both if p >= q]
+        found = np.zeros(len(self.masses))
+        found[[p >= q for p, q in self._both]] = half
+        return found - found[::-1]
+
+    @cached_property
+    def against(self) -> Float64[np.ndarray, " n"]:
+        """Q as probabilities."""
+        return np.array([mass / TOTAL for mass in self.masses[::-1]])
+
+    @property
+    def _both(self) -> list[tuple[int, int]]:
+        return list(zip(self.masses, self.masses[::-1], strict=True))
+
+
+def randomised_response(epsilon: Fraction) -> MirrorPair:
+    """Return the pair that dominates every ε-DP draw (Kairouz, Oh & Viswanath 2015), ε up to ln(2^64 - 1).
+
+    The integers are rounded so that their ratio is not below e^ε.
+
+    >>> float(randomised_response(Fraction(1)).pure)
+    1.0
+    """
+    shrink = Fraction(exp_below(epsilon, DIGITS), 1 << DIGITS)
+    false = max(1, int(TOTAL * shrink / (1 + shrink)))
+    return MirrorPair((TOTAL - false, false))
+
+
+def extremes(matrix: IntegerMatrix) -> MirrorPair:
+    """Return the pair that dominates all pairs of rows of a matrix.
+
+    That is the first row and the last, if the integers certify three things. All masses are positive.
+    Row n - x is row x backwards. And likelihood ratios are monotone: W[x][y]·W[x+1][y+1] ≥
+    W[x][y+1]·W[x+1][y], which for positive masses extends from neighbours to all rows and columns. Then for
+    rows x < x' and every ratio γ the best test of x against x' is some set A = {y ≤ c}, and
+
+        W[x](A) - γ·W[x'](A) ≤ W[0](A) - γ·W[n](A),
+
+    because the mass of A falls from row to row. For x > x' read both rows backwards. Otherwise it is
+    randomised response at the largest log-ratio of all.
+    """
+    rows = matrix.weights
+    mirrored = all(row == other[::-1] for row, other in zip(rows, reversed(rows), strict=True))
+    if mirrored and min(map(min, rows)) > 0 and all(_ordered(a, b) for a, b in pairwise(rows)):
+        return MirrorPair(rows[0])
+    return randomised_response(matrix.log_ratio())
+
+
+def _ordered(row: Sequence[int], after: Sequence[int]) -> bool:
+    pairs = zip(pairwise(row), pairwise(after), strict=True)
+    return all(left * next_right >= right * next_left for (left, right), (next_left, next_right) in pairs)
+
+
+@dataclass(frozen=True)
+class DrawsAccount(Account):
+    """Independent draws, each dominated by a pair: `parts` are pairs with their numbers of draws.
+
+    >>> bit = randomised_response(Fraction(1, 2))
+    >>> float(DrawsAccount(((bit, 4),)).pure)
+    2.0
+    """
+
+    parts: tuple[tuple[MirrorPair, int], ...]
+
+    @property
+    def draws(self) -> int:
+        """How many draws there are in all."""
+        return sum(count for _, count in self.parts)
+
+    @property
+    def pure(self) -> Fraction:
+        """The sum over all draws."""
+        return sum((pair.pure * count for pair, count in self.parts), Fraction(0))
+
+    @property
+    def rho(self) -> Fraction:
+        """The sum over all draws."""
+        return sum((pair.rho * count for pair, count in self.parts), Fraction(0))
+
+    def epsilon(self, delta: Fraction) -> Fraction:
+        """Return the smallest ε of the pure sum, zCDP and privacy-loss distributions.
+
+        The last are left out where δ is too near to their own rounding, or the draws are too many.
+        """
+        candidates = [self.pure, zcdp_epsilon(self.rho, delta)]
+        slack = float_slack(self.draws)
+        if self.pure and self.draws <= MOST_DRAWS and delta >= max(float(SMALLEST_DELTA), 2 * slack):
+            candidates.append(self._pld_epsilon(float(delta) - slack) * (1 + ROUNDING))
+        return min(candidates)
+
+    def _pld_epsilon(self, delta: float) -> Fraction:
+        from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution  # takes a second
+
+        step = float(max(pair.pure for pair, _ in self.parts)) / GRID
+        total = None
+        for pair, count in self.parts:
+            one = PrivacyLossDistribution.create_from_rounded_probability(pair.rounded(step), 0.0, step)
+            many = one.self_compose(count)
+            total = many if total is None else total.compose(many)
+        found = 0.0 if total is None else total.get_epsilon_for_delta(delta)
+        return self.pure if found == np.inf else Fraction(found)

@@ -1,0 +1,270 @@
+"""Bit planes: exact laws over all neighbours of tiny images, what is paid for, and what must not pass."""
+
+import itertools
+import math
+from collections import Counter
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpveil.audit.methods.bit_planes import coefficients, drawn_bits, law, truth
+from dpveil.errors import InvalidParameter
+from dpveil.explain import explain
+from dpveil.mechanisms.pixel import BitPlanes
+from dpveil.mechanisms.pixel.planes import MOST, Plane, allocated, bands, squared_error
+from dpveil.noise.bernoulli import bernoulli
+from dpveil.noise.bits import SeededBits
+from dpveil.noise.matrix import TOTAL
+
+FACE = {"height": 120, "width": 88, "channels": 3}
+BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]
+
+
+def flips(method, **size):
+    """Every drawn plane of one group in one channel: (coefficients that have it, ln((1 - q)/q))."""
+    for band in method.bands(**size):
+        for plane in band.planes:
+            if plane.epsilon:
+                yield band.count, math.log((TOTAL - plane.flip) / plane.flip)
+
+
+def worst_pair(made, inputs):
+    """The largest log-ratio between the laws of two groups: every bit that differs can show against it."""
+    bits = drawn_bits(made)
+    costs = np.array([math.log((TOTAL - plane.flip) / plane.flip) for _, plane in bits])
+    table = np.array([truth(bits, coefficients(one)) for one in inputs])
+    return max(float(((row != table) @ costs).max()) for row in table)
+
+
+def shown_law(method, group):
+    """The chance of everything that a group of one channel can show."""
+    made, found = law(method, group[None, :, :, None]), Counter()
+    for look, chance in zip(made.parts[0].looks.tolist(), made.floats[0][0].tolist(), strict=True):
+        found[tuple(look)] += chance
+    return found
+
+
+def groups(levels):
+    return [((a, b), (c, d)) for a, b, c, d in itertools.product(levels, repeat=4)]
+
+
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": 7}, {"epsilon": 25}, {"epsilon": 60}, {"epsilon": 200}], ids=str
+)
+def test_all_neighbours_of_one_group_keep_the_budget(budget):
+    """All pairs of 2 × 2 images with five levels: bits that differ cost at most ε together, planes summed."""
+    method = BitPlanes(**budget)
+    made = method.bands(height=2, width=2, channels=1)
+    worst = worst_pair(made, groups((0, 1, 100, 128, 255)))
+    total = sum(count * cost for count, cost in flips(method, height=2, width=2, channels=1))
+    assert worst <= total * (1 + 1e-12)
+    assert total <= float(budget["epsilon"]) * (1 + 1e-12)
+    assert total >= float(budget["epsilon"]) * 0.999
+    assert worst >= total * 0.8  # few pairs differ in all bits, but it is no loose bound
+    largest = max(cost for _, cost in flips(method, height=2, width=2, channels=1))
+    if len(list(flips(method, height=2, width=2, channels=1))) > 2:
+        assert worst > largest + 0.1  # the mutant that counts one plane alone is not private
+
+
+@pytest.mark.parametrize("drop_coarse", [False, True])
+@pytest.mark.parametrize("epsilon", [4, 15])
+def test_laws_of_what_is_shown_keep_the_budget(drop_coarse, epsilon):
+    """By enumerating every outcome of every bit and decoding it: all pairs of 81 images of 2 × 2 pixels."""
+    method = BitPlanes(epsilon=epsilon, drop_coarse=drop_coarse)
+    laws = []
+    for values in itertools.product((0, 120, 255), repeat=4):
+        laws.append(shown_law(method, np.array(values, np.uint8).reshape(2, 2)))
+        assert sum(laws[-1].values()) == pytest.approx(1)
+    shown = sorted(set().union(*laws))
+    table = np.log([[one[outcome] for outcome in shown] for one in laws])
+    worst = max(float((row - table).max()) for row in table)
+    assert epsilon * 0.5 < worst <= epsilon * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=str)
+@pytest.mark.parametrize(
+    ("size", "changed"), [((2, 2, 1), 1), ((4, 6, 1), 6), ((4, 6, 3), 6), ((5, 7, 3), 12)]
+)
+def test_every_group_and_channel_is_paid_for(budget, size, changed):
+    """Under any-image all groups count, ragged ones too, in c channels; m pixels reach up to m of them."""
+    given = dict(zip(("height", "width", "channels"), size, strict=True))
+    for m, groups_ in ((None, changed), (1, 1), (3, min(3, changed)), (1000, changed)):
+        method = BitPlanes(**budget, neighbourhood=m)
+        account = method.account(**given)
+        drawn = list(flips(method, **given))
+        assert account.draws == groups_ * size[2] * sum(count for count, _ in drawn)
+        cost = groups_ * size[2] * sum(count * e for count, e in drawn)
+        assert float(account.pure) == pytest.approx(cost, rel=1e-9)
+        assert method.limit * Fraction(99, 100) <= method.spent(account) <= method.limit
+        if method.target == "pure":
+            assert cost <= float(method.epsilon) * (1 + 1e-12)
+
+
+def test_mutant_without_the_group_factor_overspends():
+    """Two pixels of two groups: a budget as for one group costs twice what is promised."""
+    dark, other = np.full((2, 4, 1), 100, np.uint8), np.full((2, 4, 1), 100, np.uint8)
+    other[0, 0], other[1, 3] = 255, 255
+
+    def cost(method):
+        return law(method, np.stack([other, dark])).largest_loss(np.array([[0, 1]]))
+
+    promised, mutant = BitPlanes(epsilon=6, neighbourhood=2), BitPlanes(epsilon=6, neighbourhood=1)
+    assert 1 < cost(promised) <= 6 + 1e-9
+    assert cost(mutant) > 6 + 1e-3
+
+
+def test_mutant_with_one_draw_for_all_channels_is_noticed(monkeypatch):
+    """A grey photo in colour: channels are drawn apart, so they differ; flips shared by them do not."""
+    image = np.full((40, 40, 3), 77, np.uint8)
+    method = BitPlanes(epsilon=20, neighbourhood=1)
+
+    def apart(shown):
+        return float((shown[:, :, 0] != shown[:, :, 1]).mean())
+
+    assert apart(method.release(image, bits=SeededBits(1))) > 0.1
+
+    def shared(chance, size, bits):
+        return np.repeat(bernoulli(chance, size // 3, bits), 3)
+
+    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.bernoulli", shared)
+    assert apart(method.release(image, bits=SeededBits(1))) == 0
+
+
+def fit(seen, law, size):
+    """p of a χ² test of counted outcomes; those expected fewer than 10 times are pooled."""
+    if not set(seen) <= set(law):
+        return 0.0
+    expected = {o: p * size for o, p in law.items()}
+    common = [o for o, e in expected.items() if e >= 10]
+    cells = [(seen[o], expected[o]) for o in common]
+    rest = size - sum(n for n, _ in cells), size - sum(e for _, e in cells)
+    cells += [rest] if rest[1] > 1e-6 else []
+    return float(chi2.sf(sum((n - e) ** 2 / e for n, e in cells), max(1, len(cells) - 1)))
+
+
+@pytest.mark.parametrize("epsilon", [1, 6, 20])
+@pytest.mark.parametrize("values", [(255, 0, 10, 200), (100, 101, 99, 100)])
+def test_the_release_fits_its_law(epsilon, values):
+    """20 000 equal groups in two channels' places; p above 1e-10, and laws of other budgets are rejected."""
+    group = np.array(values, np.uint8).reshape(2, 2)
+    copies = 20_000
+    image = np.tile(group, (1, copies))[:, :, None]
+    method = BitPlanes(epsilon=epsilon, neighbourhood=1)
+    shown = method.release(image, bits=SeededBits(3))[:, :, 0]
+    seen = Counter(tuple(shown[:, 2 * i : 2 * i + 2].ravel().tolist()) for i in range(copies))
+
+    assert fit(seen, shown_law(BitPlanes(epsilon=epsilon), group), copies) > 1e-10
+    for wrong in (epsilon * 2, Fraction(epsilon) * 4 / 5):
+        assert fit(seen, shown_law(BitPlanes(epsilon=wrong), group), copies) < 1e-10
+
+
+def test_hardly_any_noise_loses_nothing():
+    image = (np.arange(37 * 29 * 3) * 83 % 256).astype(np.uint8).reshape(37, 29, 3)
+    for wavelet in (1, 2, 5):
+        method = BitPlanes(epsilon=10**9, wavelet=wavelet)
+        assert np.array_equal(method.release(image, bits=SeededBits(1)), image)
+        assert method.account(height=37, width=29, channels=3).pure < 10**9
+
+
+def test_strips_do_not_change_the_law(monkeypatch):
+    """A photo of many strips is released whole: equal to the original where hardly anything is flipped."""
+    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.STRIP", 64)
+    image = (np.arange(45 * 21 * 3) * 83 % 256).astype(np.uint8).reshape(45, 21, 3)
+    assert np.array_equal(BitPlanes(epsilon=10**9, wavelet=2).release(image, bits=SeededBits(1)), image)
+
+
+def test_dropped_means_do_not_influence_the_release():
+    """The same details around two means, and the same bits: the releases are equal."""
+    detail = (np.arange(16 * 16).reshape(16, 16) * 7 % 50).astype(np.uint8)
+    method = BitPlanes(epsilon=200, neighbourhood=1, drop_coarse=True)
+    dark, light = (
+        method.release(detail + level, bits=SeededBits(5)) for level in (np.uint8(0), np.uint8(150))
+    )
+    assert np.array_equal(dark, light)
+    assert not any(p.epsilon for p in method.bands(height=16, width=16, channels=1)[-1].planes)
+    kept = BitPlanes(epsilon=200, neighbourhood=1)
+    shown = [kept.release(detail + level, bits=SeededBits(5)) for level in (np.uint8(0), np.uint8(150))]
+    assert not np.array_equal(*shown)
+
+
+@pytest.mark.parametrize("levels", [1, 2, 4])
+@pytest.mark.parametrize("budget", [1e-6, 0.3, 3.0, 20.0, 90.0, 1e4])
+def test_budgets_are_spent_whole_where_they_help_most(levels, budget):
+    made = allocated(budget, levels, coarse=True)
+    spent = sum(band.epsilon for band in made)
+    full = MOST * sum(band.count * len(band.planes) for band in made)
+    assert spent == pytest.approx(min(budget, full), rel=1e-9)
+    error = squared_error(made, levels)
+    for place, band in enumerate(made):  # moving a tenth of a plane to any other gains little
+        for plane, one in enumerate(band.planes):
+            less = [*made]
+            less[place] = band.raised(plane, one.epsilon * 0.9)
+            free = band.count * one.epsilon * 0.1
+            gains = [other.best(free)[0] * free for other in less]
+            assert squared_error(less, levels) - max(gains) / 4**levels >= error * 0.95 - 1e-12
+
+
+def test_more_budget_is_never_more_error():
+    for coarse in (True, False):
+        errors = [
+            squared_error(allocated(e, 2, coarse=coarse), 2) for e in (0.01, 0.1, 1, 3, 10, 40, 200, 2000)
+        ]
+        assert errors == sorted(errors, reverse=True)
+        assert errors[0] > 5400
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.2, 1e-6])
+@pytest.mark.parametrize("epsilon", [1e-6, 0.5, 3.0, 40.0])
+def test_a_bit_is_decoded_by_bayes_rule(prior, epsilon):
+    plane = Plane(4, prior, epsilon)
+    q = plane.flip / TOTAL
+    assert math.log((TOTAL - plane.flip) / plane.flip) <= epsilon * (1 + 1e-12) + 1e-15
+    joint = {(b, o): (prior if b else 1 - prior) * (1 - q if b == o else q) for b in (0, 1) for o in (0, 1)}
+    means = [joint[1, o] / (joint[0, o] + joint[1, o]) for o in (0, 1)]
+    assert plane.decoded == pytest.approx(means, rel=1e-9)
+    missing = sum(joint[b, o] * (b - means[o]) ** 2 for b, o in joint)
+    assert plane.missing == pytest.approx(missing, rel=1e-6)
+    known = sum((joint[0, o] + joint[1, o]) * (means[o] - prior) ** 2 for o in (0, 1))
+    assert plane.known(epsilon) == pytest.approx(known, rel=1e-4, abs=1e-18)
+
+
+def test_the_stated_error_is_that_of_the_model():
+    """Photos drawn from the model itself: uniform means and no detail worth mentioning, within 3 %."""
+    method = BitPlanes(epsilon=5, neighbourhood=1)
+    levels = np.repeat(np.arange(256, dtype=np.uint8), 400).reshape(256, 400)
+    image = np.kron(levels, np.ones((2, 2), np.uint8))
+    shown = method.release(image, bits=SeededBits(8)).astype(float)
+    made = method.bands(height=512, width=800, channels=1)
+    coarse = made[-1].weight * made[-1].error / 4
+    assert abs(((shown - image) ** 2).mean() / coarse - 1) < 0.03
+
+
+@pytest.mark.parametrize("wavelet", [0, 9, 1.5, True])
+def test_wavelets_out_of_range_are_refused(wavelet):
+    with pytest.raises(InvalidParameter) as refusal:
+        BitPlanes(epsilon=1, wavelet=wavelet)
+    assert refusal.value.name == "wavelet"
+
+
+def test_bands_fill_a_group():
+    for levels in range(1, 6):
+        assert sum(band.count for band in bands(levels)) == 4**levels
+
+
+@pytest.mark.parametrize(
+    "budget", [{"epsilon": "1e-12"}, {"epsilon": 10**12}, {"rho": "1e-12"}, {"rho": 10**12}], ids=str
+)
+def test_extreme_budgets_are_kept(budget):
+    for size in ((1, 1, 1), (120, 88, 3), (3000, 4000, 3)):
+        method = BitPlanes(**budget)
+        given = dict(zip(("height", "width", "channels"), size, strict=True))
+        assert method.spent(method.account(**given)) <= method.limit
+
+
+def test_explain_states_all_three_and_finds_a_neighbourhood():
+    found = explain(BitPlanes(epsilon=20, neighbourhood=4), height=60, width=40)
+    assert [other.kind for other in found.same_noise] == ["zcdp", "approximate"]
+    assert found.guarantee.relation.m == 4
+    assert all(need.budget for need in found.needs)

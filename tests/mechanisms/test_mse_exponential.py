@@ -1,0 +1,266 @@
+"""MSE exponential mechanism: what a draw costs, exact laws over all neighbours, and the sampler's fit."""
+
+import itertools
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from dpveil.accounting.pairs import DrawsAccount, extremes
+from dpveil.audit.methods.mse_exponential import right
+from dpveil.errors import InvalidParameter
+from dpveil.explain import explain
+from dpveil.mechanisms.pixel import MSEExponential
+from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels
+from dpveil.mechanisms.pixel.mse_law import certified_law, pair, shown_levels
+from dpveil.noise import backend
+from dpveil.noise.bits import SeededBits
+from dpveil.noise.matrix import TOTAL, IntegerMatrix
+
+FACE = {"height": 120, "width": 88, "channels": 3}
+WORK = Context(prec=60)
+
+
+def formula(budget, levels):
+    """ln of the probabilities of formula 6.32 with sixty digits, for every x: rows of `levels` Decimals."""
+    found = []
+    for x in range(256):
+        exponents = [
+            -Decimal(budget) * (Decimal(x) - Decimal(255 * j) / (levels - 1)) ** 2 / 255**2
+            for j in range(levels)
+        ]
+        total = WORK.ln(sum((WORK.exp(e) for e in exponents), Decimal(0)))
+        found.append([e - total for e in exponents])
+    return found
+
+
+@pytest.mark.parametrize("levels", [2, 3, 8, 256])
+@pytest.mark.parametrize("budget", ["1e-6", "0.5", "12"])
+def test_errata_e10_a_draw_costs_exactly_its_exponent_and_not_twice(budget, levels):
+    """The largest log-ratio over all 256² pairs of true levels and all outcomes, by formula."""
+    logs = formula(budget, levels)
+    largest = max(max(column) - min(column) for column in zip(*logs, strict=True))
+    assert abs(largest - Decimal(budget)) < Decimal("1e-25") * levels
+
+
+@pytest.mark.parametrize("levels", [2, 3, 8, 256])
+@pytest.mark.parametrize("budget", ["1e-9", "5e-7", "0.01", "1", "5", "20", "33", "38", "43", "100"])
+def test_integers_are_certified_within_the_budget_and_near_the_formula(budget, levels):
+    wanted = Fraction(budget)
+    matrix, worst = certified_law(wanted, levels, lambda pair: pair.pure <= wanted)
+    assert matrix.log_ratio() <= wanted  # over all rows and columns, from the integers
+    assert worst.pure <= wanted
+    assert DrawsAccount(((worst, 7),)).pure == 7 * worst.pure
+    if wanted <= 33:
+        assert matrix.log_ratio() >= wanted * Fraction(999, 1000)
+        for x in (0, 1, 77, 128, 255):
+            weights = [math.exp(-float(wanted) * (x / 255 - j / (levels - 1)) ** 2) for j in range(levels)]
+            assert np.allclose(
+                np.array(matrix.weights[x]) / TOTAL, np.array(weights) / sum(weights), rtol=1e-3, atol=1e-15
+            )
+
+
+def test_mutant_that_rounds_without_a_margin_overspends():
+    """12 megapixels under any-image: rounded down from the formula at ε′ itself, integers cost more."""
+    wanted = Fraction(20, 36_000_000)
+    weights = [
+        [int(e.exp(WORK).scaleb(50)) for e in row] for row in formula(WORK.divide(20, 36_000_000), 256)
+    ]
+    naive = []
+    for row in weights:
+        rounded = [w * TOTAL // sum(row) for w in row]
+        rounded[rounded.index(max(rounded))] += TOTAL - sum(rounded)
+        naive.append(tuple(rounded))
+    assert IntegerMatrix(tuple(naive)).log_ratio() > wanted
+    matrix = MSEExponential(epsilon=20).matrix(height=3000, width=4000, channels=3)
+    assert wanted * Fraction(999_999, 10**6) < matrix.log_ratio() <= wanted
+
+
+def test_rows_that_cost_less_than_64_bits_can_tell_are_uniform():
+    matrix = MSEExponential(epsilon="1e-12").matrix(height=3000, width=4000, channels=3)
+    assert matrix.log_ratio() == 0
+
+
+def images(count):
+    """Images of one row with every level, or of more pixels with five levels."""
+    levels = range(256) if count == 1 else (0, 1, 100, 128, 255)
+    for values in itertools.product(levels, repeat=count):
+        yield np.array(values, np.uint8)
+
+
+def cost(method, inputs, factor):
+    """The largest log-ratio over all pairs of images, with ε′ multiplied by `factor`."""
+    pairs = np.array(list(itertools.permutations(range(len(inputs)), 2)))
+    return right(method, np.stack(inputs), factor=lambda method, size: factor).largest_loss(pairs)
+
+
+@pytest.mark.parametrize(
+    ("shape", "block"), [((1, 1, 1), 1), ((1, 2, 1), 1), ((1, 1, 3), 1), ((1, 3, 1), 2), ((2, 2, 1), 2)]
+)
+def test_all_neighbours_of_tiny_images_keep_the_budget(shape, block):
+    """The law by formula, written apart, costs ε; with 2ε′ or draws that are not counted it does not."""
+    method = MSEExponential(epsilon=3, block=block, levels=6)
+    inputs = [i.reshape(shape) for i in images(math.prod(shape))]
+    if len(inputs) > 300:
+        inputs = inputs[::7] + inputs[-1:]
+    found = cost(method, inputs, 1)
+    assert found == pytest.approx(3, rel=1e-9)
+    doubled = cost(method, inputs, 2)
+    assert doubled == pytest.approx(6, rel=1e-9)
+    draws = -(-shape[0] // block) * -(-shape[1] // block) * shape[2]
+    if draws > 1:
+        uncounted = cost(method, inputs, draws)
+        assert uncounted > 3.1
+
+
+@pytest.mark.parametrize("method", [{"epsilon": 3}, {"rho": "0.5"}, {"epsilon": 3, "delta": "1e-5"}], ids=str)
+@pytest.mark.parametrize(("shape", "draws"), [((4, 6, 1), 24), ((4, 6, 3), 72), ((5, 7, 3), 105)])
+def test_every_cell_and_channel_is_a_draw_that_is_paid_for(method, shape, draws):
+    """From the integers that are drawn: n·c times their cost is within the budget, and nearly all of it."""
+    size = dict(zip(("height", "width", "channels"), shape, strict=True))
+    made = MSEExponential(**method)
+    matrix = made.matrix(**size)
+    account = DrawsAccount(((extremes(matrix), draws),))
+    assert made.account(**size) == account
+    assert made.limit * Fraction(99, 100) < made.spent(account) <= made.limit
+    assert draws * matrix.log_ratio() <= account.pure
+    blocks = MSEExponential(**method, block=2).account(**size)
+    assert blocks.draws == -(-shape[0] // 2) * -(-shape[1] // 2) * shape[2]
+
+
+def statistic(counts, expected):
+    """χ² over outcomes of at least 10, the others pooled, and its degrees of freedom."""
+    small = expected < 10
+    seen = np.append(counts[~small], counts[small].sum())
+    likely = np.append(expected[~small], expected[small].sum())
+    keep = likely > 0
+    return float(((seen - likely)[keep] ** 2 / likely[keep]).sum()), int(keep.sum()) - 1
+
+
+@pytest.mark.parametrize("plain", [True, False])
+@pytest.mark.parametrize(("rate", "levels"), [("0.5", 256), ("4", 256), ("30", 256), ("3", 2), ("6", 7)])
+def test_the_release_fits_its_law(rate, levels, plain, monkeypatch):
+    """χ² of 40 000 cells at four true levels, p above 1e-10; laws of 2ε′ and of other levels are rejected."""
+    monkeypatch.setattr(backend._State, "plain", plain)
+    if not plain:
+        backend.compile_now()
+    image = np.repeat(np.array([0, 90, 128, 255], np.uint8), 40_000).reshape(4, 40_000)
+    method = MSEExponential(epsilon=Fraction(rate) * image.size, levels=levels)
+    shown = method.release(image, bits=SeededBits(11))
+    doubled = 0
+    for row, level in zip(shown, (0, 90, 128, 255), strict=True):
+        one = np.full((1, 1, 1), level, np.uint8)
+
+        def rejected(budget, places=0, one=one, row=row):
+            alone = MSEExponential(epsilon=budget, levels=levels)
+            expected = right(alone, one[None])
+            table = np.zeros(256)
+            table[expected.parts[0].looks[:, 0]] = expected.floats[0][0]
+            table = np.roll(table, places)
+            counts = np.bincount(row, minlength=256)
+            if counts[table == 0].sum():
+                return True
+            value, freedom = statistic(counts, table * row.size)
+            return chi2.sf(value, max(1, freedom)) < 1e-10
+
+        assert not rejected(rate)
+        doubled += rejected(2 * Fraction(rate))
+        assert rejected(rate, 40) or rate == "0.5"
+    assert doubled >= 2
+
+
+def test_plain_and_compiled_draw_the_same(monkeypatch):
+    image = (np.arange(70_000) % 256).astype(np.uint8).reshape(100, 700)
+    method = MSEExponential(epsilon=10**5, block=3, levels=16)
+    backend.compile_now()
+    shown = method.release(image, bits=SeededBits(1))
+    monkeypatch.setattr(backend._State, "plain", True)
+    assert np.array_equal(shown, method.release(image, bits=SeededBits(1)))
+    assert set(np.unique(shown)) <= set(shown_levels(16))
+
+
+def test_without_noise_cells_show_their_mean_level():
+    image = (np.arange(1, 13 * 17 * 3 + 1) * 97 % 256).astype(np.uint8).reshape(13, 17, 3)
+    assert np.array_equal(MSEExponential(epsilon=10**12).release(image, bits=SeededBits(1)), image)
+    means = mean_levels(cell_sums(image, 4), cell_areas(13, 17, 4))
+    assert np.array_equal(
+        MSEExponential(epsilon=10**12, block=4).release(image, bits=SeededBits(1))[::4, ::4], means
+    )
+
+
+def test_cell_levels_are_the_same_band_by_band(monkeypatch):
+    image = (np.arange(50 * 41 * 3) * 31 % 256).astype(np.uint8).reshape(50, 41, 3)
+    for block in (1, 2, 3, 7, 60):
+        expected = mean_levels(cell_sums(image, block), cell_areas(50, 41, block))
+        for band in (BAND, 1, 100):
+            monkeypatch.setattr("dpveil.mechanisms.pixel.cells.BAND", band)
+            assert np.array_equal(cell_levels(image, block), expected)
+
+
+@pytest.mark.parametrize("levels", [1, 257, 0, 2.5])
+def test_levels_out_of_range_are_refused(levels):
+    with pytest.raises(InvalidParameter) as refusal:
+        MSEExponential(epsilon=1, levels=levels)
+    assert refusal.value.name == "levels"
+
+
+@pytest.mark.parametrize("levels", [2, 3, 4, 7, 16, 100, 256])
+def test_shown_levels_are_spread_evenly(levels):
+    shown = shown_levels(levels)
+    assert len(set(shown)) == levels
+    assert (shown[0], shown[-1]) == (0, 255)
+    assert all(abs(level - 255 * j / (levels - 1)) <= 0.5 for j, level in enumerate(shown))
+
+
+def test_delta_and_rho_buy_what_the_account_says():
+    """The same noise in three currencies: what one budget gives, stated in another, is not below it."""
+    pure = MSEExponential(epsilon=20, block=16)
+    assert pure.account(**FACE).pure <= 20
+    assert 4 < float(pure.account(**FACE).epsilon(Fraction(1, 10**6))) < 5
+    assert pure.account(**FACE).rho < Fraction(20**2, 2) / 144 / 2.9
+    both = MSEExponential(epsilon=20, delta="1e-6", block=16)
+    account = both.account(**FACE)
+    assert account.pure > 60
+    assert account.epsilon(Fraction(1, 10**6)) <= 20
+    assert both.noise_scale(**FACE) < pure.noise_scale(**FACE)
+    assert MSEExponential(rho=account.rho, block=16).account(**FACE).pure == pytest.approx(
+        account.pure, rel=1e-3
+    )
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        {"epsilon": "1e-12"},
+        {"epsilon": 10**12},
+        {"rho": "1e-12"},
+        {"rho": 10**12},
+        {"epsilon": 10**9, "delta": "1e-6"},
+        {"epsilon": "0.01", "delta": "0.01"},
+        {"epsilon": 38},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("size", [(1, 1, 1), (120, 88, 3), (3000, 4000, 3)], ids=str)
+def test_extreme_budgets_are_kept(budget, size):
+    method = MSEExponential(**budget, block=2)
+    given = dict(zip(("height", "width", "channels"), size, strict=True))
+    assert method.spent(method.account(**given)) <= method.limit
+
+
+def test_dominating_pair_of_the_face_is_the_certified_one():
+    method = MSEExponential(epsilon=20, block=16)
+    ((worst, draws),) = method.account(**FACE).parts
+    assert draws == 144
+    assert worst.masses == method.matrix(**FACE).weights[0]
+    assert worst == pair(Fraction(20, 144), 256) or worst.pure <= Fraction(20, 144)
+
+
+def test_explain_states_all_three():
+    found = explain(MSEExponential(epsilon=20, block=16), height=120, width=88)
+    assert [other.kind for other in found.same_noise] == ["zcdp", "approximate"]
+    assert found.guarantee.relation.name == "any-image"
+    assert 73 < (found.noise_scale or 0) < 74
