@@ -1,4 +1,4 @@
-"""How `bit-planes` is audited: the law of all bits of a group of 2 × 2 pixels, wrong budgets, its settings."""
+"""How `bit-planes` is audited: the law of all bits of a group, wrong budgets, and its settings."""
 
 from __future__ import annotations
 
