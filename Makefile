@@ -10,6 +10,9 @@ DEV := $(VENV)/installed-dev
 # The demonstration needs less than development does; a development environment serves both.
 DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/installed-demo)
 PYTEST_ARGS ?=
+# Where the data sets of the papers' experiments are, and how many photos to take of them.
+DATA ?= ../shared/data
+IMAGES ?=
 
 # Isolated builds obey the same pins; newer versions of pip read the second name.
 export PIP_CONSTRAINT := constraints.txt
@@ -19,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help venv demo test audit audit-deep fuzz slow lint format types docs serve bench lock clean
+.PHONY: help venv demo test audit audit-deep fuzz slow lint format types docs serve bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -88,6 +91,11 @@ serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it 
 
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
 	@for file in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python "$$file" || exit 1; done
+
+reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data, DATA=DIR [IMAGES=N]
+	@for paper in reilly-fan-2021 croft-2022; do \
+	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper \
+	    $(if $(IMAGES),--images $(IMAGES)) || exit 1; done
 
 # Resolves everything anew. Look at the difference and run `make test` before you commit it.
 lock: $(BIN)/python ## rewrite constraints.txt with the newest versions

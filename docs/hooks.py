@@ -22,6 +22,7 @@ from mkdocs.structure.pages import Page
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_pictures
+import reproduced
 
 import dpveil
 from dpveil import errors
@@ -54,6 +55,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages and pictures."""
     for name, content in make_pictures.pictures().items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
+    for name, content in reproduced.plots().items():
+        files.append(File.generated(config, f"reproduction/{name}", content=content))
     files.append(File.generated(config, "favicon.png", content=make_pictures.favicon()))
     files.append(File.generated(config, "reference/cli.md", content=command_line()))
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -198,4 +201,5 @@ PARTS = {
     "error_tree": error_tree,
     "certificate_example": certificate_example,
     "certificate_schema": certificate_schema,
+    **reproduced.PARTS,
 }

@@ -1,0 +1,68 @@
+"""python -m dpveil.reproduction NAME --data DIR --out DIR: run an experiment, write its tables and plots."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpveil.errors import DPVeilError, UsageError
+from dpveil.io import make_folder, write_together
+from dpveil.reproduction import EXPERIMENTS
+from dpveil.reproduction.data import read_pictures
+from dpveil.reproduction.grid import differences, rows, run, to_csv
+from dpveil.reproduction.plots import draw
+
+SEED = 2021
+
+
+def reproduce(name: str, data: Path, out: Path, images: int | None = None) -> list[Path]:
+    """Run an experiment and return what was written: results.csv, differences.csv and a plot for each figure.
+
+    `data` holds the data set's folder; files in `out` are replaced. Raises `UsageError` and `OutputError`.
+    """
+    experiment = EXPERIMENTS[name]
+    count = experiment.images if images is None else images
+    pictures = read_pictures(experiment.dataset, data, count)
+    values, seen = run(experiment.settings, pictures, seed=SEED, told=lambda done: _tell(done, count))
+    table = rows(values, seen)
+    written = [(out / f"{figure.name}.png", draw(figure, table)) for figure in experiment.figures]
+    written.append((out / "results.csv", to_csv(table)))
+    written.append((out / "differences.csv", to_csv(differences(values, seen, experiment.contrasts))))
+    make_folder(out)
+    write_together(written, replace=True)
+    return [path for path, _ in written]
+
+
+def _tell(done: int, count: int) -> None:
+    sys.stderr.write(f"{done} of {count} photos\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse, run, and return the exit code."""
+    parser = ArgumentParser(
+        "python -m dpveil.reproduction",
+        description="Run a paper's experiment anew on your copy of its data, and write CSV and plots.",
+        epilog="Example: python -m dpveil.reproduction croft-2022 --data DATA --out reproduction/croft-2022",
+    )
+    parser.add_argument("name", choices=sorted(EXPERIMENTS), help="the paper")
+    parser.add_argument(
+        "--data", type=Path, required=True, help="the folder that holds the data set's folder"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="where to write; files there are replaced")
+    parser.add_argument("--images", type=int, help="how many photos; default: as docs/reproduction.md says")
+    given = parser.parse_args(arguments)
+    try:
+        if given.images is not None and given.images < 1:
+            raise UsageError(f"--images {given.images} is not above 0", hint="such as 20")
+        for path in reproduce(given.name, given.data, given.out, given.images):
+            sys.stdout.write(f"wrote {path}\n")
+    except DPVeilError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Curves with their intervals, from the rows of a run; no photo is ever drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpveil.errors import UsageError
+
+INK: Final = "#1c1e22"
+SOFT: Final = "#8a8d94"
+COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d")
+MEASURES: Final = {
+    "mse": "mean squared error (lower is better)",
+    "ssim": "SSIM (higher is better)",
+    "cpu_ms": "processor time of one photo, ms",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series, in a colour of its own or of its kind; one without `x` becomes a level line."""
+
+    series: str
+    colour: int
+    style: str = "-"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A measure over the varied parameter of a sweep, from `low` to `high` of it."""
+
+    sweep: str
+    measure: str
+    xlabel: str
+    lines: tuple[Line, ...]
+    title: str = ""
+    logx: bool = False
+    logy: bool = False
+    low: float = float("-inf")
+    high: float = float("inf")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side; `name` becomes the file's."""
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+
+
+def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
+    """Return the figure as PNG; bands are 95 % intervals. Raises `UsageError` without matplotlib."""
+    try:
+        from matplotlib.figure import Figure as Canvas  # half a second, and an extra
+    except ImportError as error:
+        raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
+    wide = 5.6 if len(figure.panels) <= 2 else 4.2
+    canvas = Canvas(figsize=(wide * len(figure.panels), 5.4), dpi=110, layout="constrained")
+    canvas.suptitle(figure.title, color=INK, fontsize=12)
+    for axes, panel in zip(
+        canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True
+    ):
+        _panel(axes, panel, table)
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
+    if panel.logx:
+        axes.set_xscale("log")
+    if panel.logy:
+        axes.set_yscale("log")
+    for line in panel.lines:
+        points = [
+            tuple(float(row[name] or "nan") for name in ("x", *_columns(panel.measure)))
+            for row in table
+            if (row["sweep"], row["series"]) == (panel.sweep, line.series)
+        ]
+        _line(axes, line, [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high])
+    axes.set_xlabel(panel.xlabel, color=INK)
+    axes.set_ylabel(MEASURES[panel.measure], color=INK)
+    axes.set_title(panel.title, color=INK, fontsize=11, loc="left")
+    axes.grid(color="#e4e2dc", lw=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
+    axes.legend(**below, ncols=2, handlelength=3.2, frameon=False, fontsize=8.5)
+
+
+def _columns(measure: str) -> tuple[str, str, str]:
+    return measure, f"{measure}_low", f"{measure}_high"
+
+
+def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]]) -> None:
+    colour = COLOURS[line.colour % len(COLOURS)]
+    if not points:
+        raise UsageError(f"no row of the run is called {line.series!r}", hint="run the experiment again")
+    if points[0][0] != points[0][0]:
+        axes.axhline(points[0][1], color=SOFT, lw=1.2, ls=line.style, label=line.series)
+        return
+    x, mean, low, high = zip(*points, strict=True)
+    axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    axes.plot(x, mean, color=colour, lw=1.8, ls=line.style, marker="o", ms=3.2, label=line.series)
