@@ -232,7 +232,7 @@ def law_of_similarity(window, exponent, edges):
 
 @pytest.mark.parametrize("clip", [False, True])
 def test_published_ssim_has_the_printed_law(clip):
-    """Chi-square over six intervals of SSIM at 10 000 windows; the clipped draws are rejected as unclipped."""
+    """Chi-square over six intervals of SSIM at 10 000 windows; clipped draws are rejected as unclipped."""
     window = np.array([[20, 60, 90], [120, 200, 30], [255, 10, 140]], np.uint8)
     image = np.tile(window, (100, 100))
     exponent = 3
