@@ -14,13 +14,16 @@ from dpveil.audit.gates_drawn import bound_gate
 from dpveil.audit.table import TABLE
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import TABLE as METHODS
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, Snow
+from dpveil.mechanisms.pixel import BitPlanes, DPPix, DPPixGaussian, MSEExponential, Snow, SSIMExponential
 from dpveil.mechanisms.pixel.cells import cell_areas
 from dpveil.noise import SeededBits, laplace
 
 SEED = 20261121
 RHO = DPPix(rho=2, block=2, neighbourhood=2)
 SNOW = Snow(delta="0.4")
+WINDOWS = SSIMExponential(epsilon=3, window=2, levels=3)
+LEVELS = MSEExponential(rho="0.5", block=2, levels=16)
+PLANES = BitPlanes(epsilon=5, neighbourhood=1)
 PURE = DPPix(epsilon=1, block=2, neighbourhood=2)
 ZCDP = DPPixGaussian(rho=Fraction(1, 2), block=2, neighbourhood=2)
 BUDGET = DPPixGaussian(epsilon=1, delta="1e-4", block=2, neighbourhood=2)
@@ -63,7 +66,9 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
 
 
 @pytest.mark.parametrize(
-    "method", [PURE, RHO, ZCDP, BUDGET, SNOW], ids=["pure", "laplace ρ", "zcdp", "(ε, δ)", "snow"]
+    "method",
+    [PURE, RHO, ZCDP, BUDGET, SNOW, WINDOWS, LEVELS, PLANES],
+    ids=["pure", "laplace ρ", "zcdp", "(ε, δ)", "snow", "windows", "levels", "planes"],
 )
 def test_a_method_of_the_users_own_is_audited_as_it_is(method):
     report = audit.run(method, seed=SEED)
@@ -133,6 +138,12 @@ def test_what_cannot_be_audited_is_refused():
         audit.run("integer-matrix", "thorough")
     with pytest.raises(InvalidParameter, match="too large"):
         audit.run(DPPix(epsilon=10**6))
+    with pytest.raises(InvalidParameter, match="too many to audit"):
+        audit.run(SSIMExponential(epsilon=1))
+    with pytest.raises(InvalidParameter, match="wavelet"):
+        audit.run(BitPlanes(epsilon=1, wavelet=2))
+    with pytest.raises(InvalidParameter, match="too many bits"):
+        audit.run(BitPlanes(epsilon=150, neighbourhood=1))
 
 
 def test_errata_e12_published_scale_overspends_256_fold():

@@ -1,4 +1,4 @@
-"""How `bit-planes` is audited: the exact law of what a group of pixels shows, and wrong versions."""
+"""How `bit-planes` is audited: the law of all bits of a group, wrong budgets, and its settings."""
 
 from __future__ import annotations
 

@@ -15,9 +15,11 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.audit.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.product import Image, Images, Part, ProductLaw, Releases, product_law
 from dpveil.audit.version import LawOf, Size, Version, from_law
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
 
+MOST_OUTPUTS: Final = 4096
 C1: Final = (0.01 * 255) ** 2
 C2: Final = (0.03 * 255) ** 2
 Window = Float64[np.ndarray, " cells"]
@@ -163,6 +165,14 @@ MUTANTS: Final = (
 )
 
 
+def refuse_many_outputs(method: SSIMExponential, level: Level) -> None:
+    """Raise `InvalidParameter` where the outputs of a window are too many to be listed for many images."""
+    if method.levels ** (method.window**2) > MOST_OUTPUTS:
+        raise InvalidParameter(
+            "levels", method.levels, "are too many to audit", hint="audit a smaller window"
+        )
+
+
 def levels() -> dict[str, Level]:
     """Return the settings of both levels."""
     two, four, zcdp, both, weak = (
@@ -190,4 +200,6 @@ def levels() -> dict[str, Level]:
     return {"quick": quick, "deep": quick.more((Case(3, 3, 1, two), Case(1, 2, 3, four)))}
 
 
-AUDIT: Final = MethodAudit(method=SSIMExponential, intact=INTACT, mutants=MUTANTS, levels=levels())
+AUDIT: Final = MethodAudit(
+    method=SSIMExponential, intact=INTACT, mutants=MUTANTS, levels=levels(), refuse=refuse_many_outputs
+)

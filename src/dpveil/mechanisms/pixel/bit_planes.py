@@ -1,4 +1,4 @@
-"""Randomised response on bit planes of an integer wavelet (LDP-Slicing, 2026; methods §3)."""
+"""Randomised response on bit planes of an integer wavelet (LDP-Slicing, 2026)."""
 
 from __future__ import annotations
 
