@@ -264,3 +264,16 @@ def test_explain_states_all_three():
     assert [other.kind for other in found.same_noise] == ["zcdp", "approximate"]
     assert found.guarantee.relation.name == "any-image"
     assert 73 < (found.noise_scale or 0) < 74
+
+
+@pytest.mark.parametrize("levels", [3, 5, 6, 7, 10, 255])
+def test_budgets_too_small_for_64_bits_are_refused_and_never_overspent(levels):
+    """A law of rates below 2^-58 or so cannot be told from a uniform one, whose chances are rounded, too."""
+    method = MSEExponential(epsilon="1e-12", levels=levels)
+    size = {"height": 1024, "width": 1024, "channels": 3}
+    try:
+        account = method.account(**size)
+    except NoiseError as refusal:
+        assert refusal.hint
+    else:
+        assert account.pure <= method.epsilon

@@ -67,7 +67,11 @@ def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fractio
     least = pure_epsilon(scale, shifts)
     draws = sum(count for _, count in shifts)
     slack = float_slack(draws)
-    if draws <= MOST_DRAWS and delta >= max(float(SMALLEST_DELTA), 2 * slack) and least <= MOST_LOSS * draws:
+    if (
+        draws <= MOST_DRAWS
+        and delta >= max(SMALLEST_DELTA, Fraction(2 * slack))
+        and least <= MOST_LOSS * draws
+    ):
         least = min(least, _pld_epsilon(scale, shifts, float(delta) - slack))
     return min(least, zcdp_epsilon(rho, delta)) if zcdp_delta(rho, least) <= delta else least
 

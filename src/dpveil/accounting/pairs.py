@@ -158,7 +158,7 @@ class DrawsAccount(Account):
         """
         candidates = [self.pure, zcdp_epsilon(self.rho, delta)]
         slack = float_slack(self.draws)
-        if self.pure and self.draws <= MOST_DRAWS and delta >= max(float(SMALLEST_DELTA), 2 * slack):
+        if self.pure and self.draws <= MOST_DRAWS and delta >= max(SMALLEST_DELTA, Fraction(2 * slack)):
             candidates.append(self._pld_epsilon(float(delta) - slack) * (1 + ROUNDING))
         return min(candidates)
 

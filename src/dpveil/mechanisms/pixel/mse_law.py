@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from dpveil.accounting.pairs import MirrorPair, extremes
+from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.cells import TOP
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import SHRINKS, IntegerMatrix, quantise
@@ -60,7 +61,8 @@ def certified_law(
     """Return the law nearest `rate` whose dominating pair is `within` the budget, and that pair.
 
     Rounding to integers can push a cost beyond the formula's, so the rate is lowered until the integers
-    themselves are within. A uniform law, which costs nothing, is the last resort.
+    themselves are within. Raises `NoiseError` where none are: even a uniform law costs something, if its
+    chances are no multiples of 2^-64.
     """
     for margin in MARGINS:
         lower = rate * (1 - margin)
@@ -68,5 +70,8 @@ def certified_law(
             matrix = law(lower, levels)
             worst = extremes(matrix)
             if within(worst):
-                break
-    return matrix, worst
+                return matrix, worst
+    raise NoiseError(
+        f"64-bit chances of {levels} levels cannot carry {float(rate):.3g} a draw",
+        hint="raise the budget, or choose a larger block or a power of two levels",
+    )

@@ -173,7 +173,7 @@ def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
         cost = made[place].count * (epsilon - made[place].planes[plane].epsilon)
         if ratio <= 0:
             break
-        if cost > left * (1 + 1e-12):  # found when there was more
+        if cost > left * (1 + 1e-13):  # found when there was more
             best[place] = made[place].best(left)
             continue
         left -= cost
