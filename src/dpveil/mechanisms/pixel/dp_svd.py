@@ -67,9 +67,9 @@ class DPSVD(PixelMethod):
             scope=Scope(
                 f"{rank} singular values of {width}×{height} pixels, {channels} channels",
                 (
-                    f"U and V as computed: the {rank} leading left and right singular vectors of every channel,"
-                    " in order; they show what the region looks like, and where singular values are zero or equal"
-                    " they are arbitrary and depend on all pixels",
+                    f"U and V as computed: the {rank} leading left and right singular vectors of every"
+                    " channel, in order; they show what the region looks like, and where singular values"
+                    " are zero or equal they are arbitrary and depend on all pixels",
                     "how long the decomposition took, which depends on the pixels",
                 ),
             ),
