@@ -15,7 +15,7 @@ from dpveil.accounting.meaning import NONE, STRENGTHS, reaches, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
 from dpveil.explain import explain, whole_region
-from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod, Snow
 
 SIZE = {"height": 128, "width": 128, "channels": 3}
 FACE = {"height": 120, "width": 88, "channels": 3}
@@ -116,15 +116,6 @@ def test_the_needed_neighbourhood_fits_the_noise_and_one_more_pixel_does_not(met
     given = [need.neighbourhood or 0 for need in found.needs]
     assert given == sorted(given)
     assert given[-1] > 0
-
-
-def test_a_strength_that_delta_forbids_is_out_of_reach():
-    method = DPPixGaussian(epsilon=1, delta="0.01", block=16, neighbourhood=256)
-    strong, moderate, weak = explain(method, **FACE).needs
-    assert (strong.budget, strong.noise_scale, strong.neighbourhood) == (None, None, None)
-    assert moderate.budget is None
-    assert weak.budget is not None
-    assert explain(method, **FACE).to_json()["needed"]["strong"]["budget"] is None
 
 
 def test_a_heuristic_promises_nothing():
@@ -256,3 +247,13 @@ def test_the_smallest_region_is_explained(method):
     found = explain(method, height=1, width=1, channels=1)
     assert 0 < found.noise_scale < math.inf
     assert found.sentence
+
+
+@pytest.mark.parametrize(("name", "most"), [("strong", "1e-4"), ("moderate", "1e-3"), ("weak", "0.1")])
+def test_a_delta_that_is_too_large_for_a_strength_is_lowered_to_the_largest_that_is_not(name, most):
+    for method in (DPPix(epsilon=1, delta="0.2", block=16, neighbourhood=256), Snow(delta="0.2")):
+        document = explain(method, **SIZE).to_json()
+        assert document["strength"] != name
+        assert document["needed"][name]["budget"]["delta"] == float(most)
+    kept = explain(DPPix(epsilon=1, delta="1e-6", block=16, neighbourhood=256), **SIZE).to_json()
+    assert kept["needed"][name]["budget"]["delta"] == 1e-6

@@ -11,6 +11,7 @@ from typing import Any, Final
 from dpveil.accounting.account import Account
 from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import (
+    HARM,
     NONE,
     STRENGTHS,
     detection_bound,
@@ -212,14 +213,19 @@ def _numbers(method: PixelMethod) -> dict[str, float]:
 
 
 def _budget(method: PixelMethod, name: str, size: Size) -> PixelMethod | None:
-    """Return the method with the largest ε or ρ of two digits or so that reaches a strength."""
+    """Return the method with the largest ε or ρ of two digits or so that reaches a strength.
+
+    A δ that is too large for the strength is lowered to the largest that is not.
+    """
     given = _numbers(method)
     knob = "rho" if "rho" in given else "epsilon"
+    least = {"delta": min(method.delta, HARM[name])} if "delta" in given else {}  # type: ignore[attr-defined]
     if knob not in given:
-        return None
+        only = replace(method, **least) if least else None  # type: ignore[type-var]
+        return only if only is not None and reaches(only.guarantee(**size), name) else None
 
     def tried(value: Fraction) -> PixelMethod:
-        return replace(method, **{knob: value})  # type: ignore[type-var]
+        return replace(method, **{knob: value}, **least)  # type: ignore[type-var]
 
     def good(value: Fraction) -> bool:
         return reaches(tried(value).guarantee(**size), name)
