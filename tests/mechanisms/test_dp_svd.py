@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+import tracemalloc
 from fractions import Fraction
 from itertools import pairwise
 
@@ -220,3 +221,24 @@ def test_noise_scale_is_the_root_mean_square_of_a_pixel():
 def test_more_epsilon_is_less_noise():
     scales = [DPSVD(epsilon=e, rank=6).noise_scale(height=48, width=64, channels=1) for e in (0.1, 1, 10)]
     assert all(a == pytest.approx(10 * b) for a, b in pairwise(scales))
+
+
+@pytest.mark.parametrize("shape", [(480, 640), (640, 480), (512, 512), (480, 640, 3)])
+def test_a_release_takes_less_than_six_times_the_image(shape):
+    image = (np.arange(np.prod(shape)) * 37 % 251).astype(np.uint8).reshape(shape)
+    method = DPSVD(epsilon=1, rank=6)
+    method.release(image, bits=SeededBits(1))  # what is imported once is not the release's
+    tracemalloc.start()
+    method.release(image, bits=SeededBits(1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6 * image.nbytes
+
+
+def test_triples_are_near_those_of_a_full_decomposition():
+    """Neighbouring values of noise are close together, which is the hardest for a part of the spectrum."""
+    plane = (SeededBits(8).words(120 * 90) >> np.uint64(56)).astype(np.uint8).reshape(120, 90)
+    u, values, v = leading_triples(plane, 12)
+    full = np.linalg.svd(plane.astype(float), full_matrices=False)
+    assert np.abs(values - full[1][:12]).max() < 1 / STEPS / 1000
+    assert np.abs((u * values) @ v - (full[0][:, :12] * full[1][:12]) @ full[2][:12]).max() < 0.05

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 from math import isqrt
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, UInt8
+from jaxtyping import Float, Float64, UInt8
 
 from dpveil.mechanisms.pixel.cells import TOP
 
 STEPS: Final = 1 << 10
 """Singular values are multiples of 1/STEPS of a grey level: far below any noise that is worth adding."""
 ROWS: Final = 32
+SPARE: Final = 4
+"""Directions beyond the rank that are kept until the end: those of nearly equal values mix."""
+ITERATIONS: Final = 2
 
 Triples = tuple[Float64[np.ndarray, "h rank"], Float64[np.ndarray, " rank"], Float64[np.ndarray, "rank w"]]
 """The leading columns of U, singular values in falling order, and the leading rows of Vᵀ."""
@@ -23,26 +26,41 @@ Triples = tuple[Float64[np.ndarray, "h rank"], Float64[np.ndarray, " rank"], Flo
 def leading_triples(plane: UInt8[np.ndarray, "h w"], rank: int) -> Triples:
     """Return the `rank` largest singular triples of a plane; `rank` is at most its shorter side.
 
-    The products of all columns of the tall side are whole numbers and exact. Their leading eigenvectors span
-    the subspace, and a small decomposition within it (Rayleigh & Ritz) gives orthonormal U and V to full
-    accuracy, also where singular values are zero or equal.
+    The products of all columns of the tall side are summed in 32 bits, which is little memory and near enough
+    for the directions to begin with. Iterations of the subspace in 64 bits make up for it, and a small
+    decomposition within it (Rayleigh & Ritz) gives orthonormal U and V, also where singular values are zero
+    or equal.
     """
     from scipy.linalg import blas, eigh  # a tenth of a second that other methods need not pay
 
     tall = plane if plane.shape[0] >= plane.shape[1] else plane.T
     side = tall.shape[1]
-    products = np.zeros((side, side), order="F")
-    for rows in _strips(tall):
-        products = blas.dsyrk(1.0, rows.T, beta=1.0, c=products, lower=1, overwrite_c=1)
-    chosen = (side - rank, side - 1)
+    products = np.zeros((side, side), np.float32, order="F")
+    for rows in _strips(tall, np.float32):
+        products = blas.ssyrk(1.0, rows.T, beta=1.0, c=products, lower=1, overwrite_c=1)
+    chosen = (max(0, side - rank - SPARE), side - 1)
     span = eigh(products, lower=True, subset_by_index=chosen, overwrite_a=True, check_finite=False)[1]
-    u, values, mixed = np.linalg.svd(np.concatenate([rows @ span for rows in _strips(tall)]), False)
-    v = mixed @ span.T
+    del products
+    wide = np.linalg.qr(span.astype(np.float64))[0]
+    for _ in range(ITERATIONS):
+        wide = np.linalg.qr(_products(tall, wide))[0]
+    u, values, mixed = np.linalg.svd(np.concatenate([rows @ wide for rows in _strips(tall)]), False)
+    v = mixed[:rank] @ wide.T
+    u, values = u[:, :rank], values[:rank]
     return (u, values, v) if tall is plane else (v.T, values, u.T)
 
 
-def _strips(tall: UInt8[np.ndarray, "h w"]) -> Iterator[Float64[np.ndarray, "rows w"]]:
-    return (tall[top : top + ROWS].astype(np.float64) for top in range(0, len(tall), ROWS))
+def _products(tall: UInt8[np.ndarray, "h w"], wide: Float64[np.ndarray, "w n"]) -> Float64[np.ndarray, "w n"]:
+    total = np.zeros_like(wide)
+    for rows in _strips(tall):
+        total += rows.T @ (rows @ wide)
+    return total
+
+
+def _strips(
+    tall: UInt8[np.ndarray, "h w"], kind: type[np.floating[Any]] = np.float64
+) -> Iterator[Float[np.ndarray, "rows w"]]:
+    return (tall[top : top + ROWS].astype(kind) for top in range(0, len(tall), ROWS))
 
 
 def whole_values(values: Float64[np.ndarray, " rank"], pixels: int) -> list[int]:
