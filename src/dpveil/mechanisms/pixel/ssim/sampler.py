@@ -73,7 +73,7 @@ class WindowSampler:
         shown = np.empty_like(windows)
         pending = np.arange(len(windows), dtype=np.int32)
         attempts, choices = self._attempts()
-        words = min(max(FEWEST_WORDS, windows.size // 8), MOST_WORDS)
+        words = min(max(FEWEST_WORDS, windows.size // 16), MOST_WORDS)
         at_once = max(1, words // (attempts * (choices + 1)))
         with ThreadPoolExecutor(THREADS) as pool:
             while len(pending):
