@@ -16,6 +16,7 @@ RELATIONS: Final = {
     "latent-cell": "any two inputs after clipping to the public box",
     "singular-values": "two photos with the same ordered singular vectors U and V, as computed",
     "database-record": "two databases that differ in one record",
+    "any-database": "any two databases",
 }
 """Neighbour relations in words."""
 
@@ -81,8 +82,9 @@ class Guarantee:
     """What one release promises. `epsilon` has no unit; `relation` names the neighbours it is about.
 
     Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp,
-    ε with a metric in words and the diameter of the domain for metric, and what is known to break it for
-    heuristic. Numbers are exact rationals. Raises `InvalidParameter`. Source: docs, "Guarantees".
+    ε with a metric in words and the diameter of the domain for metric (None for answers without end), and
+    what is known to break it for heuristic. Numbers are exact rationals. Raises `InvalidParameter`.
+    Source: docs, "Guarantees".
 
     >>> str(Guarantee(kind="pure", epsilon=0.5, relation=Relation("any-image"), scope=Scope("the photo")))
     '0.5-DP, any-image'
@@ -122,6 +124,8 @@ class Guarantee:
         if self.kind not in KINDS:
             raise InvalidParameter("kind", self.kind, "is unknown", hint=f"one of {', '.join(KINDS)}")
         for name in ("epsilon", "delta", "rho", "metric", "diameter", "broken_by"):
+            if name == "diameter" and self.kind == "metric" and self.relation.name == "any-database":
+                continue  # answers without end are apart as far as you like
             if (getattr(self, name) is not None) != (name in KINDS[self.kind]):
                 problem = "is missing" if name in KINDS[self.kind] else "does not belong"
                 raise InvalidParameter(name, getattr(self, name), f"{problem} in a {self.kind} guarantee")
@@ -146,7 +150,8 @@ class Guarantee:
             "metric": "{epsilon}·d-privacy, d = {metric}, diameter {diameter}, {relation}",
             "heuristic": "no formal guarantee",
         }[self.kind]
-        zeros = {"epsilon": "0", "delta": "0", "rho": "0", "diameter": "0"}
+        zeros = {"epsilon": "0", "delta": "0", "rho": "0"}
+        zeros["diameter"] = "without end" if self.diameter is None else "0"
         return form.format(**{**zeros, **numbers, "relation": self.relation, "metric": self.metric})
 
     def to_json(self) -> dict[str, Json]:
@@ -158,5 +163,5 @@ class Guarantee:
         return data | {"scope": self.scope.to_json()}
 
 
-def _plain(value: str | tuple[str, ...]) -> Json:
-    return value if isinstance(value, str) else list(value)
+def _plain(value: str | tuple[str, ...] | None) -> Json:
+    return list(value) if isinstance(value, tuple) else value

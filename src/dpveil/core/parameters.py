@@ -29,9 +29,10 @@ class Parameter(Generic[In, Out]):
 
     hint: str = ""
 
-    def __init__(self, *, optional: bool = False, default: Any = None) -> None:
+    def __init__(self, *, optional: bool = False, default: Any = None, hint: str = "") -> None:
         self.optional = optional
         self.default = default
+        self.hint = hint or type(self).hint
         self.name = "parameter"
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -78,10 +79,6 @@ class OptionalPositive(Parameter[Number | None, Fraction | None]):
 class Probability(Parameter[Number, Fraction]):
     """A rational number strictly between 0 and 1; exact, with no default."""
 
-    def __init__(self, *, hint: str) -> None:
-        super().__init__()
-        self.hint = hint
-
     def check(self, value: Number) -> Fraction:
         """Return `value` as a rational in (0, 1)."""
         return probability(value, self.name)
@@ -99,8 +96,8 @@ class Between(Parameter[Number, Fraction]):
     """A rational number from `low` to `high`; `hint` names a usual one."""
 
     def __init__(self, low: Number, high: Number, *, hint: str, default: Number | None = None) -> None:
-        super().__init__(default=default if default is None else exact(default))
-        self.low, self.high, self.hint = exact(low), exact(high), hint
+        super().__init__(default=default if default is None else exact(default), hint=hint)
+        self.low, self.high = exact(low), exact(high)
 
     def check(self, value: Number) -> Fraction:
         """Return `value` as a rational within the range."""

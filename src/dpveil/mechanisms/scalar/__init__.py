@@ -1,0 +1,28 @@
+"""Scalar range-adherent mechanisms: one file each, and this table, the only list to edit."""
+
+from typing import Final
+
+from dpveil.mechanisms.scalar.base import ScalarMechanism
+from dpveil.mechanisms.scalar.explicit_fair import ExplicitFair
+from dpveil.mechanisms.scalar.laplace import Geometric, Laplace
+from dpveil.mechanisms.scalar.ranges import Range
+from dpveil.mechanisms.scalar.staircase import Staircase
+from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
+from dpveil.mechanisms.scalar.uniform import Uniform
+
+TABLE: Final[dict[str, type[ScalarMechanism]]] = {
+    mechanism.name: mechanism
+    for mechanism in (Laplace, TruncatedLaplace, Staircase, Geometric, ExplicitFair, Uniform)
+}
+
+__all__ = [
+    "TABLE",
+    "ExplicitFair",
+    "Geometric",
+    "Laplace",
+    "Range",
+    "ScalarMechanism",
+    "Staircase",
+    "TruncatedLaplace",
+    "Uniform",
+]

@@ -1,0 +1,283 @@
+"""What every scalar mechanism has: a query, a lattice, a guarantee, draws and a mechanism matrix."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.numbers import Json, Number, exact, show, to_json
+from dpveil.core.parameters import OptionalPositive, Parameter, Positive
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
+from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
+from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
+from dpveil.noise.bits import BitSource
+from dpveil.noise.matrix import IntegerMatrix
+
+ANY: Final = "any-database"
+RECORD: Final = "database-record"
+MOST: Final = 1 << 12
+"""Points of the largest lattice whose matrix is made."""
+SAMPLES: Final = "how long the draw took, which depends a little on the answer"
+
+
+class RelationName(Parameter[str | None, str | None]):
+    """database-record: ε for two databases that differ in one record. any-database: ε for each ΔF between.
+
+    Without a choice, the stronger one that the mechanism holds: any-database where it can.
+    """
+
+    def check(self, value: str | None) -> str | None:
+        """Return a relation's name."""
+        if value not in (None, ANY, RECORD):
+            raise InvalidParameter("relation", value, "is unknown", hint=f"{RECORD} or {ANY}")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScalarMechanism(ABC):
+    """One number about a database, released within the range that it is publicly known to have.
+
+    `range` is where answers and responses lie (a `Range`, a pair, or text such as 0:5), `sensitivity` ΔF the
+    most that one record moves the answer, `epsilon` what that may cost. `relation` is database-record or
+    any-database. `step` is the distance of the lattice's points, to which answers are rounded first; the
+    default fits the mechanism. Raises `InvalidParameter`. Source: Croft thesis ch. 5.
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    relations: ClassVar[tuple[str, ...]] = (ANY, RECORD)
+    """What it can promise, the default first."""
+
+    range: RangeParameter = RangeParameter()
+    sensitivity: Positive = Positive(hint="there is no default: the most that one record moves the answer")
+    epsilon: Positive = Positive(hint="there is no default: 1 or less is strong, 10 is weak")
+    relation: RelationName = RelationName(optional=True)
+    step: OptionalPositive = OptionalPositive(optional=True)
+
+    def __post_init__(self) -> None:
+        if self.promise not in self.relations:
+            raise InvalidParameter(
+                "relation",
+                self.promise,
+                f"is not what {self.name} can hold",
+                hint=f"choose {' or '.join(self.relations)}, or another mechanism",
+            )
+        if self.finite_only and not self.range.finite:
+            raise InvalidParameter(
+                "range",
+                str(self.range),
+                f"has no end, and {self.name} needs both",
+                hint="give both ends, or choose laplace or truncated-laplace",
+            )
+        if self.finite_only and (self.lattice.size or 0) > self.most:
+            raise InvalidParameter(
+                "step",
+                show(self.lattice.step),
+                f"leaves {self.lattice.size} points, and {self.name} takes at most {self.most}",
+                hint="choose a larger step, or truncated-laplace",
+            )
+
+    finite_only: ClassVar[bool] = True
+    """Whether it needs a range with two ends."""
+    most: ClassVar[int] = MOST
+
+    @classmethod
+    def for_query(
+        cls,
+        range: Any,  # noqa: A002  the query's own word
+        sensitivity: Number,
+        epsilon: Number,
+        relation: str | None = None,
+        **more: Any,
+    ) -> Self:
+        """Return the mechanism for a query: the same as the constructor, by position."""
+        return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
+
+    @property
+    def promise(self) -> str:
+        """The relation that holds: the one chosen, or the mechanism's default."""
+        return self.relation or self.relations[0]
+
+    @property
+    def budget(self) -> Fraction:
+        """ε, exactly."""
+        return self.epsilon
+
+    @property
+    def allowed(self) -> Range:
+        """The range of answers and responses."""
+        return self.range
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """The points that answers and responses lie on."""
+        return Lattice(self.allowed, self.step or self._default_step(), self.sensitivity)
+
+    def _default_step(self) -> Fraction:
+        return self.coarsest
+
+    @property
+    def coarsest(self) -> Fraction:
+        """The largest step that divides ΔF, and the range at all its ends."""
+        return coarsest(self.range, self.sensitivity)
+
+    @abstractmethod
+    def _rows(self, epsilon: Fraction) -> Rows | None:
+        """Return whole weights for every pair of points of a finite lattice, or None where it has no end."""
+
+    def _cost(self, matrix: IntegerMatrix) -> Fraction:
+        """Return what must not exceed ε: by relation, over one record or for each sensitivity apart."""
+        lattice = self.lattice
+        if self.promise == ANY:
+            return lattice.reach * steepest(matrix, lattice.points)
+        return log_ratio(matrix, lattice.points, lattice.reach)
+
+    @cached_property
+    def integers(self) -> IntegerMatrix | None:
+        """The finite law that is drawn and certified, a row for each answer; None on an infinite lattice."""
+        if not self._is_finite:
+            return None
+        least = self.epsilon / (self.lattice.reach if self.promise == ANY else 1)
+        return certified(self._rows_again, self.epsilon, least, self._cost)
+
+    @property
+    def _is_finite(self) -> bool:
+        return self.lattice.size is not None and self.lattice.size <= self.most
+
+    def _rows_again(self, epsilon: Fraction) -> Rows:
+        rows = self._rows(epsilon)
+        if rows is None:
+            raise InvalidParameter("range", str(self.range), "has no end", hint="give both ends")
+        return rows
+
+    @cached_property
+    def certificate(self) -> Certificate | None:
+        """What the integers cost, or None where there are none and a proof takes their place."""
+        if self.integers is None:
+            return None
+        return certificate(self.integers, self.lattice.points, self.lattice.reach)
+
+    def _refuse_gaps(self) -> None:
+        raise InvalidParameter(
+            "range",
+            str(self.range),
+            f"has gaps, which {self.name} does not know",
+            hint="choose laplace or truncated-laplace",
+        )
+
+    def prepare(self) -> None:
+        """Raise what would keep it from drawing, before any answer is looked at."""
+        _ = self.integers
+
+    def guarantee(self) -> Guarantee:
+        """Return what one release promises: ε for one record, or ε·d for any two databases."""
+        width, clear = self.range.width, ("the range, ΔF and the step, which are public",)
+        covers = f"one number in {self.range}, of sensitivity {show(self.sensitivity, 12)}"
+        scope = Scope(covers, clear if self._is_finite else (*clear, *self._shows()))
+        if self.promise == RECORD:
+            return Guarantee(kind="pure", epsilon=self.spent, relation=Relation(RECORD), scope=scope)
+        rounded = f"|f - f′|/{show(self.sensitivity, 12)}, answers rounded to {show(self.lattice.step, 12)}"
+        return Guarantee(
+            kind="metric",
+            epsilon=self.spent,
+            relation=Relation(ANY),
+            metric=rounded,
+            diameter=None if width is None else width / self.sensitivity,
+            scope=scope,
+        )
+
+    @property
+    def spent(self) -> Fraction:
+        """What `guarantee` says that a release costs."""
+        return self.budget
+
+    def _shows(self) -> tuple[str, ...]:
+        return ()
+
+    def release(self, answer: Any, bits: BitSource) -> Any:
+        """Return one response for every answer: a float for a number, an array of floats for an array.
+
+        Answers are numbers within the range (decimals are taken exactly). Every answer costs what
+        `guarantee` says. Raises `InvalidParameter` for others, before anything is drawn.
+        """
+        if not isinstance(bits, BitSource):
+            raise InvalidParameter(
+                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
+            )
+        points = self.lattice.index(answer)
+        drawn = self.lattice.value(self.draw(points, bits))
+        return float(drawn[0]) if np.ndim(answer) == 0 else drawn.reshape(np.shape(answer))
+
+    def draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return one response for every answer, both as points of the lattice."""
+        if self.integers is None:
+            return self._draw(points, bits)
+        own = self.lattice.points
+        drawn: Int64[np.ndarray, " n"] = own[self.integers.sample(np.searchsorted(own, points), bits)]
+        return drawn
+
+    def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        raise NotImplementedError
+
+    def matrix(self, responses: Any = None, answers: Any = None) -> Float64[np.ndarray, "responses answers"]:
+        """Return the mechanism matrix: M[i, j] = P(response falls in category i | true answer j).
+
+        A category holds what is nearer to its number than to the others, the middle belonging to the upper
+        one; by default there is one at every point, or at every ΔF, of a finite range. Columns sum to 1.
+        Source: Croft thesis definition 10.
+
+        >>> from dpveil.mechanisms.scalar import Geometric
+        >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).matrix().round(3).tolist()
+        [[0.731, 0.269, 0.099], [0.17, 0.462, 0.17], [0.099, 0.269, 0.731]]
+        """
+        shown = self._numbers("responses", responses)
+        given = self._numbers("answers", answers)
+        cuts = [self._cut((a + b) / 2) for a, b in pairwise(shown)]
+        points = self.lattice.index(np.array(given, dtype=object))
+        if self.integers is None:
+            edges = np.array([-np.inf, *cuts, np.inf])
+            return np.stack([self._masses(int(point), edges) for point in points], axis=1)
+        own = self.lattice.points
+        starts = np.searchsorted(own, [own[0], *cuts])
+        rows = np.searchsorted(own, points)
+        weights = [self.integers.weights[row] for row in rows]
+        ends = [*starts[1:], len(own)]
+        found = [[sum(w[a:b]) / (1 << 64) for w in weights] for a, b in zip(starts, ends, strict=True)]
+        return np.array(found, np.float64)
+
+    def _cut(self, middle: Fraction) -> int:
+        """Return the first point that is not below a number."""
+        return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
+
+    def _numbers(self, name: str, values: Any) -> list[Fraction]:
+        if values is not None:
+            return [exact(value, name) for value in np.ravel(np.asarray(values, dtype=object))]
+        if not self.range.finite:
+            raise InvalidParameter(
+                name, None, "are missing, and the range has no end", hint="give the numbers to tabulate"
+            )
+        coarse = Lattice(self.allowed, self.coarsest, self.sensitivity)
+        chosen = self.lattice if self.step or (coarse.size or 0) > MOST else coarse
+        return [chosen.origin + int(point) * chosen.step for point in chosen.points]
+
+    def _masses(self, point: int, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " categories"]:
+        """Return the chances that the response of a point lies in each [edge, next edge)."""
+        raise NotImplementedError
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON, rationals exact."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {
+            name: to_json(v) if isinstance(v, Fraction) else str(v) if isinstance(v, Range) else v
+            for name, v in values.items()
+        }

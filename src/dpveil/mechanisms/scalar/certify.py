@@ -1,0 +1,150 @@
+"""From a formula to integers that are certified: what a finite mechanism draws, and what that costs.
+
+Rows of weights are rounded to integers that sum to 2^64. Where a weight is too small for its rounding to be
+harmless, every row is first mixed with the same uniform law, which leaves each ratio within its bound:
+(1-λ)a + λu ≤ e^ε·((1-λ)b + λu) wherever a ≤ e^ε·b. The budget of the formula is lowered a little, until the
+integers keep the one that was asked for; nothing else is believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+from scipy.ndimage import maximum_filter1d
+
+from dpveil.errors import NoiseError
+from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
+
+Rows = Sequence[Sequence[int]]
+"""A row of whole weights for every true answer, in a unit of its own."""
+
+ROUNDING: Final = Fraction(1, 1 << 44)
+"""More than a difference of two logarithms of weights can be off in floating point."""
+LOWERED: Final = tuple(Fraction(1, 1 << k) for k in range(40, 8, -4))
+SPARE: Final = 8
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What integers cost, rounded up: none of it follows from a formula.
+
+    `epsilon` is the largest log-ratio of two answers at most one sensitivity apart, `per_distance` the
+    largest log-ratio of neighbouring points of the lattice, for each sensitivity between them, and
+    `overall` that of any two answers.
+    """
+
+    epsilon: Fraction
+    per_distance: Fraction
+    overall: Fraction
+
+
+def certificate(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int) -> Certificate:
+    """Return what the rows of a matrix cost, whose answers lie at these points of a lattice."""
+    return Certificate(
+        epsilon=log_ratio(matrix, points, reach),
+        per_distance=reach * steepest(matrix, points),
+        overall=log_ratio(matrix, points, int(points[-1] - points[0])),
+    )
+
+
+def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int) -> Fraction:
+    """Return max ln(W[x][y] / W[x'][y]) over answers x, x' at most `reach` steps apart, rounded up.
+
+    Raises `NoiseError` for an unbounded ratio.
+    """
+    if len(set(matrix.weights)) == 1:
+        return Fraction(0)
+    logs = _logs(matrix)
+    lowest, widest = np.empty_like(logs), int(points[-1] - points[0])
+    if reach >= widest:
+        lowest[:] = logs.min(axis=0)
+    elif widest == len(points) - 1:
+        lowest = -maximum_filter1d(-logs, 2 * reach + 1, axis=0, mode="nearest")
+    else:
+        for row, point in enumerate(points):
+            lowest[row] = logs[np.abs(points - point) <= reach].min(axis=0)
+    return _above(float((logs - lowest).max()))
+
+
+def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fraction:
+    """Return max |ln(W[x][y] / W[x'][y])| / steps over neighbouring answers x, x', rounded up.
+
+    Neighbouring ones suffice: over longer distances log-ratios add up.
+    """
+    if len(set(matrix.weights)) == 1:
+        return Fraction(0)
+    logs = _logs(matrix)
+    slopes = np.abs(np.diff(logs, axis=0)) / np.diff(points)[:, None]
+    return _above(float(slopes.max()))
+
+
+def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
+    """Return the logarithms of the columns that are shown at all; none of them mixes zero and non-zero."""
+    weights = np.array(matrix.weights, dtype=object).astype(np.float64)
+    shown = np.flatnonzero(weights.max(axis=0))
+    kept = weights[:, shown]
+    if kept.min() == 0:
+        row, column = np.argwhere(kept == 0)[0]
+        raise NoiseError(f"response {shown[column]} never follows answer {row}, but follows others")
+    logs: Float64[np.ndarray, "rows shown"] = np.log(kept)
+    return logs
+
+
+def _above(found: float) -> Fraction:
+    """Return a bound of a difference of logarithms found in floating point.
+
+    A weight is rounded by a part in 2^53 and its logarithm, at most 45, by 2^-47; two of them and their
+    difference are off by less than 2^-45.
+    """
+    return Fraction(found) + ROUNDING
+
+
+def certified(
+    rows_of: Callable[[Fraction], Rows],
+    epsilon: Fraction,
+    least: Fraction,
+    cost: Callable[[IntegerMatrix], Fraction],
+) -> IntegerMatrix:
+    """Return integers for `rows_of(ε′)` whose `cost` is at most `epsilon`, with ε′ as near as it goes.
+
+    `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: roundings
+    have to be small beside it. Raises `NoiseError` where no integers of 64 bits do.
+    """
+    for lowered in LOWERED:
+        spare = lowered * least
+        if spare < SPARE * ROUNDING:
+            continue
+        matrix = quantise(mixed(rows_of(epsilon * (1 - lowered)), SPARE / spare))
+        if cost(matrix) <= epsilon:
+            return matrix
+    raise NoiseError(
+        f"64-bit weights cannot carry a budget of {float(epsilon):.4g} here", hint="raise epsilon"
+    )
+
+
+def mixed(rows: Rows, least: Fraction) -> Rows:
+    """Return rows, mixed with a uniform law over what is shown where a weight is below `least` of 2^64.
+
+    The part of the uniform law is a power of two, and the smallest that keeps weights above.
+    """
+    shown = [any(column) for column in zip(*rows, strict=True)]
+    totals = [sum(row) for row in rows]
+    smallest = min(
+        Fraction(min(weight for weight, kept in zip(row, shown, strict=True) if kept), total)
+        for row, total in zip(rows, totals, strict=True)
+    )
+    if smallest * TOTAL >= least:
+        return rows
+    count, inverse = sum(shown), 2
+    while 2 * inverse * least * count <= TOTAL:
+        inverse *= 2
+    times = count * (inverse - 1)
+    return [
+        [weight * times + total if kept else 0 for weight, kept in zip(row, shown, strict=True)]
+        for row, total in zip(rows, totals, strict=True)
+    ]

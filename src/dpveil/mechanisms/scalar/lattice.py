@@ -1,0 +1,155 @@
+"""The grid on which answers and responses lie, and what one record moves on it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, reduce
+from math import gcd
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from dpveil.core.numbers import exact, show
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar.ranges import Range
+
+LARGEST: Final = 1 << 62
+Spans = tuple[tuple[int | None, int | None], ...]
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Points origin + i·step of a range, numbered by whole i; every end of a range or gap is one of them.
+
+    `reach` is the most steps by which one record moves an answer, once answers are rounded to points: two
+    numbers at most ΔF apart round to points at most ⌈ΔF/step⌉ apart.
+
+    >>> grid = Lattice(Range(0, 5), Fraction(1, 2), Fraction(1))
+    >>> grid.reach, grid.size, grid.index(4.3).item(), grid.value(np.array([9])).item()
+    (2, 11, 9, 4.5)
+    """
+
+    range: Range
+    step: Fraction
+    sensitivity: Fraction
+
+    def __post_init__(self) -> None:
+        for edge in _edges(self.range):
+            if (edge - self.origin) % self.step:
+                raise InvalidParameter(
+                    "step",
+                    show(self.step),
+                    f"does not divide the range at {show(edge)}",
+                    hint=f"such as {show(coarsest(self.range, self.step), 12)}",
+                )
+
+    @property
+    def origin(self) -> Fraction:
+        """The value of point 0: the lower end, or else the upper one, or else 0."""
+        ends = (self.range.low, self.range.high, Fraction(0))
+        return next(end for end in ends if end is not None)
+
+    @cached_property
+    def reach(self) -> int:
+        """Steps by which one record may move an answer."""
+        return -(-self.sensitivity // self.step).__floor__()
+
+    @cached_property
+    def spans(self) -> Spans:
+        """First and last point of every span between gaps, None being no end."""
+        edges: list[int | None] = [self._place(self.range.low)]
+        for gap in self.range.gaps:
+            edges += [self._place(edge) for edge in gap]
+        edges.append(self._place(self.range.high))
+        return tuple(zip(edges[::2], edges[1::2], strict=True))
+
+    @cached_property
+    def gaps(self) -> tuple[tuple[int, int], ...]:
+        """The points at both ends of every gap."""
+        edges = [(self._place(left), self._place(right)) for left, right in self.range.gaps]
+        return tuple((left, right) for left, right in edges if left is not None and right is not None)
+
+    def _place(self, value: Fraction | None) -> int | None:
+        return None if value is None else int((value - self.origin) / self.step)
+
+    @cached_property
+    def size(self) -> int | None:
+        """How many points there are, or None."""
+        total = 0
+        for first, last in self.spans:
+            if first is None or last is None:
+                return None
+            total += last - first + 1
+        return total
+
+    @cached_property
+    def points(self) -> Int64[np.ndarray, " points"]:
+        """All points, of a finite lattice."""
+        ends = [(first, last) for first, last in self.spans if first is not None and last is not None]
+        return np.concatenate([np.arange(first, last + 1, dtype=np.int64) for first, last in ends])
+
+    def index(self, answers: Any) -> Int64[np.ndarray, " n"]:
+        """Return the point nearest every answer (halves up), as a flat array.
+
+        Answers are numbers, or an array of them. Raises `InvalidParameter` for one outside the range or in
+        a gap, or that is no number.
+        """
+        flat = np.ravel(np.asarray(answers, dtype=object))
+        return np.array([self._nearest(answer) for answer in flat], np.int64)
+
+    def _nearest(self, answer: Any) -> int:
+        value = exact(answer, "answer")
+        if value not in self.range:
+            raise InvalidParameter(
+                "answer", show(value), f"is not in the range {self.range}", hint="clip it to the range first"
+            )
+        place = ((value - self.origin) / self.step + Fraction(1, 2)).__floor__()
+        if abs(place) > LARGEST:
+            raise InvalidParameter(
+                "answer", show(value), "is too many steps away", hint="choose a larger step"
+            )
+        return place
+
+    def value(self, points: Int64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+        """Return the numbers that points stand for, rounded to 64-bit floats."""
+        small = points.size and int(np.abs(points).max()) * self.step.numerator < 1 << 53
+        if small and self.origin.denominator == 1 and self.step.denominator < 1 << 53:
+            return points * self.step.numerator / self.step.denominator + float(self.origin)
+        return np.array([float(self.origin + int(point) * self.step) for point in points], np.float64)
+
+    def allowed(self, points: Int64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
+        """Return which points a response may be."""
+        inside = np.zeros(points.shape, bool)
+        for first, last in self.spans:
+            above = True if first is None else points >= first
+            below = True if last is None else points <= last
+            inside |= above & below
+        return inside
+
+    def snap(self, points: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+        """Return the nearest allowed point of each, the lower one in the middle of a gap."""
+        first, last = self.spans[0][0], self.spans[-1][1]
+        snapped = np.clip(points, first, last) if (first, last) != (None, None) else points.copy()
+        for left, right in self.gaps:
+            inside = (snapped > left) & (snapped < right)
+            snapped[inside] = np.where(snapped[inside] - left <= right - snapped[inside], left, right)
+        return snapped
+
+
+def _edges(allowed: Range) -> list[Fraction]:
+    edges = [allowed.low, *(edge for gap in allowed.gaps for edge in gap), allowed.high]
+    return [edge for edge in edges if edge is not None]
+
+
+def coarsest(allowed: Range, sensitivity: Fraction) -> Fraction:
+    """Return the largest step that divides the sensitivity, and the range at all its ends.
+
+    >>> coarsest(Range(0, 5), Fraction(2))
+    Fraction(1, 1)
+    """
+    edges = _edges(allowed)
+    lengths = [sensitivity, *(edge - edges[0] for edge in edges[1:])]
+    common = reduce(lambda a, b: a * b // gcd(a, b), (length.denominator for length in lengths))
+    return Fraction(reduce(gcd, (int(length * common) for length in lengths)), common)

@@ -1,0 +1,162 @@
+"""Noise on a lattice: exact draws, whole weights, and masses of intervals that are right far out too."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.noise.bits import BitSource
+from dpveil.noise.laplace import discrete_laplace, exp_below, prepared
+
+PRECISION = 256
+Floats = Float64[np.ndarray, "..."]
+
+
+class LatticeNoise(ABC):
+    """A symmetric law on the whole numbers, whose weights never grow away from 0."""
+
+    @abstractmethod
+    def weights(self, count: int) -> tuple[list[int], int]:
+        """Return the weights of 0, 1, ..., `count` - 1, and of all from `count` on, in one unit."""
+
+    @abstractmethod
+    def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+        """Return independent draws, with exactly this law."""
+
+    @abstractmethod
+    def beyond(self, j: Any) -> Floats:
+        """Return P(Z ≥ j) for whole j ≥ 0; infinite j gives 0."""
+
+    def mass(self, low: Any, high: Any) -> Floats:
+        """Return P(low ≤ Z ≤ high) for whole or infinite ends, accurate far out; 0 where low > high."""
+        low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+        flip = high < 0
+        a, b = np.where(flip, -high, low), np.where(flip, -low, high)
+        tail = self.beyond(np.maximum(a, 1)) - self.beyond(np.maximum(b, 0) + 1)
+        middle = 1 - self.beyond(np.maximum(1 - a, 1)) - self.beyond(np.maximum(b, 0) + 1)
+        found: Floats = np.where(low > high, 0.0, np.where(a > 0, tail, middle))
+        return found
+
+    @abstractmethod
+    def log_weight(self, z: Any) -> Floats:
+        """Return ln P(Z = z)."""
+
+
+@dataclass(frozen=True)
+class LaplaceNoise(LatticeNoise):
+    """P(z) ∝ e^(-|z|/scale), the discrete Laplace (two-sided geometric) law; `scale` in steps."""
+
+    scale: Fraction
+
+    def prepare(self) -> None:
+        """Raise `NoiseError` where it cannot be drawn."""
+        prepared(self.scale)
+
+    def weights(self, count: int) -> tuple[list[int], int]:
+        """Return e^(-j/scale)·2^256, and the sum from `count` on; see `LatticeNoise`."""
+        rate = 1 / self.scale
+        one, ratio = 1 << PRECISION, exp_below(rate, PRECISION)
+        found = [exp_below(rate * j, PRECISION) for j in range(count + 1)]
+        found[0] = one
+        return found[:count], found[count] * one // (one - ratio)
+
+    def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+        """Return discrete Laplace draws."""
+        return discrete_laplace(self.scale, size, bits)
+
+    def beyond(self, j: Any) -> Floats:
+        """Return P(Z ≥ j) = r^j / (1 + r)."""
+        rate = float(1 / self.scale)
+        found: Floats = np.exp(-rate * np.asarray(j, np.float64)) / (1 + np.exp(-rate))
+        return found
+
+    def mass(self, low: Any, high: Any) -> Floats:
+        """Return P(low ≤ Z ≤ high), where differences of tails are taken without cancellation."""
+        low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
+        flip = high < 0
+        a, b = np.where(flip, -high, low), np.where(flip, -low, high)
+        length = np.where((a > 0) & (low <= high), b - a + 1, 1)
+        tail = self.beyond(np.maximum(a, 1)) * -np.expm1(-float(1 / self.scale) * length)
+        return np.where((a > 0) & (low <= high), tail, super().mass(low, high))
+
+    def log_weight(self, z: Any) -> Floats:
+        """Return ln P(z)."""
+        rate = float(1 / self.scale)
+        found: Floats = -rate * np.abs(np.asarray(z, np.float64)) + np.log(np.tanh(rate / 2))
+        return found
+
+
+@dataclass(frozen=True)
+class StaircaseNoise(LatticeNoise):
+    """P(z) ∝ e^(-ε·⌊(|z| + reach - inner)/reach⌋): stairs of `reach` steps, the first one of `inner`.
+
+    Two draws whose centres are at most `reach` apart have log-ratios of at most ε.
+    Source: Croft thesis formulas 5.69 and 5.70, on a lattice.
+    """
+
+    epsilon: Fraction
+    reach: int
+    inner: int
+
+    def weights(self, count: int) -> tuple[list[int], int]:
+        """Return the height of the stair of every j, and the sum from `count` on."""
+        one, base = 1 << PRECISION, exp_below(self.epsilon, PRECISION)
+        stair = [exp_below(self.epsilon * t, PRECISION) for t in range(self._stair(count + self.reach) + 1)]
+        stair[0] = one
+        found = [stair[self._stair(j)] for j in range(count + self.reach)]
+        return found[:count], sum(found[count:]) * one // (one - base)
+
+    def _stair(self, j: Any) -> Any:
+        return (j + self.reach - self.inner) // self.reach
+
+    def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+        """Return draws: a place within a stair and a number of stairs, of which those that fit are kept."""
+        out, missing = np.empty(size, np.int64), np.arange(size)
+        scale = 1 / self.epsilon
+        while len(missing):
+            stairs = discrete_laplace(scale, len(missing), bits)
+            place = _below(self.reach, len(missing), bits)
+            negative = bits.words(len(missing)) >> np.uint64(63) == 1
+            late = (place >= self.inner).astype(np.int64)
+            found = place + (stairs - late) * self.reach
+            good = (stairs >= late) & ~(negative & (found == 0))
+            out[missing[good]] = np.where(negative, -found, found)[good]
+            missing = missing[~good]
+        return out
+
+    def beyond(self, j: Any) -> Floats:
+        """Return P(Z ≥ j)."""
+        half = self._above(np.asarray(j, np.float64))
+        found: Floats = half / (2 * self._above(np.zeros(1)) - 1)
+        return found
+
+    def _above(self, j: Floats) -> Floats:
+        """Return the sum of heights from j on."""
+        decay = float(np.exp(-float(self.epsilon)))
+        finite = np.where(np.isinf(j), 0, j)
+        stair = self._stair(finite)
+        left = self.inner + stair * self.reach - finite
+        height = np.exp(-float(self.epsilon) * stair)
+        found: Floats = np.where(np.isinf(j), 0.0, height * (left + self.reach * decay / (1 - decay)))
+        return found
+
+    def log_weight(self, z: Any) -> Floats:
+        """Return ln P(z)."""
+        whole = 2 * self._above(np.zeros(1)) - 1
+        found: Floats = -float(self.epsilon) * self._stair(np.abs(np.asarray(z))) - np.log(whole)
+        return found
+
+
+def _below(count: int, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+    """Return uniform whole numbers below `count`: words beyond its largest multiple are drawn again."""
+    limit = (1 << 64) // count * count
+    words = bits.words(size)
+    if limit < 1 << 64:
+        while len(again := np.flatnonzero(words >= np.uint64(limit))):
+            words[again] = bits.words(len(again))
+    return (words % np.uint64(count)).astype(np.int64)

@@ -1,0 +1,94 @@
+"""Mechanisms that add noise on a lattice, and keep what is in range: by snapping, or by a normalised law."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.mechanisms.scalar.base import ScalarMechanism
+from dpveil.mechanisms.scalar.certify import Rows
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.noises import LatticeNoise
+from dpveil.noise.bits import BitSource
+
+FINE = 512
+"""Points that a finite range gets, at least, if ΔF divides it so."""
+FINER = 1 << 10
+"""Steps to the noise's scale on a lattice without end."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisyMechanism(ScalarMechanism):
+    """Noise of one law for every answer, rounded to a fine lattice where answers are continuous."""
+
+    finite_only: ClassVar[bool] = False
+    most: ClassVar[int] = FINE + 1
+
+    @abstractmethod
+    def noise(self, epsilon: Fraction | None = None) -> LatticeNoise:
+        """Return the noise for a budget, which is ε unless another is given."""
+
+    def _default_step(self) -> Fraction:
+        """Return ΔF by a power of two: FINE points at most on a finite range, or FINER steps to a scale."""
+        step = self.coarsest
+        width = self.allowed.width
+        if width is not None and width / step <= FINE:
+            while 2 * width / step <= FINE:
+                step /= 2
+            return step
+        while step > Fraction(self.sensitivity) / max(self.budget, Fraction(1)) / FINER:
+            step /= 2
+        return step
+
+
+@dataclass(frozen=True, kw_only=True)
+class SnappedMechanism(NoisyMechanism):
+    """Noise is added, and what is out of range goes to the nearest point in range (thesis definition 11)."""
+
+    def _rows(self, epsilon: Fraction) -> Rows | None:
+        lattice = self.lattice
+        if not self._is_finite:
+            return None
+        points = lattice.points
+        span = int(points[-1] - points[0])
+        near, rest = self.noise(epsilon).weights(span + 1)
+        signed = np.array([*near[:0:-1], *near], dtype=object)
+        beyond = [*np.cumsum(np.array([rest, *near[:0:-1]], dtype=object))[::-1]]
+        every = np.arange(points[0], points[-1] + 1)
+        place = np.searchsorted(points, lattice.snap(every))
+        rows = []
+        for point in points:
+            weights = np.zeros(len(points), dtype=object)
+            start = span - int(point - points[0])
+            np.add.at(weights, place, signed[start : start + span + 1])
+            weights[0] += beyond[int(point - points[0])]
+            weights[-1] += beyond[int(points[-1] - point)]
+            rows.append(weights.tolist())
+        return rows
+
+    def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        return self.lattice.snap(points + self.noise().draw(len(points), bits))
+
+    def _masses(self, point: int, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " categories"]:
+        """What is snapped below an edge is what noise puts below the middle of the gap around it."""
+        cuts = _before_snapping(self.lattice, edges) - point
+        return self.noise().mass(cuts[:-1], cuts[1:] - 1)
+
+
+def _before_snapping(lattice: Lattice, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
+    """Return the first points that are snapped to a point at or above each edge."""
+    first, last = lattice.spans[0][0], lattice.spans[-1][1]
+    found = edges.copy()
+    if first is not None:
+        found[edges <= first] = -np.inf
+    if last is not None:
+        found[edges > last] = np.inf
+    for left, right in lattice.gaps:
+        inside = (edges > left) & (edges <= right)
+        found[inside] = left + (right - left) // 2 + 1
+    return found

@@ -1,0 +1,83 @@
+"""The truncated and normalised Laplace mechanism (Croft thesis §5.1), with uniform scales (errata E1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.mechanisms.scalar.base import ANY, SAMPLES
+from dpveil.mechanisms.scalar.certify import Rows
+from dpveil.mechanisms.scalar.noises import LaplaceNoise
+from dpveil.mechanisms.scalar.noisy import NoisyMechanism
+from dpveil.mechanisms.scalar.scales import least_scale
+from dpveil.noise.bits import BitSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruncatedLaplace(NoisyMechanism):
+    """Laplace noise that only allowed responses take, with its law normalised anew for every answer.
+
+    The normaliser depends on the answer, which costs: the scale is one for all answers, and the least that
+    keeps the promise. any-database needs 2ΔF/ε where the range has an end, less with gaps alone;
+    database-record needs less, such as ΔF/ln((1 + e^ε)/2) above one end (Holohan et al. between two).
+    Any range with any gaps. Fields are those of `ScalarMechanism`.
+    Source: Croft thesis §5.1.3, §5.1.4; its variable scale of §5.1.2 is not private (errata E1).
+
+    >>> method = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1)
+    >>> round(float(method.scale), 2), method.guarantee().kind
+    (2.0, 'metric')
+    """
+
+    name: ClassVar[str] = "truncated-laplace"
+    summary: ClassVar[str] = "Laplace noise, truncated to the range and normalised"
+    source: ClassVar[str] = "Croft thesis §5.1, errata E1"
+
+    @property
+    def scale(self) -> Fraction:
+        """The scale of the noise in the units of the answer, rounded up."""
+        return self.noise().scale * self.lattice.step
+
+    def noise(self, epsilon: Fraction | None = None) -> LaplaceNoise:
+        """Return the noise before it is truncated, of the least valid scale."""
+        metric = self.promise == ANY
+        return LaplaceNoise(least_scale(self.lattice, epsilon or self.budget, metric=metric))
+
+    def _rows(self, epsilon: Fraction) -> Rows | None:
+        if not self._is_finite:
+            return None
+        points = self.lattice.points
+        near, _ = self.noise(epsilon).weights(int(points[-1] - points[0]) + 1)
+        weights = np.array(near, dtype=object)
+        return [weights[np.abs(points - point)].tolist() for point in points]
+
+    def prepare(self) -> None:
+        """Raise what would keep it from drawing."""
+        super().prepare()
+        if self.integers is None:
+            self.noise().prepare()
+
+    def _shows(self) -> tuple[str, ...]:
+        return (SAMPLES,)
+
+    def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return draws of untruncated noise that are allowed; others are drawn again."""
+        noise, out, missing = self.noise(), points.copy(), np.arange(len(points))
+        while len(missing):
+            drawn = points[missing] + noise.draw(len(missing), bits)
+            good = self.lattice.allowed(drawn)
+            out[missing[good]] = drawn[good]
+            missing = missing[~good]
+        return out
+
+    def _masses(self, point: int, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " categories"]:
+        masses, noise = np.zeros(len(edges) - 1), self.noise()
+        for first, last in self.lattice.spans:
+            low = np.maximum(edges[:-1], -np.inf if first is None else first)
+            high = np.minimum(edges[1:] - 1, np.inf if last is None else last)
+            masses += noise.mass(low - point, high - point)
+        whole: Float64[np.ndarray, " categories"] = masses / masses.sum()
+        return whole

@@ -1,0 +1,34 @@
+"""Responses that know nothing of the answer: the base line of every comparison."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar
+
+from dpveil.mechanisms.scalar.base import ScalarMechanism
+from dpveil.mechanisms.scalar.certify import Rows
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uniform(ScalarMechanism):
+    """Every point is as likely, whatever the answer: costs nothing, and is what any mechanism has to beat.
+
+    `epsilon` is taken and not spent. Fields are those of `ScalarMechanism`. Source: Croft thesis §5.3.2.
+
+    >>> Uniform(range=(0, 4), sensitivity=1, epsilon=1).matrix()[0].tolist()
+    [0.2, 0.2, 0.2, 0.2, 0.2]
+    """
+
+    name: ClassVar[str] = "uniform"
+    summary: ClassVar[str] = "any point of the range, whatever the answer"
+    source: ClassVar[str] = "Croft thesis §5.3.2"
+
+    @property
+    def spent(self) -> Fraction:
+        """Nothing."""
+        return Fraction(0)
+
+    def _rows(self, epsilon: Fraction) -> Rows:
+        size = self.lattice.size or 1
+        return [[1] * size] * size
