@@ -53,7 +53,8 @@ def least_scale(lattice: Lattice, epsilon: Fraction, *, metric: bool) -> Fractio
 
     def valid(scale: Fraction) -> bool:
         if many:
-            return _costs(lattice.spans, pairs, float(1 / scale)).max() <= float(epsilon) - FLOAT_SPARE
+            worst = float(_costs(lattice.spans, pairs, float(1 / scale)).max())
+            return worst <= float(epsilon) - FLOAT_SPARE
         with mpmath.workdps(DIGITS):
             budgets = [epsilon * (b - a) / lattice.reach if metric else epsilon for a, b in pairs]
             return all(
