@@ -10,6 +10,7 @@
     ├── BudgetExceeded           3   a ledger refused the debit
     ├── PhotoError               4   the file is not a photo that dpveil reads
     ├── OutputError              4   the output cannot be written
+    ├── ModelError           4   a trained model's file is missing, damaged, or another one
     ├── CertificateError         1   a certificate is missing, malformed or does not fit its photo
     └── NoiseError               1   a sampler was asked for a law that it cannot draw exactly
 
@@ -101,6 +102,12 @@ class PhotoError(DPVeilError):
 
 class OutputError(DPVeilError):
     """The output cannot be written; nothing was left behind."""
+
+    exit_code = 4
+
+
+class ModelError(DPVeilError):
+    """A trained model's file is missing, damaged, or another one than what was asked for."""
 
     exit_code = 4
 

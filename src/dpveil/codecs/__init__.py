@@ -1,0 +1,11 @@
+"""Codecs: one file each, and this table, the only list to edit."""
+
+from typing import Final
+
+from dpveil.codecs.base import Bounds, Card, Codec
+from dpveil.codecs.pca import PCA
+from dpveil.codecs.store import load, save
+
+TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA,)}
+
+__all__ = ["PCA", "TABLE", "Bounds", "Card", "Codec", "load", "save"]

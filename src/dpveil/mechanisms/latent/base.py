@@ -1,0 +1,105 @@
+"""The role of a latent mechanism: a code in, a private code in the same public box out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.numbers import Json, Number, to_json
+from dpveil.core.parameters import Between
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import BitSource
+
+STEPS: Final = 1 << 16
+"""Steps of the grid on every side of the box: what is drawn, and clipped, are whole numbers of them."""
+Codes = Float64[np.ndarray, "n m"]
+Points = Int64[np.ndarray, "n m"]
+
+
+class Box(Protocol):
+    """The public bounds of codes."""
+
+    low: Float64[np.ndarray, " m"]
+    high: Float64[np.ndarray, " m"]
+
+
+class CodeSpace(Protocol):
+    """What a mechanism needs to know of a codec."""
+
+    in_the_clear: ClassVar[tuple[str, ...]]
+
+    @property
+    def length(self) -> int:
+        """Coordinates of a code."""
+
+    @property
+    def column_energy(self) -> Float64[np.ndarray, " m"]:
+        """W_m, squared grey levels for a unit of each coordinate."""
+
+    def bounds(self, clip: Number = 0) -> Box:
+        """Return the public box."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentMechanism(ABC):
+    """A code is clipped to a public box, rounded to a grid of 2^16 steps a side, and drawn anew.
+
+    `clip` is the share of public training codes, in per cent, that each side of the box leaves out: 0 to 40
+    (Li & Clifton 2021 §3.2). Concrete mechanisms are frozen dataclasses of their parameters, state their
+    guarantee before they draw, and are never subclassed.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+
+    clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
+
+    @abstractmethod
+    def guarantee(self, space: CodeSpace) -> Guarantee:
+        """Return what one release of one code will cost."""
+
+    @abstractmethod
+    def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
+        """Return private points of the grid: the only place where noise meets codes."""
+
+    def prepare(self, space: CodeSpace) -> None:
+        """Raise what would keep a code of this space from being drawn, before anything is paid."""
+        self.guarantee(space)
+
+    def release(self, codes: Codes, space: CodeSpace, *, bits: BitSource) -> Codes:
+        """Return one private code for every code, within the box; each costs what `guarantee` says.
+
+        `codes` is n × m, any finite numbers. Raises `InvalidParameter` for others.
+        """
+        if codes.ndim != 2 or codes.shape[1] != space.length or not np.isfinite(codes).all():
+            raise InvalidParameter(
+                "codes", str(codes.shape), f"are not finite, n × {space.length}", hint="codes of this codec"
+            )
+        if not isinstance(bits, BitSource):
+            raise InvalidParameter(
+                "bits", type(bits).__name__, "is no source", hint="give dpveil.SecureBits()"
+            )
+        box = space.bounds(self.clip)
+        width = box.high - box.low
+        inside = (np.clip(codes, box.low, box.high) - box.low) / width
+        points = np.clip(np.rint(inside * STEPS), 0, STEPS).astype(np.int64)
+        drawn = np.clip(self._draw(points, space, bits), 0, STEPS)
+        released: Codes = box.low + width * drawn / STEPS
+        return released
+
+    def scope(self, space: CodeSpace) -> Scope:
+        """Return what a guarantee is about, and what is shown beside the code."""
+        return Scope(f"the code of {space.length} coordinates", space.in_the_clear)
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON, rationals exact."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}
