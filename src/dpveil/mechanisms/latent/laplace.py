@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
-import numpy as np
-
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
@@ -25,7 +23,7 @@ def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Poin
         columns = [i for i, own in enumerate(scales) if own == scale]
         noise = discrete_laplace(scale, len(points) * len(columns), bits)
         out[:, columns] += noise.reshape(len(points), len(columns))
-    return np.clip(out, 0, STEPS)
+    return out
 
 
 @dataclass(frozen=True, kw_only=True)
