@@ -3,8 +3,20 @@
 from typing import Final
 
 from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
+from dpveil.mechanisms.latent.gaussian import BoxGaussian
 from dpveil.mechanisms.latent.laplace import BoxLaplace, CroftMetric
+from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
 
-TABLE: Final[dict[str, type[LatentMechanism]]] = {m.name: m for m in (CroftMetric, BoxLaplace)}
+TABLE: Final[dict[str, type[LatentMechanism]]] = {
+    mechanism.name: mechanism for mechanism in (CroftMetric, BoxLaplace, BoxTruncatedLaplace, BoxGaussian)
+}
 
-__all__ = ["TABLE", "BoxLaplace", "CodeSpace", "CroftMetric", "LatentMechanism"]
+__all__ = [
+    "TABLE",
+    "BoxGaussian",
+    "BoxLaplace",
+    "BoxTruncatedLaplace",
+    "CodeSpace",
+    "CroftMetric",
+    "LatentMechanism",
+]
