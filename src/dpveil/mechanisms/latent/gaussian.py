@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.shares import optimal_gaussian, whole
+from dpveil.mechanisms.latent.shares import optimal_gaussian, rounded_up, whole
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 
@@ -46,11 +44,12 @@ class BoxGaussian(LatentMechanism):
         """Return the variance parameter of every coordinate, in steps squared."""
         box = space.bounds(self.clip)
         shares = whole(optimal_gaussian(box.high - box.low, space.column_energy))
-        return tuple(STEPS**2 / (2 * share * Fraction(self.rho)) for share in shares)
+        return tuple(rounded_up(STEPS**2 / (2 * share * Fraction(self.rho))) for share in shares)
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        drawn = [
-            column + discrete_gaussian(variance, len(column), bits)
-            for variance, column in zip(self.variances(space), points.T, strict=True)
-        ]
-        return np.stack(drawn, axis=1)
+        out, variances = points.copy(), self.variances(space)
+        for variance in dict.fromkeys(variances):
+            columns = [i for i, own in enumerate(variances) if own == variance]
+            noise = discrete_gaussian(variance, len(points) * len(columns), bits)
+            out[:, columns] += noise.reshape(len(points), len(columns))
+        return out

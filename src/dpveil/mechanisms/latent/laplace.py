@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.shares import RULES, Allocation, whole
+from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace, prepared
 
@@ -103,7 +103,7 @@ class BoxLaplace(LatentMechanism):
         return whole(RULES[self.allocation](box.high - box.low, space.column_energy))
 
     def _scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
-        return tuple(STEPS / (share * Fraction(self.epsilon)) for share in self.shares(space))
+        return tuple(rounded_up(STEPS / (share * Fraction(self.epsilon))) for share in self.shares(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         return noisy(points, self._scales(space), bits)

@@ -1,4 +1,4 @@
-"""Truncated and normalised Laplace noise on every coordinate: no snapping, no mass on the faces of the box."""
+"""Truncated and normalised Laplace noise on every coordinate: no snapping to the sides of the box."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-import numpy as np
-
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
-from dpveil.mechanisms.latent.shares import RULES, Allocation, whole
+from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
@@ -55,7 +53,7 @@ class BoxTruncatedLaplace(LatentMechanism):
             TruncatedLaplace(
                 range=(0, STEPS),
                 sensitivity=STEPS,
-                epsilon=share * Fraction(self.epsilon),
+                epsilon=1 / rounded_up(1 / (share * Fraction(self.epsilon))),
                 relation=RECORD,
                 step=1,
             )
