@@ -61,7 +61,9 @@ class BoxTruncatedLaplace(LatentMechanism):
         )
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        drawn = [
-            one.draw(column, bits) for one, column in zip(self.coordinates(space), points.T, strict=True)
-        ]
-        return np.stack(drawn, axis=1)
+        out, every = points.copy(), self.coordinates(space)
+        for one in dict.fromkeys(every):
+            columns = [i for i, own in enumerate(every) if own == one]
+            drawn = one.draw(points[:, columns].ravel(), bits)
+            out[:, columns] = drawn.reshape(len(points), len(columns))
+        return out
