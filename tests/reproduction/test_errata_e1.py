@@ -116,7 +116,7 @@ def test_price_of_soundness():
         assert found[errata_e1.SNAPPED] < found[errata_e1.PUBLISHED]
         assert found[errata_e1.PUBLISHED] < found[errata_e1.RECORD] < found[errata_e1.METRIC]
     far = errata_e1.errors(50)
-    assert far[errata_e1.METRIC] / far[errata_e1.PUBLISHED] == pytest.approx(2, rel=1e-6)
+    assert far[errata_e1.METRIC] / far[errata_e1.PUBLISHED] == pytest.approx(2, rel=0.01)
 
 
 def test_kept_tables_are_those_of_the_code():

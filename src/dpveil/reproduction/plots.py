@@ -43,6 +43,8 @@ class Panel:
     logy: bool = False
     low: float = float("-inf")
     high: float = float("inf")
+    more: str | None = None
+    """Another sweep that lines may come from."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
         points = [
             tuple(float(row[name] or "nan") for name in ("x", *_columns(panel.measure)))
             for row in table
-            if (row["sweep"], row["series"]) == (panel.sweep, line.series)
+            if row["sweep"] in (panel.sweep, panel.more) and row["series"] == line.series
         ]
         _line(axes, line, [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high])
     axes.set_xlabel(panel.xlabel, color=INK)
