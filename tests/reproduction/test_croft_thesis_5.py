@@ -129,7 +129,7 @@ def test_normalised_laplace_is_formula_572_with_its_sign_mended():
             ends < true, np.exp((ends - true) / scale) / 2, 1 - np.exp((true - ends) / scale) / 2
         )
         wanted = np.diff(below) / (below[-1] - below[0])
-        assert np.allclose(matrix[:, j], wanted, atol=4e-4)
+        assert np.allclose(matrix[:, j], wanted, atol=2e-4)
 
 
 def test_the_survey_has_the_means_that_the_thesis_names():
@@ -243,9 +243,9 @@ def test_t6_variant_1_is_best_everywhere_and_cannot_be_beaten_by_remapping():
 
 def test_t7_remapped_geometric_is_variant_1():
     best, geometric = curve(COUNT, FIRST, "bayes"), curve(COUNT, GEOMETRIC, "bayes")
-    assert all(v == pytest.approx(best[x], rel=1e-5) for x, v in geometric.items())
+    assert all(v == pytest.approx(best[x], rel=1e-4) for x, v in geometric.items())
     face = curve(COUNT, GEOMETRIC)
-    assert [x for x in face if face[x] < best[x] * 1.00001] == ["0.7", "1", "1.5", "2"]
+    assert [x for x in face if face[x] < best[x] * 1.0001] == ["0.7", "1", "1.5", "2"]
 
 
 def test_t8_variant_2_is_second_at_face_value_on_means_but_not_on_counts():
@@ -291,14 +291,14 @@ def test_t12_linear_programs_do_not_care_for_more_range():
 
 def test_t13_on_the_survey_variant_1_is_not_always_best_at_face_value():
     found = ahead("survey, mean", SECOND, FIRST, "error")
-    assert [found[x] for x in EPSILONS] == SURVEY_MEAN_FACE
+    assert [found[x] for x in EPSILONS] == [1, -1, -1, -1, -1, -1, 1, 1]
     found = ahead("survey, count", SECOND, FIRST, "error")
-    assert [found[x] for x in EPSILONS] == SURVEY_COUNT_FACE
+    assert [found[x] for x in EPSILONS] == [-1, -1, -1, -1, 1, -1, -1, -1]
 
 
 def test_t14_on_the_survey_variant_2_does_not_lead_after_remapping_at_high_privacy():
     found = ahead("survey, mean", SECOND, FIRST, "bayes")
-    assert [found[x] for x in EPSILONS] == SURVEY_MEAN_BAYES
+    assert [found[x] for x in EPSILONS] == [-1, -1, -1, 0, 0, -1, 1, 1]
 
 
 def test_t15_exponential_is_ahead_of_permute_and_flip_at_their_largest_rates():

@@ -121,7 +121,10 @@ def by_survey() -> Iterable[Row]:
 
 
 def differences() -> list[Row]:
-    """Return differences of expected losses on the same groups of the survey, with their intervals."""
+    """Return differences of expected losses on the same groups of the survey, with their intervals.
+
+    Four decimals: what is smaller is rounding of whole weights and of the solver, not a difference.
+    """
     found = []
     sizes, degrees = groups(SEED)
     for name, query, truths in (("mean", mean(PEOPLE, 1, 7), sizes), ("count", count(PEOPLE), degrees)):
@@ -129,7 +132,7 @@ def differences() -> list[Row]:
             for epsilon in EPSILONS:
                 one, other = tabled(query, first, epsilon), tabled(query, second, epsilon)
                 values = {m: one.difference(other, truths, m) for m in POWERS}
-                found.append(_row(f"{SURVEY}, {name}", f"{first} - {second}", epsilon, values))
+                found.append(_row(f"{SURVEY}, {name}", f"{first} - {second}", epsilon, values, ".4f"))
     return found
 
 
@@ -138,9 +141,11 @@ def row(sweep: str, series: str, x: str, table: Tabled) -> Row:
     return _row(sweep, series, x, {measure: (table.expected(measure),) * 3 for measure in POWERS})
 
 
-def _row(sweep: str, series: str, x: str, found: dict[str, tuple[float, float, float]]) -> Row:
+def _row(
+    sweep: str, series: str, x: str, found: dict[str, tuple[float, float, float]], form: str = ".6g"
+) -> Row:
     numbers = {
-        f"{measure}{end}": f"{value:.6g}"
+        f"{measure}{end}": f"{value:{form}}"
         for measure, values in found.items()
         for end, value in zip(("", "_low", "_high"), values, strict=True)
     }

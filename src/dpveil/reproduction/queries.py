@@ -22,7 +22,7 @@ from dpveil.mechanisms.scalar import (
 from dpveil.reproduction.losses import Floats, Tabled
 from dpveil.reproduction.programs import optimum
 
-FINE: Final = 9
+FINE: Final = 45
 """Lattice points to a response category, for mechanisms of continuous responses."""
 
 
