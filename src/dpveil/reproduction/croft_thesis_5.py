@@ -55,6 +55,7 @@ BY_SIZE, BY_EPSILON, EXTENDED, SURVEY = "database size", "expected utility", "ex
 BY_FACTOR: Final = "discretisation"
 PLACES: Final = {"at the ends": False, "within": True}
 """Whether the outermost categories are centred on the ends of the range, or end there: both are possible."""
+TITLES: Final = {"at the ends": "centred on the ends of the range", "within": "within the range"}
 COLOUR: Final = {
     LAPLACE: 0,
     GEOMETRIC: 0,
@@ -180,7 +181,7 @@ def figures() -> list[Figure]:
             Panel(f"{BY_FACTOR} {place}, {series}", "error", "ε", tuple(shades), series, logx=True)
             for series in (LAPLACE, FIRST, UNIFORM)
         )
-        title = f"Figure 5.8: mean query, size of response categories, outermost {place}"
+        title = f"Figure 5.8: mean query, size of response categories, the outermost {TITLES[place]}"
         found.append(Figure(f"figure-5-8{letter}", title, panels))
     for number, name in ((9, "mean"), (10, "count")):
         title = f"Figure 5.{number}: {name} query of {SMALL} records"
