@@ -10,10 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.reproduction import COMPUTED
+from dpveil.reproduction import COMPUTED, croft_thesis_5
 from dpveil.reproduction.__main__ import main
 from dpveil.reproduction.croft_thesis_5 import EPSILONS, SEED, SERIES, SIZES, figures, row
 from dpveil.reproduction.losses import Tabled
+from dpveil.reproduction.plots import draw
 from dpveil.reproduction.programs import optimum
 from dpveil.reproduction.queries import (
     EXPONENTIAL,
@@ -164,6 +165,23 @@ def test_computed_experiments_take_no_data(tmp_path, capsys):
     assert "--data" in capsys.readouterr().err
     assert main(["croft-2022", "--out", str(tmp_path)]) == 2
     assert set(COMPUTED) == {"croft-thesis-5", "errata-e1", "half-infinite"}
+
+
+def test_everything_is_made_at_small_size(monkeypatch):
+    small = {
+        "EPSILONS": ("0.5",),
+        "SIZES": {"mean": (2,), "count": (2,)},
+        "FACTORS": ("1",),
+        "SMALL": 2,
+        "draw": lambda figure, rows: draw(figure, rows) if figure.name == "figure-5-11" else b"\x89PNG",
+    }
+    for name, value in small.items():
+        monkeypatch.setattr(croft_thesis_5, name, value)
+    files = croft_thesis_5.make()
+    assert set(files) == {path.name for path in FOLDER.iterdir()}
+    assert all(content.startswith(b"\x89PNG") for name, content in files.items() if name.endswith("png"))
+    made = list(csv.DictReader(files["differences.csv"].decode().splitlines()))
+    assert made == [r for r in DIFFERENCES if r["x"] == "0.5"]
 
 
 # The page

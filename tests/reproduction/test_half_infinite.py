@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpveil.reproduction import half_infinite
 from dpveil.reproduction.half_infinite import (
     BOUND,
     ENDS,
@@ -71,6 +72,14 @@ def test_totals_are_sums():
 def test_kept_rows_are_those_of_the_code():
     for name, table in mechanisms(4).items():
         assert column(name)[4] == pytest.approx(table.expected("error"), abs=6e-5)
+
+
+def test_everything_is_made_at_small_size(monkeypatch):
+    monkeypatch.setattr(half_infinite, "ENDS", (2, 4))
+    files = half_infinite.make()
+    assert set(files) == {path.name for path in FOLDER.iterdir()}
+    made = list(csv.DictReader(files["errors.csv"].decode().splitlines()))
+    assert made == [row for row in ROWS if row["end"] in ("2", "4")]
 
 
 def test_gain_stays_in_the_mean_and_vanishes_at_any_answer():
