@@ -70,4 +70,4 @@ def level_at(pixels, nearest, y, x, c):
 
 def crossing(ya, xa, yb, xb, row):
     """Return the first whole x that is not left of an edge in a row."""
-    return int(ceil(float(xa) + float((xb - xa) * (row - ya)) / float(yb - ya)))
+    return ceil(float(xa) + float((xb - xa) * (row - ya)) / float(yb - ya))
