@@ -89,7 +89,9 @@ def costs_of_flips(method, size):
     """The largest log-ratio of any two images of one group: a flip for every bit that differs."""
     bits = bit_planes.drawn_bits(method.bands(**size))
     each = np.array([np.log((2**64 - plane.flip) / plane.flip) for _, plane in bits])
-    table = np.array([bit_planes.truth(bits, bit_planes.coefficients(one[:, :, 0].tolist())) for one in SQUARES])
+    table = np.array(
+        [bit_planes.truth(bits, bit_planes.coefficients(one[:, :, 0].tolist())) for one in SQUARES]
+    )
     return np.array([(row != table) @ each for row in table])
 
 
