@@ -1,9 +1,9 @@
 """DP-Samp against the method as one writes it from the paper, in one run.
 
-Target (issue 4): 640×480 grey at 8 clusters at least 100 times faster, in at most 6 times the image. The straightforward version clusters
-all pixels by Lloyd's algorithm from ten starts (what scikit-learn's k-means does), counts up to the largest
-number of equation 4, and interpolates with SciPy's `griddata`, linear and nearest outside the hull. Both show
-as many pixels.
+Target (issue 4): 640×480 grey at 8 clusters at least 100 times faster, in at most 6 times the image. The
+straightforward version clusters all pixels by Lloyd's algorithm from ten starts (what scikit-learn's k-means
+does), counts up to the largest number of equation 4, and interpolates with SciPy's `griddata`, linear and
+nearest outside the hull. Both show as many pixels.
 """
 
 from __future__ import annotations
