@@ -162,7 +162,7 @@ def test_a_picture_of_many_parts_reads_shown_pixels_only(plain, monkeypatch):
 
 
 def test_memory_stays_in_proportion_to_a_small_picture():
-    """At most 4 times 640 × 480 grey pixels of which a tenth is shown: the picture and which are shown are 2 more."""
+    """Of 640 × 480 grey pixels a tenth is shown; the picture itself and which are shown are two more."""
     backend.compile_now()
     y, x = np.mgrid[:480, :640]
     image = (127 + 90 * np.sin(y / 30) * np.cos(x / 25))[:, :, None].astype(np.uint8)
