@@ -88,6 +88,8 @@ def command_line() -> str:
     for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
         if not command.hidden:
             lines += _command(name, command)
+        for part, inner in getattr(command, "commands", {}).items():
+            lines += _command(f"{name} {part}", inner)
     return "\n".join(lines) + EXIT_CODES
 
 

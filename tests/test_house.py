@@ -45,7 +45,10 @@ def parameters(method: Any) -> list[str]:
 
 
 def commands() -> list[tuple[str, Any]]:
-    return sorted(typer.main.get_command(app).commands.items())  # type: ignore[attr-defined]
+    found = dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    for name, command in list(found.items()):
+        found |= {f"{name} {part}": inner for part, inner in getattr(command, "commands", {}).items()}
+    return sorted(found.items())
 
 
 # Documentation

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter, NoiseError, UnknownName, UsageError
-from dpveil.mechanisms.scalar import TABLE, Range, ScalarMechanism
+from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY, RECORD
 from dpveil.mechanisms.scalar.lattice import coarsest
 from dpveil.queries.utility import MOST, Utility, answers_of, utility
@@ -61,9 +61,10 @@ def candidates(
     >>> best.name, round(best.utility.mean, 3)
     ('geometric', 0.521)
     """
-    allowed, moved, budget = Range.of(range), exact(sensitivity, "sensitivity"), exact(epsilon, "epsilon")
-    query = {"range": allowed, "sensitivity": moved, "epsilon": budget, "step": step}
-    build("laplace", **query)  # what is wrong with the query itself is no mechanism's fault
+    # What is wrong with the query itself is no mechanism's fault: any of them says so.
+    base = build("laplace", range=range, sensitivity=sensitivity, epsilon=epsilon, step=step)
+    allowed, moved = base.range, base.sensitivity
+    query = {"range": allowed, "sensitivity": moved, "epsilon": base.epsilon, "step": base.step}
     if relation not in (ANY, RECORD):
         raise InvalidParameter("relation", relation, "is unknown", hint=f"{RECORD} or {ANY}")
     if answers is None:

@@ -30,7 +30,7 @@ class Utility:
 
     `mean` is that of an answer taken at random from those asked for, `worst` the largest of any of them, and
     `remapped` the mean after every response was replaced by the best guess for it (Croft thesis 5.75 to
-    5.79, absolute loss, all answers as likely): the same privacy, or None where not every answer was looked at.
+    5.79, absolute loss, all answers as likely): free, and None where not all answers were looked at.
     """
 
     mean: float

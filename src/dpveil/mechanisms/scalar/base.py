@@ -240,8 +240,8 @@ class ScalarMechanism(ABC):
         >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).matrix().round(3).tolist()
         [[0.731, 0.269, 0.099], [0.17, 0.462, 0.17], [0.099, 0.269, 0.731]]
         """
-        shown = self._numbers("responses", responses)
-        given = self._numbers("answers", answers)
+        shown = self.numbers("responses", responses)
+        given = self.numbers("answers", answers)
         cuts = [self._cut((a + b) / 2) for a, b in pairwise(shown)]
         points = self.lattice.index(np.array(given, dtype=object))
         if self.integers is None:
@@ -259,7 +259,8 @@ class ScalarMechanism(ABC):
         """Return the first point that is not below a number."""
         return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
 
-    def _numbers(self, name: str, values: Any) -> list[Fraction]:
+    def numbers(self, name: str, values: Any) -> list[Fraction]:
+        """Return the numbers to tabulate: those given, or every point, or every ΔF, of a finite range."""
         if values is not None:
             return [exact(value, name) for value in np.ravel(np.asarray(values, dtype=object))]
         if not self.range.finite:
