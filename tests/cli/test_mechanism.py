@@ -366,7 +366,7 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
 @pytest.mark.parametrize(
     ("more", "code", "words"),
     [
-        (["--column", "agee"], 2, "column = 'agee' is not in the table: did you mean 'age'? it has name, age"),
+        (["--column", "agee"], 2, "column = 'agee' is not in the table: did you mean 'age'? it has name"),
         (["--query", "median"], 2, "unknown query 'median': did you mean 'mean'?"),
         (["--range", "0:"], 2, "range = '0:' does not bound the values"),
         (["--epsilon", "much"], 2, "epsilon = 'much' is not a finite number"),

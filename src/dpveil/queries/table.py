@@ -9,7 +9,7 @@ from pathlib import Path
 from dpveil.errors import DataError, InvalidParameter
 
 
-def column(path: Path, name: str, *, delimiter: str = ",") -> list[str]:
+def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
     """Return the texts of a column, one for each row under the header line; UTF-8.
 
     Lines without any cell are no rows, but in a table of one column, where they are missing values. Raises
@@ -18,26 +18,27 @@ def column(path: Path, name: str, *, delimiter: str = ",") -> list[str]:
     """
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidParameter("delimiter", delimiter, "is not one character", hint="such as , or ;")
+    file = " ".join(str(path).split())
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            lines = list(csv.reader(file, delimiter=delimiter, strict=True))
+        with Path(path).open(encoding="utf-8-sig", newline="") as text:
+            lines = list(csv.reader(text, delimiter=delimiter, strict=True))
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or 'no file'}") from None
+        raise DataError(f"{file} cannot be read: {error.strerror or 'no file'}") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path} is not text in UTF-8", hint="save it as CSV in UTF-8") from None
+        raise DataError(f"{file} is not text in UTF-8", hint="save it as CSV in UTF-8") from None
     except csv.Error as error:
-        raise DataError(f"{path} is not a CSV table", private=str(error)) from None
+        raise DataError(f"{file} is not a CSV table", private=str(error)) from None
     header = [title.strip() for title in lines[0]] if lines else []
     if not any(header):
-        raise DataError(f"{path} has no header line", hint="the first line names the columns")
+        raise DataError(f"{file} has no header line", hint="the first line names the columns")
     place = _place(header, name)
     rows = [line for line in lines[1:] if line or len(header) == 1]
     if not rows:
-        raise DataError(f"{path} has no rows under its header")
+        raise DataError(f"{file} has no rows under its header")
     for number, row in enumerate(rows, 1):
         if len(row) != len(header) and row:
             raise DataError(
-                f"{path} is not a table: not every row has {len(header)} cells",
+                f"{file} is not a table: not every row has {len(header)} cells",
                 hint="quote cells that hold the delimiter, or give --delimiter",
                 private=f"row {number} has {len(row)}",
             )
