@@ -7,6 +7,7 @@ from typing import Any
 
 from make_plots import axes, png
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from dpveil.cli.curve import INK, LINE, SOFT
 from dpveil.cli.mechanism.plot import errors_png
@@ -70,6 +71,7 @@ def law(plot: Any, method: ScalarMechanism) -> None:
     plot.set_xlabel("response", color=INK)
     words = "chance" if step == 1 else f"chance over {step:g}, the step"
     plot.set_ylabel(f"{words}, epsilon 0.5", color=INK)
+    plot.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
     plot.yaxis.set_major_formatter("{x:g}")
 
 

@@ -222,7 +222,7 @@ def test_matrix_of_a_range_without_end(cli):
     [
         (["--responses", "0,,2"], "responses = '0,,2' is not a list of numbers"),
         (["--responses", "0,x"], "responses = 'x' is not a finite number"),
-        (["--responses", "2,1"], "responses = '2,1' are not in order"),
+        (["--responses", "2,1"], "are not in order: each larger than the last"),
         (["--answers", "0,9"], "answer = '9' is not in the range 0:5"),
     ],
 )

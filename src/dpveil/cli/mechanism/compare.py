@@ -14,7 +14,7 @@ from dpveil.core.numbers import show, to_json
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.queries import Candidate
+    from dpveil.queries import Candidate, Utility
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
 MOST_EPSILONS = 24
@@ -143,18 +143,24 @@ def _recommend(at: list[Candidate]) -> None:
         say.answer(f"at epsilon {show(at[0].epsilon)}: nothing fits")
         return
     (best, error), *others = able
-    words = f"at epsilon {show(at[0].epsilon)}: {best}, off by {error.mean:.4g} on average"
-    if others:
-        name, next_error = others[0]
-        more = 100 * (next_error.mean / error.mean - 1) if error.mean else 0.0
-        words += f"; {name} by {more:.2g} % more" if more > 0.005 else f"; {name} by as much"
-    worst = min(able, key=lambda pair: pair[1].worst)
-    words += f"; at worst {error.worst:.4g}"
-    if worst[1].worst < 0.9999 * error.worst:
-        words += f" ({worst[0]}: {worst[1].worst:.4g})"
+    ahead = f"at epsilon {show(at[0].epsilon)}: "
+    say.answer(f"{ahead}{best}, off by {error.mean:.4g} on average{_next(error.mean, others)}")
+    name, least = min(((name, one.worst) for name, one in able), key=lambda pair: pair[1])
+    words = f"at worst {error.worst:.4g}{_instead(name, least, error.worst)}"
     remapped = [(name, one.remapped) for name, one in able if one.remapped is not None]
     if error.remapped is not None:
         name, least = min(remapped, key=lambda pair: pair[1])
-        words += f"; after remapping {error.remapped:.4g}"
-        words += f" ({name}: {least:.4g})" if least < 0.9999 * error.remapped else ""
-    say.answer(words)
+        words += f"; after remapping {error.remapped:.4g}{_instead(name, least, error.remapped)}"
+    say.answer(" " * len(ahead) + words)
+
+
+def _next(least: float, others: list[tuple[str, Utility]]) -> str:
+    if not others:
+        return ""
+    name, error = others[0]
+    more = 100 * (error.mean / least - 1) if least else 0.0
+    return f" ({name}: {more:.2g} % more)" if more > 0.005 else f" ({name}: as much)"
+
+
+def _instead(name: str, least: float, own: float) -> str:
+    return f" ({name}: {least:.4g})" if least < 0.9999 * own else ""
