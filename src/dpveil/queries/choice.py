@@ -14,8 +14,8 @@ from dpveil.mechanisms.scalar.base import ANY, RECORD
 from dpveil.mechanisms.scalar.lattice import coarsest
 from dpveil.queries.utility import MOST, Utility, answers_of, utility
 
-SLOW: Final = {"linear-program-1": 24, "linear-program-2": 24, "permute-and-flip": 64}
-"""Points up to which a mechanism that solves for its law is tried without being asked for by name."""
+SLOW: Final = {"linear-program-1": 64, "linear-program-2": 64, "permute-and-flip": 64}
+"""Points up to which a mechanism that takes its time is tried without being asked for by name."""
 
 
 @dataclass(frozen=True)
