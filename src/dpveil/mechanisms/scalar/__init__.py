@@ -6,6 +6,7 @@ from dpveil.mechanisms.scalar.base import ScalarMechanism
 from dpveil.mechanisms.scalar.explicit_fair import ExplicitFair
 from dpveil.mechanisms.scalar.exponential import Exponential
 from dpveil.mechanisms.scalar.laplace import Geometric, Laplace
+from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
 from dpveil.mechanisms.scalar.permute_and_flip import PermuteAndFlip
 from dpveil.mechanisms.scalar.ranges import Range
 from dpveil.mechanisms.scalar.staircase import Staircase
@@ -23,6 +24,8 @@ TABLE: Final[dict[str, type[ScalarMechanism]]] = {
         Exponential,
         PermuteAndFlip,
         Uniform,
+        LinearProgram1,
+        LinearProgram2,
     )
 }
 
@@ -32,6 +35,8 @@ __all__ = [
     "Exponential",
     "Geometric",
     "Laplace",
+    "LinearProgram1",
+    "LinearProgram2",
     "PermuteAndFlip",
     "Range",
     "ScalarMechanism",
