@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from math import ldexp
 from typing import ClassVar, Final
 
@@ -42,7 +43,7 @@ class _LinearProgram(ScalarMechanism):
         if self.closed:
             return
         size = self.lattice.size or 0
-        if size > SOLVED or self._program(self.epsilon).inequalities > PAIRS:
+        if size > SOLVED or self._program(self.budget).inequalities > PAIRS:
             raise InvalidParameter(
                 "step",
                 show(self.lattice.step),
@@ -67,7 +68,7 @@ class _LinearProgram(ScalarMechanism):
 
     @cached_property
     def _solved(self) -> Float64[np.ndarray, "points points"]:
-        return solve(self._program(self.epsilon))
+        return solve(self._program(self.budget))
 
     def _repaired_rows(self, epsilon: Fraction) -> Rows:
         columns = repaired(self._solved, self._program(epsilon)).T
@@ -150,7 +151,7 @@ class LinearProgram2(_LinearProgram):
     def closed(self) -> bool:
         """Whether the optimum is written down, and no solver is asked."""
         lattice = self.lattice
-        return self._chain and largest_diagonal_is_best(lattice.size or 1, self.epsilon / lattice.reach)
+        return self._chain and largest_diagonal_is_best(lattice.size or 1, self.budget / lattice.reach)
 
     def _rows(self, epsilon: Fraction) -> Rows:
         if not self.closed:
@@ -164,19 +165,15 @@ class LinearProgram2(_LinearProgram):
         if found is None:
             return None
         mirrored = _mirrored(found)
-        if self._cost(mirrored) > self.epsilon:
+        if self._cost(mirrored) > self.budget:
             raise NoiseError("the mirrored integers cost more than epsilon")
         return mirrored
 
 
 def _median(weights: list[int]) -> int:
     """Return the first place where half of the weight has been seen."""
-    total, seen = sum(weights), 0
-    for place, weight in enumerate(weights):
-        seen += weight
-        if 2 * seen >= total:
-            break
-    return place
+    total = sum(weights)
+    return next(place for place, seen in enumerate(accumulate(weights)) if 2 * seen >= total)
 
 
 def _mirrored(matrix: IntegerMatrix) -> IntegerMatrix:

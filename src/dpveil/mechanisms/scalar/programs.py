@@ -56,11 +56,9 @@ class Program:
     def cost(self) -> Floats:
         """ε between any two answers: in proportion, or for the fewest records, infinite where none lead."""
         apart = np.abs(self.points[:, None] - self.points[None, :])
-        if self.metric:
-            return self.epsilon / self.reach * apart
         near = sparse.csr_matrix(apart <= self.reach)
-        hops = sparse.csgraph.shortest_path(near, unweighted=True)
-        found: Floats = self.epsilon * hops
+        steps = apart / self.reach if self.metric else sparse.csgraph.shortest_path(near, unweighted=True)
+        found: Floats = self.epsilon * steps
         return found
 
     @cached_property
