@@ -44,7 +44,7 @@ class TruncatedLaplace(NoisyMechanism):
     def __post_init__(self) -> None:
         super().__post_init__()
         size = self.lattice.size
-        if size and not self._is_finite and size * self.epsilon < HOPELESS * self.lattice.reach:
+        if size and not self._is_finite and size * self.budget < HOPELESS * self.lattice.reach:
             raise InvalidParameter(
                 "step",
                 show(self.lattice.step),
