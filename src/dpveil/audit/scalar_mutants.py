@@ -318,8 +318,8 @@ def integers(
 
 
 PLANTS: Final = (
-    integers("a weight 10⁻³ beyond (not repaired)", partial(planted, excess=1e-3)),
-    integers("a weight 10⁻⁹ beyond (not repaired)", partial(planted, excess=1e-9)),
+    integers("a weight 1e-3 beyond", partial(planted, excess=1e-3)),
+    integers("a weight 1e-9 beyond", partial(planted, excess=1e-9)),
     integers("a response never given", emptied),
 )
 """Mutants that every finite mechanism can have."""
@@ -331,16 +331,16 @@ ROWS: Final = (
 
 
 def uneven(method: ScalarMechanism) -> Table:
-    """Return the law with the true answer a tenth likelier, at the cost of all."""
+    """Return the law with the true answer a quarter likelier, at the cost of all."""
     law, points = law_of(method), tuple(method.lattice.points.tolist())
     rows = []
     for x in points:
-        row = [law.mass(x, y, y) * (MP.mpf(11) / 10 if x == y else 1) for y in points]
+        row = [law.mass(x, y, y) * (MP.mpf(5) / 4 if x == y else 1) for y in points]
         rows.append(tuple(weight / sum(row) for weight in row))
     return Table(points, tuple(rows))
 
 
 UNIFORM: Final = (
-    wrong("the truth a tenth likelier", uneven),
+    wrong("the truth a quarter likelier", uneven),
     wrong("distances not halved", not_halved),
 )

@@ -32,6 +32,7 @@ from dpveil.audit.scalar_mutants import (
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
 
 DRAWS: Final = 20_000
+FINITE_DRAWS: Final = 50_000
 MANY: Final = 20_000_000
 """Draws that show the published variable scale: where it breaks its promise, responses are rare."""
 
@@ -86,7 +87,7 @@ def scalars() -> dict[str, ScalarAudit]:
 def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     """Return the usual audit of a mechanism that has a matrix, under every relation that it can promise."""
     drawn = _settings(method, FINITE)
-    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn))
+    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn, FINITE_DRAWS))
     levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP))}
     return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + PLANTS)
 
@@ -110,8 +111,8 @@ def _settings(
     return cases(method, *made)
 
 
-def _drawn(given: tuple[ScalarCase, ...]) -> tuple[ScalarDrawn, ...]:
-    return tuple(ScalarDrawn(case, DRAWS) for case in given)
+def _drawn(given: tuple[ScalarCase, ...], draws: int = DRAWS) -> tuple[ScalarDrawn, ...]:
+    return tuple(ScalarDrawn(case, draws) for case in given)
 
 
 E1: Final = ScalarCase(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="0.1"))
