@@ -80,12 +80,14 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 
 def scalars() -> dict[str, ScalarAudit]:
-    """Return the audits of all scalar mechanisms, by name."""
+    """Return the audits of all scalar mechanisms, by name: what is in `NOISY`, or the usual one."""
     return {name: NOISY_AUDITS.get(name) or finite_audit(method) for name, method in TABLE.items()}
 
 
 def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     """Return the usual audit of a mechanism that has a matrix, under every relation that it can promise."""
+    if not method.finite_only:
+        raise ValueError(f"{method.name} goes without ends, so it needs an entry in NOISY")
     drawn = _settings(method, FINITE)
     quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn, FINITE_DRAWS))
     levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP))}
