@@ -260,9 +260,12 @@ def planted(method: ScalarMechanism, excess: float) -> IntegerMatrix:
     logs = np.log(np.array(rows, dtype=object).astype(np.float64).clip(1e-300))
     y = int((logs[0] - logs[1]).argmin())
     raised = int(rows[0][y] * MP.exp(real(limit) + excess)) + 1
+    need = raised - rows[1][y]
     # What is added is taken where both answers are most alike, so that nothing else comes near the limit.
-    alike = min((z for z in range(len(points)) if z != y), key=lambda z: abs(logs[0][z] - logs[1][z]))
-    rows[1][alike] -= raised - rows[1][y]
+    others = [z for z in range(len(points)) if z != y and rows[1][z] > need]
+    if not others:
+        return method.integers  # a budget that no single weight can exceed here
+    rows[1][min(others, key=lambda z: abs(logs[0][z] - logs[1][z]))] -= need
     rows[1][y] = raised
     return IntegerMatrix(tuple(tuple(row) for row in rows))
 
