@@ -25,6 +25,10 @@ class LatticeNoise(ABC):
         """Return the weights of 0, 1, ..., `count` - 1, and of all from `count` on, in one unit."""
 
     @abstractmethod
+    def prepare(self) -> None:
+        """Raise `NoiseError` where it cannot be drawn."""
+
+    @abstractmethod
     def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
         """Return independent draws, with exactly this law."""
 
@@ -80,9 +84,10 @@ class LaplaceNoise(LatticeNoise):
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         flip = high < 0
         a, b = np.where(flip, -high, low), np.where(flip, -low, high)
-        length = np.where((a > 0) & (low <= high), b - a + 1, 1)
+        one_side = (a > 0) & (low <= high) & np.isfinite(a)
+        length = np.where(one_side, b, 1) - np.where(one_side, a, 1) + 1
         tail = self.beyond(np.maximum(a, 1)) * -np.expm1(-float(1 / self.scale) * length)
-        return np.where((a > 0) & (low <= high), tail, super().mass(low, high))
+        return np.where(one_side, tail, super().mass(low, high))
 
     def log_weight(self, z: Any) -> Floats:
         """Return ln P(z)."""
@@ -106,10 +111,16 @@ class StaircaseNoise(LatticeNoise):
     def weights(self, count: int) -> tuple[list[int], int]:
         """Return the height of the stair of every j, and the sum from `count` on."""
         one, base = 1 << PRECISION, exp_below(self.epsilon, PRECISION)
-        stair = [exp_below(self.epsilon * t, PRECISION) for t in range(self._stair(count + self.reach) + 1)]
+        last = self._stair(count)
+        stair = [exp_below(self.epsilon * t, PRECISION) for t in range(last + 2)]
         stair[0] = one
-        found = [stair[self._stair(j)] for j in range(count + self.reach)]
-        return found[:count], sum(found[count:]) * one // (one - base)
+        left = self.inner + last * self.reach - count  # what `count` and its stair still have in common
+        period = left * stair[last] + (self.reach - left) * stair[last + 1]
+        return [stair[self._stair(j)] for j in range(count)], period * one // (one - base)
+
+    def prepare(self) -> None:
+        """Raise `NoiseError` where draws would not fit into 64 bits."""
+        prepared(self.reach / self.epsilon)
 
     def _stair(self, j: Any) -> Any:
         return (j + self.reach - self.inner) // self.reach
