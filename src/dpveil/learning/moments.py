@@ -1,0 +1,187 @@
+"""What one record can move in the counts, means and deviations of classes, and how they are released.
+
+Features are clipped to public bounds and rounded to codes 0..2^16 between them, record by record, so that
+every sum below is a whole number. Take two tables, one of which has one record more, of class c with codes u.
+All that differs in what is computed here:
+
+* the count n of class c, by 1;
+* for every feature, the centred sum T = Σ (2u - 2^16) / 2^16 of class c, by at most 1, as every term is in
+  [-1, 1] (the sum is of all records of the class: nothing is cut off, and no true size is used);
+* for every feature, given a public code j, the root R = √(Σ (u - j)²) / W of class c with W = max(j, 2^16 - j),
+  by at most 1: R is a Euclidean norm of the differences, the record adds a coordinate |u - j| ≤ W, and norms
+  differ by at most the norm of what is added (triangle inequality).
+
+Each is released as a query of sensitivity 1. Releases about class c cost ε_count + d·(ε_mean + ε_deviation) by
+sequential composition, which may be adaptive: j is the *released* mean. Those about other classes cost
+nothing, as they are computed from other records (parallel composition). A *replaced* record is one removed
+and one added, in two classes if its label changes: twice that, and two classes do cost that much.
+
+Everything else follows from the releases: with m = max(released count, 1) the mean is the middle of the bounds
+plus T·width/(2m), clipped to them, and the deviation R·W/√m, the root mean square distance from the released
+mean. For n = m that is √(variance + (mean - released mean)²), the standard deviation but for the mean's noise. Its
+sensitivity is W/√m; the standard deviation about the true mean has width·√(m - 1)/m, which is up to
+twice as much, and needs all m to be public and records to be left out or made up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
+from dpveil.noise.bits import BitSource
+
+LEVELS: Final = 1 << 16
+"""Codes lie between 0 and this, both included."""
+Codes = Int64[np.ndarray, "records features"]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What one added record may cost in each release: the count, and each feature's mean and deviation."""
+
+    count: Fraction
+    mean: Fraction
+    deviation: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Fraction, features: int, parts: tuple[Fraction, Fraction, Fraction]) -> Shares:
+        """Return the shares whose total is `epsilon`, where count, means and deviations get these parts."""
+        unit = epsilon / sum(parts)
+        return cls(unit * parts[0], unit * parts[1] / features, unit * parts[2] / features)
+
+    def total(self, features: int) -> Fraction:
+        """Return what one added record may cost in all releases."""
+        return self.count + features * (self.mean + self.deviation)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What was released: a count for each class, a code of each mean, and each deviation as a part of width."""
+
+    counts: Int64[np.ndarray, " classes"]
+    means: Int64[np.ndarray, "classes features"]
+    deviations: Float64[np.ndarray, "classes features"]
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """A range-adherent mechanism by name, its relation, and its ε: of sensitivity 1, from 0 on."""
+
+    mechanism: str
+    relation: str
+    epsilon: Fraction
+
+    def at(self, size: int) -> ScalarMechanism:
+        """Return it for a class of a public size; those that need an upper end get ⌈√size⌉.
+
+        R is at most √n: for n = m that end is never reached.
+        """
+        kind = TABLE[self.mechanism]
+        top = isqrt(size - 1) + 1 if kind.finite_only else None
+        return _made(self.mechanism, top, self.epsilon, self.relation)
+
+    def release(self, squares: list[int], reach: list[int], size: int, bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach, in the same unit."""
+        mechanism = self.at(size)
+        points = np.array([root_point(s, w, mechanism) for s, w in zip(squares, reach, strict=True)])
+        return mechanism.lattice.value(mechanism.draw(points, bits))
+
+
+@lru_cache(maxsize=64)
+def _made(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
+    made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation)
+    made.prepare()
+    return made
+
+
+@lru_cache(maxsize=64)
+def count_mechanism(epsilon: Fraction) -> ScalarMechanism:
+    """Return two-sided geometric noise on a whole count, snapped at 0."""
+    return Geometric(range="0:", sensitivity=1, epsilon=epsilon)
+
+
+@lru_cache(maxsize=64)
+def sum_mechanism(epsilon: Fraction) -> ScalarMechanism:
+    """Return Laplace noise on a centred sum; the mean is snapped to the bounds afterwards."""
+    return Laplace(range=":", sensitivity=1, epsilon=epsilon)
+
+
+def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
+    """Return the point of a lattice from 0 on that is nearest √squares / reach, exactly, and at most its end.
+
+    The point is ⌊x + 1/2⌋ with x = √(squares/(reach·step)²): whole numbers decide, as ⌊2x⌋ = ⌊√⌊(2x)²⌋⌋.
+    Rounding and the end keep two roots at most 1 apart within a reach of the lattice.
+    """
+    step, last = mechanism.lattice.step, mechanism.lattice.spans[-1][1]
+    four_x_squared = 4 * squares * step.denominator**2 // (reach * step.numerator) ** 2
+    point = (isqrt(four_x_squared) + 1) // 2
+    return point if last is None else min(point, last)
+
+
+def encode(
+    values: Float64[np.ndarray, "records features"],
+    lower: Float64[np.ndarray, " features"],
+    upper: Float64[np.ndarray, " features"],
+) -> Codes:
+    """Return every value clipped to its bounds, as the nearest code: 0 at `lower`, 2^16 at `upper`."""
+    inside = np.clip(values, lower, upper)
+    return np.rint((inside - lower) / (upper - lower) * LEVELS).astype(np.int64).clip(0, LEVELS)
+
+
+def release_moments(
+    codes: Codes,
+    labels: Int64[np.ndarray, " records"],
+    classes: int,
+    *,
+    shares: Shares,
+    deviations: Deviations,
+    bits: BitSource,
+) -> Moments:
+    """Return private counts, means and deviations of every class; `labels` are from 0 to `classes` - 1.
+
+    Costs `shares.total(features)` for one record added or removed, and twice that for one replaced: the
+    proof is above. Counts are drawn first, then all means, then all deviations.
+    """
+    groups = [codes[labels == label] for label in range(classes)]
+    counts = release_counts([len(group) for group in groups], shares.count, bits)
+    means = release_means([centred_sums(group) for group in groups], counts, shares.mean, bits)
+    spread = np.empty(means.shape)
+    for row, (group, size, centre) in enumerate(zip(groups, np.maximum(counts, 1).tolist(), means, strict=True)):
+        reach = np.maximum(centre, LEVELS - centre)
+        roots = deviations.release(squares_about(group, centre), reach.tolist(), size, bits)
+        spread[row] = np.minimum(roots, size**0.5) * (reach / LEVELS) / size**0.5
+    return Moments(counts, means, spread)
+
+
+def release_counts(sizes: list[int], epsilon: Fraction, bits: BitSource) -> Int64[np.ndarray, " classes"]:
+    """Return class sizes with two-sided geometric noise, snapped at 0."""
+    drawn: Int64[np.ndarray, " classes"] = count_mechanism(epsilon).draw(np.array(sizes, np.int64), bits)
+    return drawn
+
+
+def centred_sums(codes: Codes) -> list[Fraction]:
+    """Return T of every feature, which one record changes by at most 1."""
+    return [Fraction(int(total), LEVELS) for total in (2 * codes - LEVELS).sum(axis=0)]
+
+
+def release_means(
+    sums: list[list[Fraction]], counts: Int64[np.ndarray, " classes"], epsilon: Fraction, bits: BitSource
+) -> Int64[np.ndarray, "classes features"]:
+    """Return the code of every mean, from noisy sums and released counts."""
+    mechanism = sum_mechanism(epsilon)
+    points = mechanism.lattice.index(np.array(sums, dtype=object))
+    noisy = mechanism.lattice.value(mechanism.draw(points, bits)).reshape(len(sums), -1)
+    middle = noisy / np.maximum(counts, 1)[:, None]
+    return np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
+
+
+def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> list[int]:
+    """Return Σ (u - j)² of every feature, at most 2^32 a record."""
+    return [int(total) for total in ((codes - centre) ** 2).sum(axis=0)]
