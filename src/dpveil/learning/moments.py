@@ -7,20 +7,22 @@ All that differs in what is computed here:
 * the count n of class c, by 1;
 * for every feature, the centred sum T = Σ (2u - 2^16) / 2^16 of class c, by at most 1, as every term is in
   [-1, 1] (the sum is of all records of the class: nothing is cut off, and no true size is used);
-* for every feature, given a public code j, the root R = √(Σ (u - j)²) / W of class c with W = max(j, 2^16 - j),
-  by at most 1: R is a Euclidean norm of the differences, the record adds a coordinate |u - j| ≤ W, and norms
-  differ by at most the norm of what is added (triangle inequality).
+* for every feature, given a public code j and W = max(j, 2^16 - j), the root R = √(Σ (u - j)²) / W of class
+  c, by at most 1: R is a Euclidean norm of the differences, the record adds a coordinate |u - j| ≤ W, and norms
+  differ by at most the norm of what is added (triangle inequality);
+* or, in its place, the square R², by at most 1 as well: it is a sum to which the record adds (u - j)²/W².
 
-Each is released as a query of sensitivity 1. Releases about class c cost ε_count + d·(ε_mean + ε_deviation) by
-sequential composition, which may be adaptive: j is the *released* mean. Those about other classes cost
+Each is released as a query of sensitivity 1. Releases about class c cost ε_count + d·(ε_mean + ε_deviation)
+by sequential composition, which may be adaptive: j is the *released* mean. Those about other classes cost
 nothing, as they are computed from other records (parallel composition). A *replaced* record is one removed
 and one added, in two classes if its label changes: twice that, and two classes do cost that much.
 
-Everything else follows from the releases: with m = max(released count, 1) the mean is the middle of the bounds
-plus T·width/(2m), clipped to them, and the deviation R·W/√m, the root mean square distance from the released
-mean. For n = m that is √(variance + (mean - released mean)²), the standard deviation but for the mean's noise. Its
-sensitivity is W/√m; the standard deviation about the true mean has width·√(m - 1)/m, which is up to
-twice as much, and needs all m to be public and records to be left out or made up.
+Everything else follows from the releases: with m = max(released count, 1) the mean is the middle of the
+bounds plus T·width/(2m), clipped to them, and the deviation R·W/√m, the root mean square distance from the
+released mean. For n = m that is √(variance + (mean - released mean)²), the standard deviation but for the
+noise of the mean. In these units a response's noise is W/√m on a deviation for R, and W²/m on a variance
+for R². The deviation about the true mean has a sensitivity of width·√(m - 1)/m, which is up to twice that
+for R, and holds only for a public m, with records left out or made up.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -63,35 +65,48 @@ class Shares:
 
 @dataclass(frozen=True)
 class Moments:
-    """What was released: a count for each class, a code of each mean, and each deviation as a part of width."""
+    """What was released: a count for each class, the code of each mean, each deviation as a part of width."""
 
     counts: Int64[np.ndarray, " classes"]
     means: Int64[np.ndarray, "classes features"]
     deviations: Float64[np.ndarray, "classes features"]
 
 
+class Spread(Protocol):
+    """What releases the deviations of a class."""
+
+    def release(self, squares: list[int], reach: list[int], size: int, bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach of a class of a public size, in the same unit."""
+
+
 @dataclass(frozen=True)
 class Deviations:
-    """A range-adherent mechanism by name, its relation, and its ε: of sensitivity 1, from 0 on."""
+    """A range-adherent mechanism by name, its relation, and its ε: of sensitivity 1, from 0 on.
+
+    It releases the root R of every feature, or R² if `squared`.
+    """
 
     mechanism: str
     relation: str
     epsilon: Fraction
+    squared: bool = False
 
     def at(self, size: int) -> ScalarMechanism:
-        """Return it for a class of a public size; those that need an upper end get ⌈√size⌉.
+        """Return it for a class of a public size; those that need an upper end get ⌈√size⌉, or size.
 
-        R is at most √n: for n = m that end is never reached.
+        R² is at most n: where n = m that end is not passed, and beyond it answers are clipped.
         """
-        kind = TABLE[self.mechanism]
-        top = isqrt(size - 1) + 1 if kind.finite_only else None
-        return _made(self.mechanism, top, self.epsilon, self.relation)
+        top = size if self.squared else isqrt(size - 1) + 1
+        finite = TABLE[self.mechanism].finite_only
+        return _made(self.mechanism, top if finite else None, self.epsilon, self.relation)
 
     def release(self, squares: list[int], reach: list[int], size: int, bits: BitSource) -> Any:
         """Return a response for every root √squares / reach, in the same unit."""
         mechanism = self.at(size)
-        points = np.array([root_point(s, w, mechanism) for s, w in zip(squares, reach, strict=True)])
-        return mechanism.lattice.value(mechanism.draw(points, bits))
+        nearest = square_point if self.squared else root_point
+        points = np.array([nearest(s, w, mechanism) for s, w in zip(squares, reach, strict=True)], np.int64)
+        found = mechanism.lattice.value(mechanism.draw(points, bits))
+        return np.sqrt(found) if self.squared else found
 
 
 @lru_cache(maxsize=64)
@@ -119,9 +134,19 @@ def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
     The point is ⌊x + 1/2⌋ with x = √(squares/(reach·step)²): whole numbers decide, as ⌊2x⌋ = ⌊√⌊(2x)²⌋⌋.
     Rounding and the end keep two roots at most 1 apart within a reach of the lattice.
     """
-    step, last = mechanism.lattice.step, mechanism.lattice.spans[-1][1]
+    step = mechanism.lattice.step
     four_x_squared = 4 * squares * step.denominator**2 // (reach * step.numerator) ** 2
-    point = (isqrt(four_x_squared) + 1) // 2
+    return _at_most_the_end((isqrt(four_x_squared) + 1) // 2, mechanism)
+
+
+def square_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
+    """Return the point of a lattice from 0 on that is nearest squares / reach², exactly, or its end."""
+    place = Fraction(squares, reach * reach) / mechanism.lattice.step
+    return _at_most_the_end((place + Fraction(1, 2)).__floor__(), mechanism)
+
+
+def _at_most_the_end(point: int, mechanism: ScalarMechanism) -> int:
+    last = mechanism.lattice.spans[-1][1]
     return point if last is None else min(point, last)
 
 
@@ -132,7 +157,8 @@ def encode(
 ) -> Codes:
     """Return every value clipped to its bounds, as the nearest code: 0 at `lower`, 2^16 at `upper`."""
     inside = np.clip(values, lower, upper)
-    return np.rint((inside - lower) / (upper - lower) * LEVELS).astype(np.int64).clip(0, LEVELS)
+    codes: Codes = np.rint((inside - lower) / (upper - lower) * LEVELS).astype(np.int64)
+    return codes.clip(0, LEVELS)
 
 
 def release_moments(
@@ -141,7 +167,7 @@ def release_moments(
     classes: int,
     *,
     shares: Shares,
-    deviations: Deviations,
+    deviations: Spread,
     bits: BitSource,
 ) -> Moments:
     """Return private counts, means and deviations of every class; `labels` are from 0 to `classes` - 1.
@@ -153,7 +179,9 @@ def release_moments(
     counts = release_counts([len(group) for group in groups], shares.count, bits)
     means = release_means([centred_sums(group) for group in groups], counts, shares.mean, bits)
     spread = np.empty(means.shape)
-    for row, (group, size, centre) in enumerate(zip(groups, np.maximum(counts, 1).tolist(), means, strict=True)):
+    for row, (group, size, centre) in enumerate(
+        zip(groups, np.maximum(counts, 1).tolist(), means, strict=True)
+    ):
         reach = np.maximum(centre, LEVELS - centre)
         roots = deviations.release(squares_about(group, centre), reach.tolist(), size, bits)
         spread[row] = np.minimum(roots, size**0.5) * (reach / LEVELS) / size**0.5
@@ -179,7 +207,8 @@ def release_means(
     points = mechanism.lattice.index(np.array(sums, dtype=object))
     noisy = mechanism.lattice.value(mechanism.draw(points, bits)).reshape(len(sums), -1)
     middle = noisy / np.maximum(counts, 1)[:, None]
-    return np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
+    codes: Codes = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
+    return codes
 
 
 def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from fractions import Fraction
 from operator import index
 from typing import Any, Final, Self
@@ -29,15 +30,16 @@ NEIGHBOURS: Final = {
     "added": (1, "one record added or removed"),
 }
 """What neighbouring tables differ in, and how many added or removed records that is."""
+SPREADS: Final = ("variance", "deviation")
 
 
 class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Gaussian naive Bayes, ε-differentially private for one record of the training table.
 
     Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
-    class (Laplace noise on a sum, snapped to the bounds) and its standard deviation, by any mechanism of
-    `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class size among
-    them; the proof is in `dpveil.learning.moments`. The Gaussian law is a model, not an assumption: the
+    class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
+    mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private,
+    no true class size among them; the proof is in `dpveil.learning.moments`. The Gaussian law is a model, not an assumption: the
     guarantee holds for every table.
 
     Args:
@@ -46,8 +48,10 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             the data, and required. Values beyond are clipped, in `fit` and in `predict`.
         classes: The public list of labels. None takes those that occur in `y` as public, which the guarantee
             says in its `in_the_clear`: a label that one record alone has gives it away.
-        mechanism: The name of the mechanism of the standard deviations.
+        mechanism: The name of the mechanism of variances or deviations.
         relation: Its relation: database-record suffices here, any-database costs more noise and buys nothing.
+        spread: What the mechanism releases: variance, of which the noise falls faster with the size of a
+            class, or deviation, as in the thesis.
         neighbours: replaced (one record differs) or added (one record more or less), which needs half the
             noise.
         parts: How ε is divided between class sizes, all means, and all deviations: three numbers above 0.
@@ -78,6 +82,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     ['low', 'high']
     >>> str(model.guarantee_)
     '5-DP, database-record'
+
     """
 
     def __init__(
@@ -88,6 +93,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         classes: Any = None,
         mechanism: str = "truncated-laplace",
         relation: str = "database-record",
+        spread: str = "variance",
         neighbours: str = "replaced",
         parts: Any = None,
         floor: Any = 0.01,
@@ -98,6 +104,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.classes = classes
         self.mechanism = mechanism
         self.relation = relation
+        self.spread = spread
         self.neighbours = neighbours
         self.parts = parts
         self.floor = floor
@@ -105,17 +112,19 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
         """Release the moments of a table of records × features and its labels, and keep only them."""
-        X, y = validate_data(self, X, y, dtype=np.float64)
+        values, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
-        features = X.shape[1]
+        features = values.shape[1]
         epsilon, bits = _epsilon(self.epsilon), _bits(self.random_state)
         lower, upper = _bounds(self.bounds, features)
         groups, parts, floor = self._groups(), _parts(self.parts, features), positive(self.floor, "floor")
         shares = Shares.of(epsilon / groups, features, parts)
-        deviations = Deviations(self.mechanism, self.relation, shares.deviation)
+        deviations = Deviations(
+            self.mechanism, self.relation, shares.deviation, squared=self.spread == "variance"
+        )
         deviations.at(1)
         classes, labels = _labels(self.classes, y)
-        codes = encode(X, lower, upper)
+        codes = encode(values, lower, upper)
         moments = release_moments(
             codes, labels, len(classes), shares=shares, deviations=deviations, bits=bits
         )
@@ -136,14 +145,12 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _groups(self) -> int:
-        if self.mechanism not in TABLE:
-            raise InvalidParameter(
-                "mechanism", self.mechanism, "is unknown", hint=f"one of {', '.join(TABLE)}"
-            )
-        if self.neighbours not in NEIGHBOURS:
-            raise InvalidParameter(
-                "neighbours", self.neighbours, "is unknown", hint=f"one of {', '.join(NEIGHBOURS)}"
-            )
+        known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
+        for name, choices in known.items():
+            if getattr(self, name) not in choices:
+                raise InvalidParameter(
+                    name, str(getattr(self, name)), "is unknown", hint=f"one of {', '.join(choices)}"
+                )
         return NEIGHBOURS[self.neighbours][0]
 
     def _guarantee(self, epsilon: Fraction, bits: BitSource) -> Guarantee:
@@ -173,13 +180,15 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
         """Return the chance of every class, for every record."""
-        return np.exp(self.predict_log_proba(X))
+        chances: Float64[np.ndarray, "records classes"] = np.exp(self.predict_log_proba(X))
+        return chances
 
     def _joint(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
         check_is_fitted(self)
-        X = np.clip(validate_data(self, X, dtype=np.float64, reset=False), self._lower, self._upper)
+        values = validate_data(self, X, dtype=np.float64, reset=False)
+        inside = np.clip(values, self._lower, self._upper)
         terms = [
-            np.log(prior) - 0.5 * (np.log(2 * np.pi * var) + (X - mean) ** 2 / var).sum(axis=1)
+            np.log(prior) - 0.5 * (np.log(2 * np.pi * var) + (inside - mean) ** 2 / var).sum(axis=1)
             for prior, mean, var in zip(self.class_prior_, self.theta_, self.var_, strict=True)
         ]
         return np.stack(terms, axis=1)
@@ -234,7 +243,10 @@ def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
     strange = ~np.isin(y, known)
     if strange.any():
         raise InvalidParameter(
-            "classes", None, f"lack the label of {strange.sum()} records", hint="list all, or leave records out"
+            "classes",
+            None,
+            f"lack the label of {strange.sum()} records",
+            hint="list all, or leave records out",
         )
     return known, np.searchsorted(known, y).astype(np.int64)
 

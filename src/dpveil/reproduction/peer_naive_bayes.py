@@ -1,7 +1,7 @@
 """diffprivlib's GaussianNB on given splits: run by path in its own environment, which has no dpveil.
 
-Arguments: a .npz file with values, labels, lower, upper, orders (a permutation a row, 80 % of which train) and
-epsilons. Writes the accuracies, a list for every budget, as JSON.
+Arguments: a .npz file with values, labels, lower, upper, orders (a permutation a row, 80 % of which train)
+and epsilons. Writes the accuracies, a list for every budget, as JSON.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def accuracies(path: str) -> list[list[float]]:
 
     given = np.load(path)
     values, labels = given["values"], given["labels"]
-    found = []
+    found: list[list[float]] = []
     for epsilon in given["epsilons"]:
         found.append([])
         for seed, order in enumerate(given["orders"]):

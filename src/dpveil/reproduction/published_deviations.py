@@ -38,7 +38,8 @@ def variable_scale(answers: Floats, sensitivity: Floats, epsilon: float) -> Floa
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         found = -i * first / (branch * first + i * decay)
     far = ~(np.isfinite(found) & (found > 0))  # powers of e underflow: 1/ε is the limit
-    return sensitivity * np.where(i == 0, first, np.where(far, 1 / epsilon, found))
+    scale: Floats = sensitivity * np.where(i == 0, first, np.where(far, 1 / epsilon, found))
+    return scale
 
 
 def truncated(answers: Floats, scale: Floats, random: np.random.Generator) -> Floats:
@@ -47,7 +48,8 @@ def truncated(answers: Floats, scale: Floats, random: np.random.Generator) -> Fl
     place = below + (1 - below) * random.random(answers.shape)
     low = answers + scale * np.log(2 * np.minimum(place, 0.5))
     high = answers - scale * np.log(2 * np.maximum(1 - place, np.finfo(float).tiny))
-    return np.maximum(np.where(place < 0.5, low, high), 0)
+    drawn: Floats = np.maximum(np.where(place < 0.5, low, high), 0)
+    return drawn
 
 
 def variable(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
@@ -67,7 +69,8 @@ def one_record(answers: Floats, sensitivity: Floats, epsilon: float, random: np.
 
 def snapped(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
     """Laplace noise, and 0 in place of what is negative."""
-    return np.maximum(answers + random.laplace(size=answers.shape) * sensitivity / epsilon, 0)
+    drawn: Floats = np.maximum(answers + random.laplace(size=answers.shape) * sensitivity / epsilon, 0)
+    return drawn
 
 
 def redrawn(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:

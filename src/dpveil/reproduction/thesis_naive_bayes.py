@@ -16,6 +16,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,10 +43,11 @@ TINY: Final = 1e-6
 MOST_STAIRCASE: Final = 6
 """The largest ε of one value at which a staircase is drawn: its draws take e^(ε/2) tries."""
 BASELINE: Final = "not private"
-PEER: Final = "diffprivlib 0.6 GaussianNB"
-VARIABLE, DOUBLE, RECORD = "truncated, variable scale (NOT private)", "truncated, 2ΔF/ε", "truncated, one record"
-SNAPPED, SNAPPED_TINY = "snapped Laplace", "snapped Laplace, floor 10⁻⁶"
-REDRAWN, STAIRCASE = "redrawn until positive (NOT private)", "snapped staircase"
+PEER: Final = "diffprivlib 0.6"
+VARIABLE, DOUBLE, RECORD = "variable scale (unsound)", "truncated, 2ΔF/ε", "truncated, one record"
+SNAPPED, SNAPPED_TINY = "snapped", "snapped, floor 10⁻⁶"
+REDRAWN, STAIRCASE = "redrawn (unsound)", "staircase, snapped"
+SQUARES, SNAPPED_SQUARES = "one record, variances", "snapped, variances"
 THESIS: Final = {
     VARIABLE: ("variable scale", FLOOR),
     RECORD: ("one record", FLOOR),
@@ -62,6 +64,8 @@ OURS: Final[dict[str, tuple[str, str, float]]] = {
     SNAPPED_TINY: ("laplace", "database-record", TINY),
     STAIRCASE: ("staircase", "database-record", FLOOR),
     REDRAWN: ("", "redrawn", FLOOR),
+    SQUARES: ("truncated-laplace", "database-record", FLOOR),
+    SNAPPED_SQUARES: ("laplace", "database-record", FLOOR),
 }
 Floats = Float64[np.ndarray, "..."]
 
@@ -133,7 +137,7 @@ def our_models(records: Records, train: Any, epsilon: str, seed: Sequence[int]) 
     for series, (mechanism, kind, floor) in OURS.items():
         if series == STAIRCASE and shares.deviation > MOST_STAIRCASE:
             continue
-        deviations: Any = Deviations(mechanism, kind, shares.deviation)
+        deviations: Any = Deviations(mechanism, kind, shares.deviation, series in (SQUARES, SNAPPED_SQUARES))
         if not mechanism:
             deviations = Unsound(DRAWS[kind], float(shares.deviation))
         bits = SeededBits(seed[0], " ".join(map(str, seed[1:])))
@@ -227,7 +231,10 @@ def _summary(values: Float64[np.ndarray, " n"]) -> dict[str, str]:
 def figures(found: Accuracies) -> list[Figure]:
     """Return a figure for each setting, a panel for each table."""
     made = []
-    titles = {"thesis": "the thesis' accounting: true class sizes, NOT private", "ours": "one record added, ε-DP"}
+    titles = {
+        "thesis": "the thesis' accounting with true class sizes: NOT private, whatever the mechanism",
+        "ours": "PrivateGaussianNB, one record added or removed",
+    }
     for setting, title in titles.items():
         panels = []
         for sweep in dict.fromkeys(sweep for sweep, _, _ in found if sweep.endswith(setting)):
@@ -240,9 +247,15 @@ def figures(found: Accuracies) -> list[Figure]:
 
 def _line(series: str) -> Line:
     colours = (RECORD, VARIABLE, DOUBLE, SNAPPED, STAIRCASE, PEER)
-    same = {SNAPPED_TINY: (SNAPPED, ":"), REDRAWN: (VARIABLE, "--"), BASELINE: (RECORD, ":")}
-    home, style = same.get(series, (series, "--" if series == VARIABLE else "-"))
-    return Line(series, colours.index(home), ":" if series == REDRAWN else style)
+    same = {
+        SNAPPED_TINY: (SNAPPED, ":"),
+        REDRAWN: (VARIABLE, "--"),
+        BASELINE: (RECORD, ":"),
+        SQUARES: (RECORD, "--"),
+        SNAPPED_SQUARES: (SNAPPED, "--"),
+    }
+    home, style = same.get(series, (series, "-"))
+    return Line(series, colours.index(home), style)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -252,7 +265,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, required=True, help="where to write; files there are replaced")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="splits for every point")
     parser.add_argument(
-        "--peer", type=Path, default=Path(".venv-diffprivlib/bin/python"), help="a Python that has diffprivlib"
+        "--peer",
+        type=Path,
+        default=Path(".venv-diffprivlib/bin/python"),
+        help="a Python that has diffprivlib",
     )
     given = parser.parse_args(arguments)
     try:
@@ -271,7 +287,7 @@ def reproduce(data: Path, out: Path, repetitions: int, peer: Path) -> list[Path]
     found: Accuracies = {}
     for table in TABLES:
         records = table.read(data)
-        found |= run(records, repetitions, lambda done, name=table.name: _tell(name, done, repetitions))
+        found |= run(records, repetitions, partial(_tell, table.name, repetitions))
         found |= run_peer(records, repetitions, peer)
     results = rows(found)
     written = [(out / f"{figure.name}.png", draw(figure, results)) for figure in figures(found)]
@@ -282,7 +298,7 @@ def reproduce(data: Path, out: Path, repetitions: int, peer: Path) -> list[Path]
     return [path for path, _ in written]
 
 
-def _tell(name: str, done: int, repetitions: int) -> None:
+def _tell(name: str, repetitions: int, done: int) -> None:
     if done % 10 == 0 or done == repetitions:
         sys.stderr.write(f"{name}: {done} of {repetitions} splits\n")
 
