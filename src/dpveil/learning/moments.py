@@ -8,8 +8,8 @@ All that differs in what is computed here:
 * for every feature, the centred sum T = Σ (2u - 2^16) / 2^16 of class c, by at most 1, as every term is in
   [-1, 1] (the sum is of all records of the class: nothing is cut off, and no true size is used);
 * for every feature, given a public code j and W = max(j, 2^16 - j), the root R = √(Σ (u - j)²) / W of class
-  c, by at most 1: R is a Euclidean norm of the differences, the record adds a coordinate |u - j| ≤ W, and norms
-  differ by at most the norm of what is added (triangle inequality);
+  c, by at most 1: R is a Euclidean norm of the differences, the record adds a coordinate |u - j| ≤ W, and
+  norms differ by at most the norm of what is added (triangle inequality);
 * or, in its place, the square R², by at most 1 as well: it is a sum to which the record adds (u - j)²/W².
 
 Each is released as a query of sensitivity 1. Releases about class c cost ε_count + d·(ε_mean + ε_deviation)
@@ -41,7 +41,10 @@ from dpveil.noise.bits import BitSource
 
 LEVELS: Final = 1 << 16
 """Codes lie between 0 and this, both included."""
+MOST: Final = 512
+"""The most steps that a mechanism with an upper end gets: beyond, a step is several sensitivities."""
 Codes = Int64[np.ndarray, "records features"]
+Ints = Int64[np.ndarray, "classes features"]
 
 
 @dataclass(frozen=True)
@@ -73,10 +76,10 @@ class Moments:
 
 
 class Spread(Protocol):
-    """What releases the deviations of a class."""
+    """What releases the deviations of all classes."""
 
-    def release(self, squares: list[int], reach: list[int], size: int, bits: BitSource) -> Any:
-        """Return a response for every root √squares / reach of a class of a public size, in the same unit."""
+    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach, a row a class of a public size, in that unit."""
 
 
 @dataclass(frozen=True)
@@ -91,27 +94,40 @@ class Deviations:
     epsilon: Fraction
     squared: bool = False
 
-    def at(self, size: int) -> ScalarMechanism:
-        """Return it for a class of a public size; those that need an upper end get ⌈√size⌉, or size.
+    def top(self, size: int) -> int | None:
+        """Return the upper end for a class of a public size: ⌈√size⌉, or size for squares, if one is needed.
 
         R² is at most n: where n = m that end is not passed, and beyond it answers are clipped.
         """
-        top = size if self.squared else isqrt(size - 1) + 1
-        finite = TABLE[self.mechanism].finite_only
-        return _made(self.mechanism, top if finite else None, self.epsilon, self.relation)
+        if not TABLE[self.mechanism].finite_only:
+            return None
+        end = size if self.squared else isqrt(size - 1) + 1
+        step = -(-end // MOST)
+        return -(-end // step) * step
 
-    def release(self, squares: list[int], reach: list[int], size: int, bits: BitSource) -> Any:
-        """Return a response for every root √squares / reach, in the same unit."""
-        mechanism = self.at(size)
+    def at(self, size: int) -> ScalarMechanism:
+        """Return the mechanism for a class of a public size."""
+        return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
+
+    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach, a row a class, in the same unit."""
         nearest = square_point if self.squared else root_point
-        points = np.array([nearest(s, w, mechanism) for s, w in zip(squares, reach, strict=True)], np.int64)
-        found = mechanism.lattice.value(mechanism.draw(points, bits))
+        tops = [self.top(size) for size in sizes]
+        found = np.empty(reach.shape)
+        for top in dict.fromkeys(tops):  # classes of one upper end are drawn together
+            rows = [row for row, own in enumerate(tops) if own == top]
+            mechanism = self.at(sizes[rows[0]])
+            pairs = zip(squares[rows].ravel().tolist(), reach[rows].ravel().tolist(), strict=True)
+            points = np.array([nearest(s, w, mechanism) for s, w in pairs], np.int64)
+            drawn = mechanism.lattice.value(mechanism.draw(points, bits))
+            found[rows] = drawn.reshape(len(rows), -1)
         return np.sqrt(found) if self.squared else found
 
 
 @lru_cache(maxsize=64)
 def _made(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
-    made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation)
+    step = None if top is None or top <= MOST else -(-top // MOST)
+    made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
     made.prepare()
     return made
 
@@ -175,17 +191,15 @@ def release_moments(
     Costs `shares.total(features)` for one record added or removed, and twice that for one replaced: the
     proof is above. Counts are drawn first, then all means, then all deviations.
     """
-    groups = [codes[labels == label] for label in range(classes)]
+    ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
+    groups = np.split(codes[np.argsort(labels, kind="stable")], ends)
     counts = release_counts([len(group) for group in groups], shares.count, bits)
     means = release_means([centred_sums(group) for group in groups], counts, shares.mean, bits)
-    spread = np.empty(means.shape)
-    for row, (group, size, centre) in enumerate(
-        zip(groups, np.maximum(counts, 1).tolist(), means, strict=True)
-    ):
-        reach = np.maximum(centre, LEVELS - centre)
-        roots = deviations.release(squares_about(group, centre), reach.tolist(), size, bits)
-        spread[row] = np.minimum(roots, size**0.5) * (reach / LEVELS) / size**0.5
-    return Moments(counts, means, spread)
+    squares = np.stack([squares_about(*both) for both in zip(groups, means, strict=True)])
+    reach, publicly = np.maximum(means, LEVELS - means), np.maximum(counts, 1)
+    roots = deviations.release(squares, reach, publicly.tolist(), bits)
+    most = np.sqrt(publicly)[:, None]
+    return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
 
 
 def release_counts(sizes: list[int], epsilon: Fraction, bits: BitSource) -> Int64[np.ndarray, " classes"]:
@@ -211,6 +225,7 @@ def release_means(
     return codes
 
 
-def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> list[int]:
+def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> Int64[np.ndarray, " features"]:
     """Return Σ (u - j)² of every feature, at most 2^32 a record."""
-    return [int(total) for total in ((codes - centre) ** 2).sum(axis=0)]
+    squares: Int64[np.ndarray, " features"] = ((codes - centre) ** 2).sum(axis=0)
+    return squares

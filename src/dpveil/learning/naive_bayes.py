@@ -38,9 +38,9 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
     class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
-    mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private,
-    no true class size among them; the proof is in `dpveil.learning.moments`. The Gaussian law is a model, not an assumption: the
-    guarantee holds for every table.
+    mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class
+    size among them; the proof is in `dpveil.learning.moments`. The Gaussian law is a model, not an
+    assumption: the guarantee holds for every table.
 
     Args:
         epsilon: What the whole model costs. There is no default.

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import lambertw
 
+from dpveil.learning.moments import Ints
 from dpveil.noise.bits import BitSource
 
 Floats = Float64[np.ndarray, "..."]
@@ -93,8 +94,7 @@ class Unsound:
     def __init__(self, draw: Draw, epsilon: float) -> None:
         self.draw, self.epsilon = draw, epsilon
 
-    def release(self, squares: list[int], reach: list[int], size: int, bits: BitSource) -> Any:
+    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
         """Return a response for every root √squares / reach, whose sensitivity is 1."""
-        roots = np.sqrt(np.array(squares, np.float64)) / np.array(reach)
         random = np.random.default_rng(int(bits.words(1)[0]))
-        return self.draw(roots, np.ones(roots.shape), self.epsilon, random)
+        return self.draw(np.sqrt(squares) / reach, np.ones(reach.shape), self.epsilon, random)
