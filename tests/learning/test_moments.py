@@ -289,3 +289,26 @@ def test_large_classes_get_coarser_steps_and_keep_their_cost():
         assert size <= mechanism.range.high < size + mechanism.lattice.step
         assert mechanism.lattice.reach == 1
         assert mechanism.certificate.epsilon <= 1
+
+
+class Watched(Deviations):
+    """Deviations that keep what they were asked."""
+
+    def release(self, squares, reach, sizes, bits):
+        object.__setattr__(self, "asked", (squares, reach, sizes))
+        return super().release(squares, reach, sizes, bits)
+
+
+def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_sizes():
+    shares = Shares.of(Fraction(2), 2, (Fraction(1),) * 3)
+    for stream in range(20):
+        random = np.random.default_rng(stream)
+        codes, labels = random.integers(0, LEVELS + 1, (9, 2)), random.integers(0, 3, 9)
+        watched = Watched("laplace", "database-record", shares.deviation)
+        bits = SeededBits(SEED, f"asked {stream}")
+        found = moments.release_moments(codes, labels, 3, shares=shares, deviations=watched, bits=bits)
+        squares, reach, sizes = watched.asked
+        for row, centre in enumerate(found.means):
+            assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()
+            assert reach[row].tolist() == [reach_of(code) for code in centre]
+        assert sizes == np.maximum(found.counts, 1).tolist()

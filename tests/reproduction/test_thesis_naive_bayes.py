@@ -124,7 +124,7 @@ def test_shared_tables_have_the_sizes_that_the_thesis_says(shared):
         assert (values <= table.upper).all()
 
 
-def test_errata_e1_variable_scale_is_the_published_one_and_unbounded():
+def test_the_variable_scale_is_the_published_one_and_not_private():
     """It solves 5.35 and 5.36 with equality at the constraint, and breaks the promise far from it."""
     assert variable_scale(np.array([0.0, 0.9]), np.ones(2), 1.0) == pytest.approx([1.586, 1.321], abs=1e-3)
     for epsilon in (0.05, 1.0, 20.0):
