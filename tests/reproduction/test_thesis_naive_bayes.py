@@ -12,9 +12,10 @@ from scipy.stats import kstest
 from dpveil.errors import UsageError
 from dpveil.learning import PrivateGaussianNB
 from dpveil.noise.bits import SeededBits
+from dpveil.reproduction import naive_bayes_models as models
 from dpveil.reproduction import thesis_naive_bayes as thesis
 from dpveil.reproduction.published_deviations import DRAWS, one_record, truncated, variable_scale
-from dpveil.reproduction.tables import TABLES
+from dpveil.reproduction.tables import TABLES, Records
 
 SEED = 20261121
 TINY = 1e-9
@@ -51,13 +52,13 @@ def test_a_run_writes_all_series_with_intervals(tmp_path, quick, capsys):
         low, mean, high = (float(row[f"accuracy{end}"]) for end in ("_low", "", "_high"))
         assert low <= mean <= high
         assert row["repetitions"] == "3"
-    for name, series in (("thesis", thesis.THESIS), ("ours", thesis.OURS)):
+    for name, series in (("thesis", models.THESIS), ("ours", models.OURS)):
         assert {row["series"] for row in rows if row["sweep"] == f"Seeds, {name}"} == {
             *series,
-            thesis.BASELINE,
+            models.BASELINE,
         }
     differences = (tmp_path / "out" / "naive-bayes-differences.csv").read_text()
-    assert thesis.RECORD in differences
+    assert models.RECORD in differences
     assert (tmp_path / "out" / "figure-5-3-ours.png").stat().st_size > 10_000
 
 
@@ -65,11 +66,11 @@ def test_our_series_are_what_the_estimator_fits(tmp_path):
     records = TABLES[0].read(made_up(tmp_path))
     train, test = records.split(0, 1)
     seed = (7, 0, 0)
-    found = thesis.our_models(records, train, "30", seed)
-    for series, (mechanism, relation, floor) in thesis.OURS.items():
+    found = models.our_models(records, train, "30", seed)
+    for series, (mechanism, relation, floor) in models.OURS.items():
         if not mechanism or series not in found:
             continue
-        squared = series in (thesis.SQUARES, thesis.SNAPPED_SQUARES)
+        squared = series in (models.SQUARES, models.SNAPPED_SQUARES)
         fitted = PrivateGaussianNB(
             epsilon=30,
             bounds=(records.table.lower, records.table.upper),
@@ -89,7 +90,7 @@ def test_our_series_are_what_the_estimator_fits(tmp_path):
 
 
 def test_splits_keep_80_percent_and_every_record():
-    records = thesis.Records(TABLES[0], np.zeros((1372, 4)), np.zeros(1372, np.int64), 1)
+    records = Records(TABLES[0], np.zeros((1372, 4)), np.zeros(1372, np.int64), 1)
     train, test = records.split(3, 1)
     assert (len(train), len(test)) == (1097, 275)
     assert sorted([*train, *test]) == list(range(1372))
@@ -143,9 +144,9 @@ def test_the_variable_scale_is_the_published_one_and_not_private():
 
 
 def test_truncated_draws_have_the_law():
-    random = np.random.default_rng(SEED)
+    bits = SeededBits(SEED)
     answer, scale = 0.4, 1.3
-    drawn = truncated(np.full(20_000, answer), np.full(20_000, scale), random)
+    drawn = truncated(np.full(20_000, answer), np.full(20_000, scale), bits)
 
     def below(x):
         low = np.exp(-answer / scale) / 2
@@ -153,7 +154,7 @@ def test_truncated_draws_have_the_law():
         return (raw - low) / (1 - low)
 
     assert kstest(drawn, below).pvalue > TINY
-    assert kstest(truncated(np.full(20_000, answer), np.full(20_000, 1.0), random), below).pvalue < TINY
+    assert kstest(truncated(np.full(20_000, answer), np.full(20_000, 1.0), bits), below).pvalue < TINY
 
 
 def test_one_record_has_the_scale_of_the_mechanism_and_no_draw_is_negative():
@@ -163,7 +164,7 @@ def test_one_record_has_the_scale_of_the_mechanism_and_no_draw_is_negative():
         range="0:", sensitivity=1, epsilon=Fraction(1, 2), relation="database-record"
     ).scale
     assert float(exact) == pytest.approx(1 / np.log((1 + np.exp(0.5)) / 2), rel=1e-3)
-    wide = one_record(np.full(4000, 1000.0), np.ones(4000), 0.5, np.random.default_rng(SEED))
+    wide = one_record(np.full(4000, 1000.0), np.ones(4000), 0.5, SeededBits(SEED))
     assert np.abs(wide - 1000).mean() == pytest.approx(float(exact), rel=0.15)
     for draw in DRAWS.values():
-        assert (draw(np.zeros(100), np.ones(100), 0.1, np.random.default_rng(1)) >= 0).all()
+        assert (draw(np.zeros(100), np.ones(100), 0.1, SeededBits(1)) >= 0).all()

@@ -18,8 +18,21 @@ from dpveil.learning.moments import Ints
 from dpveil.noise.bits import BitSource
 
 Floats = Float64[np.ndarray, "..."]
-Draw = Callable[[Floats, Floats, float, np.random.Generator], Floats]
+Draw = Callable[[Floats, Floats, float, BitSource], Floats]
 """Answers of at least 0, sensitivities and ε: responses."""
+
+
+def uniform(shape: tuple[int, ...], bits: BitSource) -> Floats:
+    """Return numbers between 0 and 1, both left out, of 53 bits."""
+    words = bits.words(int(np.prod(shape))) >> np.uint64(12)
+    return ((words + 0.5) / 2.0**52).reshape(shape)
+
+
+def laplace(shape: tuple[int, ...], bits: BitSource) -> Floats:
+    """Return Laplace noise of scale 1."""
+    place = uniform(shape, bits) - 0.5
+    noise: Floats = -np.sign(place) * np.log1p(-2 * np.abs(place))
+    return noise
 
 
 def variable_scale(answers: Floats, sensitivity: Floats, epsilon: float) -> Floats:
@@ -43,40 +56,40 @@ def variable_scale(answers: Floats, sensitivity: Floats, epsilon: float) -> Floa
     return scale
 
 
-def truncated(answers: Floats, scale: Floats, random: np.random.Generator) -> Floats:
+def truncated(answers: Floats, scale: Floats, bits: BitSource) -> Floats:
     """Return Laplace noise of this scale around the answers, given that the response is above 0."""
     below = np.exp(-answers / scale) / 2
-    place = below + (1 - below) * random.random(answers.shape)
+    place = below + (1 - below) * uniform(answers.shape, bits)
     low = answers + scale * np.log(2 * np.minimum(place, 0.5))
     high = answers - scale * np.log(2 * np.maximum(1 - place, np.finfo(float).tiny))
     drawn: Floats = np.maximum(np.where(place < 0.5, low, high), 0)
     return drawn
 
 
-def variable(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
+def variable(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
     """Truncated with the thesis' variable scale: NOT private."""
-    return truncated(answers, variable_scale(answers, sensitivity, epsilon), random)
+    return truncated(answers, variable_scale(answers, sensitivity, epsilon), bits)
 
 
-def double(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
+def double(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
     """Truncated with scale 2ΔF/ε."""
-    return truncated(answers, 2 * sensitivity / epsilon, random)
+    return truncated(answers, 2 * sensitivity / epsilon, bits)
 
 
-def one_record(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
+def one_record(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
     """Truncated with the least scale for one record: Holohan et al. as the upper end goes to infinity."""
-    return truncated(answers, sensitivity / (np.logaddexp(0, epsilon) - np.log(2)), random)
+    return truncated(answers, sensitivity / (np.logaddexp(0, epsilon) - np.log(2)), bits)
 
 
-def snapped(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
+def snapped(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
     """Laplace noise, and 0 in place of what is negative."""
-    drawn: Floats = np.maximum(answers + random.laplace(size=answers.shape) * sensitivity / epsilon, 0)
+    drawn: Floats = np.maximum(answers + laplace(answers.shape, bits) * sensitivity / epsilon, 0)
     return drawn
 
 
-def redrawn(answers: Floats, sensitivity: Floats, epsilon: float, random: np.random.Generator) -> Floats:
+def redrawn(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
     """Laplace noise, drawn again until the response is above 0 (Vaidya et al.): NOT private."""
-    return truncated(answers, sensitivity / epsilon, random)
+    return truncated(answers, sensitivity / epsilon, bits)
 
 
 DRAWS: Final[dict[str, Draw]] = {
@@ -89,12 +102,11 @@ DRAWS: Final[dict[str, Draw]] = {
 
 
 class Unsound:
-    """A draw in the place of a mechanism of the model's deviations; it takes a seed from the bits."""
+    """A draw in the place of a mechanism of the model's deviations; for experiments."""
 
     def __init__(self, draw: Draw, epsilon: float) -> None:
         self.draw, self.epsilon = draw, epsilon
 
     def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
         """Return a response for every root √squares / reach, whose sensitivity is 1."""
-        random = np.random.default_rng(int(bits.words(1)[0]))
-        return self.draw(np.sqrt(squares) / reach, np.ones(reach.shape), self.epsilon, random)
+        return self.draw(np.sqrt(squares) / reach, np.ones(reach.shape), self.epsilon, bits)

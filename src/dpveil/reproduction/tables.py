@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.errors import UsageError
+from dpveil.noise.bits import SeededBits
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Records:
 
     def split(self, repetition: int, seed: int) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]]:
         """Return the places of a random 80 % to train on, and of the rest."""
-        order = np.random.default_rng([seed, repetition]).permutation(len(self.labels))
+        order = np.argsort(SeededBits(seed, f"split {repetition}").words(len(self.labels)), kind="stable")
         first = len(order) * 4 // 5
         return order[:first], order[first:]
 
