@@ -102,7 +102,7 @@ class Deviations:
         if not TABLE[self.mechanism].finite_only:
             return None
         end = size if self.squared else isqrt(size - 1) + 1
-        step = -(-end // MOST)
+        step = -(-end // most_steps(self.mechanism))
         return -(-end // step) * step
 
     def at(self, size: int) -> ScalarMechanism:
@@ -124,9 +124,15 @@ class Deviations:
         return np.sqrt(found) if self.squared else found
 
 
+def most_steps(name: str) -> int:
+    """Return how many steps a mechanism with an upper end gets."""
+    return min(MOST, TABLE[name].most - 1)
+
+
 @lru_cache(maxsize=64)
 def _made(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
-    step = None if top is None or top <= MOST else -(-top // MOST)
+    steps = most_steps(name)
+    step = None if top is None or top <= steps else -(-top // steps)
     made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
     made.prepare()
     return made
