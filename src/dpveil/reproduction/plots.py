@@ -15,6 +15,7 @@ COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4
 MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
     "ssim": "SSIM (higher is better)",
+    "accuracy": "accuracy (higher is better)",
     "cpu_ms": "processor time of one photo, ms",
     "error": "expected absolute error",
     "bayes": "expected absolute error, after Bayesian remapping",
