@@ -232,7 +232,6 @@ def test_wrong_tables_are_one_line(cli, more, words):
     assert words in line
 
 
-@pytest.mark.skipif("linear-program-1" not in TABLE, reason="is made in another branch")
 def test_matrix_of_a_linear_program(cli):
     found = document(cli, "matrix", "--mechanism", "linear-program-1", *QUERY)
     assert np.shape(found["matrix"]) == (6, 6)

@@ -168,7 +168,7 @@ def _losses(law: PointLaw, case: ScalarCase) -> Iterator[Finding]:
         return
     _, i, j, y = worst
     limit = case.allowance(answers[i], answers[j]) or Fraction(0)
-    loss = abs(logs[i][y] - logs[j][y]) if abs(floats[i][y] - floats[j][y]) > 0 else MP.mpf(0)
+    loss = MP.mpf(0) if logs[i][y] == logs[j][y] else abs(logs[i][y] - logs[j][y])
     kept = bool(loss <= real(limit) + ROUNDED)
     what = f"log-ratio of the law, {len(answers)} answers × {len(outputs)} responses"
     where = (

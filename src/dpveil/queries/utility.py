@@ -8,10 +8,11 @@ from fractions import Fraction
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64
 
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
+from dpveil.mechanisms.scalar.utility import loss_of_answers
+from dpveil.mechanisms.scalar.utility import remap as best_guesses
 
 MOST: Final = 128
 """Whole answers that are all looked at; of more, FEW spread over the range."""
@@ -59,18 +60,10 @@ def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: b
     points = [mechanism.lattice.origin + int(p) * mechanism.lattice.step for p in mechanism.lattice.points]
     matrix = mechanism.matrix(responses=points, answers=ordered)
     places = np.array([float(answer) for answer in ordered])
-    away = np.abs(np.array([float(point) for point in points])[:, None] - places)
-    errors = (matrix * away).sum(axis=0)
-    return Utility(float(errors.mean()), float(errors.max()), _remapped(matrix, places) if remap else None)
-
-
-def _remapped(
-    matrix: Float64[np.ndarray, "responses answers"], places: Float64[np.ndarray, " answers"]
-) -> float:
-    """Return the error of the best guess for each response: the median of the answers behind it."""
-    so_far = matrix.cumsum(axis=1)
-    guesses = places[np.argmax(so_far >= so_far[:, -1:] / 2, axis=1)]
-    return float((matrix * np.abs(guesses[:, None] - places)).sum() / len(places))
+    shown = np.array([float(point) for point in points])
+    errors = loss_of_answers(matrix, shown, places)
+    remapped = best_guesses(matrix, shown, places).loss if remap else None
+    return Utility(float(errors.mean()), float(errors.max()), remapped)
 
 
 def _sampled(mechanism: ScalarMechanism, answer: Fraction) -> float:

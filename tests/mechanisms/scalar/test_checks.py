@@ -53,9 +53,9 @@ def test_private_names_entry_row_by_row() -> None:
 
 
 def test_private_tolerance_is_of_the_logarithm() -> None:
-    matrix = planted(3, 3, 1 + 1e-9)
+    matrix = planted(3, 3, 1 + 1e-7)  # integers keep an ε that is lower by a part in 2^24
     assert private(matrix, NUMBERS, 0.5) is not None
-    assert private(matrix, NUMBERS, 0.5, tolerance=2e-9) is None
+    assert private(matrix, NUMBERS, 0.5, tolerance=2e-7) is None
 
 
 def test_private_refuses_zero_beside_non_zero_and_negative_entries() -> None:
