@@ -14,7 +14,7 @@ from dpveil.reproduction.naive_bayes_models import (
     VARIABLE,
 )
 
-FOLDER = Path(__file__).parents[2] / "reproduction" / "croft-thesis-5"
+FOLDER = Path(__file__).parents[2] / "reproduction" / "naive-bayes"
 RESULTS, DIFFERENCES = (
     list(csv.DictReader((FOLDER / f"naive-bayes{end}.csv").read_text(encoding="utf-8").splitlines()))
     for end in ("", "-differences")

@@ -1,27 +1,20 @@
-"""Gates for scalar mechanisms: laws and integers against the promise, fits of draws, lower bounds on ε."""
+"""Gates that compute, for scalar mechanisms: laws and integers against the promise."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Float64
 
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, fit_pairs
-from dpveil.audit.gates_drawn import MISSED
-from dpveil.audit.laws import finite_law
-from dpveil.audit.lower_bound import certain, scores
-from dpveil.audit.measures import epsilon_at, epsilon_event, smallest_detectable
-from dpveil.audit.scalar import Points, ScalarCase, ScalarDrawn, ScalarVersion, masses
+from dpveil.audit.scalar import Points, ScalarCase, ScalarVersion, masses
 from dpveil.audit.scalar_laws import MP, PointLaw, real
-from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
 
 CLOSE: Final = 1e-9
@@ -33,9 +26,6 @@ ROUNDED: Final = 10.0**-30
 """More than 50 digits lose: what a log-ratio may exceed its limit by."""
 UNLIKE: Final = 1e-4
 SAME: Final = 200
-CHANCE: Final = 0.3
-"""Of the event that shows a violation, for the smallest violation that is stated."""
-Counts = Int64[np.ndarray, " cells"]
 
 
 def same_gate(case: ScalarCase) -> Iterator[Finding]:
@@ -171,13 +161,13 @@ def _losses(law: PointLaw, case: ScalarCase) -> Iterator[Finding]:
     loss = MP.mpf(0) if logs[i][y] == logs[j][y] else abs(logs[i][y] - logs[j][y])
     kept = bool(loss <= real(limit) + ROUNDED)
     what = f"log-ratio of the law, {len(answers)} answers × {len(outputs)} responses"
-    where = (
-        f"{case}, answers {_at(case, answers[i])} and {_at(case, answers[j])}, x = {_at(case, outputs[y])}"
-    )
+    pair = f"{place(case, answers[i])} and {place(case, answers[j])}"
+    where = f"{case}, answers {pair}, x = {place(case, outputs[y])}"
     yield Finding("exact", what, where, min(float(loss), 1e9), float(limit), kept, "ε")
 
 
-def _at(case: ScalarCase, point: int) -> str:
+def place(case: ScalarCase, point: int) -> str:
+    """Return the number of a point, in words."""
     return f"{float(case.method.lattice.origin + point * case.method.lattice.step):.6g}"
 
 
@@ -206,104 +196,3 @@ def _tabulated(law: PointLaw, case: ScalarCase) -> Finding:
             own = np.log(table[:, column])
         most = max(most, float(np.abs(own[kept] - right[kept]).max()))
     return Finding("exact", "matrix unlike the law", str(case), most, CLOSE, most <= CLOSE, "log-ratio")
-
-
-def fit_gate(
-    version: ScalarVersion, setting: ScalarDrawn, right: PointLaw, *, bits: BitSource, alpha: float = ALPHA
-) -> Iterator[Finding]:
-    """Yield how well responses to an edge, to what lies beside it, and to the middle follow the law."""
-    case = setting.case
-    answers = case.answers
-    chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
-    p_values = {}
-    for x in chosen:
-        law = finite_law(_shares(right, x, case))
-        seen = version.draw(case, x, setting.draws, bits)
-        name = _at(case, x)
-        p_values[f"answer {name}"] = fit(seen, law).p_value
-        p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, law).p_value
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(alpha))
-    what = f"fit of {setting.draws:,} draws, worst at {worst}"
-    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
-
-
-@lru_cache(maxsize=512)
-def _shares(law: PointLaw, x: int, case: ScalarCase) -> Float64[np.ndarray, " cells"]:
-    found = np.array([float(chance) for chance in masses(law, x, case.cells)])
-    shares: Float64[np.ndarray, " cells"] = found / found.sum()
-    return shares
-
-
-@dataclass(frozen=True)
-class _Event:
-    score: float
-    name: str
-    cells: Bool[np.ndarray, " cells"]
-    swapped: bool
-
-
-def bound_gate(
-    version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource, alpha: float = ALPHA
-) -> Iterator[Finding]:
-    """Yield a lower bound on ε of pairs of answers, from samples alone; alpha covers all pairs together.
-
-    Half of the draws choose an event, of which a half learns which responses tell the pair apart; exact
-    confidence limits come from the other half.
-    """
-    case, draws = setting.case, setting.draws
-    pairs = setting.pairs or tuple(case.pairs)
-    for x, other in pairs:
-        limit = float(case.allowance(x, other) or 0)
-        share = alpha / len(pairs)
-        sides = [
-            [_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)] for z in (x, other)
-        ]
-        event = _best(sides, case, draws // 2)
-        first, second = sides[::-1] if event.swapped else sides
-        hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())
-        lower = certain(hits, (draws, draws), epsilon_at(0.0), share)
-        least = _detectable(draws, limit, share)
-        where = f"{case}, answers {_at(case, x)} and {_at(case, other)}"
-        what = f"lower bound from {draws:,} draws, {event.name}"
-        sees = f"ε ≥ {least:.3g} for {limit:.3g}" if math.isfinite(least) and limit else ""
-        yield Finding("bound", what, where, lower, limit, lower <= limit, "ε", least, sees)
-
-
-@lru_cache(maxsize=512)
-def _detectable(draws: int, limit: float, alpha: float) -> float:
-    event = epsilon_event(CHANCE, 0.0)
-    return smallest_detectable(draws, limit, event, epsilon_at(0.0), alpha=alpha, missed=MISSED)
-
-
-CHUNK: Final = 1 << 20
-
-
-def _count(version: ScalarVersion, case: ScalarCase, x: int, count: int, bits: BitSource) -> Counts:
-    found = np.zeros(len(case.cells), np.int64)
-    for start in range(0, count, CHUNK):
-        cells = version.draw(case, x, min(CHUNK, count - start), bits)
-        found += np.bincount(cells, minlength=len(found))
-    return found
-
-
-def _best(sides: list[list[Counts]], case: ScalarCase, draws: int) -> _Event:
-    """Return the event that tells a pair apart best on draws that did not make it."""
-    cells = case.cells
-    learned = np.log(sides[0][0] + 1.0) - np.log(sides[1][0] + 1.0)
-    orders = {"response ≤ {}": np.arange(len(cells)), "likelier ones": np.argsort(-learned, kind="stable")}
-    found = []
-    for name, order in orders.items():
-        for reverse in (False, True):
-            way = order[::-1] if reverse else order
-            first, second = (np.cumsum(side[1][way]) for side in sides)
-            for swapped in (False, True):
-                a, b = (second, first) if swapped else (first, second)
-                ranked = scores(a, b, draws, epsilon_at(0.0))
-                at = int(np.argmax(ranked))
-                chosen = np.zeros(len(cells), np.bool_)
-                chosen[way[: at + 1]] = True
-                words = (name.replace("≤", "≥") if reverse else name).format(_at(case, int(cells[way[at]])))
-                found.append(_Event(float(ranked[at]), words, chosen, swapped))
-    return max(found, key=lambda event: event.score)

@@ -8,7 +8,8 @@ from typing import Final
 
 from dpveil.audit.findings import Audited, Finding, Mutant
 from dpveil.audit.scalar import ScalarAudit, ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion
-from dpveil.audit.scalar_gates import bound_gate, exact_gate, fit_gate, same_gate
+from dpveil.audit.scalar_drawn import bound_gate, fit_gate
+from dpveil.audit.scalar_gates import exact_gate, same_gate
 from dpveil.audit.scalar_laws import law_of
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource

@@ -21,14 +21,13 @@ from dpveil.audit.scalar import (
 from dpveil.audit.scalar_mutants import (
     FAIR,
     LAPLACE,
-    PLANTS,
-    ROWS,
     STAIRCASE,
     TRUNCATED,
     UNIFORM,
     one_end,
     published,
 )
+from dpveil.audit.scalar_planted import PLANTS, ROWS
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
 
 DRAWS: Final = 20_000
