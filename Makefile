@@ -93,9 +93,12 @@ bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil again
 	@for file in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python "$$file" || exit 1; done
 
 reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data, DATA=DIR [IMAGES=N]
+	@$(BIN)/python -m dpveil.reproduction.thesis_naive_bayes --data "$(DATA)" --out reproduction/naive-bayes
 	@for paper in reilly-fan-2021 croft-2022; do \
 	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper \
 	    $(if $(IMAGES),--images $(IMAGES)) || exit 1; done
+	@for name in croft-thesis-5 errata-e1 half-infinite; do \
+	  $(BIN)/python -m dpveil.reproduction $$name --out reproduction/$$name || exit 1; done
 
 # Resolves everything anew. Look at the difference and run `make test` before you commit it.
 lock: $(BIN)/python ## rewrite constraints.txt with the newest versions

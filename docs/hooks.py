@@ -21,6 +21,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import make_mechanism_pictures
 import make_pictures
 import reproduced
 
@@ -43,7 +44,7 @@ EXIT_CODES = """
 | 1 | some or all photos were not released, no region was found, or a verification or an audit failed |
 | 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
 | 3 | a budget was refused |
-| 4 | nothing readable among the inputs, or the output cannot be written |
+| 4 | nothing readable among the inputs, values that cannot be used, or the output cannot be written |
 | 130 | interrupted, by Ctrl-C or `SIGTERM`; nothing half written is left |
 
 With `--json`, stdout holds exactly one JSON document. Progress and messages go to stderr. What is left after
@@ -53,7 +54,7 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages and pictures."""
-    for name, content in make_pictures.pictures().items():
+    for name, content in (make_pictures.pictures() | make_mechanism_pictures.pictures()).items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
         files.append(File.generated(config, f"reproduction/{name}", content=content))
@@ -88,6 +89,8 @@ def command_line() -> str:
     for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
         if not command.hidden:
             lines += _command(name, command)
+        for part, inner in getattr(command, "commands", {}).items():
+            lines += _command(f"{name} {part}", inner)
     return "\n".join(lines) + EXIT_CODES
 
 

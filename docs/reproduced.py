@@ -61,7 +61,17 @@ def mechanisms(measure: str, first: str, second: str) -> str:
     return over_x("ε", columns, measure)
 
 
+def whole(paper: str, table: str) -> str:
+    """Return a table as it is."""
+    found = rows(paper, table)
+    lines = ["| " + " | ".join(found[0]) + " |", "|---" * len(found[0]) + "|"]
+    return "\n".join([*lines, *("| " + " | ".join(row.values()) + " |" for row in found)])
+
+
 PARTS = {
+    "errata_e1_ratios": lambda: whole("errata-e1", "log-ratio"),
+    "errata_e1_prices": lambda: whole("errata-e1", "price"),
+    "half_infinite_errors": lambda: whole("half-infinite", "errors"),
     "reproduced_defaults_ssim": lambda: defaults("ssim"),
     "reproduced_defaults_mse": lambda: defaults("mse"),
     "reproduced_win_ssim": lambda: mechanisms("ssim", "exponential", "Laplace"),

@@ -90,7 +90,7 @@ def run(command: str) -> subprocess.CompletedProcess[str]:
 
 
 def make_photos(folder: Path) -> None:
-    """Put a portrait, a mask and a small tree of photos into `folder`."""
+    """Put a portrait, a mask, a small tree of photos and a made-up survey into `folder`."""
     portrait = Image.fromarray(data.astronaut())
     portrait.save(folder / "portrait.jpg", quality=90)
     mask = Image.new("L", portrait.size, 0)
@@ -99,6 +99,11 @@ def make_photos(folder: Path) -> None:
     (folder / "photos" / "album").mkdir(parents=True)
     portrait.resize((64, 64)).save(folder / "photos" / "one.jpg")
     portrait.resize((48, 33)).save(folder / "photos" / "album" / "two.png")
+    rows = [
+        f"{18 + 7 * k % 67},{'' if k == 9 else 900 + 613 * k % 5200},{['no', 'yes'][k % 3 > 0]}"
+        for k in range(60)
+    ]
+    (folder / "survey.csv").write_text("\n".join(["age,income,answer", *rows, ""]), encoding="utf-8")
 
 
 def run_python(block: Block, page: Path, names: dict[str, object]) -> None:

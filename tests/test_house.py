@@ -20,13 +20,14 @@ import typer.main
 
 import dpveil
 from dpveil.cli import app
-from dpveil.mechanisms import pixel
+from dpveil.mechanisms import pixel, scalar
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 FILES = sorted(SOURCE.rglob("*.py"))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 METHODS = sorted(pixel.TABLE.items())
+MECHANISMS = sorted(scalar.TABLE.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
 FUNCTION_LINES = 40
 FILE_LINES = 300
@@ -45,7 +46,10 @@ def parameters(method: Any) -> list[str]:
 
 
 def commands() -> list[tuple[str, Any]]:
-    return sorted(typer.main.get_command(app).commands.items())  # type: ignore[attr-defined]
+    found = dict(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    for name, command in list(found.items()):
+        found |= {f"{name} {part}": inner for part, inner in getattr(command, "commands", {}).items()}
+    return sorted(found.items())
 
 
 # Documentation
@@ -97,6 +101,38 @@ def test_method_has_a_page(name: str, method: Any) -> None:
         assert f"`--{field.replace('_', '-')}`" in text, f"{page.name} does not name the option of {field}"
     assert f"methods/{name}.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert f"({name}.md)" in (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("name", "mechanism"), MECHANISMS)
+def test_mechanism_is_documented(name: str, mechanism: Any) -> None:
+    words = inspect.getdoc(mechanism) or ""
+    for part in ("Source:", ">>>"):
+        assert part in words, f"the docstring of {mechanism.__name__} lacks {part!r}"
+    assert mechanism.name == name
+    assert mechanism.summary
+    assert mechanism.source
+    common = {field.name for field in dataclasses.fields(scalar.ScalarMechanism)}
+    for field in set(parameters(mechanism)) - common:
+        assert f"`{field}`" in words, f"{mechanism.__name__} does not explain {field}"
+
+
+@pytest.mark.parametrize(("name", "mechanism"), MECHANISMS)
+def test_mechanism_has_a_page(name: str, mechanism: Any) -> None:
+    folder = ROOT / "docs" / "mechanisms"
+    page = folder / f"{name}.md"
+    assert page.exists(), f"docs/mechanisms/{name}.md is missing"
+    text, index = (path.read_text(encoding="utf-8") for path in (page, folder / "index.md"))
+    assert text.startswith(f"# {name}\n")
+    for section in SECTIONS:
+        assert f"\n## {section}\n" in text, f"{page.name} lacks the section {section!r}"
+    assert f"(../pictures/mechanism-{name}.png)" in text, f"{page.name} shows no picture"
+    common = {field.name for field in dataclasses.fields(scalar.ScalarMechanism)}
+    for field in parameters(mechanism):
+        where, named = (index, "index.md") if field in common else (text, page.name)
+        assert f"`{field}`" in where, f"{named} does not explain {field}"
+        assert f"`--{field.replace('_', '-')}`" in where, f"{named} does not name the option of {field}"
+    assert f" {name}: mechanisms/{name}.md\n" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert f"({name}.md)" in index
 
 
 def test_every_region_is_documented() -> None:

@@ -9,6 +9,7 @@
     ├── UnsupportedRelation      2   guarantees that cannot be composed
     ├── BudgetExceeded           3   a ledger refused the debit
     ├── PhotoError               4   the file is not a photo that dpveil reads
+    ├── DataError                4   the table or its values are not ones that dpveil reads
     ├── OutputError              4   the output cannot be written
     ├── ModelError           4   a trained model's file is missing, damaged, or another one
     ├── CertificateError         1   a certificate is missing, malformed or does not fit its photo
@@ -98,6 +99,23 @@ class PhotoError(DPVeilError):
     """The file is not a photo that dpveil reads."""
 
     exit_code = 4
+
+
+class DataError(DPVeilError):
+    """The table or its values are not ones that dpveil reads.
+
+    `private` says more, such as in which rows: for the eyes of whoever holds the data, and no others.
+    """
+
+    exit_code = 4
+
+    def __init__(self, message: str, *, hint: str = "", private: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.private = private
+
+    def __str__(self) -> str:
+        told = super().__str__()
+        return f"{told} ({self.private})" if self.private else told
 
 
 class OutputError(DPVeilError):

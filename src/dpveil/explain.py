@@ -253,7 +253,7 @@ def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: Size) 
     now = method.noise_scale(**size)
     if budget is None or "neighbourhood" not in names or now is None:
         return None
-    if not isinstance(method, BudgetedMethod) or method.account_of([size], None) is None:
+    if not isinstance(method, BudgetedMethod) or not method.one_scale:
         return None  # the noise is more than one number, so that an equal scale is not the same noise
 
     def noise(m: int) -> float:

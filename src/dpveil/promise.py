@@ -93,8 +93,12 @@ def composition(
     if any(account == method.account(**size) for size in sizes):
         return replace(total, epsilon=method.epsilon, delta=method.delta, rho=method.rho)
     if total.kind == "zcdp":
-        return replace(total, rho=account.rho)
-    return replace(total, epsilon=account.pure) if total.kind == "pure" else total
+        return replace(total, rho=_least(account.rho, total.rho))
+    return replace(total, epsilon=_least(account.pure, total.epsilon)) if total.kind == "pure" else total
+
+
+def _least(*costs: Fraction | None) -> Fraction:
+    return min(cost for cost in costs if cost is not None)
 
 
 def _overlaps(records: Sequence[RegionRecord]) -> Iterator[tuple[RegionRecord, RegionRecord]]:

@@ -12,7 +12,7 @@ from PIL import Image
 from dpveil.cli import EMPTY, app, obfuscate, run
 from dpveil.io import MAX_PIXELS
 
-COMMANDS = ("obfuscate", "explain", "compare", "methods", "verify", "faces", "audit", "demo")
+COMMANDS = ("obfuscate", "explain", "compare", "methods", "verify", "faces", "audit", "demo", "mechanism")
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
 HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage"}
 
@@ -47,9 +47,9 @@ def test_every_help_shows_an_example(cli, command):
 
 
 def test_help_and_version_import_nothing_heavy():
-    for argument in ("--help", "--version"):
+    for arguments in (["--help"], ["--version"], ["mechanism", "--help"], ["mechanism", "query", "--help"]):
         code = (
-            f"import sys; from dpveil.cli import run; code = run(['{argument}'])\n"
+            f"import sys; from dpveil.cli import run; code = run({arguments})\n"
             "print(code, *{m.split('.')[0] for m in sys.modules}, file=sys.stderr)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

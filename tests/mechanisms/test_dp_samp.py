@@ -15,7 +15,8 @@ from scipy.stats import binom
 from dpveil.accounting.group import any_of
 from dpveil.audit.methods.dp_samp import clipped
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import DPSamp
+from dpveil.mechanisms.pixel import DPSamp, sampling
+from dpveil.mechanisms.pixel import intensities as intensities_module
 from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, k_means, most_shown
 from dpveil.noise.bits import SeededBits
 
@@ -360,6 +361,44 @@ def test_published_pixels_are_chosen_evenly():
     bits = SeededBits(3)
     red = sum(tuple(method.release(image, bits=bits)[0, 0]) == RED for _ in range(DRAWS))
     assert min(binom.cdf(red, DRAWS, 0.5), binom.sf(red - 1, DRAWS, 0.5)) > 1e-10
+
+
+@pytest.mark.parametrize("sure", [7.0, 0.2])
+def test_every_set_of_so_many_pixels_is_as_likely(sure, monkeypatch):
+    """2 of 4 pixels of one intensity and 1 of 3 of another, 3 000 times: binomial tails of 1e-11 each.
+
+    With less than a standard deviation, words are drawn again in most calls: the law stays.
+    """
+    monkeypatch.setattr(sampling, "SURE", sure)
+    levels, bits = np.array([[3, 3, 7, 3, 200], [7, 3, 7, 7, 9]], np.uint8), SeededBits(11)
+    asked, counts, draws = [], {}, 3_000
+    monkeypatch.setattr(bits, "words", lambda n, words=bits.words: (asked.append(n), words(n))[1])
+    for _ in range(draws):
+        shown = sampling.chosen(levels, {3: (2, 4), 7: (1, 4), 9: (0, 1)}, bits)
+        assert shown.sum() == 3
+        counts[shown.tobytes()] = counts.get(shown.tobytes(), 0) + 1
+    assert (len(asked) > 1.2 * draws) == (sure < 1)
+    assert len(counts) == 6 * 4
+    for count in counts.values():
+        assert min(binom.cdf(count, draws, 1 / 24), binom.sf(count - 1, draws, 1 / 24)) > 1e-11
+
+
+@pytest.mark.parametrize("share", [0, 1, 300, 29_990, 30_000])
+def test_so_many_pixels_are_chosen_in_parts(share):
+    levels = (np.arange(200 * 300) % 2 * 90).astype(np.uint8).reshape(200, 300)
+    shown = sampling.chosen(levels, {0: (share, 30_000), 90: (17, 30_000)}, SeededBits(2))
+    assert (shown & (levels == 0)).sum() == share
+    assert (shown & (levels == 90)).sum() == 17
+
+
+def test_intensities_are_counted_exactly(monkeypatch):
+    levels = (np.arange(101 * 99) * 7919 % 251).astype(np.uint8).reshape(101, 99)
+    levels[:40] = 255
+    expected = np.bincount(levels.ravel(), minlength=256)
+    assert np.array_equal(histogram(levels), expected)
+    monkeypatch.setattr(intensities_module, "BAND", 1000)
+    assert np.array_equal(histogram(levels), expected)
+    assert np.array_equal(histogram(np.stack([levels, levels], axis=2)[:, :, 1]), expected)
 
 
 def test_a_release_shows_true_pixels_of_the_chosen_intensities_only():

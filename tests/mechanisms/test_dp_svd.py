@@ -224,7 +224,7 @@ def test_more_epsilon_is_less_noise():
 
 
 @pytest.mark.parametrize("shape", [(480, 640), (640, 480), (512, 512), (480, 640, 3)])
-def test_a_release_takes_less_than_six_times_the_image(shape):
+def test_a_release_takes_at_most_six_times_the_image_itself_counted(shape):
     image = (np.arange(np.prod(shape)) * 37 % 251).astype(np.uint8).reshape(shape)
     method = DPSVD(epsilon=1, rank=6)
     method.release(image, bits=SeededBits(1))  # what is imported once is not the release's
@@ -232,7 +232,7 @@ def test_a_release_takes_less_than_six_times_the_image(shape):
     method.release(image, bits=SeededBits(1))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 6 * image.nbytes
+    assert peak <= 5 * image.nbytes
 
 
 def test_triples_are_near_those_of_a_full_decomposition():

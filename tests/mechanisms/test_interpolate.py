@@ -1,11 +1,15 @@
 """Interpolation between shown pixels: reads no other pixel, covers every one once, and is linear."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.interpolate import LinearNDInterpolator
 
 from dpveil.mechanisms.pixel import interpolate as module
+from dpveil.mechanisms.pixel import painting
 from dpveil.mechanisms.pixel.interpolate import interpolate
+from dpveil.noise import backend
 
 unsafe = np.random.default_rng(5)
 
@@ -14,21 +18,17 @@ def some(shape, share, seed=0):
     return np.random.default_rng(seed).random(shape) < share
 
 
-def written_by(planes, size):
+def written_by(triangles, nearest, size):
     """The pixels that are written, once for each time."""
     written = []
 
     class Recorder:
-        shape = (*size, 1)
-
-        def reshape(self, *_):
-            return self
-
         def __setitem__(self, place, levels):
-            written.extend(place[0].tolist())
+            y, x = place
+            written.extend((y * size[1] + x).tolist())
 
-    window = module.Window(0, 0, *size)
-    module._paint(Recorder(), planes, window, window)
+    made = painting.planes(triangles, np.zeros((*size, 1), np.uint8), nearest)
+    painting.paint_planes(Recorder(), made, (0, size[0], 0, size[1]))
     return written
 
 
@@ -46,9 +46,8 @@ def test_triangles_own_every_pixel_exactly_once(share):
         if not shown.any():
             shown[seed % height, seed % width] = True
         points, size = np.argwhere(shown), (int(height), int(width))
-        image = np.zeros((height, width, 1), np.uint8)
-        planes = module._planes(module._triangles(points, size), image, points)
-        written = written_by(planes, size)
+        triangles, nearest = module._triangles(points, size), module._nearest(points, size)
+        written = written_by(triangles, nearest, size)
         assert sorted(written) == list(range(height * width))
 
 
@@ -113,7 +112,7 @@ def test_parts_of_a_large_picture_fit_together(monkeypatch):
     shown = some((90, 120), 0.2)
     whole = interpolate(image, shown).astype(int)
     monkeypatch.setattr(module, "MOST_POINTS", 300)
-    windows = list(module._windows(shown, module.Window(0, 0, 90, 120)))
+    windows = list(module._windows(shown, module.Window(0, 0, 90, 120), 300))
     assert len(windows) > 6
     covered = np.zeros((90, 120), int)
     for window in windows:
@@ -132,3 +131,45 @@ def test_pieces_that_are_all_shown_or_in_one_row_are_halved(monkeypatch):
     row = np.zeros((7, 50), bool)
     row[3] = True
     assert np.array_equal(interpolate(image, row)[3], image[3])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_compiled_and_plain_paint_the_same_picture(channels, monkeypatch):
+    backend.compile_now()
+    for seed in range(40):
+        height, width = np.random.default_rng(seed).integers(1, 70, 2)
+        image = unsafe.integers(0, 256, (height, width, channels), dtype=np.uint8)
+        shown = some((height, width), (0.01, 0.1, 0.4, 0.9)[seed % 4], seed)
+        monkeypatch.setattr(module, "FEWEST_POINTS", (20, 500)[seed % 2])
+        monkeypatch.setattr(backend._State, "plain", False)
+        compiled = interpolate(image, shown)
+        monkeypatch.setattr(backend._State, "plain", True)
+        assert np.array_equal(interpolate(image, shown), compiled)
+
+
+@pytest.mark.parametrize("plain", [True, False])
+def test_a_picture_of_many_parts_reads_shown_pixels_only(plain, monkeypatch):
+    """Parts are painted side by side in the array from which levels are read."""
+    backend.compile_now()
+    monkeypatch.setattr(backend._State, "plain", plain)
+    monkeypatch.setattr(module, "FEWEST_POINTS", 30)
+    shown = some((80, 90), 0.3)
+    one, other = unsafe.integers(0, 256, (2, 80, 90, 3), dtype=np.uint8)
+    other[shown] = one[shown]
+    first = interpolate(one, shown)
+    assert np.array_equal(first, interpolate(other, shown))
+    assert np.array_equal(first[shown], one[shown])
+
+
+def test_memory_stays_in_proportion_to_a_small_picture():
+    """Of 640 × 480 grey pixels a tenth is shown; the picture itself and which are shown are two more."""
+    backend.compile_now()
+    y, x = np.mgrid[:480, :640]
+    image = (127 + 90 * np.sin(y / 30) * np.cos(x / 25))[:, :, None].astype(np.uint8)
+    shown = some((480, 640), 0.1)
+    interpolate(image, shown)
+    tracemalloc.start()
+    interpolate(image, shown)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most <= 4 * image.nbytes

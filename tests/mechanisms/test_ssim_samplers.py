@@ -118,6 +118,28 @@ def test_ties_that_are_always_won_are_seen(way, exponent, monkeypatch):
     assert fit(sample, law_of(window, levels, exponent)).rejected
 
 
+@pytest.mark.parametrize(("way", "window", "levels"), [("enumeration", [9, 240], 3), ("counts", [9, 240], 3)])
+def test_weights_beyond_the_farthest_are_decided_exactly(way, window, levels, monkeypatch, plain):
+    """The exponential is held at e^-690, which is too much for what is farther; here it is held at e^-1."""
+    for module in (arithmetic, loops, counted):
+        monkeypatch.setattr(module, "FARTHEST", 1.0)
+    assert not fit(drawn(window, levels, "5", way, 2_000), law_of(window, levels, "5")).rejected
+
+
+def test_enumeration_shows_nothing_beyond_the_farthest_unchecked():
+    """At ε′ = 700 black for white has weight e^-700, held at e^-690; a law that would show anything."""
+    levels = shown_levels(2).astype(np.int64)
+    law = arithmetic.Law(700.0, 2.0**940, 0.0, 2.0**62)
+    first = np.array([[[0, 0, 1 << 40]]])  # the first of all outputs, black, has at least one word
+    for level, status in ((255, UNSURE), (0, SHOWN)):
+        draws = arithmetic.Draws(
+            np.zeros((1, 2), np.uint8), np.zeros(1, int), np.zeros((1, 3), int), np.ones((1, 2))
+        )
+        loops.enumerate_all(np.full((1, 2), level, np.uint8), levels, law, first, draws)
+        assert draws.status[0] == status
+        assert draws.shown.tolist() == [[0, 0]]
+
+
 def test_words_too_short_for_the_choices_are_refused():
     with pytest.raises(NoiseError, match="too few"):
         drawn([1, 2, 3, 4], 4, "1", "counts", 4, word_bits=4)
@@ -265,5 +287,5 @@ def test_digits_are_uniform_for_numbers_of_levels_that_are_no_power_of_two():
     ).rejected
     edge = (1 << 62) // 7**2 * 7**2
     room = np.zeros(2, np.uint8)
-    assert loops.spell(np.array([edge - 1]), 2, 7, room)
-    assert not loops.spell(np.array([edge]), 2, 7, room)
+    assert loops.spell(np.array([edge - 1]), 2, 7, 0, edge, room)
+    assert not loops.spell(np.array([edge]), 2, 7, 0, edge, room)

@@ -89,12 +89,13 @@ def _zcdp(a: Guarantee, b: Guarantee) -> dict[str, object]:
 
 
 def _metric(a: Guarantee, b: Guarantee) -> dict[str, object]:
-    if a.metric != b.metric or a.diameter is None or b.diameter is None:
+    if a.metric != b.metric:
         raise UnsupportedRelation(
             f"metric guarantees under {a.metric!r} and {b.metric!r} do not compose",
-            hint="use one metric for all regions",
+            hint="use one metric for all of them",
         )
-    diameter = max(a.diameter, b.diameter)
+    ends = (a.diameter, b.diameter)
+    diameter = None if None in ends else max(end for end in ends if end is not None)
     return {"kind": "metric", "epsilon": _epsilon(a) + _epsilon(b), "metric": a.metric, "diameter": diameter}
 
 

@@ -106,9 +106,9 @@ def _candidates(train: tuple[Draws, Draws], measure: Measure) -> Iterator[tuple[
             hits = [_hits(v, edges, above) for v in values]
             for swapped in (False, True):
                 first, second = hits[::-1] if swapped else hits
-                scores = _scores(first, second, len(ranked[0]), measure)
-                best = int(np.argmax(scores))
-                yield float(scores[best]), _Event(name, projection, float(edges[best]), above, swapped)
+                found = scores(first, second, len(ranked[0]), measure)
+                best = int(np.argmax(found))
+                yield float(found[best]), _Event(name, projection, float(edges[best]), above, swapped)
 
 
 def _hits(ordered: Projected, edges: Real[np.ndarray, " k"], above: bool) -> Int64[np.ndarray, " k"]:
@@ -117,7 +117,7 @@ def _hits(ordered: Projected, edges: Real[np.ndarray, " k"], above: bool) -> Int
     return np.searchsorted(ordered, edges, side="right").astype(np.int64)
 
 
-def _scores(
+def scores(
     first: Int64[np.ndarray, " k"], second: Int64[np.ndarray, " k"], size: int, measure: Measure
 ) -> Float64[np.ndarray, " k"]:
     """Return about the budget that would be certain: Poisson score limits, in closed form."""

@@ -13,10 +13,13 @@ from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate
 from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
 from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
+from dpveil.audit.scalar_run import own_scalar, run_scalar
+from dpveil.audit.scalar_table import scalars
 from dpveil.audit.table import SAMPLER_DRAWS, TABLE, samplers
 from dpveil.audit.version import Version
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 
 LEVELS: Final = ("quick", "deep")
@@ -29,13 +32,13 @@ Check = Callable[[Version], Iterator[Finding]]
 
 
 def run(
-    target: str | PixelMethod | None = None,
+    target: str | PixelMethod | ScalarMechanism | None = None,
     level: str = "quick",
     *,
     seed: int | None = None,
     step: Step = lambda: None,
 ) -> Report:
-    """Audit a method or sampler by name, one method object, or (None) everything; return what was found.
+    """Audit a method, scalar mechanism or sampler by name, one object, or (None) all; return what was found.
 
     A method object is audited as it is, at the sizes of its table entry, without mutants; a name is audited
     at the settings of the table, with its mutants. Bits are secure unless a `seed` is given. `step` is
@@ -54,13 +57,14 @@ def run(
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, then samplers."""
-    return (*TABLE, *samplers())
+    """Return what can be audited by name: methods, then scalar mechanisms, then samplers."""
+    return (*TABLE, *scalars(), *samplers())
 
 
 def steps_of(target: str | None) -> int:
     """Return how often `run` will call `step` for a name, or for None."""
     wrong = {name: len(entry.mutants) for name, entry in TABLE.items()}
+    wrong |= {name: len(audit.mutants) for name, audit in scalars().items()}
     wrong |= {name: len(audit.faults) for name, audit in samplers().items()}
     return sum(1 + wrong.get(name, 0) for name in (names() if target is None else (target,)))
 
@@ -79,15 +83,20 @@ class _Bits:
 Job = Callable[[_Bits, Step], Audited]
 
 
-def _jobs(target: str | PixelMethod | None, level: str) -> Iterator[Job]:
+def _jobs(target: str | PixelMethod | ScalarMechanism | None, level: str) -> Iterator[Job]:
     if isinstance(target, PixelMethod):
         yield partial(_own, target, TABLE[target.name].levels[level].of(target))
         return
+    if isinstance(target, ScalarMechanism):
+        yield partial(own_scalar, target)
+        return
     if target is not None and target not in names():
-        raise UnknownName("method or sampler", str(target), names())
+        raise UnknownName("method, mechanism or sampler", str(target), names())
     for name in names() if target is None else (target,):
         if name in TABLE:
             yield partial(_method, TABLE[name], level)
+        elif name in scalars():
+            yield partial(run_scalar, scalars()[name], level)
         else:
             yield partial(_sampler, samplers()[name], level)
 

@@ -16,6 +16,7 @@ from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
 from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
+from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.verify import verify_command
@@ -30,6 +31,7 @@ app.command("verify", short_help="Check releases against their certificates.")(v
 app.command("faces", short_help="Find the faces of a photo and number them.")(faces_command)
 app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)
+app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 EMPTY: Final[dict[str, dict[str, list[str]]]] = {

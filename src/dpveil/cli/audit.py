@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def audit_command(
     method: Annotated[
-        str | None, typer.Argument(metavar="METHOD", help="A method or a sampler; default: all of them.")
+        str | None, typer.Argument(metavar="METHOD", help="A method, mechanism or sampler; default: all.")
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="More settings, five to ten times the draws.")] = False,
     json: AsJson = False,
@@ -29,6 +29,7 @@ def audit_command(
     Examples:
       dpveil audit
       dpveil audit dp-pix-gaussian --deep
+      dpveil audit truncated-laplace
 
     Ends with 1 when a promise is broken or a mutant survives. Reads no photo and spends nothing.
     """

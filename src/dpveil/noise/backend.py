@@ -59,14 +59,18 @@ def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
     The modules stand in the order in which they import each other. They use nothing but whole numbers,
     doubles and + - × ÷ on arrays, so both give the same numbers; here there is one source instead of two.
     """
+    found = compiled(modules, work)
+    return SimpleNamespace(**_functions(modules)) if found is None else found
+
+
+def compiled(modules: tuple[ModuleType, ...], work: int) -> Any | None:
+    """Return the compiled functions of such modules if they are loaded or worth loading for `work` more."""
     name = modules[-1].__name__
     if name not in _State.loops and not _State.plain:
         _State.done += work
         if _State.kernels is not None or _State.done > LOAD_COST:
             _State.loops[name] = _with_a_cache(lambda: _compiled(modules))
-    if _State.plain or name not in _State.loops:
-        return SimpleNamespace(**_functions(modules))
-    return _State.loops[name]
+    return None if _State.plain else _State.loops.get(name)
 
 
 def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:

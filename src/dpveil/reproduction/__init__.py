@@ -1,16 +1,25 @@
 """The papers' experiments, run anew: one file of settings a paper, one grid, CSV and plots.
 
 The photos are the user's own copies of public data sets, and nothing of them is written: only means over many
-photos. Layer: above the methods and measures, below the command line.
+photos. What needs no data is computed, from the laws of the mechanisms and made-up surveys. Layer: above the
+methods and measures, below the command line.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from dpveil.reproduction import croft_2022, reilly_fan_2021
+from dpveil.reproduction import croft_2022, croft_thesis_5, errata_e1, half_infinite, reilly_fan_2021
 from dpveil.reproduction.grid import Experiment
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
     module.EXPERIMENT.name: module.EXPERIMENT for module in (reilly_fan_2021, croft_2022)
 }
 
-__all__ = ["EXPERIMENTS", "Experiment"]
+COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
+    "croft-thesis-5": croft_thesis_5.make,
+    "errata-e1": errata_e1.make,
+    "half-infinite": half_infinite.make,
+}
+"""Experiments without data: each returns its files by their names."""
+
+__all__ = ["COMPUTED", "EXPERIMENTS", "Experiment"]

@@ -1,4 +1,4 @@
-"""python -m dpveil.reproduction NAME --data DIR --out DIR: run an experiment, write its tables and plots."""
+"""python -m dpveil.reproduction NAME [--data DIR] --out DIR: run an experiment, write tables and plots."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import make_folder, write_together
-from dpveil.reproduction import EXPERIMENTS
+from dpveil.reproduction import COMPUTED, EXPERIMENTS
 from dpveil.reproduction.data import read_pictures
 from dpveil.reproduction.grid import differences, rows, run, to_csv
 from dpveil.reproduction.plots import draw
@@ -30,13 +30,32 @@ def reproduce(name: str, data: Path, out: Path, images: int | None = None) -> li
     written = [(out / f"{figure.name}.png", draw(figure, table)) for figure in experiment.figures]
     written.append((out / "results.csv", to_csv(table)))
     written.append((out / "differences.csv", to_csv(differences(values, seen, experiment.contrasts))))
+    return _write(written, out)
+
+
+def compute(name: str, out: Path) -> list[Path]:
+    """Run an experiment that needs no data and return what was written; files in `out` are replaced."""
+    return _write([(out / file, content) for file, content in COMPUTED[name]().items()], out)
+
+
+def _write(files: list[tuple[Path, bytes]], out: Path) -> list[Path]:
     make_folder(out)
-    write_together(written, replace=True)
-    return [path for path, _ in written]
+    write_together(files, replace=True)
+    return [path for path, _ in files]
 
 
 def _tell(done: int, count: int) -> None:
     sys.stderr.write(f"{done} of {count} photos\n")
+
+
+def _run(name: str, data: Path | None, out: Path, images: int | None) -> list[Path]:
+    if name in COMPUTED:
+        if data or images:
+            raise UsageError(f"{name} takes neither --data nor --images", hint="leave them out")
+        return compute(name, out)
+    if data is None:
+        raise UsageError(f"{name} needs --data", hint="the folder that holds the data set's folder")
+    return reproduce(name, data, out, images)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,9 +65,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Run a paper's experiment anew on your copy of its data, and write CSV and plots.",
         epilog="Example: python -m dpveil.reproduction croft-2022 --data DATA --out reproduction/croft-2022",
     )
-    parser.add_argument("name", choices=sorted(EXPERIMENTS), help="the paper")
+    parser.add_argument("name", choices=sorted({**EXPERIMENTS, **COMPUTED}), help="the paper or question")
     parser.add_argument(
-        "--data", type=Path, required=True, help="the folder that holds the data set's folder"
+        "--data",
+        type=Path,
+        help=f"the folder that holds the data set's folder; not for {', '.join(COMPUTED)}",
     )
     parser.add_argument("--out", type=Path, required=True, help="where to write; files there are replaced")
     parser.add_argument("--images", type=int, help="how many photos; default: as docs/reproduction.md says")
@@ -56,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if given.images is not None and given.images < 1:
             raise UsageError(f"--images {given.images} is not above 0", hint="such as 20")
-        for path in reproduce(given.name, given.data, given.out, given.images):
+        for path in _run(given.name, given.data, given.out, given.images):
             sys.stdout.write(f"wrote {path}\n")
     except DPVeilError as error:
         sys.stderr.write(f"{error}\n")

@@ -11,11 +11,14 @@ from dpveil.errors import UsageError
 
 INK: Final = "#1c1e22"
 SOFT: Final = "#8a8d94"
-COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d")
+COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d", "#c2578a", "#6a9a3b")
 MEASURES: Final = {
     "mse": "mean squared error (lower is better)",
     "ssim": "SSIM (higher is better)",
+    "accuracy": "accuracy (higher is better)",
     "cpu_ms": "processor time of one photo, ms",
+    "error": "expected absolute error",
+    "bayes": "expected absolute error, after Bayesian remapping",
 }
 
 
@@ -41,6 +44,8 @@ class Panel:
     logy: bool = False
     low: float = float("-inf")
     high: float = float("inf")
+    more: str | None = None
+    """Another sweep that lines may come from."""
 
 
 @dataclass(frozen=True)
@@ -54,17 +59,30 @@ class Figure:
 
 def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
     """Return the figure as PNG; bands are 95 % intervals. Raises `UsageError` without matplotlib."""
+    canvas, every = canvas_of(len(figure.panels))
+    canvas.suptitle(figure.title, color=INK, fontsize=12)
+    for axes, panel in zip(every, figure.panels, strict=True):
+        _panel(axes, panel, table)
+    return png(canvas)
+
+
+def canvas_of(count: int) -> tuple[Any, Sequence[Any]]:
+    """Return an empty canvas and its panels side by side. Raises `UsageError` without matplotlib."""
     try:
         from matplotlib.figure import Figure as Canvas  # half a second, and an extra
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
-    wide = 5.6 if len(figure.panels) <= 2 else 4.2
-    canvas = Canvas(figsize=(wide * len(figure.panels), 5.4), dpi=110, layout="constrained")
-    canvas.suptitle(figure.title, color=INK, fontsize=12)
-    for axes, panel in zip(
-        canvas.subplots(1, len(figure.panels), squeeze=False)[0], figure.panels, strict=True
-    ):
-        _panel(axes, panel, table)
+    wide = 5.6 if count <= 2 else 4.2
+    canvas = Canvas(figsize=(wide * count, 5.4), dpi=110, layout="constrained")
+    every = canvas.subplots(1, count, squeeze=False)[0]
+    for axes in every:
+        axes.grid(color="#e4e2dc", lw=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+    return canvas, every
+
+
+def png(canvas: Any) -> bytes:
+    """Return a canvas as PNG."""
     buffer = io.BytesIO()
     canvas.savefig(buffer, format="png", metadata={"Software": None})
     return buffer.getvalue()
@@ -79,14 +97,12 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
         points = [
             tuple(float(row[name] or "nan") for name in ("x", *_columns(panel.measure)))
             for row in table
-            if (row["sweep"], row["series"]) == (panel.sweep, line.series)
+            if row["sweep"] in (panel.sweep, panel.more) and row["series"] == line.series
         ]
         _line(axes, line, [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high])
     axes.set_xlabel(panel.xlabel, color=INK)
     axes.set_ylabel(MEASURES[panel.measure], color=INK)
     axes.set_title(panel.title, color=INK, fontsize=11, loc="left")
-    axes.grid(color="#e4e2dc", lw=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
     axes.legend(**below, ncols=2, handlelength=3.2, frameon=False, fontsize=8.5)
 

@@ -17,7 +17,7 @@ from dpveil.accounting.search import least_scale
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
 from dpveil.mechanisms.pixel.haar import COARSE, forward, inverse, padded
 from dpveil.mechanisms.pixel.planes import MOST, Band, Plane, allocated, bands, squared_error
 from dpveil.noise.bernoulli import bernoulli
@@ -68,8 +68,11 @@ class BitPlanes(BudgetedMethod):
 
     def groups(self, *, height: int, width: int) -> int:
         """Return how many groups a neighbour can change."""
-        every = -(-height >> self.wavelet) * -(-width >> self.wavelet)
+        every = self._every(height, width)
         return every if self.neighbourhood is None else min(every, self.neighbourhood)
+
+    def _every(self, height: int, width: int) -> int:
+        return -(-height >> self.wavelet) * -(-width >> self.wavelet)
 
     def bands(self, *, height: int, width: int, channels: int) -> tuple[Band, ...]:
         """Return the bands of a group in one channel, with the ε of every plane."""
@@ -80,6 +83,19 @@ class BitPlanes(BudgetedMethod):
         """Return what the bits of all groups that a neighbour changes cost, in all channels."""
         made = self.bands(height=height, width=width, channels=channels)
         return _account(made, self.groups(height=height, width=width) * channels)
+
+    def account_of(self, sizes: Sequence[Size], changed: int | None) -> DrawsAccount | None:
+        """Return what the bits of the groups that `changed` pixels can lie in cost; None for several budgets.
+
+        *Proof.* Where the planes of all regions have the same budgets, every group of each is drawn by one
+        law, which dominated flips of the same number and kind bound. A changed pixel lies in at most one
+        region and there in one group, and all else is drawn alike: so at most min(changed, groups of all
+        regions) groups differ, in all their bits and channels, and flips are independent. ∎
+        """
+        made = {self.bands(**size) for size in sizes}
+        every = sum(self._every(size["height"], size["width"]) for size in sizes)
+        groups = every if changed is None else min(every, changed)
+        return _account(made.pop(), groups * sizes[0]["channels"]) if len(made) == 1 else None
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return the root of the mean squared error on photos as `planes` expects them."""

@@ -47,8 +47,10 @@ class BudgetedMethod(PixelMethod):
     """Takes ε alone, ε and δ, or ρ, and draws the least noise that a valid accountant allows for it.
 
     `budgets` are the currencies that a concrete method takes; `account` states what its noise costs in all.
+    `one_scale` says that the noise of a region is one number, so that an equal `noise_scale` is equal noise.
     """
 
+    one_scale: ClassVar[bool] = False
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (EPSILON, EPSILON_DELTA, RHO)
 
     epsilon: OptionalPositive = OptionalPositive(optional=True)

@@ -142,6 +142,22 @@ def reach_of(size: tuple[int, int, int], block: int, changed: int | None) -> Rea
     return Reach(transform, blocks, changed if changed is None else min(changed, height * width))
 
 
+def spent(made: Plan, blocks: int, changed: int | None) -> Fraction:
+    """Return ρ of a plan's noise on so many blocks where `changed` of their pixels (None: all) are changed.
+
+    For the region that the plan was made for this is its ρ, exactly.
+    """
+    norms = made.transform.norms.tolist()
+    units: list[Fraction | None] = [
+        None if variance is None else variance / norm
+        for norm, variance in zip(norms, made.variances, strict=True)
+    ]
+    most = max(unit for unit in units if unit is not None)
+    steps = [-1 if unit is None else int(most / unit).bit_length() - 1 for unit in units]  # powers of two
+    cost = Fraction(Reach(made.transform, blocks, changed).cost(np.array(steps)))
+    return cost * ABOVE / most
+
+
 def _allocations(reach: Reach, kept: int) -> list[Steps]:
     """Return variances ∝ width for the `kept` lowest frequencies, to a power of two, under every ceiling."""
     transform = reach.transform

@@ -40,6 +40,7 @@ class DPPix(BudgetedMethod):
     kind: ClassVar[str] = "pure"
     summary: ClassVar[str] = "mean level of each block, discrete Laplace noise"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E12"
+    one_scale: ClassVar[bool] = True
 
     block: Count = Count(default=1)
     neighbourhood: OptionalCount = OptionalCount(optional=True)

@@ -39,6 +39,7 @@ class DPPixGaussian(BudgetedMethod):
     kind: ClassVar[str] = "zcdp"
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
+    one_scale: ClassVar[bool] = True
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=1)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import ClassVar, Final
 
 import numpy as np
-from jaxtyping import Bool, Int64, UInt8, UInt64
+from jaxtyping import Int64, UInt8, UInt64
 
 from dpveil.accounting.group import any_of
 from dpveil.core.guarantee import Guarantee, Relation, Scope
@@ -17,10 +17,10 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, most_shown
 from dpveil.mechanisms.pixel.interpolate import interpolate
+from dpveil.mechanisms.pixel.sampling import chosen, drawn
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace, prepared
 
-CHUNK: Final = 1 << 16
 SHOWN: Final = "true levels and places of the pixels that are shown"
 TIME: Final = "how long counting took, which depends a little on the pixels"
 BROKEN_BY: Final = (
@@ -126,9 +126,9 @@ class DPSamp(PixelMethod):
         levels = intensities(image)
         counts = histogram(levels)
         if self.rate is None:
-            return interpolate(image, _chosen(levels, self.numbers_shown(counts, levels.size), bits))
+            return interpolate(image, chosen(levels, self.numbers_shown(counts, levels.size), bits))
         noisy = counts + discrete_laplace(self.count_scale(levels.size), len(counts), bits)
-        return interpolate(image, _drawn(levels, self.thresholds(noisy, levels.size), bits))
+        return interpolate(image, drawn(levels, self.thresholds(noisy, levels.size), bits))
 
     def numbers_shown(self, counts: Int64[np.ndarray, " levels"], pixels: int) -> dict[int, tuple[int, int]]:
         """Return x_i and c_i for every intensity i that is shown: algorithm 2, lines 1 to 9.
@@ -154,29 +154,3 @@ class DPSamp(PixelMethod):
         for level, (x, count) in self.numbers_shown(noisy, pixels).items():
             found[level] = int(min(Fraction(x, count), most) * 2**64)
         return found
-
-
-def _chosen(
-    levels: UInt8[np.ndarray, "h w"], numbers: dict[int, tuple[int, int]], bits: BitSource
-) -> Bool[np.ndarray, "h w"]:
-    """Return x pixels of every intensity, each set of x as likely: those that drew the smallest words."""
-    shown = np.zeros(levels.size, bool)
-    for level, (x, count) in numbers.items():
-        if x:
-            drawn = bits.words(count).argpartition(x)[:x]
-            shown[np.flatnonzero(levels == level)[drawn]] = True
-    return shown.reshape(levels.shape)
-
-
-def _drawn(
-    levels: UInt8[np.ndarray, "h w"], thresholds: UInt64[np.ndarray, " levels"], bits: BitSource
-) -> Bool[np.ndarray, "h w"]:
-    """Return every pixel, by itself, with the probability of its intensity."""
-    flat = levels.reshape(-1)
-    shown, buffer = np.empty(len(flat), bool), np.empty(min(len(flat), CHUNK), np.uint64)
-    for start in range(0, len(flat), CHUNK):
-        part = flat[start : start + CHUNK]
-        words = buffer[: len(part)]
-        bits.fill(words)
-        shown[start : start + len(part)] = words < thresholds[part]
-    return shown.reshape(levels.shape)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 from typing import Final
 
+import cv2
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 LEVELS: Final = 256
-BAND: Final = 1 << 20
+BAND: Final = 1 << 22
+"""Pixels that are counted at once: OpenCV returns counts in single precision, which is exact up to 2^24."""
+ENDS: Final = 32
+"""Ends of clusters that are tried at once, so that k-means takes less memory than a small picture."""
 
 
 def intensities(image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w"]:
@@ -30,8 +34,9 @@ def intensities(image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w"]:
 def histogram(levels: UInt8[np.ndarray, "h w"]) -> Int64[np.ndarray, " 256"]:
     """Return how many pixels have each intensity."""
     flat, counts = levels.reshape(-1), np.zeros(LEVELS, np.int64)
-    for start in range(0, len(flat), BAND):  # NumPy counts 64-bit copies
-        counts += np.bincount(flat[start : start + BAND], minlength=LEVELS)
+    for start in range(0, len(flat), BAND):  # np.bincount would make 64-bit copies
+        counted = cv2.calcHist([flat[start : start + BAND]], [0], None, [LEVELS], [0, LEVELS])
+        counts += counted.ravel().astype(np.int64)
     return counts
 
 
@@ -57,30 +62,42 @@ def k_means(counts: Int64[np.ndarray, " levels"], clusters: int) -> list[Int64[n
     levels = np.flatnonzero(counts > 0)
     if clusters >= len(levels):
         return list(levels[:, None])
-    cost = _costs(levels.astype(np.float64), counts[levels].astype(np.float64))
-    best, starts = cost[0], []
-    for _ in range(1, clusters):
-        before = np.concatenate([[np.inf], best[:-1]])[:, None] + cost  # [i, j]: a last cluster from i to j
-        starts.append(before.argmin(axis=0))
-        best = before.min(axis=0)
+    sums = _running(levels.astype(np.float64), counts[levels].astype(np.float64))
+    best = np.full((clusters, len(levels) + 1), np.inf)  # [k, j]: for k + 1 clusters of the first j
+    starts = np.zeros((clusters, len(levels)), np.int64)
+    for end in range(0, len(levels), ENDS):
+        ends = slice(end, end + ENDS)
+        cost = _costs(sums, end, min(end + ENDS, len(levels)))
+        best[0, 1:][ends] = cost[0]
+        for k in range(1, clusters):
+            before = best[k - 1, : len(cost), None] + cost  # [i, j]: a last cluster from i to j
+            starts[k, ends] = before.argmin(axis=0)
+            best[k, 1:][ends] = before.min(axis=0)
     found: list[Int64[np.ndarray, " _"]] = []
     end = len(levels)
-    for start in reversed(starts):
-        first = int(start[end - 1])
+    for k in range(clusters - 1, 0, -1):
+        first = int(starts[k, end - 1])
         found.append(levels[first:end])
         end = first
     return [levels[:end], *reversed(found)]
 
 
-def _costs(
+def _running(
     levels: Float64[np.ndarray, " n"], weights: Float64[np.ndarray, " n"]
-) -> Float64[np.ndarray, "n n"]:
-    """Return at [i, j] the sum of squares around the mean of intensities i to j, infinite for j < i."""
-    sums = [np.concatenate([[0.0], np.cumsum(weights * levels**power)]) for power in range(3)]
-    total, first, second = (part[None, 1:] - part[:-1, None] for part in sums)
+) -> Float64[np.ndarray, "3 m"]:
+    """Return the sums of weights, times levels and times their squares, of the first 0 to n."""
+    return np.stack([np.concatenate([[0.0], np.cumsum(weights * levels**power)]) for power in range(3)])
+
+
+def _costs(sums: Float64[np.ndarray, "3 m"], first: int, stop: int) -> Float64[np.ndarray, "i j"]:
+    """Return at [i, j] the sum of squares around the mean of intensities i to first + j, infinite for none.
+
+    j goes up to stop - first, exclusive.
+    """
+    total, moment, square = sums[:, None, first + 1 : stop + 1] - sums[:, :stop, None]
     with np.errstate(divide="ignore", invalid="ignore"):
-        cost = np.maximum(second - first**2 / total, 0.0)
-    return np.where(np.tri(len(levels), k=-1, dtype=bool), np.inf, cost)
+        cost = np.maximum(square - moment**2 / total, 0.0)
+    return np.where(np.tri(stop, stop - first, -first - 1, dtype=bool), np.inf, cost)
 
 
 def most_shown(count: int, neighbourhood: int, epsilon: float) -> int:

@@ -79,11 +79,12 @@ class ScalarMechanism(ABC):
                 f"has no end, and {self.name} needs both",
                 hint="give both ends, or choose laplace or truncated-laplace",
             )
-        if self.finite_only and (self.lattice.size or 0) > self.most:
+        size = self.lattice.size  # a step that does not fit is refused here
+        if self.finite_only and (size or 0) > self.most:
             raise InvalidParameter(
                 "step",
                 show(self.lattice.step),
-                f"leaves {self.lattice.size} points, and {self.name} takes at most {self.most}",
+                f"leaves {size} points, and {self.name} takes at most {self.most}",
                 hint="choose a larger step, or truncated-laplace",
             )
 
@@ -233,15 +234,16 @@ class ScalarMechanism(ABC):
         """Return the mechanism matrix: M[i, j] = P(response falls in category i | true answer j).
 
         A category holds what is nearer to its number than to the others, the middle belonging to the upper
-        one; by default there is one at every point, or at every ΔF, of a finite range. Columns sum to 1.
+        one; by default there is one at every point of the step given, or else of the coarsest lattice, of a
+        finite range of 4096 points or fewer. Columns sum to 1. Raises `InvalidParameter`.
         Source: Croft thesis definition 10.
 
         >>> from dpveil.mechanisms.scalar import Geometric
         >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).matrix().round(3).tolist()
         [[0.731, 0.269, 0.099], [0.17, 0.462, 0.17], [0.099, 0.269, 0.731]]
         """
-        shown = self._numbers("responses", responses)
-        given = self._numbers("answers", answers)
+        shown = self.numbers("responses", responses)
+        given = self.numbers("answers", answers)
         cuts = [self._cut((a + b) / 2) for a, b in pairwise(shown)]
         points = self.lattice.index(np.array(given, dtype=object))
         if self.integers is None:
@@ -259,15 +261,23 @@ class ScalarMechanism(ABC):
         """Return the first point that is not below a number."""
         return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
 
-    def _numbers(self, name: str, values: Any) -> list[Fraction]:
+    def numbers(self, name: str, values: Any) -> list[Fraction]:
+        """Return the numbers to tabulate: those given, or every point, or every ΔF, of a finite range."""
         if values is not None:
-            return [exact(value, name) for value in np.ravel(np.asarray(values, dtype=object))]
+            given = [exact(value, name) for value in np.ravel(np.asarray(values, dtype=object))]
+            if not given or (name == "responses" and any(a >= b for a, b in pairwise(given))):
+                raise InvalidParameter(name, None, "are not in order", hint="each larger than the last")
+            return given
         if not self.range.finite:
             raise InvalidParameter(
                 name, None, "are missing, and the range has no end", hint="give the numbers to tabulate"
             )
         coarse = Lattice(self.allowed, self.coarsest, self.sensitivity)
-        chosen = self.lattice if self.step or (coarse.size or 0) > MOST else coarse
+        chosen = self.lattice if self.step else coarse
+        if (chosen.size or 0) > MOST:
+            raise InvalidParameter(
+                name, None, f"are missing, and there are {chosen.size}", hint="give the numbers to tabulate"
+            )
         return [chosen.origin + int(point) * chosen.step for point in chosen.points]
 
     def _masses(self, point: int, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " categories"]:

@@ -23,9 +23,11 @@ from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
 Rows = Sequence[Sequence[int]]
 """A row of whole weights for every true answer, in a unit of its own."""
 
-ROUNDING: Final = Fraction(1, 1 << 44)
+ROUNDING: Final = Fraction(1, 1 << 42)
 """More than a difference of two logarithms of weights can be off in floating point."""
 LOWERED: Final = tuple(Fraction(1, 1 << k) for k in range(40, 8, -4))
+MIXING: Final = Fraction(1, 1 << 24)
+"""Rows are mixed with a uniform law only where ε is lowered by as much: the part of it is small then."""
 SPARE: Final = 8
 
 
@@ -98,8 +100,9 @@ def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
 def _above(found: float) -> Fraction:
     """Return a bound of a difference of logarithms found in floating point.
 
-    A weight is rounded by a part in 2^53 and its logarithm, at most 45, by 2^-47; two of them and their
-    difference are off by less than 2^-45.
+    A weight is rounded by a part in 2^53 and its logarithm, at most 45, by four units in its last place of
+    2^-47 (what NumPy's fastest code allows itself); two of them and their difference are off by less than
+    2^-43.
     """
     return Fraction(found) + ROUNDING
 
@@ -115,11 +118,14 @@ def certified(
     `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: roundings
     have to be small beside it. Raises `NoiseError` where no integers of 64 bits do.
     """
+    small = smallest(rows_of(epsilon)) * TOTAL
     for lowered in LOWERED:
         spare = lowered * least
-        if spare < SPARE * ROUNDING:
-            continue
-        matrix = quantise(mixed(rows_of(epsilon * (1 - lowered)), SPARE / spare))
+        enough = SPARE / spare
+        if spare < SPARE * ROUNDING or (small < enough and lowered < MIXING):
+            continue  # a little more of ε costs less than much of the uniform law
+        rows = rows_of(epsilon * (1 - lowered))
+        matrix = quantise(rows if small >= enough else mixed(rows, enough))
         if cost(matrix) <= epsilon:
             return matrix
     raise NoiseError(
@@ -127,23 +133,26 @@ def certified(
     )
 
 
-def mixed(rows: Rows, least: Fraction) -> Rows:
-    """Return rows, mixed with a uniform law over what is shown where a weight is below `least` of 2^64.
+def smallest(rows: Rows) -> Fraction:
+    """Return the smallest chance of a response that is shown at all."""
+    shown = [place for place, kept in enumerate(_shown(rows)) if kept]
+    return min(Fraction(min(row[place] for place in shown), sum(row)) for row in rows)
 
-    The part of the uniform law is a power of two, and the smallest that keeps weights above.
+
+def _shown(rows: Rows) -> list[bool]:
+    return [any(column) for column in zip(*rows, strict=True)]
+
+
+def mixed(rows: Rows, least: Fraction) -> Rows:
+    """Return rows, mixed with a uniform law over what is shown, which gets no chance below `least` of 2^64.
+
+    The part of the uniform law is a power of two, and the smallest that does it.
     """
-    shown = [any(column) for column in zip(*rows, strict=True)]
-    totals = [sum(row) for row in rows]
-    smallest = min(
-        Fraction(min(weight for weight, kept in zip(row, shown, strict=True) if kept), total)
-        for row, total in zip(rows, totals, strict=True)
-    )
-    if smallest * TOTAL >= least:
-        return rows
-    count, inverse = sum(shown), 2
+    shown, count, inverse = _shown(rows), sum(_shown(rows)), 2
     while 2 * inverse * least * count <= TOTAL:
         inverse *= 2
     times = count * (inverse - 1)
+    totals = [sum(row) for row in rows]
     return [
         [weight * times + total if kept else 0 for weight, kept in zip(row, shown, strict=True)]
         for row, total in zip(rows, totals, strict=True)

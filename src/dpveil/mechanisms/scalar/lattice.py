@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
-from math import gcd
+from math import gcd, lcm
 from typing import Any, Final
 
 import numpy as np
@@ -47,8 +47,8 @@ class Lattice:
 
     @property
     def origin(self) -> Fraction:
-        """The value of point 0: the lower end, or else the upper one, or else 0."""
-        ends = (self.range.low, self.range.high, Fraction(0))
+        """The value of point 0: the lower end, or else the upper one, or else that of a gap, or else 0."""
+        ends = (self.range.low, self.range.high, *(left for left, _ in self.range.gaps), Fraction(0))
         return next(end for end in ends if end is not None)
 
     @cached_property
@@ -113,10 +113,16 @@ class Lattice:
         return place
 
     def value(self, points: Int64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """Return the numbers that points stand for, rounded to 64-bit floats."""
-        small = points.size and int(np.abs(points).max()) * self.step.numerator < 1 << 53
-        if small and self.origin.denominator == 1 and self.step.denominator < 1 << 53:
-            return points * self.step.numerator / self.step.denominator + float(self.origin)
+        """Return the numbers that points stand for, each rounded once to the nearest 64-bit float.
+
+        Rounding once keeps order, so that no number falls behind an end of the range that is a float.
+        """
+        common = lcm(self.step.denominator, self.origin.denominator)
+        steps, start = int(self.step * common), int(self.origin * common)
+        furthest = max(int(np.abs(points).max(initial=0)), 1) * steps + abs(start)
+        if max(furthest, common) < 1 << 53:
+            numbers: Float64[np.ndarray, " n"] = (points * steps + start) / common
+            return numbers
         return np.array([float(self.origin + int(point) * self.step) for point in points], np.float64)
 
     def allowed(self, points: Int64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
@@ -151,5 +157,5 @@ def coarsest(allowed: Range, sensitivity: Fraction) -> Fraction:
     """
     edges = _edges(allowed)
     lengths = [sensitivity, *(edge - edges[0] for edge in edges[1:])]
-    common = reduce(lambda a, b: a * b // gcd(a, b), (length.denominator for length in lengths))
+    common = lcm(*(length.denominator for length in lengths))
     return Fraction(reduce(gcd, (int(length * common) for length in lengths)), common)

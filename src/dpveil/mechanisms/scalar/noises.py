@@ -5,15 +5,21 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from dpveil.noise.alias import look_up
 from dpveil.noise.bits import BitSource
-from dpveil.noise.laplace import discrete_laplace, exp_below, prepared
+from dpveil.noise.laplace import TOTAL_BITS, discrete_laplace, exp_below, prepared
+from dpveil.noise.lazy import LazyTable
 
 PRECISION = 256
+STAIR_BITS = 6
+STAIRS = (1 << STAIR_BITS) - 2
+"""Stairs that have an outcome of their own; the next one stands for all beyond."""
 Floats = Float64[np.ndarray, "..."]
 
 
@@ -23,6 +29,10 @@ class LatticeNoise(ABC):
     @abstractmethod
     def weights(self, count: int) -> tuple[list[int], int]:
         """Return the weights of 0, 1, ..., `count` - 1, and of all from `count` on, in one unit."""
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Raise `NoiseError` where it cannot be drawn."""
 
     @abstractmethod
     def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
@@ -80,9 +90,10 @@ class LaplaceNoise(LatticeNoise):
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         flip = high < 0
         a, b = np.where(flip, -high, low), np.where(flip, -low, high)
-        length = np.where((a > 0) & (low <= high), b - a + 1, 1)
+        one_side = (a > 0) & (low <= high) & np.isfinite(a)
+        length = np.where(one_side, b, 1) - np.where(one_side, a, 1) + 1
         tail = self.beyond(np.maximum(a, 1)) * -np.expm1(-float(1 / self.scale) * length)
-        return np.where((a > 0) & (low <= high), tail, super().mass(low, high))
+        return np.where(one_side, tail, super().mass(low, high))
 
     def log_weight(self, z: Any) -> Floats:
         """Return ln P(z)."""
@@ -106,25 +117,30 @@ class StaircaseNoise(LatticeNoise):
     def weights(self, count: int) -> tuple[list[int], int]:
         """Return the height of the stair of every j, and the sum from `count` on."""
         one, base = 1 << PRECISION, exp_below(self.epsilon, PRECISION)
-        stair = [exp_below(self.epsilon * t, PRECISION) for t in range(self._stair(count + self.reach) + 1)]
+        last = self._stair(count)
+        stair = [exp_below(self.epsilon * t, PRECISION) for t in range(last + 2)]
         stair[0] = one
-        found = [stair[self._stair(j)] for j in range(count + self.reach)]
-        return found[:count], sum(found[count:]) * one // (one - base)
+        left = self.inner + last * self.reach - count  # what `count` and its stair still have in common
+        period = left * stair[last] + (self.reach - left) * stair[last + 1]
+        return [stair[self._stair(j)] for j in range(count)], period * one // (one - base)
+
+    def prepare(self) -> None:
+        """Raise `NoiseError` where draws would not fit into 64 bits."""
+        prepared(self.reach / self.epsilon)
 
     def _stair(self, j: Any) -> Any:
         return (j + self.reach - self.inner) // self.reach
 
     def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
-        """Return draws: a place within a stair and a number of stairs, of which those that fit are kept."""
+        """Return draws: a stair, a place on it and a sign; minus zero is drawn again."""
         out, missing = np.empty(size, np.int64), np.arange(size)
-        scale = 1 / self.epsilon
         while len(missing):
-            stairs = discrete_laplace(scale, len(missing), bits)
-            place = _below(self.reach, len(missing), bits)
+            stair = _stairs(self.epsilon, self.reach, self.inner, len(missing), bits)
+            on_first = _below(self.inner, len(missing), bits)
+            further = self.inner + (stair - 1) * self.reach + _below(self.reach, len(missing), bits)
+            found = np.where(stair == 0, on_first, further)
             negative = bits.words(len(missing)) >> np.uint64(63) == 1
-            late = (place >= self.inner).astype(np.int64)
-            found = place + (stairs - late) * self.reach
-            good = (stairs >= late) & ~(negative & (found == 0))
+            good = ~(negative & (found == 0))
             out[missing[good]] = np.where(negative, -found, found)[good]
             missing = missing[~good]
         return out
@@ -150,6 +166,50 @@ class StaircaseNoise(LatticeNoise):
         whole = 2 * self._above(np.zeros(1)) - 1
         found: Floats = -float(self.epsilon) * self._stair(np.abs(np.asarray(z))) - np.log(whole)
         return found
+
+
+def _stairs(
+    epsilon: Fraction, reach: int, inner: int, size: int, bits: BitSource
+) -> Int64[np.ndarray, " size"]:
+    """Return on which stair draws lie, exactly: by one look-up each, and without memory beyond the last."""
+    table = _stair_table(epsilon, reach, inner)
+    words = bits.words(size)
+    found = look_up(table.packed, words, total_bits=TOTAL_BITS, column_bits=STAIR_BITS).astype(np.int64)
+    for place in np.flatnonzero(found == table.tie):
+        found[place] = table.resolve(bits)
+    open_ = np.flatnonzero(found == STAIRS)
+    while len(open_):
+        more = discrete_laplace(1 / epsilon, len(open_), bits)
+        found[open_[more >= 0]] += more[more >= 0]
+        open_ = open_[more < 0]
+    return found
+
+
+@lru_cache(maxsize=64)
+def _stair_table(epsilon: Fraction, reach: int, inner: int) -> LazyTable:
+    """Return the law of the stair: inner·(1 - b) for the first, reach·(1 - b)·b^t then, reach·b^T from T on.
+
+    b = e^-ε is between two whole numbers of 2^-work, and so are all sums and products of it.
+    """
+
+    def law(precision: int) -> list[tuple[int, int]]:
+        work = 2 * precision + epsilon.denominator.bit_length()
+        low = exp_below(epsilon, work)
+        bounds = [Fraction(low, 1 << work), min(Fraction(low + 3, 1 << work), Fraction(1))]
+
+        def weights(b: Fraction, rest: Fraction) -> list[Fraction]:
+            on = [reach * rest * b**t for t in range(1, STAIRS)]
+            return [inner * rest, *on, reach * b**STAIRS]
+
+        least, most = weights(bounds[0], 1 - bounds[1]), weights(bounds[1], 1 - bounds[0])
+        whole = [inner * (1 - bounds[1 - k]) + reach * bounds[k] for k in (0, 1)]
+        one = 1 << precision
+        return [
+            (int(a / whole[1] * one), min(one, int(b / whole[0] * one) + 1))
+            for a, b in zip(least, most, strict=True)
+        ]
+
+    return LazyTable(law, total_bits=TOTAL_BITS, column_bits=STAIR_BITS)
 
 
 def _below(count: int, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:

@@ -33,6 +33,12 @@ class NoisyMechanism(ScalarMechanism):
     def noise(self, epsilon: Fraction | None = None) -> LatticeNoise:
         """Return the noise for a budget, which is ε unless another is given."""
 
+    def prepare(self) -> None:
+        """Raise what would keep it from drawing."""
+        super().prepare()
+        if self.integers is None:
+            self.noise().prepare()
+
     def _default_step(self) -> Fraction:
         """Return ΔF by a power of two: FINE points at most on a finite range, or FINER steps to a scale."""
         step = self.coarsest

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 from dpveil.core.numbers import Number, exact, show
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter
 
+LARGEST: Final = Fraction(10) ** 300
 HINT = "write 0:5, 0: (no upper end), :5, or : (all numbers)"
 
 
@@ -47,6 +48,8 @@ class Range:
     def _check(self) -> None:
         edges = [self.low, *(edge for gap in self.gaps for edge in gap), self.high]
         given = [edge for edge in edges if edge is not None]
+        if any(abs(edge) > LARGEST for edge in given):
+            raise InvalidParameter("range", None, "has numbers beyond 1e300", hint="leave the end away: 0:")
         if any(left >= right for left, right in pairwise(given)):
             raise InvalidParameter(
                 "range", str(self), "is not in order", hint=f"each number larger than the last; {HINT}"

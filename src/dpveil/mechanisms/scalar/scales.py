@@ -48,6 +48,8 @@ def least_scale(lattice: Lattice, epsilon: Fraction, *, metric: bool) -> Fractio
     Holohan et al. for one record. Raises `InvalidParameter` where gaps are too far apart to be looked at.
     """
     low, high = lattice.reach / epsilon, 2 * lattice.reach / epsilon
+    if lattice.spans == ((None, None),):
+        return low  # nothing is cut off, and the normaliser is the same everywhere
     many = not metric and len(lattice.spans) > 1
     pairs = _near_gaps(lattice, float(high)) if many else _chain(lattice) if metric else _ends(lattice)
 

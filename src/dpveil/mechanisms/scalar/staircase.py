@@ -32,5 +32,6 @@ class Staircase(SnappedMechanism):
     def noise(self, epsilon: Fraction | None = None) -> StaircaseNoise:
         """Return staircase noise in steps."""
         reach = self.lattice.reach
-        inner = min(max(round(reach / (1 + exp(float(self.budget) / 2))), 1), reach)
+        ahead = exp(-float(self.budget) / 2)
+        inner = min(max(round(reach * ahead / (1 + ahead)), 1), reach)
         return StaircaseNoise(epsilon or self.budget, reach, inner)

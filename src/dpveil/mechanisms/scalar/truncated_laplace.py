@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from dpveil.core.numbers import show
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.base import ANY, SAMPLES
 from dpveil.mechanisms.scalar.certify import Rows
 from dpveil.mechanisms.scalar.noises import LaplaceNoise
 from dpveil.mechanisms.scalar.noisy import NoisyMechanism
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource
+
+HOPELESS: Final = Fraction(1, 1 << 12)
+"""Points times ε in ΔF below which a draw would take more than about 2^14 trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +41,17 @@ class TruncatedLaplace(NoisyMechanism):
     summary: ClassVar[str] = "Laplace noise, truncated to the range and normalised"
     source: ClassVar[str] = "Croft thesis §5.1, errata E1"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = self.lattice.size
+        if size and not self._is_finite and size * self.budget < HOPELESS * self.lattice.reach:
+            raise InvalidParameter(
+                "step",
+                show(self.lattice.step),
+                f"leaves {size} points, of which noise for this epsilon next to never hits one",
+                hint=f"choose a larger step, for at most {self.most} points",
+            )
+
     @property
     def scale(self) -> Fraction:
         """The scale of the noise in the units of the answer, rounded up."""
@@ -53,12 +69,6 @@ class TruncatedLaplace(NoisyMechanism):
         near, _ = self.noise(epsilon).weights(int(points[-1] - points[0]) + 1)
         weights = np.array(near, dtype=object)
         return [weights[np.abs(points - point)].tolist() for point in points]
-
-    def prepare(self) -> None:
-        """Raise what would keep it from drawing."""
-        super().prepare()
-        if self.integers is None:
-            self.noise().prepare()
 
     def _shows(self) -> tuple[str, ...]:
         return (SAMPLES,)

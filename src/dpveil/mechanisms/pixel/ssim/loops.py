@@ -8,7 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, choose, decide, exp_minus, moments, similarity
+from dpveil.mechanisms.pixel.ssim.arithmetic import (
+    AGAIN,
+    FARTHEST,
+    SHOWN,
+    UNSURE,
+    choose,
+    decide,
+    exp_minus,
+    moments,
+    similarity,
+)
 
 LISTED_AT_ONCE = 1024
 """Outputs in a block, at most."""
@@ -20,35 +30,60 @@ NO_UNDERFLOW = 300.0
 
 def reject(windows, levels, law, words, per_word, draws):
     """Propose uniformly; accept with probability exp(-ε′·(1 - quality))."""
-    cells = windows.shape[1]
+    cells, count = windows.shape[1], len(levels)
+    end, shift = words_that_count(per_word, count), power_of_two(count)
+    unlike = exp_minus(law.epsilon)  # half of all proposals have quality 0
     for w in range(len(windows)):
-        x_sum, x_spread = moments(windows[w])
+        window, shown = windows[w], draws.shown[w]
+        x_sum, x_spread = moments(window)
         for attempt in range(words.shape[1]):
             word = words[w, attempt]
-            if not spell(word, per_word, len(levels), draws.shown[w]):
+            if not spell(word, per_word, count, shift, end, shown):
                 continue
-            y_sum, y_spread, cross = compare(windows[w], x_sum, levels, draws.shown[w])
-            near = max(0.0, similarity(cells, x_sum, x_spread, y_sum, y_spread, cross))
-            verdict = decide(word[-1], exp_minus(law.epsilon * (1.0 - near)), law.margin)
+            y_sum, y_spread, cross = compare(window, x_sum, levels, shown)
+            chance = unlike
+            if alike(cells, cross):
+                near = similarity(cells, x_sum, x_spread, y_sum, y_spread, cross)
+                chance = exp_minus(law.epsilon * (1.0 - near))
+            verdict = decide(word[-1], chance, law.margin)
             if verdict != AGAIN:
                 draws.status[w] = verdict
                 draws.trace[w, -1] = word[-1]
                 break
 
 
-def spell(word, per_word, count, shown):
-    """Write uniform level numbers, `per_word` from each word; return False for one of the last few words."""
+def words_that_count(per_word, count):
+    """Return the first of the last few 62-bit words, which would make some level numbers likelier."""
     base = 1
     for _ in range(per_word):
         base *= count
+    return (1 << 62) // base * base
+
+
+def power_of_two(count):
+    """Return by how many bits to shift for a division by `count`, 0 if that takes more."""
+    shift = 0
+    while count > 1 << shift:
+        shift += 1
+    return shift if count == 1 << shift else 0
+
+
+def spell(word, per_word, count, shift, end, shown):
+    """Write uniform level numbers, `per_word` from each word; return False for a word at `end` or beyond."""
     for start in range(0, len(shown), per_word):
         drawn = int(word[start // per_word])
-        if drawn >= (1 << 62) // base * base:
+        if drawn >= end:
             return False
         for i in range(start, min(start + per_word, len(shown))):
-            shown[i] = drawn % count
-            drawn //= count
+            rest = drawn >> shift if shift > 0 else drawn // count
+            shown[i] = drawn - rest * count
+            drawn = rest
     return True
+
+
+def alike(cells, cross):
+    """Return whether SSIM is positive, exactly: its second factor alone may be negative (`quality`)."""
+    return 800 * cross + 23409 * cells * cells > 0
 
 
 def compare(window, x_sum, levels, shown):
@@ -86,8 +121,10 @@ def enumerate_all(windows, levels, law, words, draws):
             weigh_block(cells, x, head, max(outer, 0), tail, law.epsilon, reference, block)
             inner, narrow, own, _ = choose(block, len(block), word[1], law.whole)
             verdict = decide(word[2], law.keep * deserved * own, law.margin)
+            sums = head[max(outer, 0)] + tail[max(inner, 0)]
+            gap = law.epsilon * max(0.0, reference - near_of(cells, x, sums[0], sums[1], sums[2]))
             if draws.status[w] == AGAIN and outer >= 0 and inner >= 0:
-                draws.status[w] = verdict
+                draws.status[w] = UNSURE if verdict == SHOWN and gap >= FARTHEST else verdict
                 draws.trace[w, 0], draws.trace[w, 1], draws.trace[w, -1] = wide, narrow, word[2]
                 draws.scale[w, 0], draws.scale[w, 1] = law.keep / total, reference
                 write_digits(outer, inner, low, count, draws.shown[w])

@@ -39,6 +39,8 @@ MOST_CELLS_TABLED: Final = 25
 MOST_PROPOSED: Final = 1 << 18
 """Outputs that are listed, entries of tables, and proposals a window: beyond, the way is too long."""
 
+Loop = Callable[[Any, Any, Draws], None]
+
 
 def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
     """Return the ways that are open at ε′ = `epsilon`, each with its measured cost in steps a window."""
@@ -75,11 +77,12 @@ class WindowSampler:
         attempts, choices = self._attempts()
         words = min(max(FEWEST_WORDS, windows.size // 16), MOST_WORDS)
         at_once = max(1, words // (attempts * (choices + 1)))
-        with ThreadPoolExecutor(THREADS) as pool:
+        run = self._loop(len(windows))
+        with ThreadPoolExecutor(max(1, THREADS - 1)) as pool:
             while len(pending):
                 kept = 0  # what is left of a part goes to where parts before it were
                 for start in range(0, len(pending), at_once):
-                    left = self._round(windows, pending[start : start + at_once], shown, bits, pool)
+                    left = self._round(windows, pending[start : start + at_once], shown, bits, run, pool)
                     pending[kept : kept + len(left)] = left
                     kept += len(left)
                 pending = pending[:kept]
@@ -91,7 +94,9 @@ class WindowSampler:
             return 2, 2
         if self.way == "counts":
             return 10, self.cells + 1
-        return min(64, 4 + int(exp(min(5.0, float(self.epsilon))))), -(-self.cells // self._cells_per_word)
+        return min(64, 6 + int(exp(min(5.0, float(self.epsilon))) / 4)), -(
+            -self.cells // self._cells_per_word
+        )
 
     @property
     def _cells_per_word(self) -> int:
@@ -114,6 +119,7 @@ class WindowSampler:
         part: Int32[np.ndarray, " pending"],
         shown: UInt8[np.ndarray, "n cells"],
         bits: BitSource,
+        run: Loop,
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
         """Give every window of `part` some attempts, write what was drawn, and return those that are left."""
@@ -122,16 +128,18 @@ class WindowSampler:
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
         words[:, :, :-1] >>= 0 if self.way == "rejection" else WORD - self.word_bits
-        law, true = self._law(), windows[part]
+        true = windows[part]
         draws = Draws(
             np.zeros_like(true),
             np.zeros(len(part), np.int64),
-            np.full((len(part), choices + 1), int(law.whole)),
+            np.full((len(part), choices + 1), 1 << self.word_bits),
             np.ones((len(part), 2)),
         )
-        run = self._loop(law, len(part))
-        halves = (slice(0, len(part) // THREADS), slice(len(part) // THREADS, None))
-        list(pool.map(lambda half: run(true[half], words[half], Draws(*(a[half] for a in draws))), halves))
+        middle = len(part) // THREADS
+        later = pool.submit(run, *_rows(slice(middle), true, words, draws)) if middle else None
+        run(*_rows(slice(middle, None), true, words, draws))
+        if later:
+            later.result()
         for w in np.flatnonzero(draws.status == UNSURE):
             draws.status[w] = SHOWN if self._accepted(true[w], draws, int(w), bits) else AGAIN
         done = draws.status == SHOWN
@@ -139,8 +147,9 @@ class WindowSampler:
         left: Int32[np.ndarray, " left"] = part[~done]
         return left
 
-    def _loop(self, law: Law, count: int) -> Callable[[Any, Any, Draws], None]:
+    def _loop(self, count: int) -> Loop:
         """Return the loop of this way as a function of windows, words and what it fills."""
+        law = self._law()
         steps = ways(law.epsilon, self.cells, self.levels)[self.way]
         code = backend.loops(MODULES, int(count * min(PLAIN_STEP * steps, backend.LOAD_COST)))
         levels = shown_levels(self.levels).astype(np.int64)
@@ -159,3 +168,9 @@ class WindowSampler:
         factor = constant * Fraction((1 << self.word_bits) ** len(widths), prod(widths))
         gap = reference - quality(true, shown_levels(self.levels)[draws.shown[w]])
         return below_exp(word, self.epsilon * gap, bits, factor=factor, length=WORD)
+
+
+def _rows(
+    rows: slice, true: UInt8[np.ndarray, "n cells"], words: Any, draws: Draws
+) -> tuple[UInt8[np.ndarray, "m cells"], Any, Draws]:
+    return true[rows], words[rows], Draws(*(part[rows] for part in draws))

@@ -1,0 +1,82 @@
+"""Running the audit of one scalar mechanism: every gate as it is, then on every mutant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from dpveil.audit.findings import Audited, Finding, Mutant
+from dpveil.audit.scalar import ScalarAudit, ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion
+from dpveil.audit.scalar_drawn import bound_gate, fit_gate
+from dpveil.audit.scalar_gates import exact_gate, same_gate
+from dpveil.audit.scalar_laws import law_of
+from dpveil.mechanisms.scalar import ScalarMechanism
+from dpveil.noise.bits import BitSource
+
+OWN_DRAWS: Final = 20_000
+Bits = Callable[[str], BitSource]
+Step = Callable[[], None]
+Check = Callable[[ScalarVersion], Iterator[Finding]]
+
+
+def run_scalar(entry: ScalarAudit, level: str, bits: Bits, step: Step) -> Audited:
+    """Audit a mechanism at a level, and its mutants at the quick one."""
+    found = _intact(entry.intact, entry.levels[level], bits)
+    step()
+    mutants = []
+    for mutant in entry.mutants:
+        checks = list(_checks(entry.levels["quick"], bits, mutant.bound))
+        tried = tuple(dict.fromkeys(gate for gate, _, _ in checks))
+        mutants.append(Mutant(mutant.name, tried, tuple(_killers(mutant, checks))))
+        step()
+    return Audited(entry.method.name, found, tuple(mutants))
+
+
+def own_scalar(method: ScalarMechanism, bits: Bits, step: Step) -> Audited:
+    """Audit one mechanism with the user's own parameters, as it is."""
+    method.prepare()
+    case = ScalarCase(method)
+    found = _intact(ScalarVersion(name="intact"), ScalarLevel((case,), (ScalarDrawn(case, OWN_DRAWS),)), bits)
+    step()
+    return Audited(method.name, found, ())
+
+
+def _intact(version: ScalarVersion, level: ScalarLevel, bits: Bits) -> tuple[Finding, ...]:
+    cases = dict.fromkeys([*level.exact, *(setting.case for setting in level.drawn)])
+    found = [finding for case in cases for finding in same_gate(case)]
+    for _, _, check in _checks(level, bits, ()):
+        found += check(version)
+    return tuple(found)
+
+
+def _checks(
+    level: ScalarLevel, bits: Bits, more: tuple[ScalarDrawn, ...]
+) -> Iterator[tuple[str, ScalarCase, Check]]:
+    """Yield every gate with every setting; those that find most for their time come first."""
+    for case in dict.fromkeys([*level.exact, *(setting.case for setting in level.drawn)]):
+        yield "exact", case, partial(exact_gate, case=case)
+    for k, setting in enumerate(level.drawn):
+        yield "fit", setting.case, partial(_fit, setting, bits, f"fit {k}")
+    for k, setting in enumerate(level.drawn + more):
+        yield "bound", setting.case, partial(_bound, setting, bits, f"bound {k}")
+
+
+def _fit(setting: ScalarDrawn, bits: Bits, stream: str, version: ScalarVersion) -> Iterator[Finding]:
+    own = bits(f"{setting.case} {stream}")
+    return fit_gate(version, setting, law_of(setting.case.method), bits=own)
+
+
+def _bound(setting: ScalarDrawn, bits: Bits, stream: str, version: ScalarVersion) -> Iterator[Finding]:
+    return bound_gate(version, setting, bits=bits(f"{setting.case} {stream}"))
+
+
+def _killers(mutant: ScalarVersion, checks: list[tuple[str, ScalarCase, Check]]) -> Iterator[str]:
+    """Yield the gates that reject a mutant; each stops at the first finding that does."""
+    done: set[str] = set()
+    for gate, case, check in checks:
+        if gate in done or not mutant.fits(case):
+            continue
+        if not all(finding.passed for finding in check(mutant)):
+            done.add(gate)
+            yield gate

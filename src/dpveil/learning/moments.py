@@ -1,0 +1,237 @@
+"""What one record can move in the counts, means and deviations of classes, and how they are released.
+
+Features are clipped to public bounds and rounded to codes 0..2^16 between them, record by record, so that
+every sum below is a whole number. Take two tables, one of which has one record more, of class c with codes u.
+All that differs in what is computed here:
+
+* the count n of class c, by 1;
+* for every feature, the centred sum T = Σ (2u - 2^16) / 2^16 of class c, by at most 1, as every term is in
+  [-1, 1] (the sum is of all records of the class: nothing is cut off, and no true size is used);
+* for every feature, given a public code j and W = max(j, 2^16 - j), the root R = √(Σ (u - j)²) / W of class
+  c, by at most 1: R is a Euclidean norm of the differences, the record adds a coordinate |u - j| ≤ W, and
+  norms differ by at most the norm of what is added (triangle inequality);
+* or, in its place, the square R², by at most 1 as well: it is a sum to which the record adds (u - j)²/W².
+
+Each is released as a query of sensitivity 1. Releases about class c cost ε_count + d·(ε_mean + ε_deviation)
+by sequential composition, which may be adaptive: j is the *released* mean. Those about other classes cost
+nothing, as they are computed from other records (parallel composition). A *replaced* record is one removed
+and one added, in two classes if its label changes: twice that, and two classes do cost that much.
+
+Everything else follows from the releases: with m = max(released count, 1) the mean is the middle of the
+bounds plus T·width/(2m), clipped to them, and the deviation R·W/√m, the root mean square distance from the
+released mean. For n = m that is √(variance + (mean - released mean)²), the standard deviation but for the
+noise of the mean. In these units a response's noise is W/√m on a deviation for R, and W²/m on a variance
+for R². The deviation about the true mean has a sensitivity of width·√(m - 1)/m, which is up to twice that
+for R, and holds only for a public m, with records left out or made up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import isqrt
+from typing import Any, Final, Protocol
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
+from dpveil.noise.bits import BitSource
+
+LEVELS: Final = 1 << 16
+"""Codes lie between 0 and this, both included."""
+MOST: Final = 512
+"""The most steps that a mechanism with an upper end gets: beyond, a step is several sensitivities."""
+Codes = Int64[np.ndarray, "records features"]
+Ints = Int64[np.ndarray, "classes features"]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What one added record may cost in each release: the count, and each feature's mean and deviation."""
+
+    count: Fraction
+    mean: Fraction
+    deviation: Fraction
+
+    @classmethod
+    def of(cls, epsilon: Fraction, features: int, parts: tuple[Fraction, Fraction, Fraction]) -> Shares:
+        """Return the shares whose total is `epsilon`, where count, means and deviations get these parts."""
+        unit = epsilon / sum(parts)
+        return cls(unit * parts[0], unit * parts[1] / features, unit * parts[2] / features)
+
+    def total(self, features: int) -> Fraction:
+        """Return what one added record may cost in all releases."""
+        return self.count + features * (self.mean + self.deviation)
+
+
+@dataclass(frozen=True)
+class Moments:
+    """What was released: a count for each class, the code of each mean, each deviation as a part of width."""
+
+    counts: Int64[np.ndarray, " classes"]
+    means: Int64[np.ndarray, "classes features"]
+    deviations: Float64[np.ndarray, "classes features"]
+
+
+class Spread(Protocol):
+    """What releases the deviations of all classes."""
+
+    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach, a row a class of a public size, in that unit."""
+
+
+@dataclass(frozen=True)
+class Deviations:
+    """A range-adherent mechanism by name, its relation, and its ε: of sensitivity 1, from 0 on.
+
+    It releases the root R of every feature, or R² if `squared`.
+    """
+
+    mechanism: str
+    relation: str
+    epsilon: Fraction
+    squared: bool = False
+
+    def top(self, size: int) -> int | None:
+        """Return the upper end for a class of a public size: ⌈√size⌉, or size for squares, if one is needed.
+
+        R² is at most n: where n = m that end is not passed, and beyond it answers are clipped.
+        """
+        if not TABLE[self.mechanism].finite_only:
+            return None
+        end = size if self.squared else isqrt(size - 1) + 1
+        step = -(-end // most_steps(self.mechanism))
+        return -(-end // step) * step
+
+    def at(self, size: int) -> ScalarMechanism:
+        """Return the mechanism for a class of a public size."""
+        return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
+
+    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach, a row a class, in the same unit."""
+        nearest = square_point if self.squared else root_point
+        tops = [self.top(size) for size in sizes]
+        found = np.empty(reach.shape)
+        for top in dict.fromkeys(tops):  # classes of one upper end are drawn together
+            rows = [row for row, own in enumerate(tops) if own == top]
+            mechanism = self.at(sizes[rows[0]])
+            pairs = zip(squares[rows].ravel().tolist(), reach[rows].ravel().tolist(), strict=True)
+            points = np.array([nearest(s, w, mechanism) for s, w in pairs], np.int64)
+            drawn = mechanism.lattice.value(mechanism.draw(points, bits))
+            found[rows] = drawn.reshape(len(rows), -1)
+        return np.sqrt(found) if self.squared else found
+
+
+def most_steps(name: str) -> int:
+    """Return how many steps a mechanism with an upper end gets."""
+    return min(MOST, TABLE[name].most - 1)
+
+
+@lru_cache(maxsize=64)
+def _made(name: str, top: int | None, epsilon: Fraction, relation: str) -> ScalarMechanism:
+    steps = most_steps(name)
+    step = None if top is None or top <= steps else -(-top // steps)
+    made = TABLE[name](range=(0, top), sensitivity=1, epsilon=epsilon, relation=relation, step=step)
+    made.prepare()
+    return made
+
+
+@lru_cache(maxsize=64)
+def count_mechanism(epsilon: Fraction) -> ScalarMechanism:
+    """Return two-sided geometric noise on a whole count, snapped at 0."""
+    return Geometric(range="0:", sensitivity=1, epsilon=epsilon)
+
+
+@lru_cache(maxsize=64)
+def sum_mechanism(epsilon: Fraction) -> ScalarMechanism:
+    """Return Laplace noise on a centred sum; the mean is snapped to the bounds afterwards."""
+    return Laplace(range=":", sensitivity=1, epsilon=epsilon)
+
+
+def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
+    """Return the point of a lattice from 0 on that is nearest √squares / reach, exactly, and at most its end.
+
+    The point is ⌊x + 1/2⌋ with x = √(squares/(reach·step)²): whole numbers decide, as ⌊2x⌋ = ⌊√⌊(2x)²⌋⌋.
+    Rounding and the end keep two roots at most 1 apart within a reach of the lattice.
+    """
+    step = mechanism.lattice.step
+    four_x_squared = 4 * squares * step.denominator**2 // (reach * step.numerator) ** 2
+    return _at_most_the_end((isqrt(four_x_squared) + 1) // 2, mechanism)
+
+
+def square_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
+    """Return the point of a lattice from 0 on that is nearest squares / reach², exactly, or its end."""
+    place = Fraction(squares, reach * reach) / mechanism.lattice.step
+    return _at_most_the_end((place + Fraction(1, 2)).__floor__(), mechanism)
+
+
+def _at_most_the_end(point: int, mechanism: ScalarMechanism) -> int:
+    last = mechanism.lattice.spans[-1][1]
+    return point if last is None else min(point, last)
+
+
+def encode(
+    values: Float64[np.ndarray, "records features"],
+    lower: Float64[np.ndarray, " features"],
+    upper: Float64[np.ndarray, " features"],
+) -> Codes:
+    """Return every value clipped to its bounds, as the nearest code: 0 at `lower`, 2^16 at `upper`."""
+    inside = np.clip(values, lower, upper)
+    codes: Codes = np.rint((inside - lower) / (upper - lower) * LEVELS).astype(np.int64)
+    return codes.clip(0, LEVELS)
+
+
+def release_moments(
+    codes: Codes,
+    labels: Int64[np.ndarray, " records"],
+    classes: int,
+    *,
+    shares: Shares,
+    deviations: Spread,
+    bits: BitSource,
+) -> Moments:
+    """Return private counts, means and deviations of every class; `labels` are from 0 to `classes` - 1.
+
+    Costs `shares.total(features)` for one record added or removed, and twice that for one replaced: the
+    proof is above. Counts are drawn first, then all means, then all deviations.
+    """
+    ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
+    groups = np.split(codes[np.argsort(labels, kind="stable")], ends)
+    counts = release_counts([len(group) for group in groups], shares.count, bits)
+    means = release_means([centred_sums(group) for group in groups], counts, shares.mean, bits)
+    squares = np.stack([squares_about(*both) for both in zip(groups, means, strict=True)])
+    reach, publicly = np.maximum(means, LEVELS - means), np.maximum(counts, 1)
+    roots = deviations.release(squares, reach, publicly.tolist(), bits)
+    most = np.sqrt(publicly)[:, None]
+    return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
+
+
+def release_counts(sizes: list[int], epsilon: Fraction, bits: BitSource) -> Int64[np.ndarray, " classes"]:
+    """Return class sizes with two-sided geometric noise, snapped at 0."""
+    drawn: Int64[np.ndarray, " classes"] = count_mechanism(epsilon).draw(np.array(sizes, np.int64), bits)
+    return drawn
+
+
+def centred_sums(codes: Codes) -> list[Fraction]:
+    """Return T of every feature, which one record changes by at most 1."""
+    return [Fraction(int(total), LEVELS) for total in (2 * codes - LEVELS).sum(axis=0)]
+
+
+def release_means(
+    sums: list[list[Fraction]], counts: Int64[np.ndarray, " classes"], epsilon: Fraction, bits: BitSource
+) -> Int64[np.ndarray, "classes features"]:
+    """Return the code of every mean, from noisy sums and released counts."""
+    mechanism = sum_mechanism(epsilon)
+    points = mechanism.lattice.index(np.array(sums, dtype=object))
+    noisy = mechanism.lattice.value(mechanism.draw(points, bits)).reshape(len(sums), -1)
+    middle = noisy / np.maximum(counts, 1)[:, None]
+    codes: Codes = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
+    return codes
+
+
+def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> Int64[np.ndarray, " features"]:
+    """Return Σ (u - j)² of every feature, at most 2^32 a record."""
+    squares: Int64[np.ndarray, " features"] = ((codes - centre) ** 2).sum(axis=0)
+    return squares

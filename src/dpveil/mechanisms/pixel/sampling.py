@@ -1,0 +1,85 @@
+"""Which pixels DP-Samp shows: so many of each intensity, or each by itself with a chance of its own.
+
+Pixels are looked at in parts, so that a few words at a time are held and not one for every pixel.
+"""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Int64, UInt8, UInt64
+
+from dpveil.noise.bits import BitSource
+
+CHUNK: Final = 1 << 14
+SURE: Final = 7.0
+"""Standard deviations of the number of smaller words, beyond which a word is taken or left at once."""
+LARGEST: Final = 2**64 - 1
+
+
+def chosen(
+    levels: UInt8[np.ndarray, "h w"], numbers: dict[int, tuple[int, int]], bits: BitSource
+) -> Bool[np.ndarray, "h w"]:
+    """Return x pixels of every intensity, each set of x as likely: those that drew the smallest words.
+
+    `numbers` are x and how many pixels there are, by intensity. The x-th smallest of all words is known
+    beforehand but for a few standard deviations: what is smaller is shown at once, and only words near it are
+    kept and compared. Should it be elsewhere, all words are drawn again: that depends on how many words are
+    how small, not on whose they are, so all sets of x stay as likely.
+    """
+    flat, done = levels.reshape(-1), False
+    while not done:
+        shown = np.zeros(len(flat), bool)
+        taken, places, words = _first_pass(flat, shown, numbers, bits)
+        done = True
+        for level, (x, _) in numbers.items():
+            near, missing = np.flatnonzero(flat[places] == level), x - int(taken[level])
+            done &= 0 <= missing <= len(near)
+            if done and missing:
+                shown[places[near[words[near].argpartition(missing - 1)[:missing]]]] = True
+    return shown.reshape(levels.shape)
+
+
+def _first_pass(
+    flat: UInt8[np.ndarray, " pixels"],
+    shown: Bool[np.ndarray, " pixels"],
+    numbers: dict[int, tuple[int, int]],
+    bits: BitSource,
+) -> tuple[Int64[np.ndarray, " levels"], Int64[np.ndarray, " n"], UInt64[np.ndarray, " n"]]:
+    """Mark what is taken at once; return its number by intensity, and places and words that are near."""
+    low, width, wanted = np.zeros(256, np.uint64), np.zeros(256, np.uint64), np.zeros(256, bool)
+    for level, (x, count) in numbers.items():
+        if x:
+            share = x / count
+            away = SURE * (sqrt(share * (1 - share) / count) + 1 / count)
+            low[level] = bottom = int(max(0.0, share - away) * LARGEST)
+            width[level], wanted[level] = min(LARGEST, int((share + away) * LARGEST)) - bottom, True
+    taken, places, words = np.zeros(256, np.int64), [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
+    for start in range(0, len(flat), CHUNK):
+        part = flat[start : start + CHUNK]
+        here = np.flatnonzero(wanted[part])
+        kind, word = part[here], bits.words(len(here))
+        least = low[kind]
+        first, near = word < least, (word - least) <= width[kind]  # smaller ones wrap around
+        near &= ~first
+        shown[start + here[first]] = True
+        taken += np.bincount(kind[first], minlength=256)
+        places.append(start + here[near])
+        words.append(word[near])
+    return taken, np.concatenate(places), np.concatenate(words)
+
+
+def drawn(
+    levels: UInt8[np.ndarray, "h w"], thresholds: UInt64[np.ndarray, " levels"], bits: BitSource
+) -> Bool[np.ndarray, "h w"]:
+    """Return every pixel, by itself, with the probability of its intensity."""
+    flat = levels.reshape(-1)
+    shown, buffer = np.empty(len(flat), bool), np.empty(min(len(flat), CHUNK), np.uint64)
+    for start in range(0, len(flat), CHUNK):
+        part = flat[start : start + CHUNK]
+        words = buffer[: len(part)]
+        bits.fill(words)
+        shown[start : start + len(part)] = words < thresholds[part]
+    return shown.reshape(levels.shape)

@@ -1,0 +1,130 @@
+"""Permute-and-flip on a lattice (McKenna & Sheldon 2020), at the largest rate that keeps the promise.
+
+Responses are visited in random order, and y is given with chance a(y) = e^(-rate·|y - x|), else passed over;
+the answer itself is given for sure. Whoever visits at a uniform time t finds that z has not been given before
+with chance 1 - t·a(z), so P(y) = a(y)·∫₀¹ ∏_{z≠y} (1 - t·a(z)) dt. With s = 1 - t the product is the
+generating function of K, how many others would say yes, and P(y) = a(y)·E[1/(1 + K)]. That has no negative
+terms, and is computed in whole numbers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
+from dpveil.mechanisms.scalar.certify import Rows
+from dpveil.noise.laplace import exp_below
+
+BITS: Final = 320
+ONE: Final = 1 << BITS
+PARTS: Final = 1 << 40
+"""The rate is found to one part in so many."""
+FLOAT_SPARE: Final = 1e-10
+MOST_FLIPS: Final = 128
+Logs = Float64[np.ndarray, "answers responses"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PermuteAndFlip(ScalarMechanism):
+    """Responses in random order, each given with chance e^(-rate·|y - x|), until one is.
+
+    The general rule allows a rate of ε/(2ΔF), at which its expected error is never above that of the
+    exponential mechanism. Here the rate is the largest that keeps the promise on this lattice, as for
+    `Exponential`, which can turn that order around. Gaps are allowed, and up to 128 points. Fields are those
+    of `ScalarMechanism`. Source: McKenna & Sheldon 2020, algorithm 1.
+
+    >>> method = PermuteAndFlip(range=(0, 1), sensitivity=1, epsilon=1)
+    >>> method.matrix().round(3).tolist()
+    [[0.731, 0.269], [0.269, 0.731]]
+    """
+
+    name: ClassVar[str] = "permute-and-flip"
+    summary: ClassVar[str] = "responses in random order, each given by a coin that knows its distance"
+    source: ClassVar[str] = "McKenna & Sheldon 2020"
+    most: ClassVar[int] = MOST_FLIPS
+
+    @property
+    def rate(self) -> Fraction:
+        """What the logarithm of a coin's chance falls by, for each unit of the answer."""
+        return self._rate / self.lattice.step
+
+    @cached_property
+    def _rate(self) -> Fraction:
+        """The largest rate a step that keeps the promise, by floating point: the integers are certified."""
+        lattice = self.lattice
+        low, high = self.budget / (2 * lattice.reach), 2 * self.budget / lattice.reach
+        left, right = 0, PARTS
+        while right - left > 1:
+            middle = (left + right) // 2
+            rate = low + (high - low) * Fraction(middle, PARTS)
+            if self._steepness(float(rate)) <= float(self.budget) - FLOAT_SPARE:
+                left = middle
+            else:
+                right = middle
+        return low + (high - low) * Fraction(left, PARTS)
+
+    def _steepness(self, rate: float) -> float:
+        """Return what must not exceed ε."""
+        points, reach = self.lattice.points, self.lattice.reach
+        logs = log_law(points, rate)
+        if self.promise == ANY:
+            return reach * float((np.abs(np.diff(logs, axis=0)) / np.diff(points)[:, None]).max(initial=0))
+        first, last = np.nonzero(np.triu(np.abs(points[:, None] - points) <= reach, 1))
+        return float(np.abs(logs[first] - logs[last]).max(initial=0))
+
+    def _rows(self, epsilon: Fraction) -> Rows:
+        points = self.lattice.points
+        rate = self._rate * epsilon / self.budget
+        chances = [exp_below(rate * j, BITS) for j in range(int(points[-1] - points[0]) + 1)]
+        chances[0] = ONE
+        table = np.array(chances, dtype=object)
+        return [law(table[np.abs(points - point)]) for point in points]
+
+
+def law(chances: Any) -> list[int]:
+    """Return a(y)·E[1/(1 + K)] for every y, in units of 2^-320: `chances` are a(y) in the same unit.
+
+    One factor (1 - a) + a·s is divided out of the product of all, from the end where the recurrence shrinks
+    errors, so that every result is off by less than a few units for every response.
+    """
+    every = np.array([ONE], dtype=object)
+    for chance in chances:
+        grown = np.zeros(len(every) + 1, dtype=object)
+        grown[:-1] += every * (ONE - chance) >> BITS
+        grown[1:] += every * chance >> BITS
+        every = grown
+    return [int(chance) * _mean_share(every, int(chance)) >> BITS for chance in chances]
+
+
+def _mean_share(every: Any, chance: int) -> int:
+    """Return E[1/(1 + K)] of all but one, in units of 2^-320."""
+    other, total, last = ONE - chance, 0, len(every) - 1
+    found = 0
+    if chance > other:
+        for k in range(last, 0, -1):
+            found = max(0, ((int(every[k]) << BITS) - other * found) // chance)
+            total += found // k
+        return total
+    for k in range(last):
+        found = max(0, ((int(every[k]) << BITS) - chance * found) // other)
+        total += found // (k + 1)
+    return total
+
+
+def log_law(points: Int64[np.ndarray, " responses"], rate: float) -> Logs:
+    """Return ln P(response | answer), by a Gauss rule that is exact but for rounding."""
+    nodes, weights = np.polynomial.legendre.leggauss(len(points) // 2 + 1)
+    times, weights = (nodes + 1) / 2, weights / 2
+    found = np.empty((len(points), len(points)))
+    for row, point in enumerate(points):
+        steps = -rate * np.abs(points - point)
+        stay = np.log1p(-times[:, None] * np.exp(steps))
+        others = stay.sum(axis=1, keepdims=True) - stay
+        found[row] = steps + np.log(weights @ np.exp(others))
+    return found

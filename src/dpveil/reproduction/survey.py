@@ -1,0 +1,29 @@
+"""A made-up survey in the place of the census file of the thesis, which may not be passed on.
+
+Only its means are those that the thesis names: family size 2.02 from 1 to 7, 2.27 of 10 people with a degree.
+People are independent, which people in a real file need not be.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.noise.bits import SeededBits
+
+GROUPS: Final = 2000
+PEOPLE: Final = 10
+SIZES: Final = (424, 328, 118, 85, 29, 10, 6)
+"""Families of 1, 2, ..., 7, of a thousand; the mean is 2.021."""
+DEGREES: Final = 227
+"""People with a degree, of a thousand."""
+
+
+def groups(seed: int) -> tuple[Float64[np.ndarray, " groups"], Float64[np.ndarray, " groups"]]:
+    """Return the mean family size, and the number of degrees, of every group of ten."""
+    words = SeededBits(seed).words(2 * GROUPS * PEOPLE).reshape(2, GROUPS, PEOPLE) % np.uint64(1000)
+    sizes = 1 + np.searchsorted(np.cumsum(SIZES), words[0], side="right")
+    degrees = words[1] < DEGREES
+    return sizes.mean(axis=1), degrees.sum(axis=1).astype(np.float64)

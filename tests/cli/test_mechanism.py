@@ -1,0 +1,402 @@
+"""`dpveil mechanism`: numbers in, numbers in range out, one document, and one line for every mistake."""
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.cli import run
+from dpveil.mechanisms.scalar import TABLE, Geometric
+
+QUERY = ["--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5"]
+GEOMETRIC = ["--mechanism", "geometric", *QUERY]
+DATA = "name,age,answer\nada,34,yes\nben,51,no\ncleo,,yes\ndan,130,yes\n"
+MEAN = ["--column", "age", "--query", "mean", "--range", "0:120", "--epsilon", "1", "--missing", "60"]
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text(DATA, encoding="utf-8")
+
+    def call(*arguments):
+        code = run(["mechanism", *map(str, arguments)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def document(cli, *arguments):
+    code, out, err = cli(*arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def refused(cli, *arguments):
+    code, out, err = cli(*arguments)
+    assert out == ""
+    (line,) = err.splitlines()
+    return code, line.removeprefix("dpveil: ")
+
+
+def test_list(cli):
+    code, out, err = cli("list")
+    assert (code, err) == (0, "")
+    rows = document(cli, "list")["mechanisms"]
+    assert [row["name"] for row in rows] == list(TABLE)
+    for row in rows:
+        assert f"{row['name']}  {row['summary']}" in out
+        assert row["relations"]
+        assert row["source"]
+
+
+# release
+
+
+def test_release_prints_responses_and_what_they_cost(cli):
+    given = ("--mechanism", "truncated-laplace", "--range", "0:", "--sensitivity", "1", "--epsilon", "0.5")
+    code, out, err = cli("release", *given, "3.2")
+    assert (code, err) == (0, "")
+    response, blank, *rest = out.splitlines()
+    assert float(response) >= 0
+    assert blank == ""
+    assert rest[0].startswith("guarantee     0.5·d-privacy, d = |f - f′|/1")
+    assert "neighbours    any two databases" in out
+    assert "composition" not in out
+
+
+def test_release_as_a_document(cli):
+    found = document(cli, "release", *GEOMETRIC, "3")
+    assert list(found) == ["responses", "guarantee", "mechanism", "parameters", "bits", "warnings"]
+    assert found["responses"][0] in range(6)
+    assert found["guarantee"]["epsilon"] == 0.5
+    assert found["mechanism"] == "geometric"
+    assert found["parameters"]["range"] == "0:5"
+    assert (found["bits"], found["warnings"]) == ("secure", [])
+
+
+def test_several_answers_cost_several_times_as_much(cli):
+    found = document(cli, "release", *GEOMETRIC, "--relation", "database-record", "1", "2", "5")
+    assert len(found["responses"]) == 3
+    assert (found["guarantee"]["kind"], found["guarantee"]["epsilon"]) == ("pure", 1.5)
+    assert found["each"]["epsilon"] == 0.5
+    assert (
+        found["composition"]
+        == "3 answers about the same records, 0.5 each: epsilon 1.5 together (sequential)"
+    )
+    assert found["guarantee"]["scope"]["covers"].startswith("3 answers, each one number")
+    _, out, _ = cli("release", *GEOMETRIC, "1", "2")
+    assert "guarantee     1·d-privacy" in out
+    assert "composition   2 answers about the same records, 0.5 each: epsilon 1 together" in out
+    free = document(cli, "release", "--mechanism", "laplace", "--range", ":", *QUERY[2:], "1", "2")
+    assert (free["guarantee"]["epsilon"], free["guarantee"]["diameter"]) == (1, None)
+
+
+def test_answers_may_be_negative(cli):
+    given = ["--mechanism", "laplace", "--sensitivity", "1", "--epsilon", "30", "--seed", "4", "--json"]
+    for allowed in (["--range=-5:5"], ["--range", "-5:5"]):
+        code, out, _ = cli("release", "-3", *given, *allowed, "-.5", "-1e-3", "-1/2")
+        assert code == 0
+        assert np.allclose(json.loads(out)["responses"], [-3, -0.5, 0, -0.5], atol=0.5)
+    code, line = refused(cli, "release", *GEOMETRIC, "--sed", "4", "3")
+    assert (code, line) == (2, "no such option: --sed: see dpveil mechanism release --help")
+
+
+def test_a_seed_repeats_and_is_not_for_publication(cli):
+    one, two = (cli("release", *GEOMETRIC, "--seed", "7", "1", "2", "3", "4") for _ in range(2))
+    assert one == two
+    assert "NOT FOR PUBLICATION" in one[2]
+    found = json.loads(cli("release", *GEOMETRIC, "--seed", "7", "3", "--json")[1])
+    assert found["bits"] == "seeded"
+    assert "NOT FOR PUBLICATION" in found["warnings"][0]
+    different = {
+        cli("release", *GEOMETRIC, "1", "2", "3", "4", "5", "0", "1", "2", "3", "4")[1] for _ in range(9)
+    }
+    assert len(different) > 1  # all the same with probability below 1e-16
+
+
+def test_gaps_hold_no_responses(cli):
+    given = ["--mechanism", "truncated-laplace", "--range", "0:30", "--gap", "5:10", "--gap", "12:29"]
+    found = document(
+        cli, "release", *given, "--sensitivity", "1", "--epsilon", "0.1", "--step", "1", *["10"] * 200
+    )
+    assert set(found["responses"]) <= {*range(6), 10, 11, 12, 29, 30}
+    assert found["parameters"]["range"] == "0:30 without 5:10 and 12:29"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing argument 'ANSWER'"),
+        ([*GEOMETRIC, "6"], "answer = '6' is not in the range 0:5: clip it to the range first"),
+        ([*GEOMETRIC, "1.2.3"], "answer = '1.2.3' is not a finite number"),
+        ([*QUERY, "1"], "--mechanism is missing: choose from laplace, truncated-laplace"),
+        (["--mechanism", "geometry", *QUERY, "1"], "unknown mechanism 'geometry': did you mean 'geometric'?"),
+        ([*GEOMETRIC[:2], *GEOMETRIC[4:], "1"], "--range is missing: what is publicly known of the answer"),
+        ([*GEOMETRIC[:4], *GEOMETRIC[6:], "1"], "sensitivity is missing: there is no default"),
+        ([*GEOMETRIC[:6], "1"], "epsilon is missing: there is no default: 1 or less is strong"),
+        ([*GEOMETRIC, "--epsilon", "-1", "1"], "epsilon = -1 is not above 0"),
+        ([*GEOMETRIC, "--range", "5:0", "1"], "range = '5:0' is not in order"),
+        ([*GEOMETRIC, "--range", "five", "1"], "range = 'five' is not LOW:HIGH"),
+        ([*GEOMETRIC, "--gap", "5", "1"], "range = '0:5' is not LOW:HIGH"),
+        ([*GEOMETRIC, "--step", "0.3", "1"], "step = '0.3' does not divide the range"),
+        (
+            [*GEOMETRIC, "--relation", "all", "1"],
+            "relation = 'all' is unknown: database-record or any-database",
+        ),
+        (
+            ["--mechanism", "staircase", *QUERY, "--relation", "any-database", "1"],
+            "relation = 'any-database' is not what staircase can hold",
+        ),
+        (["--mechanism", "uniform", *QUERY, "--range", "0:", "1"], "range = '0:' has no end, and uniform"),
+    ],
+)
+def test_mistakes_are_one_line(cli, arguments, words):
+    code, line = refused(cli, "release", *arguments)
+    assert code == 2
+    assert words in line
+
+
+def test_mistakes_are_one_document(cli):
+    code, out, _ = cli("release", *GEOMETRIC, "6", "--json")
+    assert code == 2
+    assert set(json.loads(out)) == {"error", "hint"}
+
+
+# matrix
+
+
+def test_matrix_as_a_document(cli):
+    found = document(cli, "matrix", *GEOMETRIC)
+    expected = Geometric(range=(0, 5), sensitivity=1, epsilon="0.5").matrix()
+    assert np.allclose(found["matrix"], expected, rtol=1e-12)
+    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
+    assert found["responses"] == found["answers"] == [0, 1, 2, 3, 4, 5]
+    assert found["certificate"]["epsilon"] == pytest.approx(0.5, rel=1e-9)
+    assert found["certificate"]["epsilon"] <= 0.5
+    assert found["certificate"]["overall"] == pytest.approx(2.5, rel=1e-9)
+    assert found["guarantee"]["kind"] == "metric"
+
+
+def test_matrix_rows_are_responses(cli):
+    """P(0 | 0) is large, P(0 | 5) small: rows and columns of a law that is not symmetric."""
+    found = document(cli, "matrix", *GEOMETRIC, "--responses", "0,5", "--answers", "0,2,5")
+    assert np.shape(found["matrix"]) == (2, 3)
+    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
+    first = found["matrix"][0]
+    assert first[0] > first[1] > first[2]
+
+
+def test_matrix_is_readable(cli):
+    code, out, err = cli("matrix", *GEOMETRIC)
+    assert (code, err) == (0, "")
+    lines = out.splitlines()
+    assert lines[1] == "rows are responses, columns true answers"
+    assert lines[3].split() == ["0", "1", "2", "3", "4", "5"]
+    assert lines[4].split() == ["0", "0.6225", "0.3775", "0.2290", "0.1389", "0.0842", "0.0511"]
+    assert "certificate   0.5 for one record" in out
+    _, wide, _ = cli("matrix", *GEOMETRIC, "--range", "0:40")
+    assert "and 29 more answers" in wide
+
+
+def test_matrix_of_a_range_without_end(cli):
+    given = ["--mechanism", "laplace", *QUERY, "--range", "0:"]
+    code, line = refused(cli, "matrix", *given)
+    assert code == 2
+    assert "responses are missing, and the range has no end" in line
+    found = document(cli, "matrix", *given, "--responses", "0,1,2,3", "--answers", "0,1")
+    assert np.shape(found["matrix"]) == (4, 2)
+    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
+    assert found["certificate"] is None
+    _, out, _ = cli("matrix", *given, "--responses", "0,1,2,3", "--answers", "0,1")
+    assert "certificate   none" in out
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--responses", "0,,2"], "responses = '0,,2' is not a list of numbers"),
+        (["--responses", "0,x"], "responses = 'x' is not a finite number"),
+        (["--responses", "2,1"], "are not in order: each larger than the last"),
+        (["--answers", "0,9"], "answer = '9' is not in the range 0:5"),
+    ],
+)
+def test_wrong_tables_are_one_line(cli, more, words):
+    code, line = refused(cli, "matrix", *GEOMETRIC, *more)
+    assert code == 2
+    assert words in line
+
+
+def test_matrix_of_a_linear_program(cli):
+    found = document(cli, "matrix", "--mechanism", "linear-program-1", *QUERY)
+    assert np.shape(found["matrix"]) == (6, 6)
+    assert np.allclose(np.sum(found["matrix"], axis=0), 1)
+    assert found["certificate"]["epsilon"] <= 0.5
+
+
+# compare
+
+
+def test_compare_recommends_the_least_error(cli):
+    code, out, err = cli("compare", *QUERY, "--epsilon", "2")
+    assert (code, err) == (0, "")
+    assert "expected absolute error; range 0:5, sensitivity 1, database-record" in out
+    header = next(line for line in out.splitlines() if line.startswith("epsilon"))
+    assert header.split() == ["epsilon", "0.5", "2"]
+    assert "at epsilon 0.5: " in out
+    assert "on average" in out
+    found = document(cli, "compare", *QUERY)["compared"][0]
+    errors = [row["error"]["mean"] for row in found["mechanisms"] if "error" in row]
+    assert errors == sorted(errors)
+    assert found["recommended"] == found["mechanisms"][0]["name"]
+    assert {row["name"] for row in found["mechanisms"]} == set(TABLE)
+
+
+def test_compare_says_why_some_are_left_out(cli):
+    _, out, _ = cli("compare", *QUERY, "--range", "0:", "--relation", "any-database")
+    assert "left out: staircase: does not hold any-database" in out
+    assert "left out: uniform: range = '0:' has no end" in out
+    found = document(
+        cli, "compare", *QUERY, "--mechanism", "laplace", "--mechanism", "uniform", "--continuous"
+    )
+    assert [row["name"] for row in found["compared"][0]["mechanisms"]] == ["laplace", "uniform"]
+    chosen = document(cli, "compare", *QUERY, "--mechanism", "uniform", "--answers", "0,5")
+    assert chosen["compared"][0]["mechanisms"][0]["error"]["mean"] == pytest.approx(2.5)
+
+
+def test_compare_draws_a_plot_and_replaces_none(cli):
+    given = ["compare", "--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5", "--epsilon", "2"]
+    assert cli(*given, "--out", "errors.png")[0] == 0
+    with Image.open(io.BytesIO(Path("errors.png").read_bytes())) as image:
+        pixels = np.asarray(image.convert("RGB")).astype(int)
+    assert pixels.shape == (720, 1140, 3)
+    line = np.array([0x0B, 0x7A, 0x75])
+    assert (np.abs(pixels - line).sum(axis=2) < 12).sum() > 200
+    code, message = refused(cli, *given, "--out", "errors.png")
+    assert code == 4
+    assert "it exists already" in message
+    assert cli(*given, "--out", "errors.png", "--force")[0] == 0
+    code, message = refused(cli, *given, "--out", "errors.pdf")
+    assert (code, message) == (2, "unknown plot format '.pdf': did you mean '.png'?")
+
+
+def test_compare_without_matplotlib_names_the_extra(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    code, line = refused(cli, "compare", *QUERY, "--out", "errors.png")
+    assert (code, line) == (2, "plots need matplotlib: pip install 'dpveil[plots]'")
+    assert not Path("errors.png").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--range", "0:5"], "sensitivity is missing"),
+        (["--sensitivity", "1"], "--range is missing"),
+        ([*QUERY, "--relation", "all"], "relation = 'all' is unknown"),
+        ([*QUERY, "--mechanism", "laplac"], "unknown mechanism 'laplac': did you mean 'laplace'?"),
+        ([*QUERY, "--epsilon", "zero"], "epsilon = 'zero' is not a finite number"),
+        ([*QUERY, "--answers", "9"], "answers = 9 are not all in the range 0:5"),
+        ([*QUERY[:4], *(word for k in range(1, 27) for word in ("--epsilon", k))], "values are too many"),
+    ],
+)
+def test_wrong_comparisons_are_one_line(cli, more, words):
+    code, line = refused(cli, "compare", *more)
+    assert code == 2
+    assert words in line
+
+
+# query
+
+
+def test_query_a_mean(cli):
+    found = document(cli, "query", "data.csv", *MEAN)
+    assert 0 <= found["response"] <= 120
+    assert (found["column"], found["query"], found["rows"]) == ("age", "mean", 4)
+    assert found["guarantee"]["relation"] == {"name": "database-record"}
+    assert "the number of rows, 4" in found["guarantee"]["scope"]["in_the_clear"][0]
+    assert found["parameters"]["sensitivity"] == 30
+    assert (found["bits"], found["warnings"]) == ("secure", [])
+    code, out, err = cli("query", "data.csv", *MEAN, "--mechanism", "laplace", "--seed", "3")
+    assert code == 0
+    assert out.startswith("mean of age: ")
+    assert "mechanism     laplace, range 0:120" in out
+    assert "guarantee     1-DP, database-record" in out
+    assert "NOT FOR PUBLICATION" in err
+
+
+def test_query_others(cli):
+    answer = ["--column", "answer", "--query", "count", "--epsilon", "30"]
+    found = document(cli, "query", "data.csv", *answer, "--equals", "yes")
+    assert found["response"] == 3  # wrong with probability below 1e-12
+    age = ["--column", "age", "--epsilon", "60"]
+    found = document(cli, "query", "data.csv", *age, "--query", "count", "--above", "40", "--below", "100")
+    assert found["response"] == 1
+    bins = ["--query", "histogram", "--range", "0:120", "--missing", "60"]
+    found = document(cli, "query", "data.csv", *age, *bins, "--bins", "0,50,120")
+    assert (found["responses"], found["edges"]) == ([1, 3], [0, 50, 120])
+    found = document(cli, "query", "data.csv", *age, *bins, "--bins", "3", "--mechanism", "geometric")
+    assert found["responses"] == [1, 2, 1]
+    assert found["parameters"]["epsilon"] == 30  # half for each of the two bins that a record moves
+    _, out, _ = cli("query", "data.csv", *age, *bins, "--bins", "3")
+    assert "80 to 120  1" in out
+    found = document(
+        cli, "query", "data.csv", *age, "--query", "standard-deviation", "--range", "0:120", "--missing", "60"
+    )
+    assert found["response"] == pytest.approx(np.std([34, 51, 60, 120]), abs=6)
+
+
+def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
+    code, out, err = cli("query", "data.csv", *MEAN[:-2], "--json")
+    assert code == 4
+    assert json.loads(out)["error"] == "values are missing"
+    assert "1 of 4" not in out
+    assert err.splitlines()[0] == "dpveil: private, not for publication: 1 of 4 rows: 3"
+    code, out, err = cli("query", "data.csv", *MEAN, "--column", "name", "--json")
+    assert code == 4
+    assert "ada" not in out
+    assert "row 1: 'ada'" in err
+
+
+@pytest.mark.parametrize(
+    ("more", "code", "words"),
+    [
+        (["--column", "agee"], 2, "column = 'agee' is not in the table: did you mean 'age'? it has name"),
+        (["--query", "median"], 2, "unknown query 'median': did you mean 'mean'?"),
+        (["--range", "0:"], 2, "range = '0:' does not bound the values"),
+        (["--epsilon", "much"], 2, "epsilon = 'much' is not a finite number"),
+        (["--missing", "121"], 2, "missing = '121' is not in the range 0:120"),
+        (["--equals", "3"], 2, "--equals = '3' does not belong to a mean: it takes --missing, --range"),
+        (["--query", "histogram"], 2, "--bins is missing"),
+        (["--query", "histogram", "--bins", "0,7"], 2, "bins = '0 to 7' do not cover the range 0:120"),
+        (["--mechanism", "gauss"], 2, "unknown mechanism 'gauss'"),
+        (["--delimiter", ";"], 2, "column = 'age' is not in the table"),
+    ],
+)  # fmt: skip
+def test_wrong_queries_are_one_line(cli, more, code, words):
+    found, line = refused(cli, "query", "data.csv", *MEAN, *more)
+    assert found == code
+    assert words in line
+
+
+def test_incomplete_queries_are_one_line(cli):
+    for gone, words in (
+        ("--column", "--column is missing"),
+        ("--query", "--query is missing: one of mean, count"),
+        ("--range", "--range is missing"),
+        ("--epsilon", "epsilon is missing: there is no default"),
+    ):
+        place = MEAN.index(gone)
+        code, line = refused(cli, "query", "data.csv", *MEAN[:place], *MEAN[place + 2 :])
+        assert code == 2
+        assert words in line
+    code, line = refused(cli, "query", "data.csv", "--column", "age", "--query", "count", "--epsilon", "1")
+    assert "--equals is missing: or give --above, --below, or both" in line
+    code, line = refused(cli, "query", "none.csv", *MEAN)
+    assert (code, line) == (4, "none.csv cannot be read: No such file or directory")
+    code, line = refused(cli, "query", "data.csv", *MEAN, "--query", "count")
+    assert "does not belong to a count" in line

@@ -1,0 +1,299 @@
+"""Every mechanism of the table: in range and on the lattice, its promise, its matrix, and what it refuses."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from dpveil.audit.scalar import ScalarCase, ScalarVersion
+from dpveil.audit.scalar_gates import exact_gate, same_gate
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.mechanisms.scalar import TABLE, Laplace, Range, Staircase, TruncatedLaplace, Uniform
+from dpveil.mechanisms.scalar.lattice import coarsest
+from dpveil.noise.bits import SeededBits
+
+INTACT = ScalarVersion(name="intact")
+OPEN = [name for name, method in TABLE.items() if not method.finite_only]
+CORE = ("laplace", "truncated-laplace", "staircase", "geometric", "explicit-fair")
+"""Those whose law spends all of ε."""
+GAPS = Range(0, None, gaps=[(1, "2.5"), (4, 6)])
+every = pytest.mark.parametrize("name", TABLE)
+noisy = pytest.mark.parametrize("name", OPEN)
+
+
+def bits(*words):
+    return SeededBits(11, " ".join(map(str, words)))
+
+
+@every
+def test_names_words_and_constructors(name):
+    method = TABLE[name]
+    assert method.name == name
+    assert method.summary
+    assert method.source
+    made = method.for_query("0:5", 1, "0.5")
+    assert made == method(range=(0, 5), sensitivity=1, epsilon=Fraction(1, 2))
+    assert made.parameters()["epsilon"] == 0.5
+    assert made.parameters()["range"] == "0:5"
+
+
+@every
+def test_responses_lie_in_range_and_on_the_lattice(name):
+    method = TABLE[name](range=(-1, "1.3"), sensitivity="0.1", epsilon=1)
+    answers = np.array([[-1, 0.05, 1.3], [0.7, 0.1, -0.33]])
+    drawn = method.release(np.tile(answers, (1, 100)), bits(name, "many")).ravel()
+    assert method.release(answers, bits(name)).shape == answers.shape
+    assert drawn.min() >= -1
+    assert drawn.max() <= 1.3
+    points = method.lattice.index(drawn)
+    assert method.lattice.value(points).tolist() == drawn.tolist()
+    one = method.release("0.7", bits(name))
+    assert isinstance(one, float)
+    assert one == method.release(Fraction(7, 10), bits(name))
+    assert method.release([], bits(name)).shape == (0,)
+
+
+@noisy
+@pytest.mark.parametrize("allowed", ["0:", ":0", ":", GAPS, Range(None, None, gaps=[(-1, 1)])], ids=str)
+def test_ranges_without_ends_and_with_gaps(name, allowed):
+    method = TABLE[name](range=allowed, sensitivity=1, epsilon=2)
+    answers = np.resize([-5.0, 0, 1, 3, 6, 9], 600)
+    answers = np.array([answer for answer in answers if Fraction(answer) in method.range])
+    drawn = method.release(answers, bits(name, allowed))
+    assert method.integers is None
+    assert all(Fraction(value) in method.range for value in drawn)
+
+
+@every
+def test_guarantees_say_what_is_promised(name):
+    method = TABLE[name](range=(0, 4), sensitivity=2, epsilon="0.5")
+    spent = Fraction(0) if name == "uniform" else Fraction(1, 2)
+    promise = method.guarantee()
+    assert promise.epsilon == spent
+    if method.promise == "any-database":
+        assert (promise.kind, promise.relation.name, promise.diameter) == ("metric", "any-database", 2)
+        assert promise.metric.startswith("|f - f′|/2, answers rounded to ")
+        record = TABLE[name](range=(0, 4), sensitivity=2, epsilon="0.5", relation="database-record")
+    else:
+        record = method
+    promise = record.guarantee()
+    assert (promise.kind, promise.relation.name, promise.epsilon) == ("pure", "database-record", spent)
+    assert promise.scope.covers == "one number in 0:4, of sensitivity 2"
+    assert promise.scope.in_the_clear == ("the range, ΔF and the step, which are public",)
+    assert record.certificate.epsilon <= spent or name == "uniform"
+    if not method.finite_only:
+        without = TABLE[name](range="0:", sensitivity=2, epsilon="0.5")
+        assert without.certificate is None
+        assert without.guarantee().diameter is None
+        timed = "how long the draw took" in " ".join(without.guarantee().scope.in_the_clear)
+        assert timed == (name == "truncated-laplace")
+
+
+@every
+def test_certificates_hold_what_is_promised_and_nearly_spend_it(name):
+    for relation in TABLE[name].relations:
+        method = TABLE[name](range=(0, 6), sensitivity=2, epsilon=1, step=1, relation=relation)
+        seen = method.certificate
+        cost = seen.per_distance if relation == "any-database" else seen.epsilon
+        assert cost <= 1
+        assert seen.epsilon <= 1
+        assert seen.epsilon <= seen.overall
+        if name in CORE:
+            assert cost > 0.99
+
+
+@every
+def test_matrix_columns_sum_to_one_and_agree_with_draws(name):
+    """χ² of 5 000 draws for two answers; a right mechanism fails with probability 1e-9."""
+    method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=1, step=1)
+    table = method.matrix()
+    assert table.shape == (6, 6)
+    assert table.sum(axis=0) == pytest.approx(np.ones(6), abs=1e-12)
+    for column in (0, 3):
+        drawn = method.release(np.full(5_000, column), bits(name, column))
+        seen = np.bincount(drawn.astype(int), minlength=6)
+        expected = table[:, column] * len(drawn)
+        assert stats.chi2.sf(float(((seen - expected) ** 2 / expected).sum()), 5) > 1e-9
+
+
+@noisy
+def test_matrices_without_ends_agree_with_draws_and_know_far_responses(name):
+    """χ² of 5 000 draws; a right mechanism fails with probability 1e-9."""
+    method = TABLE[name](range=GAPS, sensitivity=1, epsilon=1, step="1/4")
+    responses = [0, "0.5", 1, "2.5", 3, 4, 6, 7, 10, 500]
+    table = method.matrix(responses, [0, 1, 6, 7])
+    assert table.sum(axis=0) == pytest.approx(np.ones(4), abs=1e-12)
+    assert (table[-1] > 0).all()
+    for column, answer in enumerate((0, 1, 6, 7)):
+        drawn = method.release(np.full(5_000, answer), bits(name, answer))
+        numbers = np.array([float(r) for r in responses])
+        seen = np.bincount(
+            np.searchsorted((numbers[1:] + numbers[:-1]) / 2, drawn, side="right"), minlength=10
+        )
+        expected = table[:-1, column] * len(drawn)
+        assert seen[-1] == 0
+        assert stats.chi2.sf(float(((seen[:-1] - expected) ** 2 / expected).sum()), 8) > 1e-9
+
+
+@noisy
+def test_responses_beyond_the_range_have_no_chance(name):
+    method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=1, step="1/1000")
+    table = method.matrix([-20, 0, 10, 20], [1])
+    assert table[0].item() == table[3].item() == 0
+    assert table.sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings_", "words"),
+    [
+        ("staircase", {"relation": "any-database"}, "not what staircase can hold"),
+        ("laplace", {"relation": "neighbours"}, "is unknown"),
+        ("geometric", {"step": "0.3"}, "does not divide the range"),
+        ("laplace", {"step": "0.3"}, "does not divide the range"),
+        ("explicit-fair", {"range": "0:"}, "needs both"),
+        ("uniform", {"range": (0, 5000)}, "takes at most 4096"),
+        ("explicit-fair", {"range": Range(0, 5, gaps=[(1, 3)])}, "has gaps"),
+        ("laplace", {"epsilon": 0}, "epsilon"),
+        ("laplace", {"sensitivity": -1}, "sensitivity"),
+        ("truncated-laplace", {"epsilon": "1e-9", "step": "1/1000"}, "next to never"),
+    ],
+)
+def test_what_cannot_be_held_is_refused_at_once(name, settings_, words):
+    with pytest.raises(InvalidParameter, match=words):
+        TABLE[name](**({"range": (0, 5), "sensitivity": 1, "epsilon": 1} | settings_))
+
+
+@every
+def test_nothing_private_has_a_default(name):
+    given_all = {"range": (0, 5), "sensitivity": 1, "epsilon": 1}
+    for missing in given_all:
+        with pytest.raises(InvalidParameter, match=missing):
+            TABLE[name](**{k: v for k, v in given_all.items() if k != missing})
+
+
+@every
+def test_answers_and_bits_that_do_not_fit_are_refused(name):
+    method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=1)
+    for answer in (-0.001, 5.001, float("nan"), True, "x", None, [1, 6]):
+        with pytest.raises(InvalidParameter, match="answer"):
+            method.release(answer, bits(name))
+    for wrong in (None, 5, np.random.default_rng(1)):
+        with pytest.raises(InvalidParameter, match="bits"):
+            method.release(1, wrong)
+    with pytest.raises(InvalidParameter, match="not in order"):
+        method.matrix([3, 1], [1])
+    with pytest.raises(InvalidParameter, match="not in order"):
+        method.matrix([], [1])
+
+
+def test_tables_without_numbers_stay_small():
+    with pytest.raises(InvalidParameter, match="are missing"):
+        Laplace(range=(0, 10**6), sensitivity=1, epsilon=1).matrix()
+    with pytest.raises(InvalidParameter, match="has no end"):
+        Laplace(range="0:", sensitivity=1, epsilon=1).matrix()
+
+
+@noisy
+def test_noise_that_cannot_be_drawn_is_refused_before_an_answer_is_seen(name):
+    method = TABLE[name](range="0:", sensitivity=1, epsilon="1e-12", step="1e-6")
+    with pytest.raises(NoiseError, match="scale"):
+        method.prepare()
+
+
+def test_very_large_budgets():
+    for name in CORE:
+        method = TABLE[name](range=(0, 5), sensitivity=1, epsilon=3000)
+        assert method.certificate.epsilon <= 3000
+        assert method.release(2, bits(name)) == pytest.approx(2, abs=0.51)
+
+
+def test_a_sensitivity_far_beyond_the_range():
+    for name in CORE:
+        method = TABLE[name](range=(0, 1), sensitivity=10**6, epsilon=2, step=1)
+        assert method.certificate.overall <= 2
+        assert method.release(1, bits(name)) in (0, 1)
+
+
+def test_stairs_are_flat_and_the_first_is_as_wide_as_stated():
+    """γ = 1/(1 + e^(ε/2)) of ΔF, rounded to steps, and one step at least."""
+    for epsilon, inner in (("1e-6", 512), (1, 387), (100, 1), (3000, 1)):
+        method = Staircase(range="0:", sensitivity=1, epsilon=epsilon, step="1/1024")
+        assert method.noise().inner == inner
+
+
+def test_uniform_spends_nothing():
+    method = Uniform(range=(0, 4), sensitivity=1, epsilon=1)
+    assert (method.certificate.overall, method.guarantee().epsilon) == (0, 0)
+
+
+# What any setting has to keep.
+
+
+@st.composite
+def settings_of(draw):
+    count = 2 * draw(st.integers(0, 2))
+    edges = np.cumsum(draw(st.lists(st.integers(1, 6), min_size=count + 2, max_size=count + 2))).tolist()
+    unit = draw(st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(3, 10)]))
+    edges = [unit * edge for edge in edges]
+    ends = [draw(st.booleans()), draw(st.booleans())]
+    finite = Range(edges[0], edges[-1])
+    odd = Range(
+        edges[0] if ends[0] else None,
+        edges[-1] if ends[1] else None,
+        gaps=list(zip(edges[1:-1:2], edges[2:-1:2], strict=True)),
+    )
+    sensitivity = draw(st.sampled_from([Fraction(1), Fraction(1, 2), Fraction(7, 10), Fraction(3)]))
+    epsilon = draw(st.sampled_from([Fraction(e) for e in ("1/100", "1/3", "1", "4", "30")]))
+    return finite, odd, sensitivity, epsilon, draw(st.integers(1, 3)), draw(st.booleans())
+
+
+@every
+@settings(max_examples=8, deadline=None)
+@given(given_settings=settings_of())
+def test_any_setting_keeps_its_promise(name, given_settings):
+    """Integers without tolerance, laws with 50 digits up to 600 scales out, draws as releases."""
+    finite, odd, sensitivity, epsilon, parts, record = given_settings
+    method = TABLE[name]
+    allowed = finite if method.finite_only else odd
+    relation = method.relations[-1] if record else method.relations[0]
+    if method.finite_only and finite.width / coarsest(finite, sensitivity) > 40:  # solvers take their time
+        sensitivity = finite.width / 12
+    query = {"range": allowed, "sensitivity": sensitivity, "epsilon": epsilon, "relation": relation}
+    step = coarsest(allowed, sensitivity) / parts
+    assume(method.finite_only or step * 400 > sensitivity)
+    case = ScalarCase(method(**query, step=step))
+    for finding in (*same_gate(case), *exact_gate(INTACT, case)):
+        assert finding.passed, finding
+
+
+@settings(max_examples=20, deadline=None)
+@given(given_settings=settings_of())
+def test_what_it_says_of_its_noise_keeps_the_promise_far_out(given_settings):
+    """Truncated and normalised by its own log-weights and masses: no chance that underflows is needed."""
+    _, odd, sensitivity, epsilon, parts, record = given_settings
+    relation = "database-record" if record else "any-database"
+    query = {"range": odd, "sensitivity": sensitivity, "epsilon": epsilon, "relation": relation}
+    method = TruncatedLaplace(**query, step=TruncatedLaplace(**query).coarsest / parts)
+    lattice, noise = method.lattice, method.noise()
+    edges = [edge for span in lattice.spans for edge in span if edge is not None] or [0]
+    answers = np.arange(min(edges) - 2 * lattice.reach, max(edges) + 2 * lattice.reach + 1)[:150]
+    answers = answers[lattice.allowed(answers)]
+    far = np.outer([-1, 1], math.ceil(noise.scale) * np.array([1, 10, 100, 500])).ravel()
+    outputs = np.unique(np.concatenate([answers, *(edge + far for edge in edges)]))
+    outputs = outputs[lattice.allowed(outputs)]
+    totals = np.zeros(len(answers))
+    for first, last in lattice.spans:
+        low = -np.inf if first is None else first - answers
+        high = np.inf if last is None else last - answers
+        totals += noise.mass(low, high)
+    logs = noise.log_weight(outputs - answers[:, None]) - np.log(totals)[:, None]
+    for i in range(len(answers)):
+        steps = np.abs(answers - answers[i])
+        loss = np.abs(logs - logs[i]).max(axis=1)
+        promised = steps <= lattice.reach if record else np.ones(len(answers), bool)
+        allowed = epsilon if record else float(epsilon) * steps / lattice.reach
+        assert (loss <= np.float64(allowed) + 1e-9)[promised].all()
