@@ -18,6 +18,7 @@ from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
+from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError
 
@@ -28,6 +29,7 @@ app.command("compare", short_help="Show one photo under several methods and budg
 app.command("methods", short_help="List every method and its parameters.")(methods_command)
 app.command("verify", short_help="Check releases against their certificates.")(verify_command)
 app.command("faces", short_help="Find the faces of a photo and number them.")(faces_command)
+app.command("train", short_help="Learn a codec of face crops from public images.")(train_command)
 app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)
 
@@ -38,6 +40,7 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "faces": {"faces": []},
     "audit": {"audited": []},
     "compare": {"compared": []},
+    "train": {"trained": [], "failed": []},
 }
 """What the JSON document of a command holds when the call itself was wrong."""
 
