@@ -60,7 +60,7 @@ class FileCheckpoint:
         """Replace the file, whole or not at all."""
         from safetensors.numpy import save
 
-        kept = {name: np.ascontiguousarray(value) for name, value in state.items()}
+        kept = {name: np.array(value, order="C") for name, value in state.items()}
         write_together([(self.path, save(kept, metadata={"dpveil": self.key}))], replace=True)
 
     def remove(self) -> None:

@@ -20,6 +20,8 @@ STEPS: Final = 50
 """Soft thresholdings of a code while atoms are learned."""
 MEMORY: Final = 0.9
 SMALLEST: Final = 1e-9
+ALIKE: Final = 0.999
+"""The least correlation of two crops that count as one."""
 
 Rows = Float32[np.ndarray, "n pixels"]
 Atoms = Float32[np.ndarray, "m pixels"]
@@ -98,19 +100,15 @@ def unit(rows: Rows) -> Rows:
 def _start(
     source: Source, mean: Float32[np.ndarray, " pixels"], length: int
 ) -> tuple[Atoms, Float64[np.ndarray, " m"]]:
-    """Return the first crops as atoms, and how much codes use each."""
-    found: list[Rows] = []
-    count = 0
+    """Return the first crops as atoms, none like another or its negative, and how much codes use each."""
+    atoms, energy, count = np.empty((length, mean.size), np.float32), 0.0, 0
     for crops in source():
-        rows = _rows(crops, mean)
-        rows = rows[np.linalg.norm(rows, axis=1) > 1][: length - count]
-        found.append(rows)
-        count += len(rows)
+        for row in _rows(crops, mean):
+            size = float(np.linalg.norm(row))
+            if count < length and size > 1 and np.all(np.abs(atoms[:count] @ row) < ALIKE * size):
+                atoms[count] = row / np.float32(size)
+                energy, count = energy + size**2, count + 1
         if count == length:
-            break
-    if count < length:
-        problem = f"is more than the {count} images that differ from their mean"
-        raise InvalidParameter("length", length, problem, hint="lower it or give more images")
-    rows = np.concatenate(found)
-    energy = float((rows.astype(np.float64) ** 2).sum(axis=1).mean())
-    return unit(rows), np.full(length, energy / length)
+            return atoms, np.full(length, energy / length**2)
+    problem = f"is more than the {count} images that differ from their mean and from each other"
+    raise InvalidParameter("length", length, problem, hint="lower it or give more images")

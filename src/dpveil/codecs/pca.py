@@ -31,7 +31,7 @@ from dpveil.noise.bits import SeededBits
 
 SPARE: Final = 16
 """Directions that are followed beside those that are kept, so that the last ones settle too."""
-PASSES: Final = 4
+PASSES: Final = 6
 """Times that the training crops are read to find the components."""
 LEAST: Final = 1e-3
 """Variance in squared grey levels, over the whole crop, below which a component is nothing."""
