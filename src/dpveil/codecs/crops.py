@@ -77,6 +77,9 @@ def _members(path: Path) -> Iterator[Photo | PhotoError]:
             for member in shard:
                 if Path(member.name).suffix.lower() in FORMATS and not Path(member.name).name.startswith("."):
                     yield _member(shard, member, f"{path}/{member.name}")
+            file.seek(shard.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops there in silence
+                raise tarfile.ReadError("it ends early")
     except (OSError, tarfile.TarError, ValueError) as error:
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
         raise PhotoError(f"{shown(path)} is no intact .tar ({reason})", hint="fetch it again") from error
