@@ -40,7 +40,7 @@ def train_command(
 
     \b
     Example:
-      dpveil train pca faces/ --out faces.safetensors --length 40 --data "my portraits" --terms "all mine"
+      dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
 
     Images are cut to their centre square and resized to --side. Whatever is learned can be seen in the model:
     never train on what has to stay private. Every 20th image is held out and measured. An interrupted
