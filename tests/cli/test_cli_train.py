@@ -186,10 +186,12 @@ def test_wrong_calls_are_one_line_and_leave_nothing(album, tmp_path, capsys, wor
 
 
 @pytest.mark.parametrize("existing", ["model.safetensors", "model.card.md"])
-def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing):
+def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing, monkeypatch):
     (tmp_path / existing).write_text("mine")
     out = tmp_path / "model.safetensors"
-    assert train("pca", album, "--out", out, *SMALL) == 4
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "trained", None)  # refused before minutes are spent
+        assert train("pca", album, "--out", out, *SMALL) == 4
     assert "it exists already" in capsys.readouterr().err
     assert (tmp_path / existing).read_text() == "mine"
     assert train("pca", album, "--out", out, *SMALL, "--force") == 0

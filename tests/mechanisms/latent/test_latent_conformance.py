@@ -116,14 +116,14 @@ def test_codes_beyond_the_box_are_as_its_edge(name, setting):
 
 @pytest.mark.parametrize("name", TABLE)
 def test_what_lies_within_half_a_step_is_one_point(name):
-    mechanism = make(name)
-    width = UNEVEN.bounds().width
-    near = CODES[:1] + 0.2 * width / STEPS
-    middle = np.rint((CODES[:1] - UNEVEN.bounds().low) / width * STEPS) * width / STEPS + UNEVEN.bounds().low
-    outs = [mechanism.release(codes, UNEVEN, bits=SeededBits(3)) for codes in (middle, middle + near * 0)]
-    assert np.array_equal(*outs)
-    shifted = mechanism.release(middle + 0.4 * width / STEPS, UNEVEN, bits=SeededBits(3))
-    assert np.array_equal(shifted, outs[0])
+    mechanism, box = make(name), UNEVEN.bounds()
+    step = box.width / STEPS
+    point = box.low + step * np.array([[1000, 40_000, 7]])
+    shifts = (0.0, 0.4, -0.4, 0.9)
+    outs = [mechanism.release(point + shift * step, UNEVEN, bits=SeededBits(3)) for shift in shifts]
+    assert np.array_equal(outs[0], outs[1])
+    assert np.array_equal(outs[0], outs[2])
+    assert not np.array_equal(outs[0], outs[3])
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)
