@@ -36,6 +36,14 @@ def test_the_laws_of_this_file_sum_to_one():
             assert math.isclose(clipped_law(at, scale, 4).sum(), 1, rel_tol=1e-12)
 
 
+def own_scales(mechanism, space, steps):
+    """The scales that a box-laplace draws with: those of the formula, or up to 1/32 above."""
+    least = box_scales(space, mechanism.epsilon, mechanism.shares(space), steps)
+    scales = mechanism._scales(space)
+    assert all(a <= b <= a * Fraction(33, 32) for a, b in zip(least, scales, strict=True))
+    return scales
+
+
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("space", [FLAT, UNEVEN], ids=["two", "three"])
 def test_croft_keeps_epsilon_d_for_every_two_codes_and_wastes_nothing(space, epsilon, coarse):
@@ -57,11 +65,11 @@ def test_box_laplace_keeps_epsilon_for_every_two_codes_and_wastes_nothing(space,
     mechanism = BoxLaplace(epsilon=epsilon, allocation=allocation)
     weights = mechanism.shares(space)
     assert sum(weights) == 1
-    scales = mechanism._scales(space)
-    assert list(scales) == box_scales(space, epsilon, weights, SMALL)
+    assert len(weights) == space.length
+    scales = own_scales(mechanism, space, SMALL)
     most, _ = worst(lambda point: scales, SMALL)
     assert most <= epsilon * (1 + 1e-9)
-    assert most >= epsilon * (1 - 1e-9)
+    assert most >= epsilon * 32 / 33  # scales are rounded up a little, to share tables
 
 
 def released_points(mechanism, space, code, count, steps, seed):
@@ -81,15 +89,9 @@ def test_draws_follow_the_written_law_and_pile_up_at_the_ends(at, coarse):
     space, epsilon = FLAT, Fraction(8)
     box = space.bounds()
     code = box.low + box.width * np.array(at) / 16
-    weights = BoxLaplace(epsilon=epsilon).shares(space)
-    cases = [
-        (CroftMetric(epsilon=epsilon), [croft_scale(space, epsilon, 16)] * 2),
-        (BoxLaplace(epsilon=epsilon), box_scales(space, epsilon, weights, 16)),
-        (
-            BoxLaplace(epsilon=epsilon, allocation="equal"),
-            box_scales(space, epsilon, [Fraction(1, 2)] * 2, 16),
-        ),
-    ]
+    boxes = [BoxLaplace(epsilon=epsilon), BoxLaplace(epsilon=epsilon, allocation="equal")]
+    cases = [(CroftMetric(epsilon=epsilon), [croft_scale(space, epsilon, 16)] * 2)]
+    cases += [(one, own_scales(one, space, 16)) for one in boxes]
     for seed, (mechanism, scales) in enumerate(cases):
         points = released_points(mechanism, space, code, 20_000, 16, seed)
         for column, scale in enumerate(scales):
@@ -101,12 +103,10 @@ def test_draws_on_the_real_grid_follow_the_written_law():
     """Scales of a few steps, so that nothing is clipped: every column against discrete Laplace."""
     space, middle = UNEVEN, [0.0, 7.0, 0.125]
     epsilon = Fraction(STEPS * 3, 5)
+    optimal = BoxLaplace(epsilon=epsilon)
     for mechanism, scales in (
         (CroftMetric(epsilon=epsilon), [Fraction(5)] * 3),
-        (
-            BoxLaplace(epsilon=epsilon),
-            box_scales(space, epsilon, BoxLaplace(epsilon=1).shares(space), STEPS),
-        ),
+        (optimal, own_scales(optimal, space, STEPS)),
     ):
         points = released_points(mechanism, space, middle, 30_000, STEPS, 7) - STEPS // 2
         for column, scale in enumerate(scales):
