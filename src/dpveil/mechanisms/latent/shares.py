@@ -71,9 +71,9 @@ def whole(shares: Energies) -> tuple[Fraction, ...]:
 
 
 def rounded_up(scale: Fraction) -> Fraction:
-    """Return a scale with 6 significant bits that is not below: coordinates share tables of noise then.
+    """Return a scale of 5 or 6 significant bits that is not below: coordinates share tables of noise then.
 
-    That adds at most a part in 32 to the noise, and never takes away.
+    That adds at most a part in 16 to the noise, and never takes away.
 
     >>> rounded_up(Fraction(1000)), rounded_up(Fraction(33, 64))
     (Fraction(1008, 1), Fraction(33, 64))
