@@ -221,7 +221,7 @@ def test_parameters_survive_json_and_are_frozen(name, setting):
 
 @pytest.mark.parametrize("name", TABLE)
 def test_pure_noise_does_not_show_the_code(name):
-    """At ε = 1e-6 both corners give nearly the same law within each side; 7 standard errors of a fair coin."""
+    """At ε = 1e-6 both corners give nearly the same law on each side; 7 standard errors of a fair coin."""
     little = "0.1" if name == "box-truncated-laplace" else "1e-6"  # its draws take the longer, the less ε is
     box = FLAT.bounds()
     means = []
