@@ -75,3 +75,27 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     with Runs(tmp_path_factory.mktemp("runs")) as server:
         yield server
+
+
+@pytest.fixture
+def crops() -> Any:
+    """Made faces to train codecs on (for tests/codecs)."""
+    from made_faces import faces
+
+    return faces(90, seed=1)
+
+
+@pytest.fixture
+def other_crops() -> Any:
+    """Made faces that no codec was trained on."""
+    from made_faces import faces
+
+    return faces(30, seed=2)
+
+
+@pytest.fixture
+def codecs() -> Any:
+    """Every codec, trained on the same made faces in colour and grey, by name and channels."""
+    from made_faces import every_codec
+
+    return every_codec()

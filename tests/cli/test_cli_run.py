@@ -12,7 +12,18 @@ from PIL import Image
 from dpveil.cli import EMPTY, app, obfuscate, run
 from dpveil.io import MAX_PIXELS
 
-COMMANDS = ("obfuscate", "explain", "compare", "methods", "verify", "faces", "audit", "demo", "mechanism")
+COMMANDS = (
+    "obfuscate",
+    "explain",
+    "compare",
+    "methods",
+    "verify",
+    "faces",
+    "train",
+    "audit",
+    "demo",
+    "mechanism",
+)
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
 HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage"}
 

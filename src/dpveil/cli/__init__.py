@@ -19,6 +19,7 @@ from dpveil.cli.faces import faces_command
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
+from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError
 
@@ -29,6 +30,7 @@ app.command("compare", short_help="Show one photo under several methods and budg
 app.command("methods", short_help="List every method and its parameters.")(methods_command)
 app.command("verify", short_help="Check releases against their certificates.")(verify_command)
 app.command("faces", short_help="Find the faces of a photo and number them.")(faces_command)
+app.command("train", short_help="Learn a codec of face crops from public images.")(train_command)
 app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
@@ -40,6 +42,7 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "faces": {"faces": []},
     "audit": {"audited": []},
     "compare": {"compared": []},
+    "train": {"trained": [], "failed": []},
 }
 """What the JSON document of a command holds when the call itself was wrong."""
 

@@ -3,9 +3,10 @@
 from typing import Final
 
 from dpveil.codecs.base import Bounds, Card, Codec
+from dpveil.codecs.dictionary import Dictionary
 from dpveil.codecs.pca import PCA
-from dpveil.codecs.store import load, save
+from dpveil.codecs.store import card_path, load, save
 
-TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA,)}
+TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary)}
 
-__all__ = ["PCA", "TABLE", "Bounds", "Card", "Codec", "load", "save"]
+__all__ = ["PCA", "TABLE", "Bounds", "Card", "Codec", "Dictionary", "card_path", "load", "save"]

@@ -1,4 +1,4 @@
-"""Trained codecs as files: safetensors, with a card inside and a hash over everything that counts."""
+"""Trained codecs as files: safetensors, with a card inside and beside, and a hash over all that counts."""
 
 from __future__ import annotations
 
@@ -10,87 +10,123 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.codecs.base import Card, Codec, Tensors
+from dpveil.codecs.base import Card, Codec
+from dpveil.codecs.checkpoint import Tensors
+from dpveil.codecs.words import card_text
 from dpveil.errors import ModelError, UsageError
+from dpveil.io import write_together
+from dpveil.io.names import shown
 
 FORMAT: Final = 1
 KEY: Final = "dpveil"
-HASH: Final = "sha256"
+SUFFIX: Final = ".safetensors"
 MOST: Final = 1 << 30
 """Bytes of the largest file that is read."""
+AGAIN: Final = "fetch it again, or train it again"
 
 
 def save(codec: Codec, path: str | Path, *, replace: bool = False) -> str:
-    """Write a codec and return the hash that `load` checks.
+    """Write a codec and its card in words (`card_path`), both or neither; return the hash that `load` checks.
 
     Raises `OutputError` where it cannot, or where there is a file already and not `replace`.
     """
-    from safetensors.numpy import save as packed
+    data, digest = packed(codec)
+    words = card_text(codec, Path(path).name, digest)
+    files = [(card_path(path), words.encode("utf-8")), (Path(path), data)]
+    write_together(files, replace=replace)
+    return digest
 
-    from dpveil.io.writing import write_together
 
+def card_path(path: str | Path) -> Path:
+    """Return where the card in words of the model at `path` lies: model.card.md beside model.safetensors."""
+    return Path(path).with_suffix(".card.md")
+
+
+def packed(codec: Codec) -> tuple[bytes, str]:
+    """Return the bytes of a codec's file, the same for the same codec, and its hash."""
+    try:
+        from safetensors.numpy import save as packed_tensors
+    except ImportError as error:
+        raise missing() from error
     tensors = codec.tensors()
     about = {"format": FORMAT, "codec": codec.name, "canvas": list(codec.canvas), "card": asdict(codec.card)}
-    text = json.dumps(about, sort_keys=True)
-    digest = _hash(text, tensors)
-    data = packed(tensors, metadata={KEY: text, HASH: digest})
-    write_together([(Path(path), data)], replace=replace)
-    return digest
+    digest = _hash(about, tensors)
+    # One entry: of several, the library writes now this one first and now that.
+    text = json.dumps({"about": about, "sha256": digest}, sort_keys=True)
+    return packed_tensors(tensors, metadata={KEY: text}), digest
 
 
 def load(path: str | Path, *, expected: str | None = None) -> Codec:
     """Return the codec of a file; `expected` is its hash, if the user knows it.
 
     Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
-    version or of an unknown codec.
+    version or of an unknown codec. The hash inside finds damage, not forgery: that needs `expected`.
     """
     from dpveil.codecs import TABLE
 
+    name = shown(path)
     about, tensors, digest = _read(Path(path))
     if expected is not None and digest != expected.strip().lower():
         raise ModelError(
-            f"{path} has the hash {digest[:12]}…, not {expected[:12]}…", hint="it is another model"
+            f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…", hint="it is another model"
         )
     if about.get("format") != FORMAT:
         raise ModelError(
-            f"{path} has format {about.get('format')!r}, and this version reads {FORMAT}",
+            f"{name} has format {about.get('format')!r}, and this version reads {FORMAT}",
             hint="train it again, or use the version of dpveil that wrote it",
         )
     if about.get("codec") not in TABLE:
-        raise ModelError(f"{path} holds the codec {about.get('codec')!r}", hint=f"known: {', '.join(TABLE)}")
+        raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=f"known: {', '.join(TABLE)}")
     try:
-        card = Card(**about["card"])
         height, width, channels = (int(side) for side in about["canvas"])
-        return TABLE[about["codec"]].of_tensors(tensors, (height, width, channels), card)
+        return TABLE[about["codec"]].of_tensors(tensors, (height, width, channels), Card(**about["card"]))
+    except ModelError as error:
+        raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelError(f"{path} is no complete model of {about['codec']}", hint="train it again") from error
+        raise ModelError(f"{name} is no complete model of {about['codec']}", hint="train it again") from error
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+def missing() -> UsageError:
+    """Return the refusal where the library of the files is not there."""
+    return UsageError("safetensors is not installed", hint="pip install 'dpveil[models]'")
+
+
+def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
+    """Return the arrays of a safetensors file and dpveil's text in it. Raises `ModelError`."""
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
-        raise UsageError("safetensors is not installed", hint="pip install 'dpveil[models]'") from error
+        raise missing() from error
     if not path.is_file():
-        raise ModelError(f"there is no model {path}", hint="dpveil train CODEC IMAGES... --out MODEL")
+        raise ModelError(
+            f"there is no model {shown(path)}",
+            hint="make one: dpveil train pca IMAGES... --out model.safetensors",
+        )
     if path.stat().st_size > MOST:
-        raise ModelError(f"{path} is larger than 1 GiB", hint="no codec of dpveil is")
+        raise ModelError(f"{shown(path)} is larger than 1 GiB", hint="no codec of dpveil is")
     try:
         with safe_open(path, framework="numpy") as opened:
-            found = opened.metadata() or {}
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  not a dict
-        text, digest = found[KEY], found[HASH]
-        about = json.loads(text)
-    except (SafetensorError, OSError, KeyError, ValueError) as error:
-        raise ModelError(f"{path} is not a model of dpveil, or is damaged", hint="fetch it again") from error
-    if _hash(text, tensors) != digest:
-        raise ModelError(f"{path} was altered since it was written", hint="fetch it again")
+            return tensors, (opened.metadata() or {})[KEY]
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+    tensors, text = tensors_of(path)
+    try:
+        both = json.loads(text)
+        about, digest = dict(both["about"]), str(both["sha256"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+    if _hash(about, tensors) != digest:
+        raise ModelError(f"{shown(path)} was altered since it was written", hint=AGAIN)
     return about, tensors, digest
 
 
-def _hash(text: str, tensors: Tensors) -> str:
+def _hash(about: dict[str, Any], tensors: Tensors) -> str:
     """Return the SHA-256 of the card and of every tensor, by name."""
-    digest = hashlib.sha256(text.encode())
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = np.ascontiguousarray(tensors[name])
         digest.update(f"{name} {tensor.dtype.str} {tensor.shape}".encode())

@@ -3,7 +3,7 @@
 from dpveil.io.encoding import encode
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
-from dpveil.io.reading import MAX_PIXELS, read, read_mask
+from dpveil.io.reading import MAX_PIXELS, read, read_bytes, read_mask
 from dpveil.io.writing import make_folder, write_together
 
 __all__ = [
@@ -14,6 +14,7 @@ __all__ = [
     "leftovers",
     "make_folder",
     "read",
+    "read_bytes",
     "read_mask",
     "sole_writer",
     "write_together",

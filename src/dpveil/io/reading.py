@@ -76,6 +76,21 @@ def read(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
     return Photo(decoded.levels, decoded.grid, decoded.notes)
 
 
+def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo:
+    """Return the photo in `data`, the contents of a file called `name`, as `read` does.
+
+    For photos inside of archives. Raises `PhotoError` in one line that begins with the name.
+    """
+    most = check_count(max_pixels, "max_pixels")
+    try:
+        _check_head(data[:64])
+        with quiet_pillow():
+            decoded = _decode(data, most, 255)
+    except Refused as refusal:
+        raise PhotoError(f"{shown(name)} {refusal.problem}", hint=refusal.remedy) from refusal.__cause__
+    return Photo(decoded.levels, decoded.grid, decoded.notes)
+
+
 def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:
     """Return the mask in the image file at `path`: true where its brightest channel is 128 or more.
 

@@ -14,6 +14,8 @@ from dpveil.errors import InvalidParameter
 
 Energies = Float64[np.ndarray, " m"]
 FINE: Final = 1 << 40
+A_DOUBLING: Final = 8
+"""Steps in which shares are rounded: noise of few different scales takes few tables."""
 
 
 def equal(width: Energies, energy: Energies) -> Energies:
@@ -58,16 +60,20 @@ class Allocation(Parameter[str, str]):
 
 
 def whole(shares: Energies) -> tuple[Fraction, ...]:
-    """Return the shares as rationals above 0 that sum to exactly 1."""
-    parts = np.maximum(1, np.floor(shares / shares.sum() * FINE)).astype(np.int64).tolist()
+    """Return the shares as rationals above 0 that sum to exactly 1, each rounded to an eighth of a doubling.
+
+    Rounding moves a share by 4.5 % at most, and the squared error, which is flat around its least, by 0.6 %.
+    """
+    rounded = np.exp2(np.rint(np.log2(shares) * A_DOUBLING) / A_DOUBLING)
+    parts = np.maximum(1, np.floor(rounded / rounded.sum() * FINE)).astype(np.int64).tolist()
     total = sum(parts)
     return tuple(Fraction(part, total) for part in parts)
 
 
 def rounded_up(scale: Fraction) -> Fraction:
-    """Return a scale with 6 significant bits that is not below: coordinates share tables of noise then.
+    """Return a scale of 5 or 6 significant bits that is not below: coordinates share tables of noise then.
 
-    That adds at most a part in 32 to the noise, and never takes away.
+    That adds at most a part in 16 to the noise, and never takes away.
 
     >>> rounded_up(Fraction(1000)), rounded_up(Fraction(33, 64))
     (Fraction(1008, 1), Fraction(33, 64))

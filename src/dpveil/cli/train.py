@@ -1,0 +1,134 @@
+"""`dpveil train`: learn a codec from public images."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.cli.options import AsJson
+from dpveil.errors import InvalidParameter, OutputError, UsageError
+
+if TYPE_CHECKING:
+    from dpveil.cli.training import Order, Trained
+
+
+def train_command(
+    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca or dictionary.")],
+    images: Annotated[
+        list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The model, such as model.safetensors.")
+    ] = None,
+    length: Annotated[int, typer.Option(metavar="M", min=1, help="Coordinates of a code.")] = 100,
+    side: Annotated[int, typer.Option(metavar="N", min=4, max=1024, help="Side of a crop in pixels.")] = 128,
+    grey: Annotated[bool, typer.Option("--grey", help="Grey crops instead of colour.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed, the same model.")] = 0,
+    data: Annotated[
+        str, typer.Option(metavar="WORDS", help="What the images are, for the model card.")
+    ] = "not stated",
+    terms: Annotated[
+        str, typer.Option(metavar="WORDS", help="What their licence allows, for the model card.")
+    ] = "not stated",
+    force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
+    json: AsJson = False,
+) -> int:
+    """Learn a codec of face crops from public images, and write it with a model card.
+
+    \b
+    Example:
+      dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
+
+    Images are cut to their centre square and resized to --side. Whatever is learned can be seen in the model:
+    never train on what has to stay private. Every 20th image is held out and measured. An interrupted
+    training goes on where the same command is run again. Exit code 1: a model was written, and some images
+    were not readable.
+    """
+    from dpveil.cli.training import Order, trained
+
+    order = Order(
+        codec=_known(codec),
+        paths=_expanded(images),
+        out=_new_model(out, force),
+        canvas=(side, side, 1 if grey else 3),
+        length=length,
+        seed=seed,
+        data=data,
+        terms=terms,
+        force=force,
+    )
+    made = trained(order)
+    _tell(order, made, json)
+    return exits.INCOMPLETE if made.failed else exits.DONE
+
+
+def _known(codec: str) -> str:
+    from dpveil.codecs import TABLE
+    from dpveil.errors import UnknownName
+
+    if codec not in TABLE:
+        raise UnknownName("codec", codec, TABLE)
+    return codec
+
+
+def _new_model(out: Path | None, force: bool) -> Path:
+    """Return where the model goes; what can be refused is refused before anything is trained."""
+    from dpveil.codecs.store import SUFFIX, card_path
+    from dpveil.io.names import shown
+
+    if out is None:
+        raise InvalidParameter("--out", None, "is missing", hint="name the model, such as model.safetensors")
+    if out.suffix != SUFFIX:
+        raise InvalidParameter(
+            "--out", str(out), f"does not end in {SUFFIX}", hint="such as model.safetensors"
+        )
+    if not out.parent.is_dir():
+        raise OutputError(f"cannot write {shown(out)}: there is no such folder", hint="make the folder first")
+    for path in (out, card_path(out)):
+        if path.exists() and not force:
+            raise OutputError(
+                f"cannot write {shown(path)}: it exists already", hint="choose another name, or use --force"
+            )
+    return out
+
+
+def _expanded(images: list[Path]) -> tuple[Path, ...]:
+    """Return the files that were named, and those of folders whose names end like an image's or a shard's."""
+    from dpveil.cli.inputs import is_folder, walk
+    from dpveil.codecs.crops import SHARD
+    from dpveil.io import FORMATS
+
+    files = [
+        path
+        for given in images
+        for path in (walk(given) if is_folder(given) else [given])
+        if not is_folder(given) or path.suffix.lower() in FORMATS or path.suffix.lower() == SHARD
+    ]
+    if not files:
+        raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")
+    return tuple(files)
+
+
+def _tell(order: Order, made: Trained, json: bool) -> None:
+    for error in made.failed[:10]:
+        say.note(f"left out: {say.one_line(error)}")
+    if len(made.failed) > 10:
+        say.note(f"left out: {len(made.failed) - 10} more")
+    if json:
+        say.document(made.to_json(order))
+        return
+    codec = made.codec
+    height, width, channels = codec.canvas
+    shape = f"{height}×{width} {'grey' if channels == 1 else 'colour'}"
+    say.answer(
+        f"{order.out}  {codec.name}, {codec.length} coordinates of {shape} crops, {made.images} images"
+    )
+    held = codec.card.metrics
+    if held:
+        say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
+    else:
+        say.note("nothing was measured: fewer than 20 images were given")
+    say.answer(f"sha256 {made.digest}")

@@ -1,0 +1,58 @@
+"""Faces that are nobody's: ovals, eyes and mouths whose places and tones come from a seed."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from dpveil.codecs import TABLE, Card
+
+CANVAS = (20, 16, 3)
+CARD = Card("any", data="made faces", terms="none", seed=3)
+LENGTH = 8
+
+
+def faces(count: int, *, seed: int, canvas: tuple[int, int, int] = CANVAS) -> np.ndarray:
+    """Return made faces, count × canvas, uint8."""
+    rng = np.random.default_rng(seed)
+    height, width, channels = canvas
+    y, x = np.mgrid[0:height, 0:width]
+    y, x = (y + 0.5) / height, (x + 0.5) / width
+    out = np.empty((count, *canvas), np.uint8)
+    for number in range(count):
+        cx, cy = rng.normal(0.5, 0.02, 2)
+        radius = rng.normal(0.36, 0.03)
+        tones = rng.uniform(90, 220) * np.array([1, 0.85, 0.75])[:channels]
+        head = 1 / (1 + np.exp(40 * (np.hypot((x - cx) / 0.8, y - cy) - radius)))
+        dark = sum(
+            np.exp(-(((x - cx - dx) / 0.07) ** 2) - ((y - cy - dy) / 0.05) ** 2)
+            for dx, dy in ((-0.14, -0.08), (0.14, -0.08), (0, rng.normal(0.17, 0.02)))
+        )
+        picture = rng.uniform(10, 90) * (1 - head) + head
+        picture = (picture - head)[..., None] + head[..., None] * tones * (1 - 0.8 * dark[..., None])
+        out[number] = np.clip(picture + rng.normal(0, 2, (height, width, 1)), 0, 255)
+    return out
+
+
+def source_of(crops: np.ndarray, batch: int = 32) -> Any:
+    """Return a source of these crops."""
+    return lambda: (crops[start : start + batch] for start in range(0, len(crops), batch))
+
+
+def train(kind: Any, source: Any, *, seed: int = 3, length: int = LENGTH, **more: Any) -> Any:
+    return kind.train(source, card=CARD, seed=seed, length=length, **more)
+
+
+@cache
+def trained(name: str, channels: int) -> Any:
+    """Return the codec of that name, fitted to the made faces."""
+    crops = faces(90, seed=1)
+    which = crops if channels == 3 else np.ascontiguousarray(crops[..., 1:2])
+    return train(TABLE[name], source_of(which))
+
+
+def every_codec() -> dict[tuple[str, int], Any]:
+    """Return every codec of the table for colour and grey, each trained once."""
+    return {(name, channels): trained(name, channels) for name in TABLE for channels in (1, 3)}

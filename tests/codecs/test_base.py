@@ -1,0 +1,84 @@
+"""Bounds and percentiles, the parts that every codec shares."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpveil.codecs import Bounds
+from dpveil.codecs.base import PERCENTILES, checked_quantiles, mean_of, pictures_of, quantiles_of
+from dpveil.errors import InvalidParameter, ModelError
+
+
+def test_bounds_clip_into_the_box():
+    box = Bounds(np.array([-1.0, 0.0]), np.array([1.0, 5.0]))
+    assert box.width.tolist() == [2, 5]
+    assert box.clip(np.array([[-3.0, 2.0], [0.5, 9.0]])).tolist() == [[-1, 2], [0.5, 5]]
+
+
+@pytest.mark.parametrize(
+    ("low", "high"),
+    [([0.0], [0.0]), ([1.0], [0.0]), ([0.0, 0.0], [1.0]), ([np.nan], [1.0]), ([-np.inf], [1.0])],
+)
+def test_what_is_no_box_is_refused(low, high):
+    with pytest.raises(InvalidParameter, match="box"):
+        Bounds(np.array(low), np.array(high))
+
+
+def test_quantiles_against_sorting():
+    """With 1001 codes a share of p/1000 is the p-th in order, from below and from above."""
+    codes = np.random.default_rng(1).permutation(np.arange(1001.0))[:, None] * np.array([1.0, -3.0])
+    low, high = quantiles_of(codes)
+    ranks = np.array([float(1000 * p) for p in PERCENTILES])
+    assert np.allclose(low[:, 0], ranks)
+    assert np.allclose(high[:, 0], 1000 - ranks)
+    assert np.allclose(low[:, 1], -3 * (1000 - ranks))
+    assert PERCENTILES[0] == 0
+    assert {10, 12.5, 15, 25, 30, 40} <= {float(100 * p) for p in PERCENTILES}  # Li & Clifton 2021
+
+
+def test_bounds_between_kept_shares_are_interpolated(codecs):
+    codec = next(iter(codecs.values()))
+    low = {clip: codec.bounds(clip).low for clip in (25, 27, 30)}
+    assert np.allclose(low[27], low[25] + (low[30] - low[25]) * 2 / 5)
+
+
+def test_a_box_without_room_is_refused_and_names_the_clip(codecs):
+    codec = codecs[("dictionary", 3)]
+    flat = codec.sides.copy()
+    flat[:, PERCENTILES.index(type(PERCENTILES[0])(1, 10)) :, 1:3] = 0
+    unused = type(codec)(codec.mean, codec.atoms, flat, codec.canvas, codec.card)
+    assert unused.bounds(5).low.shape == (8,)
+    with pytest.raises(InvalidParameter, match="clip = 10 leaves no room in 2 of 8") as refusal:
+        unused.bounds(10)
+    assert "smaller" in refusal.value.hint
+
+
+@pytest.mark.parametrize("change", ["shape", "nan", "flat", "order"])
+def test_quantiles_of_a_file_are_checked(change):
+    good = quantiles_of(np.random.default_rng(2).normal(size=(50, 3)))
+    assert np.array_equal(checked_quantiles({"quantiles": good}, 3), good)
+    wrong = good.copy()
+    if change == "shape":
+        wrong = wrong[:, :-1]
+    elif change == "nan":
+        wrong[1, 2, 0] = np.nan
+    elif change == "flat":
+        wrong[:, 0, 1] = 4
+    else:
+        wrong[0] = wrong[0, ::-1]
+    with pytest.raises(ModelError, match="quantiles"):
+        checked_quantiles({"quantiles": wrong}, 3)
+
+
+def test_levels_are_rounded_and_clamped():
+    rows = np.array([[-3.0, 0.4, 0.6, 254.5], [255.4, 300.0, 1e9, 127.0]], np.float32)
+    crops = pictures_of(iter([rows[:1].copy(), rows[1:].copy()]), 2, (2, 2, 1))
+    assert crops.ravel().tolist() == [0, 0, 1, 254, 255, 255, 255, 127]
+
+
+def test_mean_over_batches_of_any_size():
+    crops = np.random.default_rng(3).integers(0, 256, (11, 3, 4, 1)).astype(np.uint8)
+    mean, count, canvas = mean_of(lambda: [crops[:5], crops[5:6], crops[6:]], 2)
+    assert np.allclose(mean, crops.reshape(11, -1).mean(axis=0))
+    assert (count, canvas) == (11, (3, 4, 1))

@@ -1,0 +1,286 @@
+"""One suite for every codec in the table: what mechanisms and users may rely on."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, is_dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_faces import CANVAS, LENGTH, faces, source_of, train
+
+from dpveil.codecs import TABLE, load, save
+from dpveil.codecs.base import PERCENTILES
+from dpveil.errors import InvalidParameter
+from dpveil.metrics import psnr
+
+ROOT = Path(__file__).parents[2]
+CASES = [(name, channels) for name in TABLE for channels in (1, 3)]
+each = pytest.mark.parametrize("case", CASES, ids=str)
+LEAST_PSNR = {"pca": 27, "dictionary": 25}
+"""Decibels that a code of 8 coordinates keeps of made faces that were not trained on; pca 28.6, dictionary
+26.9 when this was written. Predicting the mean face has 16."""
+
+
+def of_channels(crops, channels):
+    return np.ascontiguousarray(crops[..., 1:2]) if channels == 1 else crops
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_names_and_words(name):
+    codec = TABLE[name]
+    assert codec.name == name == name.lower()
+    assert codec.summary
+    assert codec.source
+    assert codec.passes > 0
+    assert is_dataclass(codec)
+    page = (ROOT / "docs" / "codecs.md").read_text(encoding="utf-8")
+    assert f"\n## {name}\n" in page, f"docs/codecs.md does not explain {name}"
+
+
+@each
+def test_shapes_and_types(codecs, crops, case):
+    codec, some = codecs[case], of_channels(crops, case[1])[:5]
+    codes = codec.encode(some)
+    assert codec.length == LENGTH
+    assert codes.shape == (5, LENGTH)
+    assert codes.dtype == np.float64
+    shown = codec.decode(codes)
+    assert shown.shape == some.shape
+    assert shown.dtype == np.uint8
+    assert codec.encode(some[:0]).shape == (0, LENGTH)
+    assert codec.decode(codes[:0]).shape == (0, *codec.canvas)
+
+
+@each
+def test_more_than_a_chunk_is_the_same(codecs, crops, case):
+    codec = codecs[case]
+    many = np.concatenate([of_channels(crops, case[1])] * 4)  # above the 256 of a chunk
+    codes = codec.encode(many)
+    assert np.allclose(codes[:90], codes[270:], atol=1e-2)
+    assert np.abs(codec.decode(codes)[270:].astype(int) - codec.decode(codes[:90])).max() <= 1
+
+
+@each
+def test_round_trip_error_on_crops_that_were_not_trained_on(codecs, other_crops, case):
+    codec, some = codecs[case], of_channels(other_crops, case[1])
+    seen = codec.decode(codec.encode(some))
+    quality = np.mean([psnr(a, b, data_range=255) for a, b in zip(some, seen, strict=True)])
+    assert quality > LEAST_PSNR[case[0]]
+
+
+@each
+def test_no_pixel_bypasses_the_code(codecs, crops, case):
+    """What decodes knows the code and nothing else: equal codes, equal crops, whoever came before."""
+    codec, some = codecs[case], of_channels(crops, case[1])
+    codes = codec.encode(some[:2])
+    first = codec.decode(codes)
+    codec.encode(some[40:60])
+    assert np.array_equal(codec.decode(codes), first)
+    twice = np.concatenate([codes[:1], codes[:1]])
+    assert np.array_equal(*codec.decode(twice))
+    assert not np.shares_memory(first, some)
+    assert codec.in_the_clear == ()
+
+
+@each
+def test_inputs_are_left_alone(codecs, crops, case):
+    codec, some = codecs[case], of_channels(crops, case[1])[:3].copy()
+    before = some.copy()
+    some.flags.writeable = False
+    codes = codec.encode(some)
+    kept = codes.copy()
+    codes.flags.writeable = False
+    codec.decode(codes)
+    assert np.array_equal(some, before)
+    assert np.array_equal(codes, kept)
+
+
+@each
+def test_bounds_hold_the_training_codes(codecs, crops, case):
+    codec = codecs[case]
+    codes = codec.encode(of_channels(crops, case[1]))
+    box = codec.bounds()
+    assert np.all(codes >= box.low - 1e-2)
+    assert np.all(codes <= box.high + 1e-2)
+    assert np.allclose([codes.min(axis=0), codes.max(axis=0)], [box.low, box.high], atol=1e-2)
+    low, high = np.quantile(codes, [0.1, 0.9], axis=0)
+    assert np.allclose(codec.bounds(10).low, low, atol=1e-2)
+    assert np.allclose(codec.bounds(10).high, high, atol=1e-2)
+    widths = [codec.bounds(clip).width for clip in (0, 1, 2.5, "33/3", 12.5, 40)]
+    assert all(np.all(b <= a) for a, b in pairwise(widths))
+    assert codec.quantiles.shape == (2, len(PERCENTILES), LENGTH)
+
+
+@each
+@pytest.mark.parametrize("clip", [-1, 41, 50, "1e9", "many", True, float("nan"), None])
+def test_bounds_refuse_other_clips(codecs, case, clip):
+    with pytest.raises(InvalidParameter) as refusal:
+        codecs[case].bounds(clip)
+    assert refusal.value.hint
+
+
+@each
+def test_column_energy_is_what_a_unit_adds_to_the_picture(codecs, case):
+    """Linear decoders: the squared difference of two decoded codes that are `step` apart, less rounding."""
+    codec = codecs[case]
+    box = codec.bounds()
+    middle = (box.low + box.high) / 2
+    for m in range(codec.length):
+        step = np.zeros(codec.length)
+        step[m] = box.width[m] / 4
+        a, b = codec.decode(np.stack([middle - step, middle + step])).astype(np.float64)
+        added = np.sum((a - b) ** 2)
+        expected = codec.column_energy[m] * (2 * step[m]) ** 2
+        # Rounding to whole levels adds a sixth of a squared level to each value, on average.
+        assert abs(added - a.size / 6 - expected) < 0.05 * expected + a.size / 3
+
+
+@each
+def test_codes_beyond_training_are_clipped(codecs, case):
+    codec = codecs[case]
+    box = codec.bounds()
+    far = np.stack([box.high + box.width, box.high + 1e300, box.high])
+    shown = codec.decode(far)
+    assert np.array_equal(shown[0], shown[2])
+    assert np.array_equal(shown[1], shown[2])
+
+
+@each
+@pytest.mark.parametrize("change", ["type", "flat", "size", "channels", "one"])
+def test_crops_of_another_domain_are_refused(codecs, crops, case, change):
+    some = of_channels(crops, case[1])[:2]
+    wrong = {
+        "type": some.astype(np.float64),
+        "flat": some.reshape(2, -1),
+        "size": some[:, 1:],
+        "channels": np.concatenate([some, some], axis=3),
+        "one": some[0],
+    }[change]
+    with pytest.raises(InvalidParameter, match="crops"):
+        codecs[case].encode(wrong)
+
+
+@each
+@pytest.mark.parametrize("change", ["short", "one", "nan", "inf"])
+def test_codes_of_another_domain_are_refused(codecs, case, change):
+    codec = codecs[case]
+    codes = np.zeros((2, codec.length))
+    wrong = {
+        "short": codes[:, 1:],
+        "one": codes[0],
+        "nan": np.where(np.eye(2, codec.length), np.nan, codes),
+        "inf": codes - np.inf,
+    }[change]
+    with pytest.raises(InvalidParameter, match="codes"):
+        codec.decode(wrong)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_the_seed_decides(name, crops):
+    first, again, other = (train(TABLE[name], source_of(crops), seed=seed) for seed in (3, 3, 4))
+    for key, value in first.tensors().items():
+        assert np.array_equal(value, again.tensors()[key])
+    assert np.isfinite(np.concatenate([v.ravel() for v in other.tensors().values()])).all()
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_training_reads_as_often_as_it_says(name, crops):
+    count = 0
+
+    def source():
+        nonlocal count
+        count += 1
+        return source_of(crops)()
+
+    train(TABLE[name], source)
+    assert count == TABLE[name].passes
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize(
+    ("count", "length", "word"),
+    [
+        (0, 1, "number of training images"),
+        (8, 8, "number of training images"),
+        (30, 0, "range"),
+        (30, 2.0, "whole"),
+    ],
+)
+def test_too_few_images_are_refused(name, count, length, word):
+    with pytest.raises(InvalidParameter, match=word) as refusal:
+        train(TABLE[name], source_of(faces(30, seed=1)[:count]), length=length)
+    assert refusal.value.hint
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_images_that_do_not_differ_are_refused(name, crops):
+    same = np.repeat(crops[:2], 20, axis=0)
+    with pytest.raises(InvalidParameter, match="length") as refusal:
+        train(TABLE[name], source_of(same))
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_images_of_several_shapes_are_refused(name, crops):
+    with pytest.raises(InvalidParameter, match="one shape"):
+        train(TABLE[name], lambda: [crops, crops[:, 1:]])
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Kept:
+    """A checkpoint in memory that breaks off after so many writes."""
+
+    def __init__(self, writes):
+        self.writes, self.state = writes, {}
+
+    def read(self):
+        return self.state
+
+    def write(self, state):
+        self.state = {name: np.array(value) for name, value in state.items()}
+        self.writes -= 1
+        if self.writes == 0:
+            raise Interrupted
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_an_interrupted_training_goes_on_to_the_same_codec(name, crops):
+    whole = train(TABLE[name], source_of(crops)).tensors()
+    kept = Kept(2)
+    with pytest.raises(Interrupted):
+        train(TABLE[name], source_of(crops), checkpoint=kept)
+    assert int(kept.state["done"]) == 2
+    resumed = train(TABLE[name], source_of(crops), checkpoint=kept).tensors()
+    for key, value in whole.items():
+        assert np.array_equal(value, resumed[key])
+    kept.state = {key: value * 0 + 1 for key, value in kept.state.items()}
+    kept.state["done"] = np.array(1)
+    started_elsewhere = train(TABLE[name], source_of(crops), checkpoint=kept).tensors()
+    assert any(not np.array_equal(value, started_elsewhere[key]) for key, value in whole.items())
+
+
+@each
+def test_survives_its_file_exactly(codecs, other_crops, tmp_path, case):
+    codec = codecs[case]
+    path = tmp_path / "model.safetensors"
+    digest = save(codec, path)
+    back = load(path, expected=digest)
+    assert type(back) is type(codec)
+    assert back.canvas == codec.canvas
+    assert asdict(back.card) == asdict(codec.card)
+    some = of_channels(other_crops, case[1])
+    assert np.array_equal(back.encode(some), codec.encode(some))
+    codes = codec.encode(some)
+    assert np.array_equal(back.decode(codes), codec.decode(codes))
+    assert np.array_equal(back.quantiles, codec.quantiles)
+    json.dumps(asdict(back.card))
+
+
+def test_canvas_of_made_faces():
+    assert faces(2, seed=1).shape == (2, *CANVAS)

@@ -1,0 +1,244 @@
+"""One suite for every latent mechanism in the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from latent_spaces import FLAT, UNEVEN, Space
+
+from dpveil.core.guarantee import KINDS, Guarantee
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.mechanisms.latent import TABLE
+from dpveil.mechanisms.latent.base import STEPS
+from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+
+SETTINGS = {
+    "croft-metric": {"usual": {"epsilon": 20}, "every option": {"epsilon": "1/3", "clip": "12.5"}},
+    "box-laplace": {
+        "usual": {"epsilon": 20},
+        "every option": {"epsilon": "1/3", "clip": 40, "allocation": "equal"},
+    },
+    "box-truncated-laplace": {
+        "usual": {"epsilon": 20},
+        "every option": {"epsilon": "1/3", "clip": 40, "allocation": "equal"},
+    },
+    "box-gaussian": {"usual": {"rho": 20}, "every option": {"rho": "1/3", "clip": 40}},
+}
+CASES = [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
+NOT_A_BUDGET = [0, -1, math.nan, math.inf, "lots", "", True, [1], 1e-30, 1e30, None]
+CODES = np.array([[0.0, 7.0, 0.1], [0.9, 2.0, 0.25], [-1.0, 12.0, 0.0]])
+
+
+class NoBits(BitSource):
+    """A source that must not be asked."""
+
+    kind = "seeded"
+
+    def _first_key(self):
+        return bytes(32)
+
+    def words(self, count):
+        raise AssertionError("bits were drawn")
+
+    def fill(self, out):
+        raise AssertionError("bits were drawn")
+
+
+def budget(name):
+    """The name of the field that says what a release may cost."""
+    return "rho" if name == "box-gaussian" else "epsilon"
+
+
+def make(name, setting="usual", **changes):
+    return TABLE[name](**(SETTINGS[name][setting] | changes))
+
+
+def test_every_mechanism_has_settings():
+    assert set(SETTINGS) == set(TABLE)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_names_and_words(name):
+    mechanism = TABLE[name]
+    assert mechanism.name == name == name.lower()
+    assert mechanism.__name__.lower() == name.replace("-", "")
+    assert mechanism.kind in KINDS
+    assert mechanism.summary
+    assert mechanism.source
+    words = mechanism.__doc__ or ""
+    assert "Source:" in words
+    assert "Proof." in words or "theorem" in words
+    for field in dataclasses.fields(mechanism):
+        assert f"`{field.name}`" in words or field.name in ("clip", "epsilon")
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_states_its_guarantee_before_it_draws(name, setting):
+    mechanism = make(name, setting)
+    guarantee = mechanism.guarantee(UNEVEN)
+    assert isinstance(guarantee, Guarantee)
+    assert guarantee.kind == mechanism.kind
+    stated = getattr(guarantee, budget(name))
+    assert stated == Fraction(str(SETTINGS[name][setting][budget(name)])) == getattr(mechanism, budget(name))
+    assert guarantee.relation.name == "latent-cell"
+    assert set(UNEVEN.in_the_clear) <= set(guarantee.scope.in_the_clear)
+    assert "3 coordinates" in guarantee.scope.covers
+    if guarantee.kind == "metric":
+        assert guarantee.diameter == 1
+        assert "2^-16" in guarantee.metric
+        assert STEPS == 2**16
+    json.dumps(guarantee.to_json())
+    mechanism.prepare(UNEVEN)
+    with pytest.raises(AssertionError, match="bits were drawn"):
+        mechanism.release(CODES, UNEVEN, bits=NoBits())
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_releases_are_points_of_the_grid_inside_of_the_box(name, setting):
+    mechanism = make(name, setting)
+    codes = np.tile(CODES, (200, 1))
+    before = codes.copy()
+    codes.flags.writeable = False
+    released = mechanism.release(codes, UNEVEN, bits=SeededBits(1))
+    assert np.array_equal(codes, before)
+    assert released.shape == codes.shape
+    assert released.dtype == np.float64
+    box = UNEVEN.bounds(mechanism.clip)
+    steps = (released - box.low) / box.width * STEPS
+    assert np.all((released >= box.low) & (released <= box.high + 1e-12))
+    assert np.allclose(steps, np.rint(steps), atol=1e-6)
+    assert mechanism.release(codes[:0], UNEVEN, bits=SeededBits(1)).shape == (0, 3)
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_codes_beyond_the_box_are_as_its_edge(name, setting):
+    """A guarantee over the box must not see what is outside: the same bits give the same release."""
+    mechanism = make(name, setting)
+    box = UNEVEN.bounds(mechanism.clip)
+    edge, far = box.high[None], box.high[None] + np.array([[1e-9, 1e300, 5.0]])
+    outs = [mechanism.release(codes, UNEVEN, bits=SeededBits(2)) for codes in (edge, far)]
+    assert np.array_equal(*outs)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_what_lies_within_half_a_step_is_one_point(name):
+    mechanism, box = make(name), UNEVEN.bounds()
+    step = box.width / STEPS
+    point = box.low + step * np.array([[1000, 40_000, 7]])
+    shifts = (0.0, 0.4, -0.4, 0.9)
+    outs = [mechanism.release(point + shift * step, UNEVEN, bits=SeededBits(3)) for shift in shifts]
+    assert np.array_equal(outs[0], outs[1])
+    assert np.array_equal(outs[0], outs[2])
+    assert not np.array_equal(outs[0], outs[3])
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_same_bits_same_release_other_bits_another(name, setting):
+    mechanism = make(name, setting)
+    first = mechanism.release(CODES, UNEVEN, bits=SeededBits(4))
+    assert np.array_equal(mechanism.release(CODES, UNEVEN, bits=SeededBits(4)), first)
+    source = SecureBits()
+    draws = [
+        first,
+        *(mechanism.release(np.zeros((40, 3)), UNEVEN, bits=b) for b in (SeededBits(5), source, source)),
+    ]
+    assert len({draw.tobytes() for draw in draws}) == 4
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize(
+    "codes",
+    [np.zeros((2, 2)), np.zeros(3), np.full((1, 3), np.nan), np.full((1, 3), -np.inf), np.zeros((1, 3, 1))],
+    ids=["short", "one", "nan", "inf", "deep"],
+)
+def test_codes_of_another_domain_are_refused(name, codes):
+    with pytest.raises(InvalidParameter, match="codes"):
+        make(name).release(codes, UNEVEN, bits=NoBits())
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_bits_are_asked_for(name):
+    with pytest.raises(TypeError):
+        make(name).release(CODES, UNEVEN)
+    for none in (None, 7, np.random.default_rng(1)):
+        with pytest.raises(InvalidParameter, match="bits"):
+            make(name).release(CODES, UNEVEN, bits=none)
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("value", NOT_A_BUDGET, ids=repr)
+def test_refuses_budgets_that_are_none(name, value):
+    with pytest.raises(InvalidParameter) as refusal:
+        make(name, **{budget(name): value})
+    assert refusal.value.name == budget(name)
+    assert refusal.value.hint
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_there_is_no_default_budget(name):
+    with pytest.raises(InvalidParameter, match=r"there is no default") as refusal:
+        TABLE[name]()
+    assert refusal.value.name == budget(name)
+
+
+@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("clip", [-1, 41, "many", math.nan, True])
+def test_refuses_clips_that_are_none(name, clip):
+    with pytest.raises(InvalidParameter, match="clip"):
+        make(name, clip=clip)
+
+
+@pytest.mark.parametrize("name", ["box-laplace", "box-truncated-laplace"])
+def test_refuses_unknown_allocations(name):
+    with pytest.raises(InvalidParameter, match="allocation"):
+        make(name, allocation="published")
+
+
+@pytest.mark.parametrize("name", ["croft-metric", "box-laplace"])
+def test_noise_that_cannot_be_drawn_is_refused_before(name):
+    mechanism = make(name, epsilon="1e-12")
+    with pytest.raises(NoiseError):
+        mechanism.prepare(FLAT)
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_parameters_survive_json_and_are_frozen(name, setting):
+    mechanism = make(name, setting)
+    stored = json.loads(json.dumps(mechanism.parameters()))
+    assert TABLE[name](**stored) == mechanism
+    assert set(stored) == {field.name for field in dataclasses.fields(mechanism)}
+    assert hash(make(name, setting)) == hash(mechanism)
+    with pytest.raises((dataclasses.FrozenInstanceError, AttributeError)):
+        setattr(mechanism, budget(name), 1000)
+    with pytest.raises(TypeError):
+        TABLE[name](5)
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_pure_noise_does_not_show_the_code(name):
+    """At ε = 1e-6 both corners give nearly the same law on each side; 7 standard errors of a fair coin."""
+    little = "0.1" if name == "box-truncated-laplace" else "1e-6"  # its draws take the longer, the less ε is
+    box = FLAT.bounds()
+    means = []
+    for seed, corner in enumerate((box.low, box.high)):
+        codes = np.tile(corner, (4000, 1))
+        released = make(name, **{budget(name): little}).release(codes, FLAT, bits=SeededBits(seed))
+        means.append(((released - box.low) / box.width).mean(axis=0))
+    assert np.all(np.abs(means[0] - means[1]) < 7 * 0.5 * math.sqrt(2 / 4000))
+
+
+def test_clip_makes_the_box_and_the_noise_smaller():
+    space = Space((0.0,) * 2, (100.0,) * 2)
+    spreads = []
+    for clip in (0, 40):
+        released = make("croft-metric", epsilon=200, clip=clip).release(
+            np.full((2000, 2), 50.0), space, bits=SeededBits(6)
+        )
+        assert np.all((released >= clip) & (released <= 100 - clip))
+        spreads.append(released.std())
+    assert 0.15 < spreads[1] / spreads[0] < 0.25  # a fifth of the box; both are hardly clipped

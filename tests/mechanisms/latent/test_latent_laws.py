@@ -1,0 +1,217 @@
+"""What is drawn, exactly: every two inputs on small grids, the samplers' fit, and mutants that must fail."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from latent_spaces import FLAT, UNEVEN, Space, clipped_law, worst
+
+from dpveil.audit.fit import fit, fit_pairs
+from dpveil.audit.laws import finite_law, laplace_law
+from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
+from dpveil.mechanisms.latent.base import STEPS
+from dpveil.noise.bits import SeededBits
+
+EPSILONS = [Fraction(1, 2), Fraction(3), Fraction(20)]
+SMALL = 4
+HALF = Fraction(1, 2)
+
+
+def croft_scale(space, epsilon, steps):
+    """m·(high - low)/ε in steps of (high - low)/steps: Croft 2022, theorem 1."""
+    return Fraction(space.length * steps) / epsilon
+
+
+def box_scales(space, epsilon, weights, steps):
+    """(high - low)/(w·ε) in steps of (high - low)/steps: Li & Clifton 2021, algorithm 2, with erratum E7."""
+    return [Fraction(steps) / (w * epsilon) for w in weights]
+
+
+def test_the_laws_of_this_file_sum_to_one():
+    for at in range(5):
+        for scale in (0.3, 2, 77):
+            assert math.isclose(clipped_law(at, scale, 4).sum(), 1, rel_tol=1e-12)
+
+
+def own_scales(mechanism, space, steps):
+    """The scales that a box-laplace draws with: those of the formula, or up to 1/16 above."""
+    least = box_scales(space, mechanism.epsilon, mechanism.shares(space), steps)
+    scales = mechanism._scales(space)
+    assert all(a <= b <= a * Fraction(17, 16) for a, b in zip(least, scales, strict=True))
+    return scales
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("space", [FLAT, UNEVEN], ids=["two", "three"])
+def test_croft_keeps_epsilon_d_for_every_two_codes_and_wastes_nothing(space, epsilon, coarse):
+    coarse(SMALL)
+    mechanism = CroftMetric(epsilon=epsilon)
+    scale = mechanism._scale(space)
+    assert scale == croft_scale(space, epsilon, SMALL)
+    most, per_distance = worst(lambda point: [scale] * space.length, SMALL)
+    assert most <= epsilon * (1 + 1e-9)  # diameter 1
+    assert per_distance <= epsilon * (1 + 1e-9)
+    assert per_distance >= epsilon * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("allocation", ["equal", "optimal"])
+@pytest.mark.parametrize("space", [FLAT, UNEVEN], ids=["two", "three"])
+def test_box_laplace_keeps_epsilon_for_every_two_codes_and_wastes_nothing(space, allocation, epsilon, coarse):
+    coarse(SMALL)
+    mechanism = BoxLaplace(epsilon=epsilon, allocation=allocation)
+    weights = mechanism.shares(space)
+    assert sum(weights) == 1
+    assert len(weights) == space.length
+    scales = own_scales(mechanism, space, SMALL)
+    most, _ = worst(lambda point: scales, SMALL)
+    assert most <= epsilon * (1 + 1e-9)
+    assert most >= epsilon * 16 / 17  # scales are rounded up a little, to share tables
+
+
+def released_points(mechanism, space, code, count, steps, seed):
+    """Release one code often and return the points of the grid, count × m."""
+    codes = np.tile(np.array(code, float), (count, 1))
+    released = mechanism.release(codes, space, bits=SeededBits(seed))
+    box = space.bounds(mechanism.clip)
+    points = (released - box.low) / box.width * steps
+    assert np.allclose(points, np.rint(points), atol=1e-6)
+    return np.rint(points).astype(np.int64)
+
+
+@pytest.mark.parametrize("at", [(0, 0), (16, 5), (8, 16)], ids=str)
+def test_draws_follow_the_written_law_and_pile_up_at_the_ends(at, coarse):
+    """A right sampler fails with probability 1e-9 at most, in each of its columns."""
+    coarse(16)
+    space, epsilon = FLAT, Fraction(8)
+    box = space.bounds()
+    code = box.low + box.width * np.array(at) / 16
+    boxes = [BoxLaplace(epsilon=epsilon), BoxLaplace(epsilon=epsilon, allocation="equal")]
+    cases = [(CroftMetric(epsilon=epsilon), [croft_scale(space, epsilon, 16)] * 2)]
+    cases += [(one, own_scales(one, space, 16)) for one in boxes]
+    for seed, (mechanism, scales) in enumerate(cases):
+        points = released_points(mechanism, space, code, 20_000, 16, seed)
+        for column, scale in enumerate(scales):
+            law = finite_law(clipped_law(at[column], scale, 16))
+            assert not fit(np.ascontiguousarray(points[:, column]), law).rejected
+
+
+def test_draws_on_the_real_grid_follow_the_written_law():
+    """Scales of a few steps, so that nothing is clipped: every column against discrete Laplace."""
+    space, middle = UNEVEN, [0.0, 7.0, 0.125]
+    epsilon = Fraction(STEPS * 3, 5)
+    optimal = BoxLaplace(epsilon=epsilon)
+    for mechanism, scales in (
+        (CroftMetric(epsilon=epsilon), [Fraction(5)] * 3),
+        (optimal, own_scales(optimal, space, STEPS)),
+    ):
+        points = released_points(mechanism, space, middle, 30_000, STEPS, 7) - STEPS // 2
+        for column, scale in enumerate(scales):
+            assert not fit(np.ascontiguousarray(points[:, column]), laplace_law(scale)).rejected
+        wrong = laplace_law(float(scales[0]) * 1.1)
+        assert fit(np.ascontiguousarray(points[:, 0]), wrong).rejected
+
+
+def test_coordinates_and_codes_get_noise_of_their_own():
+    space, epsilon = FLAT, Fraction(STEPS * 2, 5)
+    points = released_points(CroftMetric(epsilon=epsilon), space, [0.5, 1.0], 20_000, STEPS, 9) - STEPS // 2
+    across = np.ascontiguousarray(points.ravel())  # neighbours are the coordinates of one code
+    down = np.ascontiguousarray(points[:, 0])
+    assert not fit_pairs(across, laplace_law(5)).rejected
+    assert not fit_pairs(down, laplace_law(5)).rejected
+    reused = np.repeat(down, 2)
+    assert fit_pairs(reused, laplace_law(5)).rejected
+
+
+# Mutants: each is a way in which such mechanisms go wrong, and each must cost more than it says.
+
+
+def test_mutant_scale_without_the_number_of_coordinates(coarse):
+    coarse(SMALL)
+    scale = Fraction(SMALL, 3)
+    most, per_distance = worst(lambda point: [scale] * FLAT.length, SMALL)
+    assert per_distance > 1.9 * 3
+    assert most > 1.9 * 3
+
+
+def test_mutant_weights_that_do_not_sum_to_one(coarse):
+    coarse(SMALL)
+    weights = [Fraction(1, 2), Fraction(1, 2), Fraction(1, 4)]
+    most, _ = worst(lambda point: box_scales(UNEVEN, Fraction(2), weights, SMALL), SMALL)
+    assert most > 1.2 * 2
+
+
+def test_errata_e7_weights_in_the_numerator_overspend(coarse):
+    """Li & Clifton's algorithm 2 prints Lap(S·w/ε): with m equal weights it costs m² times what it says."""
+    coarse(SMALL)
+    epsilon, m = Fraction(2), 3
+    weights = [Fraction(1, m)] * m
+    printed, _ = worst(lambda point: [SMALL * w / epsilon for w in weights], SMALL)
+    assert math.isclose(printed, m**2 * epsilon, rel_tol=1e-9)
+    ours, _ = worst(lambda point: BoxLaplace(epsilon=epsilon, allocation="equal")._scales(UNEVEN), SMALL)
+    assert ours <= epsilon * (1 + 1e-9)
+
+
+def test_errata_e4_sensitivities_of_the_pair_itself_are_private():
+    """FaceIDP's S_m is the distance of the protected code to an edge: another code, another scale.
+
+    Where scales differ the log-ratio grows without end as the outcome goes out, so no ε holds.
+    """
+    edge, epsilon = 1000, 1.0
+
+    def log_law(at, outcome):
+        scale = abs(edge - at) / epsilon
+        return -abs(outcome - at) / scale - math.log(scale)
+
+    ratios = [abs(log_law(990, far) - log_law(0, far)) for far in (2_000, 20_000, 200_000)]
+    assert ratios[0] > 50 * epsilon
+    assert ratios[2] > 9 * ratios[1] > 80 * ratios[0]
+    mechanism = BoxLaplace(epsilon=1)
+    assert mechanism._scales(UNEVEN) == mechanism._scales(UNEVEN)  # ours know the space and no code
+
+
+@pytest.mark.parametrize("share", [0, Fraction(1, 10**6)])
+def test_errata_e4_budgets_over_a_part_of_the_coordinates_leave_the_rest_open(share, coarse):
+    """FaceIDP divides ε over coordinates that matter for recognition; the others get no noise, or hardly."""
+    coarse(SMALL)
+    epsilon = Fraction(2)
+    weights = [Fraction(2, 3), Fraction(1, 3)]  # sums to 1 over two of three
+    if share == 0:
+        released = {point: point[2] for point in ((0, 0, 0), (0, 0, 1))}
+        assert len(set(released.values())) == 2  # told apart with certainty
+        return
+    scales = [*box_scales(UNEVEN, epsilon, weights, SMALL), Fraction(1, 3)]
+    most, _ = worst(lambda point: scales, SMALL)
+    assert most > 6 * epsilon
+    shares = BoxLaplace(epsilon=epsilon).shares(UNEVEN)
+    assert len(shares) == UNEVEN.length
+    assert min(shares) > 0
+
+
+def test_errata_e9_bounds_taken_from_the_code_lose_everything():
+    """A box around the protected code itself: releases pile up at its ends, which are the code's own."""
+
+    class OwnBounds(Space):
+        pass
+
+    def mutant(code):
+        around = OwnBounds(tuple(code - 1.0), tuple(code + 1.0))
+        return CroftMetric(epsilon=1).release(code[None], around, bits=SeededBits(1))[0]
+
+    first, second = np.array([3.0, 40.0]), np.array([-9.0, 4.0])
+    assert np.all(np.abs(mutant(first) - first) <= 1)
+    assert np.all(np.abs(mutant(second) - second) <= 1)  # the two can never give the same release
+    ours = [CroftMetric(epsilon=1).release(c[None], FLAT, bits=SeededBits(1))[0] for c in (first, second)]
+    box = FLAT.bounds()
+    assert all(np.all((box.low <= one) & (one <= box.high)) for one in ours)
+
+
+def test_errata_e9_neither_scales_nor_the_box_depend_on_the_code():
+    """The same bits at two corners: what is not clipped differs by exactly the distance of the corners."""
+    mechanism = CroftMetric(epsilon=STEPS * 2 / 5)
+    a, b = np.array([[0.25, -1.0]]), np.array([[0.75, 3.0]])
+    first, second = (mechanism.release(c, FLAT, bits=SeededBits(3)) for c in (a, b))
+    assert np.allclose(second - first, b - a, atol=1e-9)
