@@ -7,6 +7,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
+from dpveil.core.region import Box
+
 FINE: Final = 320
 """Pixels of the longer side of the picture in which a filling meets its surroundings."""
 COARSE: Final = 72
@@ -20,53 +22,52 @@ SOME: Final = 0.02
 Picture = Float32[np.ndarray, "h w c"]
 
 
-def fill(known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"]) -> Picture:
-    """Return a picture, in levels, in which every pixel of `hole` was filled from the others.
+def fill(
+    known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box | None = None
+) -> UInt8[np.ndarray, "H W c"]:
+    """Return `part` of a picture, or all of it, in which every pixel of `hole` was filled from the others.
 
     Nothing of `known` under the hole is read. It is filled coarsely (Telea 2004), made smooth, and moved so
-    that it meets what is around; other pixels are returned smoothed. A hole that is everything becomes grey.
+    that it meets what is around; pixels outside the hole are returned smoothed, for the caller to leave.
+    A hole that is everything becomes grey.
     """
     import cv2
 
+    height, width = hole.shape
+    part = Box(0, 0, width, height) if part is None else part
     if hole.all():
-        return np.full(known.shape, 128, np.float32)
-    clean = np.where(hole[..., None], np.uint8(0), known)
+        return np.full((part.h, part.w, known.shape[2]), 128, np.uint8)
+    clean = np.where(hole[..., None], np.float32(0), known)
     fine, weight = _shrunk(clean, (~hole).astype(np.float32), FINE)
-    coarse, part = _shrunk(fine * weight[..., None], weight, COARSE)
-    empty = part < SOME
+    coarse, sure = _shrunk(fine * weight[..., None], weight, COARSE)
+    empty = sure < SOME
     levels = np.clip(np.rint(coarse), 0, 255).astype(np.uint8)
     if empty.any():
         levels = cv2.inpaint(levels.squeeze(), empty.astype(np.uint8), RADIUS, cv2.INPAINT_TELEA)
     smooth = _smoothed(levels.reshape(coarse.shape).astype(np.float32), empty)
-    large = _resized(smooth, fine.shape, cv2.INTER_CUBIC)
-    met = _met(large, fine, weight)
-    return np.clip(_resized(met, known.shape, cv2.INTER_LINEAR), 0, 255)
+    large = cv2.resize(smooth, weight.shape[::-1], interpolation=cv2.INTER_CUBIC).reshape(fine.shape)
+    met = np.clip(np.rint(_met(large, fine, weight)), 0, 255).astype(np.uint8)
+    across, down = width / weight.shape[1], height / weight.shape[0]
+    from_fine = np.array(
+        [[across, 0, (across - 1) / 2 - part.x], [0, down, (down - 1) / 2 - part.y]], np.float64
+    )
+    size = (part.w, part.h)
+    filled = cv2.warpAffine(met, from_fine, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(filled, np.uint8).reshape(part.h, part.w, -1)
 
 
-def _shrunk(image: np.ndarray, weight: Float32[np.ndarray, "h w"], longer: int) -> tuple[Picture, np.ndarray]:
+def _shrunk(image: Picture, weight: Float32[np.ndarray, "h w"], longer: int) -> tuple[Picture, np.ndarray]:
     """Return the mean of what is known (`image` is 0 elsewhere) in a smaller picture, and how much was."""
     import cv2
 
     height, width = weight.shape
     ratio = min(1.0, longer / max(height, width))
     size = (max(1, round(width * ratio)), max(1, round(height * ratio)))
-    sums = cv2.resize(image, size, interpolation=cv2.INTER_AREA) if image.dtype == np.float32 else _area(image, size)
+    sums = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
     part = cv2.resize(weight, size, interpolation=cv2.INTER_AREA)
     mean = sums.reshape(*part.shape, -1) / np.maximum(part, SOME)[..., None]
     mean[part < SOME] = 0
     return mean.astype(np.float32), part
-
-
-def _area(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Picture:
-    import cv2
-
-    return np.asarray(cv2.resize(image.astype(np.float32), size, interpolation=cv2.INTER_AREA))
-
-
-def _resized(image: Picture, shape: tuple[int, ...], mode: int) -> Picture:
-    import cv2
-
-    return np.asarray(cv2.resize(image, (shape[1], shape[0]), interpolation=mode)).reshape(shape)
 
 
 def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:

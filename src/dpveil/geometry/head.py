@@ -11,8 +11,8 @@ from jaxtyping import Bool, Float64, UInt8
 from dpveil.core.region import Box
 from dpveil.geometry.align import Frame, Points, Similarity
 
-SEEN: Final = Frame(112, 0.75)
-"""What GrabCut sees: 45 pixels for a side of UTKFace's crop."""
+SEEN: Final = Frame(124, 0.9)
+"""What GrabCut sees: 44 pixels for a side of UTKFace's crop."""
 ROUNDS: Final = 3
 
 Ellipse = tuple[float, float, float, float]
@@ -21,16 +21,23 @@ FACE: Final[Ellipse] = (0.493, 0.50, 0.36, 0.50)
 LEAST: Final[Ellipse] = (0.493, 0.36, 0.52, 0.74)
 """Head in any case: with ears, short hair and chin. What GrabCut leaves out of it is taken in."""
 LIKELY: Final[Ellipse] = (0.493, 0.33, 0.62, 0.85)
-MOST: Final[Ellipse] = (0.493, 0.38, 0.90, 1.02)
+MOST: Final[Ellipse] = (0.493, 0.40, 0.98, 1.06)
 """No head goes beyond, but for long hair and hats."""
+BEHIND: Final = 0.5
+"""How far behind its face the back of a head in full profile lies, in parts of UTKFace's crop."""
 WIDER: Final = 0.07
 """How far the mask is grown at the end, in parts of UTKFace's crop."""
 
 
-def inside(ellipse: Ellipse, parts: Float64[np.ndarray, "... 2"]) -> Bool[np.ndarray, "..."]:
+def inside(ellipse: Ellipse, parts: Float64[np.ndarray, "... 2"]) -> Bool[np.ndarray, ...]:
     """Return which positions, in parts of UTKFace's crop, lie within an ellipse."""
     x, y, a, b = ellipse
     return np.asarray(((parts[..., 0] - x) / a) ** 2 + ((parts[..., 1] - y) / b) ** 2 <= 1)
+
+
+def behind(ellipse: Ellipse, yaw: float) -> Ellipse:
+    """Return the ellipse moved to where the back of a head is that turned by `yaw` radians."""
+    return (ellipse[0] - BEHIND * math.sin(yaw), *ellipse[1:])
 
 
 def grid(frame: Frame) -> Float64[np.ndarray, "s s 2"]:
@@ -47,18 +54,18 @@ def outline(ellipse: Ellipse, steps: int = 72) -> Points:
 
 
 def head_mask(
-    image: UInt8[np.ndarray, "H W c"], pose: Similarity, frame: Frame
+    image: UInt8[np.ndarray, "H W c"], pose: Similarity, frame: Frame, yaw: float = 0.0
 ) -> tuple[Box, Bool[np.ndarray, "h w"]] | None:
-    """Return the box and mask of the head that `pose` aligns, both clipped to the photo; None if none is in it.
+    """Return the box and mask of the head that `pose` aligns, clipped to the photo; None if none is in it.
 
-    `pose` takes the photo's pixels to those of `frame`. The mask holds every pixel of the ellipse `LEAST`,
-    what GrabCut takes for head around it, and `WIDER` more. It follows from private pixels: its silhouette is
+    `pose` takes the photo's pixels to those of `frame`, `yaw` is in radians. The mask holds every pixel of
+    the ellipse `LEAST`, what GrabCut takes for head around it, and `WIDER` more. It follows from private pixels: its silhouette is
     in the clear wherever it is used.
     """
     import cv2
 
     seen = pose if frame == SEEN else between(pose, frame, SEEN)
-    small = _grown(_cut(seen.crop(image, SEEN)))
+    small = _grown(_cut(seen.crop(image, SEEN), yaw), yaw)
     box = bounds(seen.back(SEEN.corners()), image.shape[1], image.shape[0])
     if box is None:
         return None
@@ -90,30 +97,36 @@ def between(pose: Similarity, frame: Frame, other: Frame) -> Similarity:
     return Similarity(pose.scale * ratio, pose.angle, ratio * pose.x + move[0], ratio * pose.y + move[1])
 
 
-def _cut(seen: UInt8[np.ndarray, "s s 3"]) -> Bool[np.ndarray, "s s"]:
+def _both(ellipse: Ellipse, yaw: float, parts: Float64[np.ndarray, "s s 2"]) -> Bool[np.ndarray, "s s"]:
+    return inside(ellipse, parts) | inside(behind(ellipse, yaw), parts)
+
+
+def _cut(seen: UInt8[np.ndarray, "s s 3"], yaw: float) -> Bool[np.ndarray, "s s"]:
     """Return what GrabCut takes for head in the aligned picture; the ellipse where it cannot decide."""
     import cv2
 
     parts = grid(SEEN)
     marks = np.full(seen.shape[:2], cv2.GC_BGD, np.uint8)
-    marks[inside(MOST, parts)] = cv2.GC_PR_BGD
-    marks[inside(LIKELY, parts)] = cv2.GC_PR_FGD
+    marks[_both(MOST, yaw, parts)] = cv2.GC_PR_BGD
+    marks[_both(LIKELY, yaw, parts)] = cv2.GC_PR_FGD
     marks[inside(FACE, parts)] = cv2.GC_FGD
     cv2.setRNGSeed(0)
+    models = np.zeros((1, 65)), np.zeros((1, 65))
     try:
-        cv2.grabCut(seen, marks, None, np.zeros((1, 65)), np.zeros((1, 65)), ROUNDS, cv2.GC_INIT_WITH_MASK)
+        cv2.grabCut(seen, marks, (0, 0, 0, 0), *models, ROUNDS, cv2.GC_INIT_WITH_MASK)
     except cv2.error:  # colours of one kind only leave nothing to tell apart
-        return inside(LIKELY, parts)
+        return _both(LIKELY, yaw, parts)
     return np.asarray((marks == cv2.GC_FGD) | (marks == cv2.GC_PR_FGD))
 
 
-def _grown(cut: Bool[np.ndarray, "s s"]) -> Bool[np.ndarray, "s s"]:
+def _grown(cut: Bool[np.ndarray, "s s"], yaw: float) -> Bool[np.ndarray, "s s"]:
     """Return the part of a cut that hangs together with the face, without holes, and wider."""
     import cv2
 
     parts = grid(SEEN)
-    mask = ((cut | inside(LEAST, parts)) & inside(MOST, parts)).astype(np.uint8)
-    mask = cv2.morphologyEx(mask, cv2.MORPH_OPEN, _disc(2)) | inside(LEAST, parts).astype(np.uint8)
+    least = _both(LEAST, yaw, parts)
+    mask = ((cut | least) & _both(MOST, yaw, parts)).astype(np.uint8)
+    mask = cv2.morphologyEx(mask, cv2.MORPH_OPEN, _disc(2)) | least.astype(np.uint8)
     _, labels = cv2.connectedComponents(mask)
     x, y = SEEN.pixels(np.array([FACE[:2]]))[0].round().astype(int)
     mask = (labels == labels[y, x]).astype(np.uint8)
@@ -121,8 +134,8 @@ def _grown(cut: Bool[np.ndarray, "s s"]) -> Bool[np.ndarray, "s s"]:
     rings, _ = cv2.findContours(mask, cv2.RETR_EXTERNAL, cv2.CHAIN_APPROX_NONE)
     cv2.drawContours(mask, rings, -1, 1, cv2.FILLED)
     smooth = cv2.GaussianBlur(mask.astype(np.float32), (0, 0), 2) >= 0.5
-    mask = (smooth | inside(LEAST, parts)).astype(np.uint8)
-    return cv2.dilate(mask, _disc(math.ceil(WIDER * SEEN.size / (1 + 2 * SEEN.margin)))) > 0
+    more = _disc(math.ceil(WIDER * SEEN.size / (1 + 2 * SEEN.margin)))
+    return np.asarray(cv2.dilate((smooth | least).astype(np.uint8), more) > 0)
 
 
 def _disc(radius: int) -> UInt8[np.ndarray, "d d"]:

@@ -121,7 +121,7 @@ class Predictor:
         )
 
     def _ask(self, image: UInt8[np.ndarray, "H W c"], pose: Similarity) -> Float64[np.ndarray, "starts n 2"]:
-        """Return the predictor's answers, in the photo, from every start around the face that `pose` aligns."""
+        """Return the predictor's answers, in the photo, from every start around an aligned face."""
         seen = pose.crop(image, SEEN)
         low, high = SEEN.pixels(np.array(SQUARE))
         side, answers = high - low, []
@@ -135,7 +135,7 @@ class Predictor:
         return found
 
     def _score(self, image: UInt8[np.ndarray, "H W c"], pose: Similarity) -> float:
-        """Return what dlib's frontal detector says of the aligned face where it should be; -inf for nothing."""
+        """Return what dlib's frontal detector says where the aligned face should be; -inf for nothing."""
         low, high = SEEN.pixels(np.array(SQUARE))
         boxes, scores, _ = self._detect.run(pose.crop(image, SEEN), 0, LEAST)
         fits = [

@@ -23,9 +23,9 @@ HEAD: Final = {
     48: (-26.0, 74.0, -4.0),
     54: (26.0, 74.0, -4.0),
 }
-"""A mean adult head in millimetres, by the number of dlib's 68 landmarks: to the right of the picture, down, and
-away from the camera, from the line between the eyes. The five that are in both sets have the width and height of
-their means over 986 crops of UTKFace; depths, and the other four, are rounded from adult anthropometry."""
+"""A mean adult head in millimetres, by the number of dlib's 68 landmarks: to the right of the picture, down,
+and away from the camera, from the line between the eyes. The five that are in both sets have the width and
+height of their means over 986 crops of UTKFace; depths, and the other four, are rounded from anthropometry."""
 FOCAL: Final = 1000.0
 APART: Final = 50.0
 """The camera that is assumed, in pixels: with the eyes 50 pixels apart it stands 1.3 m away."""
@@ -65,8 +65,9 @@ def pose_of(landmarks: Landmarks) -> Pose:
     """
     import cv2
 
+    numbers: tuple[int, ...] = OF_68
     if landmarks.all68 is None:
-        numbers, points = OF_68, landmarks.points
+        points = landmarks.points
     else:
         numbers = tuple(HEAD)
         points = landmarks.all68[list(numbers)]
