@@ -67,7 +67,7 @@ class Similarity:
     Positions are (x, y) in pixels, whole numbers at the centres of pixels; `angle` is in radians, clockwise
     on the screen. The inverse is exact up to rounding of doubles.
 
-    >>> there = Similarity(0.5, 0.1, 3, 4)
+    >>> there = Similarity(0.5, 0.1, 3.0, 4.0)
     >>> bool(np.allclose(there.back(there.to(np.array([[7.25, 9.5]]))), [[7.25, 9.5]], atol=1e-12))
     True
     """
@@ -141,7 +141,7 @@ def of_points(found: Points, wanted: Points) -> Similarity:
     return Similarity(abs(turn), math.atan2(turn.imag, turn.real), move.real, move.imag)
 
 
-def _reduced(patch: UInt8[np.ndarray, "h w c"], times: int) -> tuple[UInt8[np.ndarray, "h w c"], int]:
+def _reduced(patch: UInt8[np.ndarray, "H W c"], times: int) -> tuple[UInt8[np.ndarray, "h w c"], int]:
     """Return the means of whole squares of `times` pixels, and `times`; the patch and 1 where it is small."""
     import cv2
 
@@ -149,7 +149,8 @@ def _reduced(patch: UInt8[np.ndarray, "h w c"], times: int) -> tuple[UInt8[np.nd
     if times < 2 or not (height and width):
         return patch, 1
     cut = patch[: height * times, : width * times]
-    return np.asarray(cv2.resize(cut, (width, height), interpolation=cv2.INTER_AREA)), times
+    small = cv2.resize(cut, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.uint8).reshape(height, width, -1), times
 
 
 def _patch(

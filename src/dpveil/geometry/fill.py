@@ -16,7 +16,7 @@ COARSE: Final = 72
 RADIUS: Final = 4
 REACH: Final = 6.0
 """How far what is missed at a hole's edge is carried into it, in pixels of `FINE`."""
-SOME: Final = 0.02
+SOME: Final = 0.1
 """Part of a small pixel that has to be known for it to count."""
 
 Picture = Float32[np.ndarray, "h w c"]
@@ -37,7 +37,7 @@ def fill(
     part = Box(0, 0, width, height) if part is None else part
     if hole.all():
         return np.full((part.h, part.w, known.shape[2]), 128, np.uint8)
-    clean = np.where(hole[..., None], np.float32(0), known)
+    clean = cv2.copyTo(known, (~hole).astype(np.uint8)).reshape(known.shape)
     fine, weight = _shrunk(clean, (~hole).astype(np.float32), FINE)
     coarse, sure = _shrunk(fine * weight[..., None], weight, COARSE)
     empty = sure < SOME
@@ -56,14 +56,16 @@ def fill(
     return np.asarray(filled, np.uint8).reshape(part.h, part.w, -1)
 
 
-def _shrunk(image: Picture, weight: Float32[np.ndarray, "h w"], longer: int) -> tuple[Picture, np.ndarray]:
+def _shrunk(
+    image: np.ndarray, weight: Float32[np.ndarray, "H W"], longer: int
+) -> tuple[Picture, Float32[np.ndarray, "h w"]]:
     """Return the mean of what is known (`image` is 0 elsewhere) in a smaller picture, and how much was."""
     import cv2
 
     height, width = weight.shape
     ratio = min(1.0, longer / max(height, width))
     size = (max(1, round(width * ratio)), max(1, round(height * ratio)))
-    sums = cv2.resize(image, size, interpolation=cv2.INTER_AREA)
+    sums = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.float32)
     part = cv2.resize(weight, size, interpolation=cv2.INTER_AREA)
     mean = sums.reshape(*part.shape, -1) / np.maximum(part, SOME)[..., None]
     mean[part < SOME] = 0

@@ -59,8 +59,8 @@ def head_mask(
     """Return the box and mask of the head that `pose` aligns, clipped to the photo; None if none is in it.
 
     `pose` takes the photo's pixels to those of `frame`, `yaw` is in radians. The mask holds every pixel of
-    the ellipse `LEAST`, what GrabCut takes for head around it, and `WIDER` more. It follows from private pixels: its silhouette is
-    in the clear wherever it is used.
+    the ellipse `LEAST`, what GrabCut takes for head around it, and `WIDER` more. It follows from private
+    pixels: its silhouette is in the clear wherever it is used.
     """
     import cv2
 
@@ -98,7 +98,8 @@ def between(pose: Similarity, frame: Frame, other: Frame) -> Similarity:
 
 
 def _both(ellipse: Ellipse, yaw: float, parts: Float64[np.ndarray, "s s 2"]) -> Bool[np.ndarray, "s s"]:
-    return inside(ellipse, parts) | inside(behind(ellipse, yaw), parts)
+    both: Bool[np.ndarray, "s s"] = np.logical_or(inside(ellipse, parts), inside(behind(ellipse, yaw), parts))
+    return both
 
 
 def _cut(seen: UInt8[np.ndarray, "s s 3"], yaw: float) -> Bool[np.ndarray, "s s"]:

@@ -54,10 +54,10 @@ class Landmarks:
     detector gives the aligned face (0 is its own cut).
     """
 
-    points: Points
+    points: Float64[np.ndarray, "5 2"]
     spread: float
     score: float
-    all68: Points | None = None
+    all68: Float64[np.ndarray, "68 2"] | None = None
 
     @property
     def eyes(self) -> Points:
@@ -90,15 +90,25 @@ class Predictor:
             raise UsageError("landmarks need dlib, which is not installed", hint=INSTALL) from error
         if not path.is_file():
             raise InvalidParameter("landmark model", str(path), "is no file", hint="name a dlib .dat file")
+        self._square: Any = dlib.rectangle
         try:
             self._predict: Any = dlib.shape_predictor(str(path))
         except RuntimeError as error:
             raise InvalidParameter(
                 "landmark model", str(path), "is no shape predictor", hint="name a dlib .dat file"
             ) from error
+        self._check(points, path)
         self._detect: Any = dlib.get_frontal_face_detector()
-        self._square: Any = dlib.rectangle
         self.points = points
+
+    def _check(self, points: int, path: Path) -> None:
+        """Raise `InvalidParameter` for a file of another number of landmarks."""
+        blank = np.zeros((SEEN.size, SEEN.size, 3), np.uint8)
+        has = self._predict(blank, self._square(0, 0, 99, 99)).num_parts
+        if has != points:
+            raise InvalidParameter(
+                "landmark model", str(path), f"has {has} landmarks", hint=f"a file of {points} is needed"
+            )
 
     def near(self, image: UInt8[np.ndarray, "H W c"], box: Box) -> Landmarks:
         """Return the landmarks of the face in `box`, which reaches from the forehead to the chin.
@@ -154,7 +164,7 @@ def of_box(box: Box) -> Similarity:
     zoom = float(np.hypot(*(side - low))) / float(np.hypot(box.w, box.h))
     middle = (low + side) / 2
     at = box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5
-    return Similarity(zoom, 0, float(middle[0] - zoom * at[0]), float(middle[1] - zoom * at[1]))
+    return Similarity(zoom, 0.0, float(middle[0] - zoom * at[0]), float(middle[1] - zoom * at[1]))
 
 
 def model_path(points: int = 5) -> Path:
@@ -176,5 +186,5 @@ def predictor(points: int = 5) -> Predictor:
     return Predictor(points)
 
 
-def _five(found: Points) -> Points:
+def _five(found: Points) -> Float64[np.ndarray, "5 2"]:
     return found if len(found) == 5 else found[list(OF_68)]

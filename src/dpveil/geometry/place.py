@@ -18,10 +18,10 @@ from dpveil.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predic
 from dpveil.geometry.pose import Pose, pose_of
 
 PROTECTIONS: Final = ("box", "head")
-SPREAD: Final = 0.08
+SPREAD: Final = 0.06
 """Landmarks that lie farther apart than this, in distances between the eyes, are refused. For 99 of 100
-portraits of LFW it is below 0.06, for boxes in photographs of other things 0.02 to 0.3."""
-SCORE: Final = -0.7
+portraits of LFW it is below 0.04, for boxes in photographs of other things 0.02 to 0.3."""
+SCORE: Final = -0.4
 """Aligned faces that dlib's frontal detector scores below this are refused."""
 
 

@@ -25,7 +25,7 @@ HEAD: Final = {
 }
 """A mean adult head in millimetres, by the number of dlib's 68 landmarks: to the right of the picture, down,
 and away from the camera, from the line between the eyes. The five that are in both sets have the width and
-height of their means over 986 crops of UTKFace; depths, and the other four, are rounded from anthropometry."""
+height of their means over 986 crops of UTKFace; depths, and the other four, are rounded anthropometry."""
 FOCAL: Final = 1000.0
 APART: Final = 50.0
 """The camera that is assumed, in pixels: with the eyes 50 pixels apart it stands 1.3 m away."""

@@ -18,7 +18,7 @@ from dpveil.geometry.head import grid
 from dpveil.geometry.place import Placed
 from dpveil.geometry.tone import Tone, tone_of
 
-AROUND: Final = 0.25
+AROUND: Final = 0.15
 """How much around regions the filling sees, in parts of their longer side."""
 SEAM: Final = 0.08
 """Width of the seam within a region's edge, in parts of UTKFace's crop."""
@@ -46,7 +46,7 @@ class Part:
 
 
 def recombine(
-    image: UInt8[np.ndarray, "H W c"], places: Sequence[Placed], crops: Sequence[UInt8[np.ndarray, "s s 3"]]
+    image: UInt8[np.ndarray, "H W c"], places: Sequence[Placed], crops: Sequence[UInt8[np.ndarray, "_ _ _"]]
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released crop, and what is left of it filled in.
 
@@ -103,7 +103,7 @@ def _put(
     import cv2
 
     view = _around([part.region.box for part in group], AROUND, *hidden.shape)
-    inner = _around([part.region.box for part in group], 0, *hidden.shape)
+    inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
     drawn = [(part.region, *_drawn(part, known.shape[2], tone)) for part in group]
     if hole.all():

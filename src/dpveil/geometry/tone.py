@@ -46,10 +46,10 @@ def tone_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
     step = max(1, int((hidden.size / SAMPLES) ** 0.5))
     seen = outside[::step, ::step][~hidden[::step, ::step]].astype(np.int16)
     if len(seen) < 256:
-        return Tone(1, 255)
+        return Tone(1.0, 255.0)
     bright = float(np.quantile(seen.max(axis=1), 0.98)) + BRIGHT
     if seen.shape[1] == 1:
-        return Tone(1, bright)
+        return Tone(1.0, bright)
     low, high = GREY
     colourful = float(np.quantile(seen.max(axis=1) - seen.min(axis=1), 0.99))
     return Tone(min(1.0, max(0.0, (colourful - low) / (high - low))), bright)
