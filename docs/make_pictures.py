@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import make_geometry
 import make_plots
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -109,6 +110,8 @@ def pictures() -> dict[str, bytes]:
         "mse-exponential.png": sheet([[original(), *levels()]]),
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
+        "geometry-place.png": sheet([make_geometry.places()]),
+        "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }

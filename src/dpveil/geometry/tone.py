@@ -15,8 +15,9 @@ SAMPLES: Final = 1 << 16
 GREY: Final = (6.0, 18.0)
 """Levels between the largest and the least channel: a photo whose most colourful pixels have less than the
 first has no colour; from the second on it has."""
-BRIGHT: Final = 24.0
-"""Levels by which a face may be brighter than the brightest part of the photo around it."""
+BRIGHT: Final = 60.0
+"""Levels by which a face may be brighter than the brightest part of the photo around it, where more than half
+of the photo is seen: a face before a dark wall is not dark."""
 DARKEST: Final = 0.35
 """The factor that a face is darkened by, at most."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
@@ -47,7 +48,8 @@ def tone_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
     seen = outside[::step, ::step][~hidden[::step, ::step]].astype(np.int16)
     if len(seen) < 256:
         return Tone(1.0, 255.0)
-    bright = float(np.quantile(seen.max(axis=1), 0.98)) + BRIGHT
+    most = len(seen) > 0.5 * hidden[::step, ::step].size
+    bright = float(np.quantile(seen.max(axis=1), 0.98)) + BRIGHT if most else 255.0
     if seen.shape[1] == 1:
         return Tone(1.0, bright)
     low, high = GREY
