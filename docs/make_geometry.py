@@ -32,7 +32,7 @@ def places() -> list[Tile]:
         (np.asarray(dots)[VIEW], f"five landmarks\n{box.turned.in_words if box.turned else ''}"),
         (shaded(photo.image, box.region), 'protect="box"\nshaded: replaced'),
         (shaded(photo.image, head.region), 'protect="head"\nshaded: replaced'),
-        (np.asarray(crop), "canonical crop\n128 × 128, margin 0"),
+        (np.asarray(crop), "canonical crop\n128 by 128, margin 0"),
     ]
 
 

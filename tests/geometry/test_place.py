@@ -134,7 +134,7 @@ def test_head_mask_holds_the_least_ellipse_whatever_the_picture():
 def test_a_turned_head_is_protected_farther_behind():
     photo = Photo(np.full((300, 400, 3), 120, np.uint8))
     alone = place(photo, Box(150, 100, 60, 75), landmarks=False)
-    straight, right = (head_mask(photo.image, alone.pose, alone.frame, yaw) for yaw in (0.0, 0.9))
+    straight, right = (head_mask(photo.image, alone.pose, alone.frame, (yaw,)) for yaw in (0.0, 0.9))
     assert right[0].x < straight[0].x - 10
     assert right[0].x + right[0].w >= straight[0].x + straight[0].w - 2
 
@@ -331,3 +331,13 @@ def test_unsure_landmarks_are_refused(spread, score):
     assert check(Landmarks(points, 0.06, -0.4)).spread == 0.06
     with pytest.raises(RegionError, match=r"no sure landmarks were found in face 3.*by its box alone"):
         check(Landmarks(points, spread, score), "face 3")
+
+
+def test_of_a_face_placed_by_its_box_both_sides_are_protected():
+    photo = Photo(np.full((400, 600, 3), 120, np.uint8))
+    box = Box(270, 150, 60, 72)
+    for protect in ("box", "head"):
+        found = place(photo, box, landmarks=False, protect=protect).region.box
+        left, right = box.x - found.x, found.x + found.w - (box.x + box.w)
+        assert left > 0.6 * box.w
+        assert right > 0.6 * box.w

@@ -16,6 +16,7 @@ SEEN: Final = Frame(124, 0.9)
 ROUNDS: Final = 3
 
 Ellipse = tuple[float, float, float, float]
+Yaws = tuple[float, ...]
 FACE: Final[Ellipse] = (0.493, 0.50, 0.36, 0.50)
 """Skin for certain: centre and half axes, in parts of UTKFace's crop."""
 LEAST: Final[Ellipse] = (0.493, 0.36, 0.52, 0.74)
@@ -35,9 +36,9 @@ def inside(ellipse: Ellipse, parts: Float64[np.ndarray, "... 2"]) -> Bool[np.nda
     return np.asarray(((parts[..., 0] - x) / a) ** 2 + ((parts[..., 1] - y) / b) ** 2 <= 1)
 
 
-def behind(ellipse: Ellipse, yaw: float) -> Ellipse:
-    """Return the ellipse moved to where the back of a head is that turned by `yaw` radians."""
-    return (ellipse[0] - BEHIND * math.sin(yaw), *ellipse[1:])
+def backs(ellipse: Ellipse, yaws: Yaws) -> list[Ellipse]:
+    """Return the ellipse moved to where the back of a head is, for every angle by which it may be turned."""
+    return [(ellipse[0] - BEHIND * math.sin(yaw), *ellipse[1:]) for yaw in yaws]
 
 
 def grid(frame: Frame) -> Float64[np.ndarray, "s s 2"]:
@@ -54,24 +55,24 @@ def outline(ellipse: Ellipse, steps: int = 72) -> Points:
 
 
 def head_mask(
-    image: UInt8[np.ndarray, "H W c"], pose: Similarity, frame: Frame, yaw: float = 0.0
+    image: UInt8[np.ndarray, "H W c"], pose: Similarity, frame: Frame, yaws: Yaws = (0.0,)
 ) -> tuple[Box, Bool[np.ndarray, "h w"]] | None:
     """Return the box and mask of the head that `pose` aligns, clipped to the photo; None if none is in it.
 
-    `pose` takes the photo's pixels to those of `frame`, `yaw` is in radians. The mask holds every pixel of
-    the ellipse `LEAST`, what GrabCut takes for head around it, and `WIDER` more. It follows from private
-    pixels: its silhouette is in the clear wherever it is used.
+    `pose` takes the photo's pixels to those of `frame`, `yaws` are how the head may be turned, in radians.
+    The mask holds every pixel of the ellipse `LEAST`, what GrabCut takes for head around it, and `WIDER`
+    more. It follows from private pixels: its silhouette is in the clear wherever it is used.
     """
     import cv2
 
     seen = pose if frame == SEEN else between(pose, frame, SEEN)
-    small = _grown(_cut(seen.crop(image, SEEN), yaw), yaw)
+    small = _grown(_cut(seen.crop(image, SEEN), yaws), yaws)
     box = bounds(seen.back(SEEN.corners()), image.shape[1], image.shape[0])
     if box is None:
         return None
     matrix = seen.inverse.matrix
     matrix[:, 2] -= box.x, box.y
-    soft = small.astype(np.float32)
+    soft = cv2.GaussianBlur(small.astype(np.float32), (0, 0), 1)
     large = cv2.warpAffine(soft, matrix, (box.w, box.h), flags=cv2.INTER_LINEAR)
     mask = large >= 0.25
     if not mask.any():
@@ -97,36 +98,37 @@ def between(pose: Similarity, frame: Frame, other: Frame) -> Similarity:
     return Similarity(pose.scale * ratio, pose.angle, ratio * pose.x + move[0], ratio * pose.y + move[1])
 
 
-def _both(ellipse: Ellipse, yaw: float, parts: Float64[np.ndarray, "s s 2"]) -> Bool[np.ndarray, "s s"]:
-    both: Bool[np.ndarray, "s s"] = np.logical_or(inside(ellipse, parts), inside(behind(ellipse, yaw), parts))
-    return both
+def _any(ellipse: Ellipse, yaws: Yaws, parts: Float64[np.ndarray, "s s 2"]) -> Bool[np.ndarray, "s s"]:
+    """Return what lies within the ellipse, straight or moved to the back of a turned head."""
+    many = [inside(each, parts) for each in (ellipse, *backs(ellipse, yaws))]
+    return np.asarray(np.logical_or.reduce(many), np.bool_)
 
 
-def _cut(seen: UInt8[np.ndarray, "s s 3"], yaw: float) -> Bool[np.ndarray, "s s"]:
+def _cut(seen: UInt8[np.ndarray, "s s 3"], yaws: Yaws) -> Bool[np.ndarray, "s s"]:
     """Return what GrabCut takes for head in the aligned picture; the ellipse where it cannot decide."""
     import cv2
 
     parts = grid(SEEN)
     marks = np.full(seen.shape[:2], cv2.GC_BGD, np.uint8)
-    marks[_both(MOST, yaw, parts)] = cv2.GC_PR_BGD
-    marks[_both(LIKELY, yaw, parts)] = cv2.GC_PR_FGD
+    marks[_any(MOST, yaws, parts)] = cv2.GC_PR_BGD
+    marks[_any(LIKELY, yaws, parts)] = cv2.GC_PR_FGD
     marks[inside(FACE, parts)] = cv2.GC_FGD
     cv2.setRNGSeed(0)
     models = np.zeros((1, 65)), np.zeros((1, 65))
     try:
         cv2.grabCut(seen, marks, (0, 0, 0, 0), *models, ROUNDS, cv2.GC_INIT_WITH_MASK)
     except cv2.error:  # colours of one kind only leave nothing to tell apart
-        return _both(LIKELY, yaw, parts)
+        return _any(LIKELY, yaws, parts)
     return np.asarray((marks == cv2.GC_FGD) | (marks == cv2.GC_PR_FGD))
 
 
-def _grown(cut: Bool[np.ndarray, "s s"], yaw: float) -> Bool[np.ndarray, "s s"]:
+def _grown(cut: Bool[np.ndarray, "s s"], yaws: Yaws) -> Bool[np.ndarray, "s s"]:
     """Return the part of a cut that hangs together with the face, without holes, and wider."""
     import cv2
 
     parts = grid(SEEN)
-    least = _both(LEAST, yaw, parts)
-    mask = ((cut | least) & _both(MOST, yaw, parts)).astype(np.uint8)
+    least = _any(LEAST, yaws, parts)
+    mask = ((cut | least) & _any(MOST, yaws, parts)).astype(np.uint8)
     mask = cv2.morphologyEx(mask, cv2.MORPH_OPEN, _disc(2)) | least.astype(np.uint8)
     _, labels = cv2.connectedComponents(mask)
     x, y = SEEN.pixels(np.array([FACE[:2]]))[0].round().astype(int)

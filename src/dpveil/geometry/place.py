@@ -13,7 +13,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.geometry.align import Frame, Similarity, of_points
 from dpveil.geometry.head import MOST as HEAD
-from dpveil.geometry.head import behind, between, bounds, head_mask, outline
+from dpveil.geometry.head import Yaws, backs, between, bounds, head_mask, outline
 from dpveil.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
 from dpveil.geometry.pose import Pose, pose_of
 
@@ -23,6 +23,9 @@ SPREAD: Final = 0.06
 portraits of LFW it is below 0.04, for boxes in photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
 """Aligned faces that dlib's frontal detector scores below this are refused."""
+
+UNKNOWN: Final = (-0.8, 0.8)
+"""How a head may be turned, in radians, of which nothing is known but its box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,9 +86,8 @@ def place(
         found = check(asked.near(photo.image, box), label)
     pose = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     looks = None if found is None else pose_of(found)
-    region = head_region(
-        photo, box, pose, frame, protect=protect, label=label, yaw=looks.yaw if looks else 0.0
-    )
+    yaws = UNKNOWN if looks is None else (looks.yaw,)
+    region = head_region(photo, box, pose, frame, protect=protect, label=label, yaws=yaws)
     return Placed(region, pose, frame, found, looks)
 
 
@@ -105,20 +107,20 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
 
 
 def head_region(
-    photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, label: str, yaw: float
+    photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, label: str, yaws: Yaws
 ) -> Region:
     """Return the region to replace: a mask with "head", else the box of the largest head in this place.
 
     The box holds all of `box`, the detector's own, too. A turned head reaches farther behind its face.
     """
-    ends = [frame.pixels(outline(ellipse)) for ellipse in (HEAD, behind(HEAD, yaw))]
+    ends = [frame.pixels(outline(ellipse)) for ellipse in (HEAD, *backs(HEAD, yaws))]
     corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], float)
     whole = bounds(np.concatenate([*(pose.back(end) for end in ends), corners]), photo.width, photo.height)
     if whole is None:
         raise RegionError(f"{label} lies outside the photo", hint="it may be no face")
     if protect == "box":
         return Region(whole, label=label, found=True)
-    cut = head_mask(photo.image, pose, frame, yaw)
+    cut = head_mask(photo.image, pose, frame, yaws)
     if cut is None:
         raise RegionError(f"no head was found in {label}", hint="protect its box")
     return Region(*cut, label=f"head of {label}", found=True)
