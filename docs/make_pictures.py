@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import make_code_pictures
+import make_geometry
 import make_plots
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -111,6 +112,8 @@ def pictures() -> dict[str, bytes]:
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
         "codecs.png": make_code_pictures.round_trip(),
+        "geometry-place.png": sheet([make_geometry.places()]),
+        "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }

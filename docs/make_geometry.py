@@ -1,0 +1,64 @@
+"""Pictures of the page on face geometry, from the public photograph of an astronaut."""
+
+from __future__ import annotations
+
+import numpy as np
+from PIL import Image, ImageDraw
+from skimage import data
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.geometry import Placed, place, recombine
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.noise.bits import SeededBits
+
+FACE = Box(177, 65, 88, 108)
+VIEW = (slice(0, 300), slice(80, 380))
+
+Tile = tuple[np.ndarray, str]
+
+
+def places() -> list[Tile]:
+    """Return what is found of the face: landmarks, the two protections, and the canonical crop."""
+    photo = Photo(data.astronaut())
+    box, head = (place(photo, FACE, protect=protect) for protect in ("box", "head"))
+    points = [] if box.landmarks is None else box.landmarks.points
+    dots = Image.fromarray(photo.image.copy())
+    pen = ImageDraw.Draw(dots)
+    for x, y in points:
+        pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=(255, 0, 0))
+    crop = Image.fromarray(box.crop(photo)).resize((300, 300), Image.Resampling.BICUBIC)
+    return [
+        (np.asarray(dots)[VIEW], f"five landmarks\n{box.turned.in_words if box.turned else ''}"),
+        (shaded(photo.image, box.region), 'protect="box"\nshaded: replaced'),
+        (shaded(photo.image, head.region), 'protect="head"\nshaded: replaced'),
+        (np.asarray(crop), "canonical crop\n128 by 128, margin 0"),
+    ]
+
+
+def recombined() -> list[Tile]:
+    """Return recombinations with a flat crop and with one that dp-pix released."""
+    photo = Photo(data.astronaut())
+    faces = [place(photo, FACE, protect=protect) for protect in ("box", "head")]
+    flat = np.full((128, 128, 3), (205, 160, 135), np.uint8)
+    noisy = DPPix(epsilon=20, block=8, neighbourhood=16).release(faces[0].crop(photo), bits=SeededBits(1))
+    return [
+        (put(photo, faces[0], flat), 'a flat crop\nprotect="box"'),
+        (put(photo, faces[1], flat), 'a flat crop\nprotect="head"'),
+        (put(photo, faces[0], noisy), 'dp-pix, epsilon 20\nprotect="box"'),
+        (put(photo, faces[1], noisy), 'dp-pix, epsilon 20\nprotect="head"'),
+    ]
+
+
+def put(photo: Photo, face: Placed, crop: np.ndarray) -> np.ndarray:
+    """Return the view with a released crop in the place of the face."""
+    return recombine(photo.image, [face], [crop])[VIEW]
+
+
+def shaded(image: np.ndarray, region: Region) -> np.ndarray:
+    """Return the view with a region in green."""
+    mask = np.zeros(image.shape[:2], bool)
+    mask[region.box.slices] = True if region.mask is None else region.mask
+    out = image.copy()
+    out[mask] = (0.6 * image[mask] + 0.4 * np.array([0, 160, 120])).astype(np.uint8)
+    return out[VIEW]

@@ -1,0 +1,165 @@
+"""Alignment: a similarity between a photo and a canonical crop, exact in both directions."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter, RegionError
+
+FIVE: Final = ((0.7590, 0.3010), (0.6071, 0.3091), (0.2264, 0.2999), (0.3787, 0.3087), (0.4927, 0.5916))
+"""Where dlib's five landmarks lie in a crop of UTKFace, as parts of its side: means over 986 crops. The outer
+and inner corner of the eye on the right, the same of the eye on the left, and the base of the nose. The eyes'
+centres are (0.3025, 0.3043) and (0.6830, 0.3051)."""
+BLUR: Final = 0.5
+"""Pixels of Gaussian blur, for each step of one pixel beyond the first, before a picture is made smaller."""
+MOST: Final = 1 << 20
+
+Points = Float64[np.ndarray, "n 2"]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A canonical crop: `size` × `size` pixels with the face where UTKFace has it, and a margin around.
+
+    `margin` is what is added on each side, in parts of the crop without it: 0 is UTKFace's own crop, which
+    cuts hair and ears, 0.35 takes in ears, most hair and the neck. Raises `InvalidParameter`.
+
+    >>> Frame(size=128).points().round().astype(int).tolist()
+    [[97, 38], [77, 39], [28, 38], [48, 39], [63, 75]]
+    """
+
+    size: int = 128
+    margin: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_count(self.size, "size")
+        if not 16 <= self.size <= 4096:
+            raise InvalidParameter("size", self.size, "is out of range", hint="16 to 4096 pixels")
+        if not 0 <= self.margin <= 2:
+            raise InvalidParameter("margin", self.margin, "is not between 0 and 2", hint="such as 0.35")
+
+    def pixels(self, parts: Points) -> Points:
+        """Return positions in the crop, in pixels, of positions in parts of UTKFace's crop."""
+        wide = 1 + 2 * self.margin
+        at: Points = (parts + self.margin) / wide * self.size - 0.5
+        return at
+
+    def points(self) -> Points:
+        """Return where the five landmarks belong, in pixels of the crop."""
+        return self.pixels(np.array(FIVE))
+
+    def corners(self) -> Points:
+        """Return the outer corners of the corner pixels, clockwise from the top left."""
+        low, high = -0.5, self.size - 0.5
+        return np.array([[low, low], [high, low], [high, high], [low, high]])
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """Turns, scales and moves the photo's pixels onto the crop's: p ↦ `scale`·R(`angle`)·p + (`x`, `y`).
+
+    Positions are (x, y) in pixels, whole numbers at the centres of pixels; `angle` is in radians, clockwise
+    on the screen. The inverse is exact up to rounding of doubles.
+
+    >>> there = Similarity(0.5, 0.1, 3.0, 4.0)
+    >>> bool(np.allclose(there.back(there.to(np.array([[7.25, 9.5]]))), [[7.25, 9.5]], atol=1e-12))
+    True
+    """
+
+    scale: float
+    angle: float
+    x: float
+    y: float
+
+    def __post_init__(self) -> None:
+        finite = all(map(math.isfinite, (self.scale, self.angle, self.x, self.y)))
+        if not finite or not 1 / MOST < self.scale < MOST:
+            raise RegionError("the face's place and size are no numbers", hint="it may be no face")
+
+    @property
+    def matrix(self) -> Float64[np.ndarray, "2 3"]:
+        """The map from photo to crop, as OpenCV takes it."""
+        c, s = self.scale * math.cos(self.angle), self.scale * math.sin(self.angle)
+        return np.array([[c, -s, self.x], [s, c, self.y]])
+
+    @property
+    def inverse(self) -> Similarity:
+        """The map from crop to photo."""
+        scale, angle = 1 / self.scale, -self.angle
+        c, s = scale * math.cos(angle), scale * math.sin(angle)
+        return Similarity(scale, angle, -(c * self.x - s * self.y), -(s * self.x + c * self.y))
+
+    def to(self, points: Points) -> Points:
+        """Return positions in the crop of positions in the photo."""
+        moved: Points = points @ self.matrix[:, :2].T + self.matrix[:, 2]
+        return moved
+
+    def back(self, points: Points) -> Points:
+        """Return positions in the photo of positions in the crop."""
+        return self.inverse.to(points)
+
+    def crop(self, image: UInt8[np.ndarray, "H W c"], frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
+        """Return the canonical crop, in sRGB; where it leaves the photo, the photo's last pixels go on.
+
+        This reads the pixels that are to be protected: only a codec may see what it returns.
+        """
+        import cv2
+
+        step = 1 / self.scale
+        patch, left, top = _patch(image, self.back(frame.corners()), 3 + math.ceil(2 * step))
+        patch, whole = _reduced(patch, math.floor(step))
+        step /= whole
+        if step > 1:
+            patch = cv2.GaussianBlur(patch, (0, 0), BLUR * math.sqrt(step * step - 1))
+        zero = (whole - 1) / 2  # the centre of the first pixel, in pixels of the photo
+        matrix = self.matrix * [whole, whole, 1]
+        matrix[:, 2] = self.to(np.array([[left + zero, top + zero]]))[0]
+        mode = cv2.INTER_LINEAR if step > 1 else cv2.INTER_CUBIC
+        size = (frame.size, frame.size)
+        cut = cv2.warpAffine(patch, matrix, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
+        cut = cut.reshape(frame.size, frame.size, -1)
+        return np.ascontiguousarray(np.broadcast_to(cut, (frame.size, frame.size, 3)))
+
+
+def of_points(found: Points, wanted: Points) -> Similarity:
+    """Return the similarity that takes `found` nearest to `wanted`, in the sum of squares.
+
+    Raises `RegionError` where the points are all one. Source: Umeyama 1991, in complex numbers.
+    """
+    a, b = (p[:, 0] + 1j * p[:, 1] for p in (found, wanted))
+    spread = complex(np.vdot(a - a.mean(), a - a.mean()))
+    if not spread.real > 0:
+        raise RegionError("the landmarks of a face fall together", hint="it may be no face, or too small")
+    turn = complex(np.vdot(a - a.mean(), b - b.mean())) / spread
+    move = complex(b.mean() - turn * a.mean())
+    return Similarity(abs(turn), math.atan2(turn.imag, turn.real), move.real, move.imag)
+
+
+def _reduced(patch: UInt8[np.ndarray, "H W c"], times: int) -> tuple[UInt8[np.ndarray, "h w c"], int]:
+    """Return the means of whole squares of `times` pixels, and `times`; the patch and 1 where it is small."""
+    import cv2
+
+    height, width = patch.shape[0] // max(times, 1), patch.shape[1] // max(times, 1)
+    if times < 2 or not (height and width):
+        return patch, 1
+    cut = patch[: height * times, : width * times]
+    small = cv2.resize(cut, (width, height), interpolation=cv2.INTER_AREA)
+    return np.asarray(small, np.uint8).reshape(height, width, -1), times
+
+
+def _patch(
+    image: UInt8[np.ndarray, "H W c"], corners: Points, border: int
+) -> tuple[UInt8[np.ndarray, "h w c"], int, int]:
+    """Return the part of the photo around the corners, and its left and top; never empty."""
+    height, width = image.shape[:2]
+    left, top = (int(v) - border for v in np.floor(corners.min(axis=0)))
+    right, bottom = (int(v) + border for v in np.ceil(corners.max(axis=0)))
+    left, right = min(max(left, 0), width - 1), max(min(right, width), 1)
+    top, bottom = min(max(top, 0), height - 1), max(min(bottom, height), 1)
+    return np.ascontiguousarray(image[top:bottom, left:right]), left, top

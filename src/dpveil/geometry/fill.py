@@ -1,0 +1,97 @@
+"""Filling a hole from what is around it: never from the pixels that were in it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from dpveil.core.region import Box
+
+FINE: Final = 320
+"""Pixels of the longer side of the picture in which a filling meets its surroundings."""
+COARSE: Final = 72
+"""Pixels of the longer side of the picture in which a hole is filled: what is behind a face is a guess."""
+RADIUS: Final = 4
+REACH: Final = 6.0
+"""How far what is missed at a hole's edge is carried into it, in pixels of `FINE`."""
+SOME: Final = 0.1
+"""Part of a small pixel that has to be known for it to count."""
+
+Picture = Float32[np.ndarray, "h w c"]
+
+
+def fill(
+    known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box | None = None
+) -> UInt8[np.ndarray, "H W c"]:
+    """Return `part` of a picture, or all of it, in which every pixel of `hole` was filled from the others.
+
+    Nothing of `known` under the hole is read. It is filled coarsely (Telea 2004), made smooth, and moved so
+    that it meets what is around; pixels outside the hole are returned smoothed, for the caller to leave.
+    A hole that is everything becomes grey.
+    """
+    import cv2
+
+    height, width = hole.shape
+    part = Box(0, 0, width, height) if part is None else part
+    if hole.all():
+        return np.full((part.h, part.w, known.shape[2]), 128, np.uint8)
+    clean = cv2.copyTo(known, (~hole).astype(np.uint8)).reshape(known.shape)
+    fine, weight = _shrunk(clean, (~hole).astype(np.float32), FINE)
+    coarse, sure = _shrunk(fine * weight[..., None], weight, COARSE)
+    empty = sure < SOME
+    levels = np.clip(np.rint(coarse), 0, 255).astype(np.uint8)
+    if empty.any():
+        levels = cv2.inpaint(levels.squeeze(), empty.astype(np.uint8), RADIUS, cv2.INPAINT_TELEA)
+    smooth = _smoothed(levels.reshape(coarse.shape).astype(np.float32), empty)
+    large = cv2.resize(smooth, weight.shape[::-1], interpolation=cv2.INTER_CUBIC).reshape(fine.shape)
+    met = np.clip(np.rint(_met(large, fine, weight)), 0, 255).astype(np.uint8)
+    across, down = width / weight.shape[1], height / weight.shape[0]
+    from_fine = np.array(
+        [[across, 0, (across - 1) / 2 - part.x], [0, down, (down - 1) / 2 - part.y]], np.float64
+    )
+    size = (part.w, part.h)
+    filled = cv2.warpAffine(met, from_fine, size, flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(filled, np.uint8).reshape(part.h, part.w, -1)
+
+
+def _shrunk(
+    image: np.ndarray, weight: Float32[np.ndarray, "H W"], longer: int
+) -> tuple[Picture, Float32[np.ndarray, "h w"]]:
+    """Return the mean of what is known (`image` is 0 elsewhere) in a smaller picture, and how much was."""
+    import cv2
+
+    height, width = weight.shape
+    ratio = min(1.0, longer / max(height, width))
+    size = (max(1, round(width * ratio)), max(1, round(height * ratio)))
+    sums = np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA), np.float32)
+    part = cv2.resize(weight, size, interpolation=cv2.INTER_AREA)
+    mean = sums.reshape(*part.shape, -1) / np.maximum(part, SOME)[..., None]
+    mean[part < SOME] = 0
+    return mean.astype(np.float32), part
+
+
+def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
+    """Return the filled picture without the streaks of the filling, deeper inside the hole more so."""
+    import cv2
+
+    deep = cv2.distanceTransform(empty.astype(np.uint8), cv2.DIST_L2, 3)
+    out = small
+    for sigma in (1.0, 2.0, 4.0):
+        soft = cv2.GaussianBlur(out, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE).reshape(small.shape)
+        part = np.clip(deep / (2 * sigma) - 0.5, 0, 1)[..., None]
+        out = out + part * (soft - out)
+    return np.asarray(out, np.float32)
+
+
+def _met(large: Picture, fine: Picture, weight: Float32[np.ndarray, "h w"]) -> Picture:
+    """Return the filling moved, near the hole's edge, by what it misses of what is known there."""
+    import cv2
+
+    missed = (fine - large) * weight[..., None]
+    spread = cv2.GaussianBlur(weight, (0, 0), REACH / 2)
+    moved = cv2.GaussianBlur(missed, (0, 0), REACH / 2).reshape(large.shape)
+    deep = cv2.distanceTransform((weight < SOME).astype(np.uint8), cv2.DIST_L2, 3)
+    fade = np.exp(-deep / REACH) * (spread > 1e-3)
+    return np.asarray(large + moved / np.maximum(spread, 1e-3)[..., None] * fade[..., None], np.float32)
