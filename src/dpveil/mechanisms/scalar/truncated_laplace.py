@@ -18,8 +18,8 @@ from dpveil.mechanisms.scalar.noisy import NoisyMechanism
 from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource
 
-HOPELESS: Final = Fraction(1, 1 << 12)
-"""Points times ε in ΔF below which a draw would take more than about 2^14 trials."""
+HOPELESS: Final = 1 << 13
+"""Points between the ends for each that is allowed, beyond which a draw would take some 2^14 trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,12 +43,12 @@ class TruncatedLaplace(NoisyMechanism):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        size = self.lattice.size
-        if size and not self._is_finite and size * self.budget < HOPELESS * self.lattice.reach:
+        size, hull = self.lattice.size, self._hull
+        if size and hull and not self._is_finite and hull > HOPELESS * size:
             raise InvalidParameter(
                 "step",
                 show(self.lattice.step),
-                f"leaves {size} points, of which noise for this epsilon next to never hits one",
+                f"leaves {size} points of {hull}, which noise next to never hits",
                 hint=f"choose a larger step, for at most {self.most} points",
             )
 
@@ -73,12 +73,28 @@ class TruncatedLaplace(NoisyMechanism):
     def _shows(self) -> tuple[str, ...]:
         return (SAMPLES,)
 
+    @property
+    def _hull(self) -> int | None:
+        """How many points there are between the ends, gaps and all."""
+        first, last = self.lattice.spans[0][0], self.lattice.spans[-1][1]
+        return None if first is None or last is None else last - first + 1
+
     def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
-        """Return draws of untruncated noise that are allowed; others are drawn again."""
-        noise, out, missing = self.noise(), points.copy(), np.arange(len(points))
+        """Return draws of untruncated noise that are allowed; others are drawn again.
+
+        Between two ends the size of the noise is taken modulo the number of points, which leaves the law of
+        all that can be hit as it was (a geometric variable has no memory) and about every second draw hits.
+        """
+        noise, out, missing, hull = self.noise(), points.copy(), np.arange(len(points)), self._hull
         while len(missing):
-            drawn = points[missing] + noise.draw(len(missing), bits)
-            good = self.lattice.allowed(drawn)
+            drawn = noise.draw(len(missing), bits)
+            minus_zero = np.zeros(len(drawn), bool)
+            if hull is not None:
+                folded = np.abs(drawn) % hull
+                minus_zero = (drawn < 0) & (folded == 0)
+                drawn = np.sign(drawn) * folded
+            drawn += points[missing]
+            good = self.lattice.allowed(drawn) & ~minus_zero
             out[missing[good]] = drawn[good]
             missing = missing[~good]
         return out
