@@ -352,3 +352,22 @@ def test_answers_that_are_looked_at_are_in_the_range():
             assert all(answer in allowed for answer in found)
     with pytest.raises(InvalidParameter, match="answers = 11 are not all in the range 0:10"):
         queries.candidates(range=(0, 10), sensitivity=1, epsilon=1, answers=[11])
+
+
+@pytest.mark.parametrize(("rows", "epsilon"), [(520, 5), (1300, 5), (74, 3), (300, 10), (128, 10)])
+def test_errors_of_continuous_answers_are_those_of_any_answers(rows, epsilon):
+    """What decides between mechanisms holds for answers that lie nowhere in particular, to a fifth."""
+    generator = np.random.default_rng(rows)
+    for one in queries.candidates(range=(0, 1), sensitivity=Fraction(1, rows), epsilon=epsilon, whole=False):
+        if one.mechanism is None or one.name not in ("laplace", "geometric", "staircase"):
+            continue
+        answers = [Fraction(f"{x:.9f}") for x in generator.uniform(0.1, 0.9, 24)]
+        anywhere = utility(one.mechanism, answers, remap=False).mean
+        assert one.utility.mean == pytest.approx(anywhere, rel=0.5)
+
+
+def test_numbers_of_bins_are_whole_numbers_of_any_kind():
+    made = queries.histogram([1, 2, 5], range=(0, 6), bins=np.int64(3), epsilon=1, bits=SeededBits(3))
+    assert len(made.response) == 3
+    with pytest.raises(InvalidParameter, match="bins"):
+        queries.histogram([1, 2, 5], range=(0, 6), bins=True, epsilon=1, bits=SeededBits(3))

@@ -31,6 +31,8 @@ NEIGHBOURS: Final = {
 }
 """What neighbouring tables differ in, and how many added or removed records that is."""
 SPREADS: Final = ("variance", "deviation")
+WIDEST: Final = 1e100
+"""Between bounds, at most: squares of it, and of its inverse, are numbers yet."""
 
 
 class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -218,6 +220,9 @@ def _bounds(bounds: Any, features: int) -> tuple[Float64[np.ndarray, " d"], Floa
         width = upper - lower
     if not (np.isfinite(width) & (width > 0)).all():
         raise InvalidParameter("bounds", None, "have a lower end that is not below the upper one", hint=hint)
+    if width.max(initial=1) > WIDEST or width.min(initial=1) < 1 / WIDEST:
+        problem = f"are wider than {WIDEST:g} or narrower than {1 / WIDEST:g}"
+        raise InvalidParameter("bounds", None, problem, hint="scale the features")
     return lower.copy(), upper.copy()
 
 

@@ -13,6 +13,8 @@ from itertools import pairwise
 from math import isqrt
 from typing import Any
 
+import numpy as np
+
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number, exact, show
 from dpveil.errors import InvalidParameter
@@ -250,10 +252,10 @@ def _same(value: Any, wanted: Any) -> bool:
 
 def _edges(allowed: Range, bins: int | Sequence[Number]) -> tuple[Fraction, ...]:
     low, width = allowed.low or Fraction(0), _width(allowed)
-    if isinstance(bins, int):
-        if not 1 <= bins <= 10_000:
+    if isinstance(bins, int | np.integer):
+        if isinstance(bins, bool) or not 1 <= bins <= 10_000:
             raise InvalidParameter("bins", bins, "is out of range", hint="from 1 to 10000")
-        return tuple(low + width * Fraction(k, bins) for k in range(bins + 1))
+        return tuple(low + width * Fraction(k, int(bins)) for k in range(int(bins) + 1))
     edges = tuple(exact(edge, "bins") for edge in bins)
     if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
         raise InvalidParameter("bins", None, "are not edges in order", hint="such as 0,18,65,120")

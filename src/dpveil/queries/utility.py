@@ -84,8 +84,9 @@ def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fr
     """Return the answers over which errors are compared: public, and none of them from data.
 
     `whole` are answers on the coarsest lattice, such as counts: all of them, or some spread over a large
-    range. Others are spread over the range without regard to any lattice. Without an end: the other end, and
-    up to ten ΔF away from it; without both, 0 and the ends of gaps.
+    range. Others are spread over the range, and evenly over a ΔF too, so that no lattice of any mechanism
+    favours them. Without an end: near the other one, up to about ten ΔF away; without both, near 0 and the
+    ends of gaps.
 
     >>> [str(answer) for answer in answers_of(Range(0, 3), Fraction(1), whole=True)]
     ['0', '1', '2', '3']
@@ -95,7 +96,8 @@ def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fr
     low, width = allowed.low, allowed.high - allowed.low
     count = MANY if width <= FINE * sensitivity else FEW
     if not whole:
-        spread = [low + width * Fraction(2 * k + 1, 2 * count) for k in range(count)]
+        part = width / count
+        spread = [low + part * k + min(part, sensitivity) * _golden(k) for k in range(count)]
         return [answer for answer in spread if answer in allowed]
     grid = Lattice(allowed, coarsest(allowed, sensitivity), sensitivity)
     if (grid.size or 0) <= MOST:
@@ -107,9 +109,17 @@ def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fr
 
 def _from_the_end(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fraction]:
     if allowed.low is None and allowed.high is None:
-        return [Fraction(0), *(edge for gap in allowed.gaps for edge in gap)]
+        near = [Fraction(0), *(edge for gap in allowed.gaps for edge in gap)]
+        moved = [answer + sensitivity * _golden(k) for k, answer in enumerate(near)]
+        found = [answer for answer in moved if answer in allowed]
+        return near if whole or not found else sorted(found)
     end = allowed.low if allowed.low is not None else allowed.high
     towards = 1 if allowed.low is not None else -1
-    steps = [Fraction(k) for k in (0, 1, 2, 5, 10)] + ([] if whole else [Fraction(1, 3), Fraction(7, 3)])
+    steps = [k + (0 if whole else _golden(i)) for i, k in enumerate((0, 0, 1, 2, 5, 10))]
     found = [(end or Fraction(0)) + towards * sensitivity * step for step in steps]
-    return sorted(answer for answer in found if answer in allowed)
+    return sorted({answer for answer in found if answer in allowed})
+
+
+def _golden(k: int) -> Fraction:
+    """Return the fractional part of (k + 1) golden ratios: numbers spread evenly over 0..1, however many."""
+    return Fraction((k + 1) * 61803398875 % 10**11, 10**11)

@@ -287,3 +287,17 @@ def test_release_stays_in_range() -> None:
     for variant in (LinearProgram1, LinearProgram2):
         drawn = variant(**COUNT).release(np.repeat([0, 3, 5], 200), bits)
         assert set(drawn.tolist()) <= {0.0, 1.0, 2.0, 3.0, 4.0, 5.0}
+
+
+@pytest.mark.parametrize("last", [513, 600])
+def test_more_points_than_a_noisy_lattice_has(last):
+    """The snapped law behind variant 1 is worked out beyond the largest matrix of `geometric` too."""
+    method = LinearProgram1(range=(0, last), sensitivity=1, epsilon=1)
+    assert method.certificate.epsilon <= 1
+    assert 0 <= method.release(3, SeededBits(1)) <= last
+
+
+def test_what_no_solver_can_hold_is_refused_at_once():
+    gapped = Range(0, 11, gaps=[(1, 3)])
+    with pytest.raises(InvalidParameter, match="too large for the solver"):
+        LinearProgram1(range=gapped, sensitivity=1, epsilon=40, relation="database-record")

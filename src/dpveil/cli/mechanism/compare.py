@@ -61,6 +61,10 @@ def compare_command(
     from dpveil.queries import candidates
 
     budgets = list(dict.fromkeys(epsilon or EPSILONS))
+    if several := next((text for text in budgets if "," in text), None):
+        raise InvalidParameter(
+            "--epsilon", several, "is not one number", hint="repeat it: --epsilon 0.1 --epsilon 1"
+        )
     if len(budgets) > MOST_EPSILONS:
         raise InvalidParameter(
             "--epsilon", len(budgets), "values are too many", hint=f"at most {MOST_EPSILONS}"

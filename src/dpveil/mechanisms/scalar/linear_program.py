@@ -17,7 +17,8 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.base import ANY, ScalarMechanism
 from dpveil.mechanisms.scalar.certify import Rows
 from dpveil.mechanisms.scalar.fair_optimum import fair_rows, largest_diagonal_is_best
-from dpveil.mechanisms.scalar.laplace import Geometric
+from dpveil.mechanisms.scalar.noises import LaplaceNoise
+from dpveil.mechanisms.scalar.noisy import snapped_rows
 from dpveil.mechanisms.scalar.programs import Program, repaired, solve
 from dpveil.noise.matrix import IntegerMatrix
 
@@ -27,6 +28,8 @@ SOLVED: Final = 320
 """Points of the largest lattice whose program is solved, with ε for neighbours alone one step of ΔF."""
 DEGENERATE: Final = 128
 """Points up to which a fair program of a small ε is solved, in seconds; HiGHS takes minutes for 200."""
+STEEPEST: Final = 30
+"""ε beyond which e^ε does not go together with 1 in a solver's numbers."""
 PAIRS: Final = 1 << 20
 """Most inequalities of a program that is solved."""
 BITS: Final = 1000
@@ -44,6 +47,13 @@ class _LinearProgram(ScalarMechanism):
         super().__post_init__()
         if self.closed:
             return
+        if self.budget > STEEPEST:
+            raise InvalidParameter(
+                "epsilon",
+                show(self.budget),
+                "is too large for the solver that these steps to ΔF, or gaps, need",
+                hint=f"at most {STEEPEST}, or choose another mechanism",
+            )
         size = self.lattice.size or 0
         if size > SOLVED or self._program(self.budget).inequalities > PAIRS:
             raise InvalidParameter(
@@ -107,11 +117,8 @@ class LinearProgram1(_LinearProgram):
 
     def _remapped_rows(self, epsilon: Fraction) -> Rows:
         """Return the snapped geometric law with every response moved to its posterior median."""
-        lattice = self.lattice
-        plain = Geometric(
-            range=self.range, sensitivity=self.sensitivity, epsilon=self.epsilon, step=lattice.step
-        )
-        rows = np.array(plain._rows(epsilon), dtype=object)
+        noise = LaplaceNoise(self.lattice.reach / epsilon)
+        rows = np.array(snapped_rows(self.lattice, noise), dtype=object)
         last = len(rows) - 1
         guess = [_median(rows[:, y].tolist()) for y in range(last // 2 + 1)]
         if last % 2 == 0:

@@ -18,6 +18,8 @@ from dpveil.noise.bits import BitSource
 
 FINE = 512
 """Points that a finite range gets, at least, if ΔF divides it so."""
+STEPS = 16
+"""Steps to ΔF that are always enough: answers are rounded to them."""
 FINER = 1 << 10
 """Steps to the noise's scale on a lattice without end."""
 
@@ -40,13 +42,18 @@ class NoisyMechanism(ScalarMechanism):
             self.noise().prepare()
 
     def _default_step(self) -> Fraction:
-        """Return ΔF by a power of two: FINE points at most on a finite range, or FINER steps to a scale."""
-        step = self.coarsest
-        width = self.allowed.width
+        """Return ΔF by a power of two: FINE points at most on a finite range, or FINER steps to a scale.
+
+        The latter also where FINE points would leave less than two steps to ΔF/ε and STEPS to ΔF.
+        """
+        step, width = self.coarsest, self.allowed.width
         if width is not None and width / step <= FINE:
             while 2 * width / step <= FINE:
                 step /= 2
-            return step
+            sensitivity = Fraction(self.sensitivity)
+            if STEPS * step <= sensitivity or 2 * step * self.budget <= sensitivity:
+                return step
+            step = self.coarsest
         while step > Fraction(self.sensitivity) / max(self.budget, Fraction(1)) / FINER:
             step /= 2
         return step
@@ -57,25 +64,7 @@ class SnappedMechanism(NoisyMechanism):
     """Noise is added, and what is out of range goes to the nearest point in range (thesis definition 11)."""
 
     def _rows(self, epsilon: Fraction) -> Rows | None:
-        lattice = self.lattice
-        if not self._is_finite:
-            return None
-        points = lattice.points
-        span = int(points[-1] - points[0])
-        near, rest = self.noise(epsilon).weights(span + 1)
-        signed = np.array([*near[:0:-1], *near], dtype=object)
-        beyond = [*np.cumsum(np.array([rest, *near[:0:-1]], dtype=object))[::-1]]
-        every = np.arange(points[0], points[-1] + 1)
-        place = np.searchsorted(points, lattice.snap(every))
-        rows = []
-        for point in points:
-            weights = np.zeros(len(points), dtype=object)
-            start = span - int(point - points[0])
-            np.add.at(weights, place, signed[start : start + span + 1])
-            weights[0] += beyond[int(point - points[0])]
-            weights[-1] += beyond[int(points[-1] - point)]
-            rows.append(weights.tolist())
-        return rows
+        return snapped_rows(self.lattice, self.noise(epsilon)) if self._is_finite else None
 
     def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
         return self.lattice.snap(points + self.noise().draw(len(points), bits))
@@ -98,3 +87,23 @@ def _before_snapping(lattice: Lattice, edges: Float64[np.ndarray, " n"]) -> Floa
         inside = (edges > left) & (edges <= right)
         found[inside] = left + (right - left) // 2 + 1
     return found
+
+
+def snapped_rows(lattice: Lattice, noise: LatticeNoise) -> Rows:
+    """Return whole weights for every pair of points of a finite lattice: noise, snapped to the range."""
+    points = lattice.points
+    span = int(points[-1] - points[0])
+    near, rest = noise.weights(span + 1)
+    signed = np.array([*near[:0:-1], *near], dtype=object)
+    beyond = [*np.cumsum(np.array([rest, *near[:0:-1]], dtype=object))[::-1]]
+    every = np.arange(points[0], points[-1] + 1)
+    place = np.searchsorted(points, lattice.snap(every))
+    rows = []
+    for point in points:
+        weights = np.zeros(len(points), dtype=object)
+        start = span - int(point - points[0])
+        np.add.at(weights, place, signed[start : start + span + 1])
+        weights[0] += beyond[int(point - points[0])]
+        weights[-1] += beyond[int(points[-1] - point)]
+        rows.append(weights.tolist())
+    return rows

@@ -128,7 +128,14 @@ def _near_gaps(lattice: Lattice, widest: float) -> list[Pair]:
     """Return the furthest pair of every point from one reach before the first edge to one behind the last."""
     edges = [edge for span in lattice.spans for edge in span if edge is not None]
     low, high = min(edges) - lattice.reach, max(edges) + lattice.reach
-    if high - low > HULL or widest > HULL / ROUGH:
+    if widest > HULL / ROUGH:
+        raise InvalidParameter(
+            "epsilon",
+            None,
+            f"is too small: noise of {widest:.3g} steps is not worked out between gaps for one record",
+            hint="choose a larger step or epsilon, or relation any-database",
+        )
+    if high - low > HULL:
         raise InvalidParameter(
             "step",
             str(lattice.step),
