@@ -1,7 +1,8 @@
 """How long the linear-programming mechanisms take, by size and ε: processor time, certificate included.
 
 `seconds` are those of the mechanism as a user gets it; `solver alone` is HiGHS on the same program where the
-mechanism needs no solver, where it ends within a minute. A counting query of size n has n + 1 answers. Every row runs once.
+mechanism needs no solver, where it ends within a minute. A counting query of size n has n + 1 answers. Every
+row runs once.
 """
 
 from __future__ import annotations
