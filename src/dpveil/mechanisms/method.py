@@ -1,0 +1,68 @@
+"""What every method has in common: a name, parameters, and a guarantee that is stated before it draws."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import fields
+from fractions import Fraction
+from typing import ClassVar
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json, to_json
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import BitSource
+
+
+class Method(ABC):
+    """A frozen dataclass of parameters that states its guarantee before it draws.
+
+    Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
+    `kind` the guarantee's kind, `summary` one line for tables. `typical` are values of required parameters
+    that comparisons and demonstrations use where the user chose none.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str]
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    typical: ClassVar[Mapping[str, Json]] = {}
+
+    @abstractmethod
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return what one release of a height × width × channels region will cost, before spending it."""
+
+    @property
+    def calibration(self) -> str:
+        """Which accountant chose the noise; empty where it follows from the budget by a formula."""
+        return ""
+
+    @abstractmethod
+    def noise_scale(self, *, height: int, width: int, channels: int) -> float | None:
+        """Return the noise scale in grey levels on the largest cell of such a region.
+
+        That is Laplace's scale or Gauss's standard deviation; for a method that draws levels instead of
+        noise, the root of the mean squared error that it makes on mid-grey, or on the photos that it is tuned
+        to; None where levels get no noise.
+        """
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise what would keep a region of this size from being drawn: asked before anything is paid.
+
+        Whatever can be known from parameters and sizes alone is known here, and may be kept for the draw.
+        """
+        self.noise_scale(height=height, width=width, channels=channels)
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON, rationals exact."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+
+
+def check_bits(bits: object) -> BitSource:
+    """Return a source of bits, or raise `InvalidParameter`."""
+    if not isinstance(bits, BitSource):
+        raise InvalidParameter(
+            "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
+        )
+    return bits
