@@ -62,6 +62,11 @@ def load(path: str | Path, *, expected: str | None = None) -> Codec:
     Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
     version or of an unknown codec. The hash inside finds damage, not forgery: that needs `expected`.
     """
+    return identified(path, expected=expected)[0]
+
+
+def identified(path: str | Path, *, expected: str | None = None) -> tuple[Codec, str]:
+    """Return the codec of a file and its hash, as `load` does."""
     from dpveil.codecs import TABLE
 
     name = shown(path)
@@ -79,7 +84,8 @@ def load(path: str | Path, *, expected: str | None = None) -> Codec:
         raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=f"known: {', '.join(TABLE)}")
     try:
         height, width, channels = (int(side) for side in about["canvas"])
-        return TABLE[about["codec"]].of_tensors(tensors, (height, width, channels), Card(**about["card"]))
+        canvas, card = (height, width, channels), Card(**about["card"])
+        return TABLE[about["codec"]].of_tensors(tensors, canvas, card), digest
     except ModelError as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
     except (KeyError, TypeError, ValueError) as error:

@@ -1,0 +1,25 @@
+"""The files that come with the side package dpveil-faces: found, never imported."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+from dpveil.errors import UsageError
+
+PACKAGE: Final = "dpveil_faces"
+INSTALL: Final = (
+    "pip install dpveil-faces (learned from UTKFace: for non-commercial research only), or name a file"
+    " of your own"
+)
+
+
+def default_path(name: str) -> Path:
+    """Return the file of that name, such as "pca" or "gallery"; raises `UsageError` where it is missing."""
+    spec = find_spec(PACKAGE)
+    for place in (spec.submodule_search_locations if spec else None) or ():
+        path = Path(place) / f"{name}.safetensors"
+        if path.is_file():
+            return path
+    raise UsageError(f"the default {name} of faces is not installed", hint=INSTALL)
