@@ -6,16 +6,18 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from fractions import Fraction
 from typing import Any, Final, TypedDict
 
-from dpveil.core.numbers import Json, to_json
+from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.mechanisms.pixel import TABLE, PixelMethod
-from dpveil.mechanisms.pixel.budget import BudgetedMethod
+from dpveil.facespace import TABLE as FACES
+from dpveil.mechanisms.method import Method, plain
+from dpveil.mechanisms.pixel import TABLE as PIXELS
 
 REQUIRED: Final = "required"
+TABLE: Final[dict[str, type[Method]]] = {**PIXELS, **FACES}
+"""Every method that releases photos, by name: those of pixels, then those that put other faces in place."""
 
 
 class MethodRow(TypedDict):
@@ -51,13 +53,13 @@ def methods() -> list[MethodRow]:
     ]
 
 
-def build(method: str | PixelMethod, parameters: Mapping[str, Any]) -> PixelMethod:
+def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters; a ready-made one is returned as it is.
 
     Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or not the
     method's own; both name the nearest that exists.
     """
-    if isinstance(method, PixelMethod):
+    if isinstance(method, Method):
         for name, value in parameters.items():
             raise InvalidParameter(
                 name, value, "was given beside a ready-made method", hint="put it into the method itself"
@@ -65,25 +67,25 @@ def build(method: str | PixelMethod, parameters: Mapping[str, Any]) -> PixelMeth
         return method
     if method not in TABLE:
         raise UnknownName("method", str(method), TABLE)
-    known = [field.name for field in fields(TABLE[method])]  # type: ignore[arg-type]
-    taken = getattr(TABLE[method], "__dataclass_fields__", known)  # also what is there to be refused
+    known = TABLE[method].spoken()
+    taken = {*known, *getattr(TABLE[method], "__dataclass_fields__", ())}  # also what is there to be refused
     for name, value in parameters.items():
         if name not in taken:
             near = get_close_matches(name, known, n=1)
             hint = (f"did you mean {near[0]}? " if near else "") + f"{method} takes {', '.join(known)}"
             raise InvalidParameter(name, value, f"is not a parameter of {method}", hint=hint)
-    return TABLE[method](**parameters)
+    return TABLE[method].of(parameters)
 
 
-def _defaults(method: type[PixelMethod]) -> dict[str, Json]:
+def _defaults(method: type[Method]) -> dict[str, Json]:
     names = [field.name for field in fields(method)]  # type: ignore[arg-type]
     usual = {name: _default(inspect.getattr_static(method, name)) for name in names}
     return usual | dict.fromkeys(_budgets(method)[0], REQUIRED) if _budgets(method) else usual
 
 
-def _budgets(method: type[PixelMethod]) -> list[list[str]]:
+def _budgets(method: type[Method]) -> list[list[str]]:
     """Return the ways to give a budget, the usual one first."""
-    if issubclass(method, BudgetedMethod):
+    if method.budgets:
         return [list(names) for names in method.budgets]
     required = [name for name in ("epsilon", "delta", "rho") if name in inspect.signature(method).parameters]
     return [required] if required else []
@@ -93,4 +95,4 @@ def _default(parameter: Parameter[Any, Any]) -> Json:
     value = parameter.default
     if value is None:
         return None if parameter.optional else REQUIRED
-    return to_json(value) if isinstance(value, Fraction) else value
+    return plain(value)

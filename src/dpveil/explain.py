@@ -25,7 +25,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
 from dpveil.promise import exposure, promise
@@ -66,7 +66,7 @@ class Explanation:
     with the highest detection rate. `same_noise` states the same release in other currencies.
     """
 
-    method: PixelMethod
+    method: Method
     guarantee: Guarantee
     noise_scale: float | None
     odds: float | None
@@ -99,7 +99,7 @@ def _success(guarantee: Guarantee) -> dict[str, Json]:
     return {str(k): success_bound(guarantee, k) for k in CANDIDATES}
 
 
-def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) -> Explanation:
+def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Explanation:
     """Return what one release of a height × width × channels region by `method` would mean.
 
     Spends nothing and reads no photo. Raises `InvalidParameter`. Source: docs, "What a budget means".
@@ -128,12 +128,12 @@ def explain(method: PixelMethod, *, height: int, width: int, channels: int = 3) 
 
 
 def _check_method(method: object) -> None:
-    if not isinstance(method, PixelMethod):
+    if not isinstance(method, Method):
         hint = "such as DPPix(epsilon=1), from dpveil.mechanisms.pixel"
         raise InvalidParameter("method", method, "is not a ready-made method", hint=hint)
 
 
-def _same_noise(method: PixelMethod, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
+def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
     """Return what else holds of the very same noise: as pure ε, ρ, and (ε, δ) at the δ given or 10^-6."""
     if not isinstance(method, BudgetedMethod):
         return ()
@@ -187,7 +187,7 @@ def percent_above(chance: float) -> str:
     return f"{show(Fraction(chance) * 100)} %"
 
 
-def _about_all(method: PixelMethod, promised: Guarantee, size: Size) -> Guarantee | None:
+def _about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
     """Return what the same noise leaves about any two photos: the better of group privacy and its account."""
     grouped = whole_region(promised, size["height"] * size["width"])
     account = method.account_of([size], None) if isinstance(method, BudgetedMethod) else None
@@ -200,19 +200,19 @@ def _about_all(method: PixelMethod, promised: Guarantee, size: Size) -> Guarante
     return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
 
 
-def _need(method: PixelMethod, name: str, size: Size) -> Need:
+def _need(method: Method, name: str, size: Size) -> Need:
     budget = _budget(method, name, size)
     scale = None if budget is None else budget.noise_scale(**size)
     numbers = None if budget is None else _numbers(budget)
     return Need(name, numbers, scale, _neighbourhood(method, budget, size))
 
 
-def _numbers(method: PixelMethod) -> dict[str, float]:
+def _numbers(method: Method) -> dict[str, float]:
     given = {name: getattr(method, name, None) for name in ("epsilon", "delta", "rho")}
     return {name: float(value) for name, value in given.items() if value is not None}
 
 
-def _budget(method: PixelMethod, name: str, size: Size) -> PixelMethod | None:
+def _budget(method: Method, name: str, size: Size) -> Method | None:
     """Return the method with the largest ε or ρ of two digits or so that reaches a strength.
 
     A δ that is too large for the strength is lowered to the largest that is not.
@@ -224,7 +224,7 @@ def _budget(method: PixelMethod, name: str, size: Size) -> PixelMethod | None:
         only = replace(method, **least) if least else None  # type: ignore[type-var]
         return only if only is not None and reaches(only.guarantee(**size), name) else None
 
-    def tried(value: Fraction) -> PixelMethod:
+    def tried(value: Fraction) -> Method:
         return replace(method, **{knob: value}, **least)  # type: ignore[type-var]
 
     def good(value: Fraction) -> bool:
@@ -247,7 +247,7 @@ def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
     return low
 
 
-def _neighbourhood(method: PixelMethod, budget: PixelMethod | None, size: Size) -> int | None:
+def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | None:
     """Return the largest m that reaches the strength with the noise that the method has now."""
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
     now = method.noise_scale(**size)

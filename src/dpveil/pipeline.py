@@ -16,8 +16,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import PixelMethod
-from dpveil.mechanisms.pixel.base import check_bits
+from dpveil.mechanisms.method import Method, check_bits
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.promise import (
@@ -32,6 +31,7 @@ from dpveil.promise import (
 )
 from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release import Release
+from dpveil.treatment import suited, treatment
 
 IF_NONE = (None, "whole", "copy")
 
@@ -45,9 +45,9 @@ class Ledger(Protocol):
 
 def obfuscate(
     photo: Photo | UInt8[np.ndarray, ...],
-    method: str | PixelMethod,
+    method: str | Method,
     *,
-    regions: Spec | Sequence[Spec] = "whole",
+    regions: Spec | Sequence[Spec] | None = None,
     bits: BitSource | None = None,
     ledger: Ledger | None = None,
     if_none: str | None = None,
@@ -57,13 +57,14 @@ def obfuscate(
     """Return a release of `photo` in which every pixel of `regions` went through `method`.
 
     `photo` is a `Photo`, or a uint8 array of h × w or h × w × (1 or 3) levels. `method` is a name with its
-    `parameters`, or a ready-made method. `regions` is one choice or several: "whole", "faces", a box
-    "x,y,w,h" in pixels, a mask; each reads the original, so what overlaps costs twice. `bits=None` is a fresh
-    `SecureBits`; with `bits` given the result is a function of the arguments alone. `post_processing` names
-    steps, such as "median:3", that follow the draw within each region and cost nothing. Where one of the
-    choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect everything) or "copy"
-    (protect what the other choices found, or nothing, and say so). Raises errors of `dpveil.errors`; nothing
-    is released then. Source: docs, "Guarantees".
+    `parameters`, or a ready-made method; face-space methods, such as "latent", put other faces in place.
+    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask; each reads the
+    original, so what overlaps costs twice. By default it is "whole", and "faces" for face-space methods.
+    `bits=None` is a fresh `SecureBits`; with `bits` given the result is a function of the arguments alone.
+    `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
+    nothing. Where one of the choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect
+    everything) or "copy" (protect what the other choices found, or nothing, and say so). Raises errors of
+    `dpveil.errors`; nothing is released then. Source: docs, "Guarantees".
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)
@@ -72,7 +73,8 @@ def obfuscate(
     chosen = build(method, parameters)
     given = photo if isinstance(photo, Photo) else Photo(photo)
     steps = parse_all(post_processing)
-    finders = [parse(spec) for spec in _listed(regions)]
+    asked = chosen.regions if regions is None else regions
+    finders = [suited(parse(spec), chosen) for spec in _listed(asked)]
     request = tuple(finder.description for finder in finders)
     notes = tuple(note for finder in finders for note in finder.notes)
     found, missing = _found(given, finders, if_none)
@@ -80,7 +82,8 @@ def obfuscate(
         return _copy(given, request, notes)
     notes += missing
 
-    records = tuple(RegionRecord.of(region) for region in found)
+    treated = treatment(given, found, chosen)
+    records = tuple(RegionRecord.of(region) for region in treated.regions)
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
     total = composition(chosen, records, guarantees, given.channels)
@@ -91,7 +94,8 @@ def obfuscate(
     if ledger is not None:
         ledger.debit(total)
 
-    image = _drawn(given, found, chosen, source, steps)
+    image = treated.draw(source, steps)
+    image.flags.writeable = False
     certificate = Certificate(
         method=chosen.name,
         parameters=chosen.parameters(),
@@ -105,20 +109,6 @@ def obfuscate(
         warnings=warnings,
     )
     return Release(image, certificate, given.notes)
-
-
-def _drawn(
-    photo: Photo, regions: Sequence[Region], method: PixelMethod, bits: BitSource, steps: Sequence[Step]
-) -> UInt8[np.ndarray, "h w c"]:
-    """Return the photo in which each region, as it was, went through the method and then the steps."""
-    image = photo.image.copy()
-    for region in regions:
-        released = method.release(region.crop(photo.image), bits=bits)
-        for step in steps:
-            released = step(released)
-        region.paste(image, released)
-    image.flags.writeable = False
-    return image
 
 
 def _found(

@@ -18,7 +18,8 @@ from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import show
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box
-from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.facespace import FaceMethod
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
 
 ACCOUNTANT: Final = (
@@ -36,7 +37,13 @@ SPREAD: Final = (
 )
 SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
 FACE_BOX: Final = f"position and size of the face box, {SAME}"
+POSE: Final = {
+    "landmarks": f"position, size and angle of the face by its landmarks, and that these were sure, {SAME}",
+    "auto": f"position, size and angle of the face by its landmarks, or that these were not sure, {SAME}",
+}
+"""What the place of another face shows of the first one, by the rule that puts it there."""
 PLACE: Final = f"position and size of the region, {SAME}"
+SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
 FACE_COUNT: Final = "how many faces were found, and that none was found elsewhere"
 NO_OTHER_FACE: Final = "everything outside the region, with every face that was not found or not chosen"
@@ -58,9 +65,7 @@ SMALLER: Final = 256
 """The neighbourhood in pixels that a warning computes for comparison."""
 
 
-def promise(
-    method: PixelMethod, record: RegionRecord, *, width: int, height: int, channels: int
-) -> Guarantee:
+def promise(method: Method, record: RegionRecord, *, width: int, height: int, channels: int) -> Guarantee:
     """Return what `method` promises about one region of a width × height × channels photo.
 
     >>> from dpveil.mechanisms.pixel import DPPix
@@ -71,11 +76,14 @@ def promise(
     cost = method.guarantee(height=record.box.h, width=record.box.w, channels=channels)
     covers = f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
     whole = record.masked is None and record.box == Box(0, 0, width, height)
-    return replace(cost, scope=Scope(covers, cost.scope.in_the_clear + _in_the_clear(record, whole)))
+    shown = cost.scope.in_the_clear + _in_the_clear(record, whole)
+    if isinstance(method, FaceMethod) and record.found:
+        shown += (POSE[method.placing],) if method.placing in POSE else ()
+    return replace(cost, scope=Scope(covers, shown))
 
 
 def composition(
-    method: PixelMethod, records: Sequence[RegionRecord], guarantees: Sequence[Guarantee], channels: int
+    method: Method, records: Sequence[RegionRecord], guarantees: Sequence[Guarantee], channels: int
 ) -> Guarantee:
     """Return what all regions cost the photo together: their sum, or less where no two boxes overlap.
 
@@ -107,7 +115,7 @@ def _overlaps(records: Sequence[RegionRecord]) -> Iterator[tuple[RegionRecord, R
 
 def is_face(record: RegionRecord) -> bool:
     """Return whether a face detector chose this region: then its place and number follow from the photo."""
-    return record.found and record.label.startswith("face ")
+    return record.found and record.label.startswith(("face ", "head of face "))
 
 
 def _in_the_clear(record: RegionRecord, whole: bool) -> tuple[str, ...]:
@@ -119,13 +127,14 @@ def _in_the_clear(record: RegionRecord, whole: bool) -> tuple[str, ...]:
         none = (NOTHING,) if record.label == NONE_FOUND else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = () if record.masked is None else ("the mask's silhouette",)
+    outline = (SILHOUETTE,) if record.label.startswith("head of ") else outline
     traces = (TRACES,) if record.label.endswith(f"{ESCAPING} blocks") else ()
     place = found or ("position and size of the region",)
     rest = NO_OTHER_FACE if face else "everything outside the region"
     return (*place, *outline, *stored, *traces, rest)
 
 
-def accountant(method: PixelMethod) -> str:
+def accountant(method: Method) -> str:
     """Return how the numbers of a certificate were arrived at."""
     chosen = f"; noise calibrated by {method.calibration}" if method.calibration else ""
     return ACCOUNTANT + chosen
@@ -139,7 +148,7 @@ def bit_cautions(bits: str) -> tuple[str, ...]:
 
 
 def cautions(
-    method: PixelMethod, records: Sequence[RegionRecord], channels: int, total: Guarantee
+    method: Method, records: Sequence[RegionRecord], channels: int, total: Guarantee
 ) -> tuple[str, ...]:
     """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
     notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
@@ -163,7 +172,7 @@ def exposure(guarantee: Guarantee) -> str:
     return f"WITH PROBABILITY {show(guarantee.delta)} NOTHING IS PROMISED (delta)"
 
 
-def _pure_noise(method: PixelMethod, record: RegionRecord, channels: int) -> str:
+def _pure_noise(method: Method, record: RegionRecord, channels: int) -> str:
     size = {"height": record.box.h, "width": record.box.w, "channels": channels}
     scale = method.noise_scale(**size)
     if scale is None or scale <= PURE_NOISE:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
 from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import SeededBits
 
 Embeddings = Float64[np.ndarray, "n d"]
 
@@ -34,7 +35,8 @@ class Identified:
         names, person = np.unique(np.asarray(self.people), return_inverse=True)
         hits = np.bincount(person, weights=self.right, minlength=len(names))
         sizes = np.bincount(person, minlength=len(names))
-        picks = np.random.default_rng(seed).integers(len(names), size=(draws, len(names)))
+        words = SeededBits(seed, "bootstrap").words(draws * len(names))
+        picks = (words % np.uint64(len(names))).astype(np.int64).reshape(draws, len(names))
         rates = hits[picks].sum(axis=1) / sizes[picks].sum(axis=1)
         low, high = np.quantile(rates, [(1 - level) / 2, (1 + level) / 2])
         return float(low), float(high)

@@ -22,7 +22,7 @@ from dpveil.core.photo import Photo
 from dpveil.errors import BudgetExceeded, DPVeilError, NoRegion, OutputError, PhotoError
 from dpveil.io import make_folder, read, sole_writer
 from dpveil.io.names import shown
-from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 from dpveil.pipeline import obfuscate
 from dpveil.postprocessing import Step
@@ -41,7 +41,7 @@ Prepared = tuple[Photo, Sequence[Finder]]
 class Choices:
     """Everything that is the same for all photos of a run."""
 
-    method: PixelMethod
+    method: Method
     regions: Sequence[Finder]
     if_none: str | None
     seed: int | None

@@ -17,7 +17,7 @@ from dpveil.core.numbers import Json, show
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion
-from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.mechanisms.method import Method
 from dpveil.metrics import METRICS
 from dpveil.noise.bits import BitSource
 from dpveil.pipeline import obfuscate
@@ -38,7 +38,7 @@ Levels = UInt8[np.ndarray, "h w c"]
 class Compared:
     """One release: what made it, what it promises, and how near the original it is within the regions."""
 
-    method: PixelMethod
+    method: Method
     guarantee: Guarantee
     noise_scale: float | None
     measures: dict[str, float]
@@ -162,7 +162,7 @@ def compare(
     view = _around(boxes, photo)
     cell = _cell(view)
 
-    def made(method: PixelMethod | None) -> Compared | None:
+    def made(method: Method | None) -> Compared | None:
         if method is None:
             return None
         return _compared(method, photo, obfuscate(photo, method, regions=regions, bits=bits), view, cell)
@@ -171,9 +171,7 @@ def compare(
     return Comparison(photo, boxes, tuple(region.label for region in found), view, cell, rows)
 
 
-def _compared(
-    method: PixelMethod, photo: Photo, release: Release, view: Box, cell: tuple[int, int]
-) -> Compared:
+def _compared(method: Method, photo: Photo, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
     boxes = [record.box for record in release.certificate.regions]
     crops = [(_crop(photo.image, box), _crop(release.image, box)) for box in boxes]
     scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]

@@ -17,14 +17,14 @@ from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
     from dpveil.explain import Explanation
-    from dpveil.mechanisms.pixel import PixelMethod
+    from dpveil.mechanisms.method import Method
 
 MOST_PIXELS = 2**31
 
 
 @takes_method
 def explain_command(
-    method: PixelMethod,
+    method: Method,
     size: Annotated[
         Text, typer.Option(metavar="WxH", help="Width and height of the region in pixels.")
     ] = None,

@@ -9,7 +9,8 @@ from typing import Any, Final
 from dpveil.catalogue import build
 from dpveil.cli.options import ALL, number
 from dpveil.errors import DPVeilError, InvalidParameter
-from dpveil.mechanisms.pixel import TABLE, PixelMethod
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel import TABLE
 
 DELTA: Final = "1e-6"
 """δ for methods that cannot do without, where none was chosen."""
@@ -21,7 +22,7 @@ class Line:
 
     name: str
     neighbourhood: int | None
-    methods: tuple[PixelMethod | None, ...]
+    methods: tuple[Method | None, ...]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
     made: list[Line] = []
     notes: list[str] = []
     for name in choice.names:
-        seen: set[PixelMethod] = set()
+        seen: set[Method] = set()
         try:
             rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods]
         except InvalidParameter as error:
@@ -70,9 +71,9 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
     return made, notes
 
 
-def _line(name: str, m: int | None, choice: Choice, seen: set[PixelMethod]) -> Line:
+def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
     """Return one line, without the methods that are in `seen` already: not all have every parameter."""
-    made: list[PixelMethod | None] = []
+    made: list[Method | None] = []
     for epsilon in choice.budgets:
         given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m, "delta": choice.delta}
         method = one(name, given)
@@ -81,7 +82,7 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[PixelMethod]) -> L
     return Line(name, getattr(made[0], "neighbourhood", None), tuple(made))
 
 
-def one(name: str, given: dict[str, Any]) -> PixelMethod:
+def one(name: str, given: dict[str, Any]) -> Method:
     """Return the method with those of the parameters that it has, and with δ if it cannot do without.
 
     What is required and not among them is as the method says is typical.

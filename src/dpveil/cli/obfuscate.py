@@ -16,7 +16,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.cli.batch import Report
-    from dpveil.mechanisms.pixel import PixelMethod
+    from dpveil.mechanisms.method import Method
 
 SHOWN_WARNINGS = 5
 
@@ -25,12 +25,13 @@ SHOWN_WARNINGS = 5
 def obfuscate_command(
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
     out: Annotated[Path, typer.Option(metavar="PATH", help="A folder; for one photo, also a file.")],
-    method: PixelMethod,
+    method: Method,
     post_processing: PostProcessing = None,
     regions: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="SPEC", help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: whole."
+            metavar="SPEC",
+            help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: whole, or faces for latent.",
         ),
     ] = None,
     only: Annotated[Text, typer.Option(metavar="N,N", help="Of the faces, only these numbers.")] = None,
@@ -76,6 +77,7 @@ def obfuscate_command(
     from dpveil.cli.batch import Choices, release_all
     from dpveil.cli.inputs import plan
     from dpveil.postprocessing import parse_all
+    from dpveil.treatment import suited
 
     faces: faces_options.Settings = {
         "only": only,
@@ -89,7 +91,7 @@ def obfuscate_command(
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
     choices = Choices(
         method=method,
-        regions=faces_options.finders(regions or ["whole"], faces),
+        regions=[suited(one, method) for one in faces_options.finders(regions or [method.regions], faces)],
         post_processing=parse_all(post_processing or ()),
         if_none=if_none,
         seed=seed,

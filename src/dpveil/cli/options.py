@@ -12,7 +12,7 @@ import typer
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.mechanisms.pixel import PixelMethod
+    from dpveil.mechanisms.method import Method
 
 Text = str | None
 
@@ -49,6 +49,14 @@ PARAMETERS: Final = {
     "rate": ("Q", "The most a pixel may be shown, as probability; dp-samp with private clusters."),
     "sigma": ("S", "Standard deviation of a blur in pixels."),
     "level": ("L", "Grey level of a fill, 0 to 255; default: 0, black."),
+    "guarantee": ("KIND", "pure, metric or zcdp: chooses a mechanism; latent."),
+    "mechanism": ("NAME", "How a code is drawn anew; latent."),
+    "metric": ("NAME", "The distance that epsilon is for one unit of, with a metric guarantee; latent."),
+    "clip": ("P", "Per cent of public codes that each side of the box leaves out; latent."),
+    "allocation": ("RULE", "equal or optimal: how a budget is divided over a code; latent."),
+    "codec": ("FILE", "The model of dpveil train, or default; latent."),
+    "protect": ("WHAT", "box or head: what is replaced around a face."),
+    "placing": ("RULE", "auto, landmarks or box: how another face is put into place."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 
@@ -84,10 +92,9 @@ def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
     return inspect.Parameter(name, kind, default=None, annotation=annotation)
 
 
-def build_method(name: Text, **options: Text | bool) -> PixelMethod:
+def build_method(name: Text, **options: Text | bool) -> Method:
     """Return the method of that name with the options that were given."""
-    from dpveil.catalogue import build
-    from dpveil.mechanisms.pixel import TABLE
+    from dpveil.catalogue import TABLE, build
 
     if name is None:
         raise InvalidParameter(

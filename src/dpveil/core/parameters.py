@@ -153,6 +153,20 @@ class OptionalCount(Parameter[int | None, int | None]):
         return check_count(value, self.name)
 
 
+class OneOf(Parameter[str | None, str | None]):
+    """One of a few words; None where it is `optional`."""
+
+    def __init__(self, *words: str, default: str | None = None, optional: bool = False) -> None:
+        super().__init__(default=default, optional=optional, hint=" or ".join(words))
+        self.words = words
+
+    def check(self, value: str | None) -> str | None:
+        """Return `value`, which is one of the words."""
+        if value not in self.words:
+            raise InvalidParameter(self.name, value, "is unknown", hint=self.hint)
+        return value
+
+
 class Flag(Parameter[bool, bool]):
     """Yes or no."""
 

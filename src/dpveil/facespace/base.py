@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.core.parameters import OneOf
 from dpveil.errors import InvalidParameter
 from dpveil.geometry import Frame
 from dpveil.mechanisms.method import Method, check_bits
@@ -15,16 +17,29 @@ from dpveil.noise.bits import BitSource
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 
+PROTECT: Final = ("box", "head")
+PLACING: Final = ("auto", "landmarks", "box")
 
+
+@dataclass(frozen=True, kw_only=True)
 class FaceMethod(Method):
     """A method that sees a face as a crop of its `frame` and returns another face as such a crop.
 
     What it returns is a function of a draw that `guarantee` covers, and of nothing else of the crop. Where
     the crop lay in a photo is not its matter: the road says what that shows. `guarantee` and `parameters`
     need no model file, so that a certificate is verified without one; `prepare` loads it.
+
+    `protect` is what of a photo is replaced: "box", all around any head that could be there, or "head", a
+    mask that shows the head's silhouette. `placing` is how the face is put into place: "landmarks" refuses a
+    face whose landmarks are not sure, "box" takes its box alone, "auto" takes landmarks where they are sure.
     """
 
-    relation: ClassVar[str] = "latent-cell"
+    only_faces: ClassVar[bool] = True
+
+    regions: ClassVar[str] = "faces"
+
+    protect: OneOf = OneOf(*PROTECT, default="box")
+    placing: OneOf = OneOf(*PLACING, default="auto")
 
     @property
     @abstractmethod

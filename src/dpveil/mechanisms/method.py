@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
@@ -19,7 +19,8 @@ class Method(ABC):
 
     Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
     `kind` the guarantee's kind, `summary` one line for tables. `typical` are values of required parameters
-    that comparisons and demonstrations use where the user chose none.
+    that comparisons and demonstrations use where the user chose none. `budgets` are the currencies that it
+    takes, if there are several, `regions` what it is applied to where the user says nothing.
     """
 
     name: ClassVar[str]
@@ -27,6 +28,18 @@ class Method(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    regions: ClassVar[str] = "whole"
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the method with these parameters, as users write them."""
+        return cls(**parameters)
+
+    @classmethod
+    def spoken(cls) -> tuple[str, ...]:
+        """Return the names that `of` takes."""
+        return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
@@ -56,7 +69,14 @@ class Method(ABC):
     def parameters(self) -> dict[str, Json]:
         """Return every parameter as JSON, rationals exact."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
-        return {name: to_json(v) if isinstance(v, Fraction) else v for name, v in values.items()}
+        return {name: plain(value) for name, value in values.items()}
+
+
+def plain(value: Any) -> Json:
+    """Return a parameter as JSON: rationals exact, and what is no JSON as its own words."""
+    if isinstance(value, Fraction):
+        return to_json(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def check_bits(bits: object) -> BitSource:

@@ -80,11 +80,11 @@ def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
     found, missing = search(photo, [parse(spec) for spec in specs])
     for error in missing.values():
         raise error
-    return found
+    return tuple(grow(region, photo) for region in found)
 
 
 def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
-    """Return the regions of every finder, as `find` does, and why a finder found none, by its description.
+    """Return the regions of every finder, not grown yet, and why a finder found none, by its description.
 
     Raises `NoRegion` where there is no finder, and `RegionError` as soon as one does not fit the photo.
     """
@@ -100,7 +100,7 @@ def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...],
             regions += [replace(region, found=region.found or finder.data_dependent) for region in found]
         except NoRegion as error:
             missing[finder.description] = error
-    return tuple(grow(region, photo) for region in _numbered(regions)), missing
+    return tuple(_numbered(regions)), missing
 
 
 def _parse_text(text: str) -> Finder:

@@ -25,8 +25,13 @@ Points = Int64[np.ndarray, "n m"]
 class Box(Protocol):
     """The public bounds of codes."""
 
-    low: Float64[np.ndarray, " m"]
-    high: Float64[np.ndarray, " m"]
+    @property
+    def low(self) -> Float64[np.ndarray, " m"]:
+        """The lower end of every side."""
+
+    @property
+    def high(self) -> Float64[np.ndarray, " m"]:
+        """The upper end of every side."""
 
 
 class CodeSpace(Protocol):

@@ -1,0 +1,180 @@
+"""What a method does to the regions of a photo: pixels within their boxes, or faces that are put back."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import cast
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import DPVeilError, InvalidParameter, RegionError
+from dpveil.facespace import FaceMethod
+from dpveil.geometry import Placed, Similarity, place, recombine
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.noise.bits import BitSource
+from dpveil.postprocessing import Step
+from dpveil.regions import Faces, Finder, grow
+from dpveil.regions.faces import MARGIN
+from dpveil.regions.masks import GivenMask
+
+Image = UInt8[np.ndarray, "h w c"]
+
+
+class Treatment(ABC):
+    """A method and the regions of one photo, as they will be replaced: nothing is drawn yet."""
+
+    regions: tuple[Region, ...]
+
+    @abstractmethod
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return the photo in which every region was drawn anew, followed by the steps."""
+
+
+def suited(finder: Finder, method: Method) -> Finder:
+    """Return the finder as this method needs it; raises `InvalidParameter` for one that does not fit it.
+
+    A face-space method takes the boxes of faces as they are found: what it replaces is wider in any case.
+    """
+    if not isinstance(method, FaceMethod):
+        return finder
+    if isinstance(finder, GivenMask):
+        hint = "choose faces, the box of a face, or whole"
+        raise InvalidParameter("regions", None, f"cannot be a mask for {method.name}", hint=hint)
+    if isinstance(finder, Faces) and finder.margin not in (0, MARGIN):
+        hint = "leave it out: hair, ears and neck are replaced in any case"
+        raise InvalidParameter("margin", str(float(finder.margin)), f"is not for {method.name}", hint=hint)
+    return replace(finder, margin=0) if isinstance(finder, Faces) else finder
+
+
+def treatment(photo: Photo, regions: Sequence[Region], method: Method) -> Treatment:
+    """Return how `method` will treat these regions of the photo, given as they were found.
+
+    Raises `RegionError` where a face cannot be placed.
+    """
+    if isinstance(method, FaceMethod):
+        whole = [region for region in regions if _all(region, photo)]
+        if whole and len(regions) > 1:
+            hint = "choose the whole photo, or faces in it"
+            raise InvalidParameter("regions", None, "are the whole photo and more than that", hint=hint)
+        if whole:
+            return Portrait(photo, whole[0], method)
+        return Heads(photo, regions, method)
+    return Pixels(photo, regions, cast(PixelMethod, method))
+
+
+class Pixels(Treatment):
+    """Every region, grown to the blocks of a lossy format, goes through a pixel-space method."""
+
+    def __init__(self, photo: Photo, regions: Iterable[Region], method: PixelMethod) -> None:
+        self.photo, self.method = photo, method
+        self.regions = tuple(grow(region, photo) for region in regions)
+
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return the photo in which each region, as it was, went through the method and then the steps."""
+        image = self.photo.image.copy()
+        for region in self.regions:
+            released = self.method.release(region.crop(self.photo.image), bits=bits)
+            for step in steps:
+                released = step(released)
+            region.paste(image, released)
+        return image
+
+
+class Heads(Treatment):
+    """Every face goes through a face-space method as a canonical crop, and another takes its head's place."""
+
+    def __init__(self, photo: Photo, regions: Iterable[Region], method: FaceMethod) -> None:
+        self.photo, self.method = photo, method
+        found = [_placed(photo, region, method) for region in regions]
+        self.places = [replace(one, region=grow(one.region, photo)) for one in found]
+        self.regions = tuple(one.region for one in self.places)
+
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return the photo with other faces: after the draw only its outside is read."""
+        crops = np.stack([one.crop(self.photo) for one in self.places])
+        released = list(self.method.release(crops, bits=bits))
+        for step in steps:
+            released = [step(crop) for crop in released]
+        return recombine(self.photo.image, self.places, released)
+
+
+class Portrait(Treatment):
+    """The whole photo is one face: another face, in the canonical place, takes the place of everything.
+
+    Where the face was found, or whether one was, only steers what the code is, and so shows in nothing but
+    the draw: the guarantee holds for any two photos of one size.
+    """
+
+    def __init__(self, photo: Photo, region: Region, method: FaceMethod) -> None:
+        self.photo, self.method, self.regions = photo, method, (region,)
+
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return a picture of the photo's size that shows the released crop, and nothing of the photo."""
+        crop = _found_at(self.photo, self.method).crop(self.photo.image, self.method.frame)
+        (released,) = self.method.release(crop[None], bits=bits)
+        for step in steps:
+            released = step(released)
+        return _spread(released, self.photo)
+
+
+def _all(region: Region, photo: Photo) -> bool:
+    """Whether this is the whole photo, chosen as such and not found in it."""
+    return not region.found and region.mask is None and region.box == Box(0, 0, photo.width, photo.height)
+
+
+def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
+    """Return the place of the face in a box, by the method's rule."""
+    if region.mask is not None:
+        raise RegionError(f"{region.label} is a mask", hint="face-space methods take boxes of faces")
+    settings = {"frame": method.frame, "protect": method.protect, "label": region.label}
+    if method.placing != "box":
+        try:
+            return place(photo, region.box, landmarks=True, **settings)  # type: ignore[arg-type]
+        except RegionError:
+            if method.placing == "landmarks":
+                raise
+    return place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
+
+
+@lru_cache(maxsize=1)
+def _largest_face() -> Faces:
+    return Faces(margin=0)
+
+
+def _found_at(photo: Photo, method: FaceMethod) -> Similarity:
+    """Return where the largest face of a photo is; its middle square where none is found."""
+    try:
+        boxes = [found.box for found in _largest_face().detect(photo)]
+        box = max(boxes, key=lambda box: box.w * box.h)
+        return _placed(photo, Region(box), method).pose
+    except (DPVeilError, ValueError):
+        side = min(photo.width, photo.height)
+        scale = method.frame.size / side
+        left, top = (photo.width - side) / 2, (photo.height - side) / 2
+        # Centres of pixels are whole numbers: corners of pixels are mapped onto corners.
+        move = (scale - 1) / 2
+        return Similarity(scale, 0.0, move - scale * left, move - scale * top)
+
+
+def _spread(crop: Image, photo: Photo) -> Image:
+    """Return a picture of the photo's size and channels with the crop on its middle square."""
+    import cv2
+
+    height, width, channels = photo.image.shape
+    scale = min(width, height) / crop.shape[0]
+    move = (scale - 1) / 2
+    left, top = (width - scale * crop.shape[1]) / 2 + move, (height - scale * crop.shape[0]) / 2 + move
+    matrix = np.array([[scale, 0, left], [0, scale, top]])
+    mode = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
+    size = (width, height)
+    shown = cv2.warpAffine(crop, matrix, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    if channels == 1:
+        shown = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
+    return np.asarray(shown, np.uint8).reshape(height, width, channels)
