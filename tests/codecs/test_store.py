@@ -192,6 +192,10 @@ def far_distances(tensors, about):
     tensors["apart"][0] *= 9
 
 
+def no_deviation(tensors, about):
+    tensors["deviations"][2] = 0
+
+
 def few_components(tensors, about):
     tensors["components"] = tensors["components"][:5]
 
@@ -211,6 +215,7 @@ def few_components(tensors, about):
         (empty_component, "empty"),
         (flat_quantiles, "quantiles"),
         (no_distances, "no complete model"),
+        (no_deviation, "deviations"),
         (few_distances, "distances"),
         (falling_distances, "distances"),
         (far_distances, "distances"),

@@ -110,6 +110,11 @@ class Codec(ABC):
     def column_energy(self) -> Float64[np.ndarray, " m"]:
         """W_m: squared grey levels for a unit of each coordinate, summed over pixels and channels."""
 
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """Standard deviations of training codes, of mean 0, where coordinates are principal components."""
+        return None
+
     @abstractmethod
     def _encode(self, crops: Crops) -> Codes:
         """Return codes of checked crops."""
@@ -201,6 +206,10 @@ class Codec(ABC):
         """
         self.bounds(clip)
         return interpolated(self.distances, [float(p) for p in PERCENTILES], _share(clip))
+
+    def radius(self, clip: Number = 0) -> float:
+        """Return how far half of the training codes lie at most from the middle of the box, in half sides."""
+        return self.apart(clip).radius[0.5]
 
 
 def _share(clip: Number) -> float:

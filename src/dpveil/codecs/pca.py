@@ -56,6 +56,7 @@ class PCA(Codec):
     components: Float32[np.ndarray, "m pixels"]
     sides: Float64[np.ndarray, "2 percentiles m"]
     between: Float64[np.ndarray, "measures percentiles shares"]
+    spread: Float64[np.ndarray, " m"]
     canvas: Canvas
     card: Card
 
@@ -73,6 +74,11 @@ class PCA(Codec):
     def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
         """Distances between training codes."""
         return self.between
+
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"]:
+        """Standard deviations of the training codes."""
+        return self.spread
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
@@ -122,12 +128,18 @@ class PCA(Codec):
         components = components.astype(np.float16).astype(np.float32)  # what a file keeps
         final = np.concatenate([_codes(crops, mean, components.T) for crops in source()])
         sides = quantiles_of(final)
-        return cls(mean, components, sides, apart_of(final, sides, seed), canvas, card)
+        between = apart_of(final, sides, seed)
+        return cls(mean, components, sides, between, final.std(axis=0), canvas, card)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return mean, components (16-bit floats are enough for grey levels), quantiles and distances."""
-        stored = self.components.astype(np.float16)
-        return {"mean": self.mean, "components": stored, "quantiles": self.sides, "apart": self.between}
+        """Return what was learned; 16-bit floats are enough for components, in grey levels."""
+        return {
+            "mean": self.mean,
+            "components": self.components.astype(np.float16),
+            "quantiles": self.sides,
+            "apart": self.between,
+            "deviations": self.spread,
+        }
 
     @classmethod
     def of_tensors(cls, tensors: Tensors, canvas: Canvas, card: Card) -> Self:
@@ -140,7 +152,10 @@ class PCA(Codec):
             raise ModelError("the file's mean or components are not finite, or a component is empty")
         sides = checked_quantiles(tensors, len(components))
         between = checked_apart(tensors, len(PERCENTILES), len(components))
-        return cls(mean, components, sides, between, canvas, card)
+        spread = tensors["deviations"].astype(np.float64)
+        if spread.shape != (len(components),) or not np.isfinite(spread).all() or np.any(spread <= 0):
+            raise ModelError(f"the file's deviations are not {len(components)} numbers above 0")
+        return cls(mean, components, sides, between, spread, canvas, card)
 
 
 def _codes(
