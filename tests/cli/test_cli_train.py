@@ -254,7 +254,7 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
 
         name, canvas, length = "half", (8, 8, 1), 1
         card = Card("half", "", "", 0)
-        quantiles = column_energy = None
+        quantiles = distances = column_energy = None
         train = tensors = of_tensors = _encode = _decode = None
 
         def encode(self, crops):

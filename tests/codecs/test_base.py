@@ -47,7 +47,7 @@ def test_a_box_without_room_is_refused_and_names_the_clip(codecs):
     codec = codecs[("dictionary", 3)]
     flat = codec.sides.copy()
     flat[:, PERCENTILES.index(type(PERCENTILES[0])(1, 10)) :, 1:3] = 0
-    unused = type(codec)(codec.mean, codec.atoms, flat, codec.canvas, codec.card)
+    unused = type(codec)(codec.mean, codec.atoms, flat, codec.between, codec.canvas, codec.card)
     assert unused.bounds(5).low.shape == (8,)
     with pytest.raises(InvalidParameter, match="clip = 10 leaves no room in 2 of 8") as refusal:
         unused.bounds(10)

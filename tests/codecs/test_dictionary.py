@@ -51,7 +51,7 @@ def test_learning_beats_the_crops_that_it_starts_from(crops, other_crops):
     mean, _, _ = mean_of(source_of(crops), 8)
     start = learn(source_of(crops), mean, 8, 0, NOWHERE)
     learned = train(Dictionary, source_of(crops))
-    before = type(learned)(mean, start, learned.sides * 10, learned.canvas, learned.card)
+    before = type(learned)(mean, start, learned.sides * 10, learned.between, learned.canvas, learned.card)
     errors = [
         np.mean((codec.decode(codec.encode(other_crops)).astype(float) - other_crops) ** 2)
         for codec in (before, learned)

@@ -97,3 +97,11 @@ def test_memory_does_not_grow_with_the_number_of_crops():
     codes = 8 * (80 - 8) * 50 * (5 + 16)  # double precision, and the sum of squares of a few of them
     assert peaks[1] - peaks[0] < 4 * codes
     assert peaks[1] < 80 * batch.nbytes / 2
+
+
+def test_deviations_are_those_of_the_training_codes(codecs, crops):
+    codec = codecs[("pca", 3)]
+    codes = codec.encode(crops)
+    assert np.allclose(codec.deviations, codes.std(axis=0), rtol=1e-6)
+    assert np.allclose(codes.mean(axis=0), 0, atol=0.2)  # grey levels; deviations are from 60 to 1 500
+    assert np.all(np.diff(codec.deviations) < 0)

@@ -133,7 +133,7 @@ def test_a_tampered_card_with_the_old_hash_is_refused(model):
 
 
 def other_version(tensors, about):
-    about["format"] = 2
+    about["format"] = 1
 
 
 def unknown_codec(tensors, about):
@@ -176,6 +176,26 @@ def flat_quantiles(tensors, about):
     tensors["quantiles"][:] = 1
 
 
+def no_distances(tensors, about):
+    del tensors["apart"]
+
+
+def few_distances(tensors, about):
+    tensors["apart"] = tensors["apart"][:2]
+
+
+def falling_distances(tensors, about):
+    tensors["apart"] = tensors["apart"][:, :, ::-1].copy()
+
+
+def far_distances(tensors, about):
+    tensors["apart"][0] *= 9
+
+
+def no_deviation(tensors, about):
+    tensors["deviations"][2] = 0
+
+
 def few_components(tensors, about):
     tensors["components"] = tensors["components"][:5]
 
@@ -183,7 +203,7 @@ def few_components(tensors, about):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (other_version, "format 2"),
+        (other_version, "format 1"),
         (unknown_codec, "holds the codec 'stylegan'"),
         (another_codec, "no complete model of dictionary"),
         (other_canvas, "canvas"),
@@ -194,6 +214,11 @@ def few_components(tensors, about):
         (not_finite, "not finite"),
         (empty_component, "empty"),
         (flat_quantiles, "quantiles"),
+        (no_distances, "no complete model"),
+        (no_deviation, "deviations"),
+        (few_distances, "distances"),
+        (falling_distances, "distances"),
+        (far_distances, "distances"),
         (few_components, "quantiles"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from dpveil.codecs.apart import Apart
 from dpveil.codecs.base import Bounds, Card, Codec
 from dpveil.codecs.dictionary import Dictionary
 from dpveil.codecs.pca import PCA
@@ -9,4 +10,4 @@ from dpveil.codecs.store import card_path, load, save
 
 TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary)}
 
-__all__ = ["PCA", "TABLE", "Bounds", "Card", "Codec", "Dictionary", "card_path", "load", "save"]
+__all__ = ["PCA", "TABLE", "Apart", "Bounds", "Card", "Codec", "Dictionary", "card_path", "load", "save"]

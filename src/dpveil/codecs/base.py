@@ -11,6 +11,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float32, Float64, UInt8
 
+from dpveil.codecs.apart import Apart, interpolated
 from dpveil.codecs.checkpoint import NOWHERE, Checkpoint, Tensors
 from dpveil.core.numbers import Json, Number, exact
 from dpveil.errors import InvalidParameter, ModelError
@@ -101,8 +102,18 @@ class Codec(ABC):
 
     @property
     @abstractmethod
+    def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
+        """How far training codes lie apart, as `apart_of` gives it."""
+
+    @property
+    @abstractmethod
     def column_energy(self) -> Float64[np.ndarray, " m"]:
         """W_m: squared grey levels for a unit of each coordinate, summed over pixels and channels."""
+
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """Standard deviations of training codes, of mean 0, where coordinates are principal components."""
+        return None
 
     @abstractmethod
     def _encode(self, crops: Crops) -> Codes:
@@ -178,12 +189,7 @@ class Codec(ABC):
         between those kept are interpolated (Li & Clifton 2021 §3.2). Raises `InvalidParameter`, also where
         so many training codes are alike in a coordinate that the box has no side there.
         """
-        share = exact(clip, "clip") / 100
-        if not 0 <= share <= PERCENTILES[-1]:
-            raise InvalidParameter(
-                "clip", clip, "is not between 0 and 40", hint="per cent on each side, such as 10"
-            )
-        at, known = float(share), [float(p) for p in PERCENTILES]
+        at, known = _share(clip), [float(p) for p in PERCENTILES]
         low, high = (np.array([np.interp(at, known, column) for column in side.T]) for side in self.quantiles)
         empty = np.flatnonzero(low >= high)
         if len(empty):
@@ -192,6 +198,27 @@ class Codec(ABC):
                 "clip", clip, problem, hint="choose a smaller one: codes are mostly alike there"
             )
         return Bounds(low, high)
+
+    def apart(self, clip: Number = 0) -> Apart:
+        """Return how far different people of the training set lie apart, clipped to `bounds(clip)`.
+
+        Between the shares that are kept it is interpolated. Raises `InvalidParameter` where `bounds` does.
+        """
+        self.bounds(clip)
+        return interpolated(self.distances, [float(p) for p in PERCENTILES], _share(clip))
+
+    def radius(self, clip: Number = 0) -> float:
+        """Return how far half of the training codes lie at most from the middle of the box, in half sides."""
+        return self.apart(clip).radius[0.5]
+
+
+def _share(clip: Number) -> float:
+    share = exact(clip, "clip") / 100
+    if not 0 <= share <= PERCENTILES[-1]:
+        raise InvalidParameter(
+            "clip", clip, "is not between 0 and 40", hint="per cent on each side, such as 10"
+        )
+    return float(share)
 
 
 def quantiles_of(codes: Codes) -> Float64[np.ndarray, "2 percentiles m"]:

@@ -9,8 +9,10 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from dpveil.codecs.apart import apart_of, checked_apart
 from dpveil.codecs.base import (
     CHUNK,
+    PERCENTILES,
     Canvas,
     Card,
     Codec,
@@ -53,6 +55,7 @@ class Dictionary(Codec):
     mean: Float32[np.ndarray, " pixels"]
     atoms: Float32[np.ndarray, "m pixels"]
     sides: Float64[np.ndarray, "2 percentiles m"]
+    between: Float64[np.ndarray, "measures percentiles shares"]
     canvas: Canvas
     card: Card
 
@@ -65,6 +68,11 @@ class Dictionary(Codec):
     def quantiles(self) -> Float64[np.ndarray, "2 percentiles m"]:
         """Bounds of the training codes."""
         return self.sides
+
+    @property
+    def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
+        """Distances between training codes."""
+        return self.between
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
@@ -98,7 +106,8 @@ class Dictionary(Codec):
         mean, _, canvas = mean_of(source, length)
         atoms = learn(source, mean, length, EPOCHS, checkpoint)
         atoms = atoms.astype(np.float16).astype(np.float32)  # what a file keeps
-        sides = quantiles_of(np.concatenate([_codes(crops, mean, atoms) for crops in source()]))
+        codes = np.concatenate([_codes(crops, mean, atoms) for crops in source()])
+        sides = quantiles_of(codes)
         unused = int(np.sum(sides[0, 0] >= sides[1, 0]))
         if unused:
             raise InvalidParameter(
@@ -107,11 +116,12 @@ class Dictionary(Codec):
                 f"is too many: {unused} of the atoms are used by no image",
                 hint="lower it or give more images",
             )
-        return cls(mean, atoms, sides, canvas, card)
+        return cls(mean, atoms, sides, apart_of(codes, sides, seed), canvas, card)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return mean, atoms (16-bit floats are enough for grey levels) and quantiles."""
-        return {"mean": self.mean, "atoms": self.atoms.astype(np.float16), "quantiles": self.sides}
+        """Return mean, atoms (16-bit floats are enough for grey levels), quantiles and distances."""
+        stored = self.atoms.astype(np.float16)
+        return {"mean": self.mean, "atoms": stored, "quantiles": self.sides, "apart": self.between}
 
     @classmethod
     def of_tensors(cls, tensors: Tensors, canvas: Canvas, card: Card) -> Self:
@@ -121,7 +131,9 @@ class Dictionary(Codec):
             raise ModelError("the file's mean and atoms do not fit its canvas")
         if not np.isfinite(mean).all() or not np.isfinite(atoms).all() or not atoms.any(axis=1).all():
             raise ModelError("the file's mean or atoms are not finite, or an atom is empty")
-        return cls(mean, atoms, checked_quantiles(tensors, len(atoms)), canvas, card)
+        sides = checked_quantiles(tensors, len(atoms))
+        between = checked_apart(tensors, len(PERCENTILES), len(atoms))
+        return cls(mean, atoms, sides, between, canvas, card)
 
 
 def _codes(

@@ -9,8 +9,10 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float32, Float64
 
+from dpveil.codecs.apart import apart_of, checked_apart
 from dpveil.codecs.base import (
     CHUNK,
+    PERCENTILES,
     Canvas,
     Card,
     Codec,
@@ -53,6 +55,8 @@ class PCA(Codec):
     mean: Float32[np.ndarray, " pixels"]
     components: Float32[np.ndarray, "m pixels"]
     sides: Float64[np.ndarray, "2 percentiles m"]
+    between: Float64[np.ndarray, "measures percentiles shares"]
+    spread: Float64[np.ndarray, " m"]
     canvas: Canvas
     card: Card
 
@@ -65,6 +69,16 @@ class PCA(Codec):
     def quantiles(self) -> Float64[np.ndarray, "2 percentiles m"]:
         """Bounds of the training codes."""
         return self.sides
+
+    @property
+    def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
+        """Distances between training codes."""
+        return self.between
+
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"]:
+        """Standard deviations of the training codes."""
+        return self.spread
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
@@ -113,11 +127,19 @@ class PCA(Codec):
         components *= np.where(components.sum(axis=1) < 0, np.float32(-1), np.float32(1))[:, None]
         components = components.astype(np.float16).astype(np.float32)  # what a file keeps
         final = np.concatenate([_codes(crops, mean, components.T) for crops in source()])
-        return cls(mean, components, quantiles_of(final), canvas, card)
+        sides = quantiles_of(final)
+        between = apart_of(final, sides, seed)
+        return cls(mean, components, sides, between, final.std(axis=0), canvas, card)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return mean, components (16-bit floats are enough for grey levels) and quantiles."""
-        return {"mean": self.mean, "components": self.components.astype(np.float16), "quantiles": self.sides}
+        """Return what was learned; 16-bit floats are enough for components, in grey levels."""
+        return {
+            "mean": self.mean,
+            "components": self.components.astype(np.float16),
+            "quantiles": self.sides,
+            "apart": self.between,
+            "deviations": self.spread,
+        }
 
     @classmethod
     def of_tensors(cls, tensors: Tensors, canvas: Canvas, card: Card) -> Self:
@@ -128,7 +150,12 @@ class PCA(Codec):
         finite = np.isfinite(mean).all() and np.isfinite(components).all()
         if not finite or not components.any(axis=1).all():
             raise ModelError("the file's mean or components are not finite, or a component is empty")
-        return cls(mean, components, checked_quantiles(tensors, len(components)), canvas, card)
+        sides = checked_quantiles(tensors, len(components))
+        between = checked_apart(tensors, len(PERCENTILES), len(components))
+        spread = tensors["deviations"].astype(np.float64)
+        if spread.shape != (len(components),) or not np.isfinite(spread).all() or np.any(spread <= 0):
+            raise ModelError(f"the file's deviations are not {len(components)} numbers above 0")
+        return cls(mean, components, sides, between, spread, canvas, card)
 
 
 def _codes(

@@ -17,7 +17,7 @@ from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import shown
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 KEY: Final = "dpveil"
 SUFFIX: Final = ".safetensors"
 MOST: Final = 1 << 30

@@ -38,6 +38,12 @@ def card_text(codec: Codec, file: str, digest: str) -> str:
         "",
         *(_rows(card.metrics) or ["Nothing: there were too few images."]),
         "",
+        "## How far people lie apart",
+        "",
+        "Mean difference of the codes of two training images, as a part of the box of all training codes:",
+        "",
+        *(f"- {share:.0%} of pairs: {far:.4f} or less" for share, far in codec.apart().mean.items()),
+        "",
         "Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew.",
     ]
     return "\n".join(lines) + "\n"
