@@ -110,7 +110,8 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
     """
     _check_method(method)
     check_size(height, width, channels)
-    record = RegionRecord("region", Box(0, 0, width, height))
+    found = method.regions == "faces"  # as what it is usually applied to
+    record = RegionRecord("face 1" if found else "region", Box(0, 0, width, height), found=found)
     guarantee = promise(method, record, height=height + 1, width=width + 1, channels=channels)
     size: Size = {"height": height, "width": width, "channels": channels}
     return Explanation(

@@ -20,13 +20,18 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 MOST_PIXELS = 2**31
+USUAL = "128x128"
+"""The size of a face where none is said: methods of faces promise the same for all."""
 
 
 @takes_method
 def explain_command(
     method: Method,
     size: Annotated[
-        Text, typer.Option(metavar="WxH", help="Width and height of the region in pixels.")
+        Text,
+        typer.Option(
+            metavar="WxH", help="Width and height of the region in pixels; not for methods of faces."
+        ),
     ] = None,
     channels: Annotated[int, typer.Option(metavar="1|3", help="1 for grey, 3 for colour.")] = 3,
     plot: Annotated[
@@ -43,7 +48,7 @@ def explain_command(
     """
     from dpveil.explain import explain
 
-    width, height = _size(size)
+    width, height = _size(USUAL if size is None and method.regions == "faces" else size)
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     explanation = explain(method, height=height, width=width, channels=channels)
@@ -76,7 +81,8 @@ def _tell(explanation: Explanation, size: str) -> None:
     from dpveil.explain import percent_above
 
     guarantee = explanation.guarantee
-    say.answer(f"{explanation.method.name} on {size}: {guarantee}")
+    faces = explanation.method.regions == "faces"
+    say.answer(f"{explanation.method.name} on {'a face' if faces else size}: {guarantee}")
     if guarantee.formal:
         say.answer(f"neighbours are {guarantee.relation.in_words()}")
     say.answer("")
@@ -87,7 +93,8 @@ def _tell(explanation: Explanation, size: str) -> None:
         say.answer(f"same noise    {other!s:<32} the true one of 2 at most {pair:>10}")
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
-    say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
+    if not faces:
+        say.answer(f"noise scale   {'none: levels get no noise' if scale is None else words}")
     if explanation.odds is not None:
         factor = show(Fraction(explanation.odds)) if math.isfinite(explanation.odds) else "more than 1e308"
         say.answer(f"odds          change by a factor of at most {factor}")
