@@ -74,7 +74,7 @@ def obfuscate(
     given = photo if isinstance(photo, Photo) else Photo(photo)
     steps = parse_all(post_processing)
     asked = chosen.regions if regions is None else regions
-    finders = [suited(parse(spec), chosen) for spec in _listed(asked)]
+    finders = suited([parse(spec) for spec in _listed(asked)], chosen)
     request = tuple(finder.description for finder in finders)
     notes = tuple(note for finder in finders for note in finder.notes)
     found, missing = _found(given, finders, if_none)

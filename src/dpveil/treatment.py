@@ -23,6 +23,7 @@ from dpveil.postprocessing import Step
 from dpveil.regions import Faces, Finder, grow
 from dpveil.regions.faces import MARGIN
 from dpveil.regions.masks import GivenMask
+from dpveil.regions.whole import Whole
 
 Image = UInt8[np.ndarray, "h w c"]
 
@@ -37,13 +38,19 @@ class Treatment(ABC):
         """Return the photo in which every region was drawn anew, followed by the steps."""
 
 
-def suited(finder: Finder, method: Method) -> Finder:
-    """Return the finder as this method needs it; raises `InvalidParameter` for one that does not fit it.
+def suited(finders: Sequence[Finder], method: Method) -> list[Finder]:
+    """Return the finders as this method needs them; raises `InvalidParameter` for one that does not fit it.
 
     A face-space method takes the boxes of faces as they are found: what it replaces is wider in any case.
     """
     if not isinstance(method, FaceMethod):
-        return finder
+        return list(finders)
+    if len(finders) > 1 and any(isinstance(finder, Whole) for finder in finders):
+        raise _more_than_all()
+    return [_suited(finder, method) for finder in finders]
+
+
+def _suited(finder: Finder, method: FaceMethod) -> Finder:
     if isinstance(finder, GivenMask):
         hint = "choose faces, the box of a face, or whole"
         raise InvalidParameter("regions", None, f"cannot be a mask for {method.name}", hint=hint)
@@ -51,6 +58,11 @@ def suited(finder: Finder, method: Method) -> Finder:
         hint = "leave it out: hair, ears and neck are replaced in any case"
         raise InvalidParameter("margin", str(float(finder.margin)), f"is not for {method.name}", hint=hint)
     return replace(finder, margin=0) if isinstance(finder, Faces) else finder
+
+
+def _more_than_all() -> InvalidParameter:
+    hint = "choose the whole photo, or faces in it"
+    return InvalidParameter("regions", None, "are the whole photo and more than that", hint=hint)
 
 
 def treatment(photo: Photo, regions: Sequence[Region], method: Method) -> Treatment:
@@ -61,8 +73,7 @@ def treatment(photo: Photo, regions: Sequence[Region], method: Method) -> Treatm
     if isinstance(method, FaceMethod):
         whole = [region for region in regions if _all(region, photo)]
         if whole and len(regions) > 1:
-            hint = "choose the whole photo, or faces in it"
-            raise InvalidParameter("regions", None, "are the whole photo and more than that", hint=hint)
+            raise _more_than_all()
         if whole:
             return Portrait(photo, whole[0], method)
         return Heads(photo, regions, method)

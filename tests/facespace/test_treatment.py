@@ -154,7 +154,8 @@ def test_masks_margins_and_mixtures_are_refused(photo: Photo) -> None:
     for regions in (mask, Faces(margin=1), ["whole", FACE], Region(Box(0, 0, 9, 9), np.ones((9, 9), bool))):
         with pytest.raises((InvalidParameter, RegionError)):
             dpveil.obfuscate(photo, Flat(), regions=regions)
-    assert suited(Faces(), Flat()).margin == 0
+    (finder,) = suited([Faces()], Flat())
+    assert finder.margin == 0
     assert isinstance(treatment(photo, [Region.whole(photo)], Flat()), Portrait)
 
 

@@ -91,7 +91,7 @@ def obfuscate_command(
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
     choices = Choices(
         method=method,
-        regions=[suited(one, method) for one in faces_options.finders(regions or [method.regions], faces)],
+        regions=suited(faces_options.finders(regions or [method.regions], faces), method),
         post_processing=parse_all(post_processing or ()),
         if_none=if_none,
         seed=seed,

@@ -1,0 +1,130 @@
+"""`dpveil obfuscate --method latent`: photos in, other faces out, and what is refused in one line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+from skimage import data
+
+from dpveil.cli import run
+from dpveil.codecs import PCA, Card, save
+
+pytest.importorskip("dlib")
+FACE = "177,65,88,108"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small codec of smooth random pictures."""
+    coarse = np.random.default_rng(5).uniform(0, 255, (60, 4, 4, 3))
+    crops = np.repeat(np.repeat(coarse, 8, axis=1), 8, axis=2).astype(np.uint8)
+    card = Card("pca", data="made", terms="none", seed=1)
+    path = tmp_path_factory.mktemp("model") / "model.safetensors"
+    save(PCA.train(lambda: iter([crops]), card=card, seed=1, length=8), path)
+    return path
+
+
+@pytest.fixture
+def call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any, model: Path) -> Any:
+    """A command line in a folder with `astronaut.png`, `model.safetensors` and nothing else."""
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(model, "model.safetensors")
+    Image.fromarray(data.astronaut()).save("astronaut.png")
+
+    def said(*arguments: str) -> tuple[int, Any, str]:
+        code = run(["obfuscate", *arguments, "--method", "latent", "--json"])
+        captured = capsys.readouterr()
+        return code, json.loads(captured.out), captured.err
+
+    return said
+
+
+GOOD = ("--epsilon", "50", "--codec", "model.safetensors")
+
+
+def test_a_photo_is_released_with_another_face_and_verifies(call: Any, capsys: Any) -> None:
+    code, document, err = call("astronaut.png", "--out", "out.png", *GOOD)
+    assert code == 0
+    assert [entry["output"] for entry in document["released"]] == ["out.png"]
+    assert "WEAK PROMISE" in err
+    certificate = json.loads(Path("out.png.certificate.json").read_text(encoding="utf-8"))
+    assert certificate["request"] == ["faces margin=0"]
+    assert certificate["guarantees"][0]["relation"] == {"name": "latent-cell"}
+    assert certificate["parameters"]["codec"].startswith("pca 8 sha256:")
+    Path("model.safetensors").unlink()
+    assert run(["verify", "out.png"]) == 0
+    assert "consistent" in capsys.readouterr().out
+
+
+def test_a_rerun_skips_and_other_settings_do_not(call: Any) -> None:
+    call("astronaut.png", "--out", "out.png", *GOOD)
+    assert len(call("astronaut.png", "--out", "out.png", *GOOD)[1]["skipped"]) == 1
+    code, document, _ = call("astronaut.png", "--out", "out.png", *GOOD, "--placing", "box")
+    assert code == 1
+    assert len(document["failed"]) == 1
+
+
+def test_a_folder_without_faces_in_some_photos_is_told_apart(call: Any) -> None:
+    Path("in").mkdir()
+    shutil.move("astronaut.png", "in/a.png")
+    Image.fromarray(np.full((90, 90, 3), 120, np.uint8)).save("in/wall.png")
+    Image.fromarray(data.cat()).save("in/z-cat.png")
+    drawing = Image.new("RGB", (200, 200), "white")
+    pen = ImageDraw.Draw(drawing)
+    pen.ellipse((40, 20, 160, 180), outline="black")
+    pen.ellipse((70, 70, 90, 90), fill="black")
+    drawing.save("in/drawing.png")
+    code, document, _ = call("in", "--out", "out", *GOOD)
+    assert code == 1
+    assert [Path(entry["input"]).name for entry in document["released"]] == ["a.png"]
+    missed = sorted(Path(entry["input"]).name for entry in document["no_region"])
+    assert missed == ["drawing.png", "wall.png", "z-cat.png"]
+    assert sorted(path.name for path in Path("out").iterdir()) == ["a.png", "a.png.certificate.json"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("--epsilon", "50", "--codec", "gone.safetensors"), 4, "no model gone.safetensors"),
+        (("--epsilon", "50", "--codec", "astronaut.png"), 4, "not a model of dpveil"),
+        (("--epsilon", "50", "--codec", "cut.safetensors"), 4, "damaged"),
+        (("--epsilon", "50", "--codec", "altered.safetensors"), 4, "altered"),
+        (("--codec", "model.safetensors"), 2, "epsilon"),
+        ((*GOOD, "--guarantee", "metric"), 2, "metric"),
+        ((*GOOD, "--guarantee", "metric", "--metric", "miles"), 2, "miles"),
+        ((*GOOD, "--mechanism", "croft-metric"), 2, "metric box-mean"),
+        ((*GOOD, "--rho", "1"), 2, "rho"),
+        ((*GOOD, "--block", "8"), 2, "block"),
+        ((*GOOD, "--regions", "faces", "--margin", "0.5"), 2, "margin"),
+        ((*GOOD, "--regions", "whole", "--regions", FACE), 2, "whole photo and more"),
+        ((*GOOD, "--regions", "400,400,80,90", "--placing", "landmarks"), 1, "landmarks"),
+        ((*GOOD, "--regions", "500,500,80,90"), 1, "outside the photo"),
+    ],
+)
+def test_what_is_wrong_is_one_line_and_nothing_is_written(
+    call: Any, arguments: tuple[str, ...], code: int, words: str
+) -> None:
+    whole = Path("model.safetensors").read_bytes()
+    Path("cut.safetensors").write_bytes(whole[: len(whole) // 2])
+    Path("altered.safetensors").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    got, document, err = call("astronaut.png", "--out", "out.png", *arguments)
+    text = json.dumps(document) + err
+    assert got == code
+    assert words in text
+    assert "Traceback" not in text
+    assert not Path("out.png").exists()
+    assert not Path("out.png.certificate.json").exists()
+
+
+def test_explain_needs_no_size_and_says_what_stays_in_the_clear(call: Any, capsys: Any) -> None:
+    assert run(["explain", "--method", "latent", *GOOD]) == 0
+    out = capsys.readouterr().out
+    assert "latent on a face: 50-DP, latent-cell" in out
+    assert "in the clear  position, size and angle of the face" in out
+    assert "noise scale" not in out
