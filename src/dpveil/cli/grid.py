@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from dpveil.catalogue import build
+from dpveil.catalogue import TABLE, build
 from dpveil.cli.options import ALL, number
 from dpveil.errors import DPVeilError, InvalidParameter
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.pixel import TABLE
 
 DELTA: Final = "1e-6"
 """δ for methods that cannot do without, where none was chosen."""
