@@ -120,7 +120,7 @@ class Steps:
         gaps = np.abs(sums[pairs[:, 0]] - sums[pairs[:, 1]])
         if len(set(parameters)) == 1:
             gaps = -np.sort(-gaps, axis=1)
-        rows = np.unique(gaps, axis=0)[::-1]
+        rows = _distinct(gaps)[::-1]
         if len(rows) > MOST_MOVES:
             raise InvalidParameter("levels", None, f"make {len(rows)} moves", hint="take fewer levels")
         beaten = [bool(np.any(np.all(rows >= row, axis=1) & np.any(rows > row, axis=1))) for row in rows]
@@ -131,6 +131,17 @@ class Steps:
         size = images.shape[1:]
         sums = np.stack([self.sums(method, image) for image in images]).reshape(len(images), -1)
         return sums, [p for p in self.parameters(method, size) for _ in range(size[2])]
+
+
+def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"]:
+    """Return distinct rows of counts in order; numbered first where numbers can hold them: far faster."""
+    values = np.flatnonzero(np.bincount(rows.ravel()))
+    if len(values) ** rows.shape[1] >= 2**63:
+        return np.unique(rows, axis=0)
+    rank = np.zeros(values[-1] + 1, np.int64)
+    rank[values] = np.arange(len(values))
+    numbers = rank[rows] @ len(values) ** np.arange(rows.shape[1])[::-1]
+    return rows[np.unique(numbers, return_index=True)[1]]
 
 
 @lru_cache(maxsize=20_000)

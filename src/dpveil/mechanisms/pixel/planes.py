@@ -9,9 +9,10 @@ error has a closed form.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import lru_cache
 from math import cosh, exp, log1p, tanh
 from typing import Final
 
@@ -56,23 +57,25 @@ class Plane:
 
     def known(self, epsilon: float) -> float:
         """Return the variance of the posterior mean under the model, for another ε: 0 at ε = 0."""
-        q = exp(-epsilon) / (1 + exp(-epsilon))
-        return (self._spread * (1 - 2 * q)) ** 2 / self._seen(q)
+        return _known(self.prior, epsilon)
 
     @property
     def missing(self) -> float:
         """The expected posterior variance of the bit: what remains unknown."""
         q = exp(-self.epsilon) / (1 + exp(-self.epsilon))
-        return self._spread * q * (1 - q) / self._seen(q)
+        return self.prior * (1 - self.prior) * q * (1 - q) / _seen(self.prior, q)
 
-    @property
-    def _spread(self) -> float:
-        return self.prior * (1 - self.prior)
 
-    def _seen(self, q: float) -> float:
-        """Return the product of the chances to see a 0 and to see a 1."""
-        one = self.prior + q * (1 - 2 * self.prior)
-        return one * (1 - one)
+@lru_cache(maxsize=1 << 14)
+def _known(prior: float, epsilon: float) -> float:
+    q = exp(-epsilon) / (1 + exp(-epsilon))
+    return (prior * (1 - prior) * (1 - 2 * q)) ** 2 / _seen(prior, q)
+
+
+def _seen(prior: float, q: float) -> float:
+    """Return the product of the chances to see a 0 and to see a 1."""
+    one = prior + q * (1 - 2 * prior)
+    return one * (1 - one)
 
 
 @dataclass(frozen=True)
@@ -108,24 +111,26 @@ class Band:
         unsure = 1 / cosh(self.planes[0].epsilon / 2) ** 2  # 1 - tanh²
         return unsure * second + (1 - unsure) * missing
 
-    def gain(self, place: int, epsilon: float) -> float:
-        """Return by how much the model's squared error falls if one plane gets this ε."""
+    def gain(self, place: int) -> Callable[[float], float]:
+        """Return by how much the model's squared error falls if one plane gets an ε, as a function of it."""
         plane = self.planes[place]
         sign = 1.0 if self.kind == COARSE else tanh(self.planes[0].epsilon / 2) ** 2
         if plane.value:
-            return self.weight * sign * plane.value**2 * (plane.known(epsilon) - plane.known(plane.epsilon))
+            worth, before = self.weight * sign * plane.value**2, plane.known(plane.epsilon)
+            return lambda epsilon: worth * (plane.known(epsilon) - before)
         mean = sum(plane.value * plane.prior for plane in self.bits)
         known = sum(plane.value**2 * plane.known(plane.epsilon) for plane in self.bits)
-        return self.weight * (mean**2 + known) * (tanh(epsilon / 2) ** 2 - sign)
+        size = self.weight * (mean**2 + known)
+        return lambda epsilon: size * (tanh(epsilon / 2) ** 2 - sign)
 
     def best(self, left: float) -> tuple[float, int, float]:
         """Return the most that a unit of budget gains here, at which plane, and by raising its ε to what."""
         found = (0.0, 0, 0.0)
         for place, plane in enumerate(self.planes):
-            top = min(MOST, plane.epsilon + left / self.count)
+            top, gain = min(MOST, plane.epsilon + left / self.count), self.gain(place)
             for epsilon in (top, *(step for step in GRID if plane.epsilon < step < top)):
                 if epsilon > plane.epsilon:
-                    ratio = self.gain(place, epsilon) / (self.count * (epsilon - plane.epsilon))
+                    ratio = gain(epsilon) / (self.count * (epsilon - plane.epsilon))
                     found = max(found, (ratio, place, epsilon))
         return found
 
