@@ -72,6 +72,7 @@ def test_names_and_words(name):
     assert mechanism.name == name == name.lower()
     assert mechanism.__name__.lower() == name.replace("-", "")
     assert mechanism.kind in KINDS
+    assert (mechanism.metric is not None) == (mechanism.kind == "metric")
     assert mechanism.summary
     assert mechanism.source
     words = mechanism.__doc__ or ""

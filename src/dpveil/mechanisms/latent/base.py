@@ -71,6 +71,8 @@ class LatentMechanism(ABC):
     kind: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
+    metric: ClassVar[str | None] = None
+    """The name of the distance of a metric guarantee."""
 
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
 

@@ -39,6 +39,7 @@ class Directional(LatentMechanism):
 
     name: ClassVar[str] = "directional"
     kind: ClassVar[str] = "metric"
+    metric: ClassVar[str | None] = "chord"
     summary: ClassVar[str] = "the direction of a code drawn anew, by the chord between directions"
     source: ClassVar[str] = "Weggenmann & Kerschbaum 2021; Wood 1994"
 

@@ -40,6 +40,7 @@ class CroftMetric(LatentMechanism):
 
     name: ClassVar[str] = "croft-metric"
     kind: ClassVar[str] = "metric"
+    metric: ClassVar[str | None] = "box-mean"
     summary: ClassVar[str] = "Laplace noise on every coordinate, by the distance of codes"
     source: ClassVar[str] = "Croft 2022 theorem 1, Croft thesis theorem 8"
 

@@ -55,6 +55,7 @@ class PCABasis(LatentMechanism):
 
     name: ClassVar[str] = "pca-basis"
     kind: ClassVar[str] = "metric"
+    metric: ClassVar[str | None] = "leading-mean"
     summary: ClassVar[str] = "Laplace noise on as many principal components as the budget affords"
     source: ClassVar[str] = "Croft thesis §6.5, errata E6"
 
