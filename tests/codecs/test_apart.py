@@ -71,6 +71,10 @@ def test_a_codec_keeps_the_distances_of_its_training_codes(name):
     for values, of in zip((apart.mean, apart.chord, apart.radius), every, strict=True):
         assert abs(values[0.5] - np.median(of)) < 0.2 * np.median(of)
     assert len(MEASURES) == len(codec.distances)
+    assert codec.radius(10) == apart.radius[0.5]
+    assert apart.of("box-mean") is apart.mean
+    assert apart.of("chord") is apart.chord
+    assert apart.of("leading-mean") is None
 
 
 def test_between_kept_clips_it_is_interpolated_and_others_are_refused(codecs):

@@ -60,6 +60,10 @@ class Apart:
     chord: Mapping[float, float]
     radius: Mapping[float, float]
 
+    def of(self, metric: str) -> Mapping[float, float] | None:
+        """Return the distances in the metric of that name of a latent mechanism, or None where not kept."""
+        return {"box-mean": self.mean, "chord": self.chord}.get(metric)
+
 
 def apart_of(
     codes: Places, sides: Float64[np.ndarray, "2 percentiles m"], seed: int

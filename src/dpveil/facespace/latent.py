@@ -24,7 +24,7 @@ from dpveil.noise.bits import BitSource
 
 USUAL: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
 """Kind of guarantee to the mechanism that is taken where none is named."""
-METRICS: Final = {"croft-metric": "box-mean"}
+METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
 """Mechanism with a metric guarantee to the name of its metric."""
 BUDGETS: Final = ("epsilon", "rho")
 WRITTEN: Final = "guarantee"
@@ -52,9 +52,18 @@ class Told:
         """Not known without the model's file: that of the codec."""
         return self.codec.codec.column_energy
 
+    @property
+    def deviations(self) -> np.ndarray | None:
+        """Not known without the model's file: those of the codec."""
+        return self.codec.codec.deviations
+
     def bounds(self, clip: Number = 0) -> Any:
         """Not known without the model's file: those of the codec."""
         return self.codec.codec.bounds(clip)
+
+    def radius(self, clip: Number = 0) -> float:
+        """Not known without the model's file: that of the codec."""
+        return self.codec.codec.radius(clip)
 
 
 @dataclass(frozen=True, kw_only=True)

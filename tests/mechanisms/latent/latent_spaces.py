@@ -20,6 +20,8 @@ class Space:
     low: tuple[float, ...]
     high: tuple[float, ...]
     energy: tuple[float, ...] | None = None
+    spread: tuple[float, ...] | None = None
+    far: float = 0.5
     in_the_clear: ClassVar[tuple[str, ...]] = ("where the face is",)
 
     @property
@@ -30,6 +32,13 @@ class Space:
     def column_energy(self) -> np.ndarray:
         return np.ones(self.length) if self.energy is None else np.array(self.energy)
 
+    @property
+    def deviations(self) -> np.ndarray | None:
+        return None if self.spread is None else np.array(self.spread)
+
+    def radius(self, clip: Any = 0) -> float:
+        return self.far
+
     def bounds(self, clip: Any = 0) -> Bounds:
         """Each per cent takes a hundredth of the width from each side."""
         low, high = np.array(self.low), np.array(self.high)
@@ -37,8 +46,8 @@ class Space:
         return Bounds(low + cut, high - cut)
 
 
-UNEVEN = Space((-1.0, 2.0, 0.0), (1.0, 12.0, 0.25), (1.0, 0.5, 40.0))
-FLAT = Space((0.0, -3.0), (1.0, 5.0))
+UNEVEN = Space((-1.0, 2.0, 0.0), (1.0, 12.0, 0.25), (1.0, 0.5, 40.0), (0.4, 2.0, 0.05))
+FLAT = Space((0.0, -3.0), (1.0, 5.0), spread=(0.25, 2.0))
 
 
 def clipped_law(at: int, scale: Fraction | float, steps: int) -> np.ndarray:

@@ -27,9 +27,13 @@ SETTINGS = {
         "usual": {"epsilon": 20},
         "every option": {"epsilon": "1/3", "clip": 40, "allocation": "equal"},
     },
+    "pca-basis": {"usual": {"epsilon": 20}, "every option": {"epsilon": 3, "clip": "12.5", "ratio": 200}},
+    "directional": {"usual": {"epsilon": 20}, "every option": {"epsilon": "1/3", "clip": 40}},
     "box-gaussian": {"usual": {"rho": 20}, "every option": {"rho": "1/3", "clip": 40}},
 }
 CASES = [(name, setting) for name, settings in SETTINGS.items() for setting in settings]
+LITTLE = {"box-truncated-laplace": {"epsilon": "0.1"}, "pca-basis": {"ratio": "1e9"}}
+"""For next to no budget: truncated draws take the longer, the less ε is; components have to be afforded."""
 NOT_A_BUDGET = [0, -1, math.nan, math.inf, "lots", "", True, [1], 1e-30, 1e30, None]
 CODES = np.array([[0.0, 7.0, 0.1], [0.9, 2.0, 0.25], [-1.0, 12.0, 0.0]])
 
@@ -68,6 +72,7 @@ def test_names_and_words(name):
     assert mechanism.name == name == name.lower()
     assert mechanism.__name__.lower() == name.replace("-", "")
     assert mechanism.kind in KINDS
+    assert (mechanism.metric is not None) == (mechanism.kind == "metric")
     assert mechanism.summary
     assert mechanism.source
     words = mechanism.__doc__ or ""
@@ -89,7 +94,7 @@ def test_states_its_guarantee_before_it_draws(name, setting):
     assert set(UNEVEN.in_the_clear) <= set(guarantee.scope.in_the_clear)
     assert "3 coordinates" in guarantee.scope.covers
     if guarantee.kind == "metric":
-        assert guarantee.diameter == 1
+        assert guarantee.diameter == (2 if name == "directional" else 1)
         assert "2^-16" in guarantee.metric
         assert STEPS == 2**16
     json.dumps(guarantee.to_json())
@@ -129,7 +134,7 @@ def test_codes_beyond_the_box_are_as_its_edge(name, setting):
 def test_what_lies_within_half_a_step_is_one_point(name):
     mechanism, box = make(name), UNEVEN.bounds()
     step = box.width / STEPS
-    point = box.low + step * np.array([[1000, 40_000, 7]])
+    point = box.low + step * np.array([[1000, 40_000, 7]] * 20)
     shifts = (0.0, 0.4, -0.4, 0.9)
     outs = [mechanism.release(point + shift * step, UNEVEN, bits=SeededBits(3)) for shift in shifts]
     assert np.array_equal(outs[0], outs[1])
@@ -222,14 +227,14 @@ def test_parameters_survive_json_and_are_frozen(name, setting):
 @pytest.mark.parametrize("name", TABLE)
 def test_pure_noise_does_not_show_the_code(name):
     """At ε = 1e-6 both corners give nearly the same law on each side; 7 standard errors of a fair coin."""
-    little = "0.1" if name == "box-truncated-laplace" else "1e-6"  # its draws take the longer, the less ε is
+    little = {budget(name): "1e-6"} | LITTLE.get(name, {})
     box = FLAT.bounds()
-    means = []
+    means, count = [], 1000 if name == "directional" else 4000
     for seed, corner in enumerate((box.low, box.high)):
-        codes = np.tile(corner, (4000, 1))
-        released = make(name, **{budget(name): little}).release(codes, FLAT, bits=SeededBits(seed))
+        codes = np.tile(corner, (count, 1))
+        released = make(name, **little).release(codes, FLAT, bits=SeededBits(seed))
         means.append(((released - box.low) / box.width).mean(axis=0))
-    assert np.all(np.abs(means[0] - means[1]) < 7 * 0.5 * math.sqrt(2 / 4000))
+    assert np.all(np.abs(means[0] - means[1]) < 7 * 0.5 * math.sqrt(2 / count))
 
 
 def test_clip_makes_the_box_and_the_noise_smaller():

@@ -39,7 +39,7 @@ def test_the_laws_of_this_file_sum_to_one():
 def own_scales(mechanism, space, steps):
     """The scales that a box-laplace draws with: those of the formula, or up to 1/16 above."""
     least = box_scales(space, mechanism.epsilon, mechanism.shares(space), steps)
-    scales = mechanism._scales(space)
+    scales = mechanism.scales(space)
     assert all(a <= b <= a * Fraction(17, 16) for a, b in zip(least, scales, strict=True))
     return scales
 
@@ -49,7 +49,7 @@ def own_scales(mechanism, space, steps):
 def test_croft_keeps_epsilon_d_for_every_two_codes_and_wastes_nothing(space, epsilon, coarse):
     coarse(SMALL)
     mechanism = CroftMetric(epsilon=epsilon)
-    scale = mechanism._scale(space)
+    scale = mechanism.scales(space)[0]
     assert scale == croft_scale(space, epsilon, SMALL)
     most, per_distance = worst(lambda point: [scale] * space.length, SMALL)
     assert most <= epsilon * (1 + 1e-9)  # diameter 1
@@ -151,7 +151,7 @@ def test_errata_e7_weights_in_the_numerator_overspend(coarse):
     weights = [Fraction(1, m)] * m
     printed, _ = worst(lambda point: [SMALL * w / epsilon for w in weights], SMALL)
     assert math.isclose(printed, m**2 * epsilon, rel_tol=1e-9)
-    ours, _ = worst(lambda point: BoxLaplace(epsilon=epsilon, allocation="equal")._scales(UNEVEN), SMALL)
+    ours, _ = worst(lambda point: BoxLaplace(epsilon=epsilon, allocation="equal").scales(UNEVEN), SMALL)
     assert ours <= epsilon * (1 + 1e-9)
 
 
@@ -170,7 +170,7 @@ def test_errata_e4_sensitivities_of_the_pair_itself_are_private():
     assert ratios[0] > 50 * epsilon
     assert ratios[2] > 9 * ratios[1] > 80 * ratios[0]
     mechanism = BoxLaplace(epsilon=1)
-    assert mechanism._scales(UNEVEN) == mechanism._scales(UNEVEN)  # ours know the space and no code
+    assert mechanism.scales(UNEVEN) == mechanism.scales(UNEVEN)  # ours know the space and no code
 
 
 @pytest.mark.parametrize("share", [0, Fraction(1, 10**6)])

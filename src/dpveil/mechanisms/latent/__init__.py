@@ -3,12 +3,15 @@
 from typing import Final
 
 from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
+from dpveil.mechanisms.latent.directional import Directional
 from dpveil.mechanisms.latent.gaussian import BoxGaussian
 from dpveil.mechanisms.latent.laplace import BoxLaplace, CroftMetric
+from dpveil.mechanisms.latent.principal import PCABasis
 from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
 
 TABLE: Final[dict[str, type[LatentMechanism]]] = {
-    mechanism.name: mechanism for mechanism in (CroftMetric, BoxLaplace, BoxTruncatedLaplace, BoxGaussian)
+    mechanism.name: mechanism
+    for mechanism in (CroftMetric, PCABasis, BoxLaplace, BoxTruncatedLaplace, BoxGaussian, Directional)
 }
 
 __all__ = [
@@ -18,5 +21,7 @@ __all__ = [
     "BoxTruncatedLaplace",
     "CodeSpace",
     "CroftMetric",
+    "Directional",
     "LatentMechanism",
+    "PCABasis",
 ]

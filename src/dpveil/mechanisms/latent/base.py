@@ -47,8 +47,15 @@ class CodeSpace(Protocol):
     def column_energy(self) -> Float64[np.ndarray, " m"]:
         """W_m, squared grey levels for a unit of each coordinate."""
 
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """Deviations of public codes, of mean 0, where coordinates are principal components."""
+
     def bounds(self, clip: Number = 0) -> Box:
         """Return the public box."""
+
+    def radius(self, clip: Number = 0) -> float:
+        """Return the usual distance of public codes from the middle of the box, in half sides."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +71,8 @@ class LatentMechanism(ABC):
     kind: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
+    metric: ClassVar[str | None] = None
+    """The name of the distance of a metric guarantee."""
 
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
 

@@ -40,6 +40,7 @@ class CroftMetric(LatentMechanism):
 
     name: ClassVar[str] = "croft-metric"
     kind: ClassVar[str] = "metric"
+    metric: ClassVar[str | None] = "box-mean"
     summary: ClassVar[str] = "Laplace noise on every coordinate, by the distance of codes"
     source: ClassVar[str] = "Croft 2022 theorem 1, Croft thesis theorem 8"
 
@@ -58,13 +59,14 @@ class CroftMetric(LatentMechanism):
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""
-        prepared(self._scale(space))
+        prepared(self.scales(space)[0])
 
-    def _scale(self, space: CodeSpace) -> Fraction:
-        return space.length * STEPS / Fraction(self.epsilon)
+    def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
+        """Return the scale of the noise of every coordinate, in steps."""
+        return (space.length * STEPS / Fraction(self.epsilon),) * space.length
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        return noisy(points, (self._scale(space),) * space.length, bits)
+        return noisy(points, self.scales(space), bits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +96,7 @@ class BoxLaplace(LatentMechanism):
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""
-        for scale in set(self._scales(space)):
+        for scale in set(self.scales(space)):
             prepared(scale)
 
     def shares(self, space: CodeSpace) -> tuple[Fraction, ...]:
@@ -102,8 +104,9 @@ class BoxLaplace(LatentMechanism):
         box = space.bounds(self.clip)
         return whole(RULES[self.allocation](box.high - box.low, space.column_energy))
 
-    def _scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
+    def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
+        """Return the scale of the noise of every coordinate, in steps, rounded up to few different ones."""
         return tuple(rounded_up(STEPS / (share * Fraction(self.epsilon))) for share in self.shares(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        return noisy(points, self._scales(space), bits)
+        return noisy(points, self.scales(space), bits)

@@ -1,0 +1,135 @@
+"""What ε means where a promise is ε·d: how far odds move, also between real people."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from dpveil.accounting.meaning import STRENGTHS
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json, float_above, show
+from dpveil.errors import InvalidParameter
+
+DISTANCES: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1))
+"""Where e^(ε·d) is stated: alike faces, as in the thesis's example, two photos of one person, unit distance."""
+SHARES: Final = (0.01, 0.5, 0.99)
+"""Shares of the pairs of people at which it is stated."""
+MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
+"""The factor of odds that each strength allows: a guess between two that were equally likely, as odds."""
+WORDS: Final = (
+    "d says how far codes lie apart and not whether they are one person's: two photos of one person may be"
+    " 0.05 apart, and so may two people who look alike."
+)
+
+
+@dataclass(frozen=True)
+class At:
+    """The promise at one distance: odds move by at most `factor`.
+
+    Of two codes that far apart, equally likely before, nobody names the true one with more than `success`.
+    `share` of the pairs of people lie no further apart; None for a distance that was chosen.
+    """
+
+    distance: float
+    factor: float
+    success: float
+    share: float | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object; a factor beyond all floats is null."""
+        factor = None if math.isinf(self.factor) else self.factor
+        return {"d": self.distance, "factor": factor, "success": self.success, "share": self.share}
+
+
+@dataclass(frozen=True)
+class MetricMeaning:
+    """What ε·d says: `at` chosen distances and at the diameter, and between real `people` where known.
+
+    `epsilon_for` maps a strength to the largest ε that keeps it between half of all pairs of people; empty
+    where their distances are not known.
+    """
+
+    guarantee: Guarantee
+    at: tuple[At, ...]
+    people: tuple[At, ...]
+    epsilon_for: dict[str, float]
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """What it comes to, in words, one sentence each."""
+        epsilon = show(self.guarantee.epsilon or Fraction(0))
+        odds = (
+            f"Whatever was known before, odds between two codes change by a factor of at most"
+            f" e^({epsilon}·d), d being their distance: {self.guarantee.metric}."
+        )
+        half = next((one for one in self.people if one.share == 0.5), None)
+        if half is None:
+            return odds, WORDS
+        usual = (
+            f"Half of all pairs of people in the public training set lie within {half.distance:.3g}: of two"
+            f" that far apart, equally likely before, nobody names the true one with more than"
+            f" {show(Fraction(half.success) * 100)} %."
+        )
+        return odds, usual, WORDS
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object."""
+        return {
+            "epsilon": float_above(self.guarantee.epsilon or Fraction(0)),
+            "metric": self.guarantee.metric,
+            "at": [one.to_json() for one in self.at],
+            "people": [one.to_json() for one in self.people],
+            "epsilon_for": dict(self.epsilon_for),
+            "sentences": list(self.sentences),
+        }
+
+
+def meaning(guarantee: Guarantee, apart: Mapping[float, float] | None = None) -> MetricMeaning:
+    """Return what a metric guarantee says at several distances.
+
+    For any two codes z, z′ and any release R, odds after it are at most e^(ε·d(z, z′)) times those before,
+    Pr(z|R)/Pr(z′|R) ≤ e^(ε·d)·Pr(z)/Pr(z′), by Bayes' rule from P(R|z) ≤ e^(ε·d)·P(R|z′). `apart` maps
+    shares of pairs of people to the distance that they do not exceed, in the guarantee's own metric
+    (`codec.apart(clip).of(metric)`). Bounds are rounded up. Raises `InvalidParameter` for other guarantees.
+    Source: Croft thesis formula 6.31.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> words = {"metric": "d", "diameter": 1, "relation": Relation("latent-cell"), "scope": Scope("a code")}
+    >>> [round(one.factor, 2) for one in meaning(Guarantee(kind="metric", epsilon=200, **words)).at[:2]]
+    [7.39, 22026.47]
+    """
+    if guarantee.kind != "metric" or guarantee.epsilon is None:
+        raise InvalidParameter("guarantee", guarantee.kind, "has no distance", hint="metric ones have")
+    epsilon = guarantee.epsilon
+    chosen = {*DISTANCES} if guarantee.diameter is None else {*DISTANCES, guarantee.diameter}
+    known = {} if apart is None else {share: Fraction(apart[share]) for share in SHARES}
+    return MetricMeaning(
+        guarantee=guarantee,
+        at=tuple(_at(epsilon, d) for d in sorted(chosen)),
+        people=tuple(_at(epsilon, distance, share) for share, distance in known.items()),
+        epsilon_for=_wanted(known[0.5]) if known else {},
+    )
+
+
+def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> At:
+    spent = float_above(epsilon * distance)
+    success = min(1.0, math.nextafter(1 / (1 + math.exp(-spent)), 2))
+    return At(float_above(distance), _exp_above(spent), success, share)
+
+
+def _wanted(distance: Fraction) -> dict[str, float]:
+    """Return the ε of each strength at a distance, rounded down."""
+    if distance == 0:
+        return {}
+    far = float_above(distance)
+    return {name: math.nextafter(math.log(odds) / far, 0) for name, odds in MOST_ODDS.items()}
+
+
+def _exp_above(value: float) -> float:
+    try:
+        return math.nextafter(math.exp(value), math.inf)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,78 @@
+"""The direction of a code drawn anew on the sphere: von Mises-Fisher noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import numpy as np
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.parameters import Positive
+from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.noise.bits import BitSource
+from dpveil.noise.directional import check, von_mises_fisher
+
+MIDDLE: Final = STEPS // 2
+METRIC: Final = (
+    "chord between the directions in which codes, clipped and rounded to 2^-16, lie from the middle of the"
+    " box, in half sides"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Directional(LatentMechanism):
+    """The direction μ of a code from the middle of the box is drawn anew, with density ∝ e^(ε·⟨x, μ⟩).
+
+    ε·d for any two codes, d being the chord between their directions: at most 2, so 2ε for any two inputs.
+    Coordinates count in half sides of the box. How far a code lies from the middle is not used at all: what
+    is drawn is put at the distance that half of the public training codes do not exceed. A code in the very
+    middle has the direction of the first coordinate. Fields as in `LatentMechanism`; `epsilon`, the
+    concentration κ of von Mises and Fisher's law, is for d = 1.
+    Source: Weggenmann & Kerschbaum 2021; Wood 1994.
+
+    *Proof.* A code's direction μ is v/‖v‖ for a vector v of whole numbers, and the draw is that of exactly
+    this μ, rounded. The law's normaliser is the same for all directions, so log-ratios are
+    ε·⟨x, μ - μ′⟩ ≤ ε·‖μ - μ′‖ = ε·d. ∎
+    """
+
+    name: ClassVar[str] = "directional"
+    kind: ClassVar[str] = "metric"
+    metric: ClassVar[str | None] = "chord"
+    summary: ClassVar[str] = "the direction of a code drawn anew, by the chord between directions"
+    source: ClassVar[str] = "Weggenmann & Kerschbaum 2021; Wood 1994"
+
+    epsilon: Positive = Positive()
+
+    def guarantee(self, space: CodeSpace) -> Guarantee:
+        """Return ε·d with diameter 2."""
+        return Guarantee(
+            kind="metric",
+            epsilon=self.epsilon,
+            metric=METRIC,
+            diameter=2,
+            relation=Relation("latent-cell"),
+            scope=self.scope(space),
+        )
+
+    def prepare(self, space: CodeSpace) -> None:
+        """Raise `NoiseError` where nothing can be drawn."""
+        check(space.length, Fraction(self.epsilon))
+
+    def scope(self, space: CodeSpace) -> Scope:
+        """Return the direction and what is shown beside it: of the distance nothing is."""
+        return Scope(f"the direction of the code of {space.length} coordinates", space.in_the_clear)
+
+    def radius(self, space: CodeSpace) -> Fraction:
+        """Return how far from the middle what is drawn is put, in steps: a public number."""
+        return Fraction(max(1, round(space.radius(self.clip) * MIDDLE)))
+
+    def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
+        out, radius, epsilon = np.empty_like(points), self.radius(space), Fraction(self.epsilon)
+        for row, point in enumerate(points - MIDDLE):
+            towards = [int(step) for step in point]
+            if not any(towards):
+                towards[0] = 1
+            out[row] = [MIDDLE + step for step in von_mises_fisher(towards, epsilon, radius, bits)]
+        return out

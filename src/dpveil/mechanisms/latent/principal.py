@@ -1,0 +1,112 @@
+"""Noise on the leading principal components of a code, as many as the budget affords."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import ClassVar, Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.numbers import show
+from dpveil.core.parameters import Positive
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.laplace import noisy
+from dpveil.noise.bits import BitSource
+from dpveil.noise.laplace import prepared
+
+METRIC: Final = (
+    "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon affords,"
+    " clipped and rounded to 2^-16; 0 for codes that differ in the others only"
+)
+Sides = Float64[np.ndarray, " m"]
+
+
+def affordable(width: Sides, deviations: Sides, ratio: Fraction, epsilon: Fraction) -> int:
+    """Return the largest c with c·width_i/ε < ratio·s_i for all i ≤ c, or 0.
+
+    Noise of c components has the scale c·width_i/ε on the i-th, and should be small beside its deviation s_i.
+    With c the left side grows and the right side is asked of more components, so c's that hold come before
+    those that do not. Source: Croft thesis algorithm 1, as it was meant (errata E6).
+
+    >>> affordable(np.array([8.0, 8.0, 8.0]), np.array([1.0, 1.0, 0.4]), Fraction(3, 2), Fraction(15))
+    2
+    """
+    room = np.minimum.accumulate(float(ratio * epsilon) * deviations / width)
+    return int(np.count_nonzero(np.arange(1, len(room) + 1) < room))
+
+
+@dataclass(frozen=True, kw_only=True)
+class PCABasis(LatentMechanism):
+    """Laplace noise on the leading principal components; all others become their mean.
+
+    Of c components that are kept, each gets noise of scale c·(high_i - low_i)/ε, and c is the largest number
+    for which that is below `ratio` times the component's deviation, for every one of them. ε·d for any two
+    codes, d being the mean difference of what is kept, as parts of the box: at most 1. It is 0 for codes that
+    differ in dropped components only: those give the same release. Fields as in `LatentMechanism`; `epsilon`
+    is for d = 1. Source: Croft thesis §6.5 with algorithm 1 corrected (errata E6); theorem 8.
+
+    *Proof.* Clipping is to a box of the components themselves, so c coordinates get noise as in
+    `croft-metric`. Nothing of the others is read, and c comes from public numbers only. ∎
+    """
+
+    name: ClassVar[str] = "pca-basis"
+    kind: ClassVar[str] = "metric"
+    metric: ClassVar[str | None] = "leading-mean"
+    summary: ClassVar[str] = "Laplace noise on as many principal components as the budget affords"
+    source: ClassVar[str] = "Croft thesis §6.5, errata E6"
+
+    epsilon: Positive = Positive()
+    ratio: Positive = Positive(default=Fraction(3, 2))
+
+    def guarantee(self, space: CodeSpace) -> Guarantee:
+        """Return ε·d with diameter 1."""
+        return Guarantee(
+            kind="metric",
+            epsilon=self.epsilon,
+            metric=METRIC,
+            diameter=1,
+            relation=Relation("latent-cell"),
+            scope=self.scope(space),
+        )
+
+    def prepare(self, space: CodeSpace) -> None:
+        """Raise `InvalidParameter` where no component is affordable, and `NoiseError`."""
+        prepared(self.scale(space))
+
+    def kept(self, space: CodeSpace) -> int:
+        """Return how many leading components are kept; raises `InvalidParameter` where none can be."""
+        deviations = space.deviations
+        if deviations is None:
+            raise InvalidParameter(
+                "mechanism",
+                self.name,
+                "needs a code of principal components",
+                hint="take a pca codec, or croft-metric",
+            )
+        box = space.bounds(self.clip)
+        ratio, epsilon = Fraction(self.ratio), Fraction(self.epsilon)
+        count = affordable(box.high - box.low, deviations, ratio, epsilon)
+        if count == 0:
+            least = float((box.high[0] - box.low[0]) / deviations[0]) / float(ratio)
+            raise InvalidParameter(
+                "epsilon",
+                show(epsilon),
+                "affords no component",
+                hint=f"take more than {least:.4g}, or a larger ratio than {show(ratio)}",
+            )
+        return count
+
+    def scale(self, space: CodeSpace) -> Fraction:
+        """Return the scale of the noise in steps."""
+        return self.kept(space) * STEPS / Fraction(self.epsilon)
+
+    def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
+        count, box = self.kept(space), space.bounds(self.clip)
+        means = np.clip(np.rint(-box.low / (box.high - box.low) * STEPS), 0, STEPS).astype(np.int64)
+        out: Points = np.tile(means, (len(points), 1))
+        out[:, :count] = noisy(points[:, :count], (self.scale(space),) * count, bits)
+        return out

@@ -1,0 +1,178 @@
+"""Von Mises-Fisher draws: directions around a direction, rounded to whole numbers, exactly.
+
+The density on the sphere of i dimensions is ∝ exp(κ·⟨x, μ⟩). A uniform direction u, with y = ⟨u, μ⟩, is moved
+towards μ by the map x = ρ·u + (w - ρ·y)·μ with w = (y + t)/(1 + t·y) and ρ = √(1 - t²)/(1 + t·y), which keeps
+the sphere and gives ⟨x, μ⟩ = w the density ∝ (1 - w²)^((i-3)/2)/(1 - t·w)^(i-1); t is the one of Wood 1994.
+What is left of the wanted law is a chance of acceptance, exp(κ·w)·(1 - t·w)^(i-1) over its maximum. All of it
+is decided on intervals that hold the true values, with more bits until they decide: no distance to bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import lru_cache
+from math import sqrt
+from typing import Final
+
+from dpveil.errors import NoiseError
+from dpveil.noise.bits import BitSource
+from dpveil.noise.enclosed import Enclosing, Interval, Pair, Uniform, in_disc
+
+MOST: Final = 10**9
+"""κ beyond which nothing is drawn: the first guess at t is no longer below 1 in 64-bit floats."""
+ONE: Final[Interval] = (Decimal(1), Decimal(1))
+NOTHING: Final[Interval] = (Decimal(0), Decimal(0))
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """One proposal: what is known of a uniform direction, and of the number that decides on it."""
+
+    pairs: list[Pair]
+    coin: Uniform
+
+    @property
+    def numbers(self) -> list[Uniform]:
+        return [self.coin, *(number for pair in self.pairs for number in pair)]
+
+
+def von_mises_fisher(
+    direction: Sequence[int], concentration: Fraction, radius: Fraction, bits: BitSource
+) -> list[int]:
+    """Return `radius` times a draw around a direction, each coordinate rounded to the nearest integer.
+
+    `direction` is a vector of at least two whole numbers, not all 0, of any length ‖v‖: μ is exactly v/‖v‖.
+    Any two directions are κ·‖μ - μ′‖-indistinguishable, κ being `concentration`: the density's normaliser is
+    the same for all μ, ⟨x, μ - μ′⟩ ≤ ‖μ - μ′‖, and rounding is post-processing. Raises `NoiseError`.
+    Source: Wood 1994; Ulrich 1984.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> von_mises_fisher([3, -4], Fraction(10**9), Fraction(100), SeededBits(1))
+    [60, -80]
+    """
+    check(len(direction), concentration)
+    if not any(direction):
+        raise NoiseError("the zero vector has no direction")
+    while True:
+        count = -(-len(direction) // 2)
+        draw = _Draw([in_disc(bits) for _ in range(count)], Uniform(int(bits.words(1)[0])))
+        accepted: bool | None = None
+        while True:
+            moved = _moved(draw, direction, concentration)
+            if accepted is None and moved is not None:
+                accepted = _accepted(draw, moved, concentration, len(direction))
+            if accepted is False:
+                break
+            if accepted and moved is not None:
+                found = _rounded(moved, radius)
+                if found is not None:
+                    return found
+            for number in draw.numbers:
+                number.extend(bits)
+
+
+def check(dimension: int, concentration: Fraction) -> None:
+    """Raise `NoiseError` where nothing can be drawn."""
+    if dimension < 2 or not 0 < concentration <= MOST:
+        raise NoiseError(
+            f"no directions of concentration {float(concentration):.3g} in {dimension} dimensions",
+            hint=f"take at least two, and a concentration of at most {MOST}",
+        )
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """A direction that was moved towards μ: `along` is w, `widened` 1 + t·y, `places` the coordinates x."""
+
+    work: Enclosing
+    along: Interval
+    widened: Interval
+    places: list[Interval]
+
+
+def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _Moved | None:
+    """Return the direction x of a draw, or None where too few bits are known to divide."""
+    work = Enclosing(draw.coin.length // 2)
+    squares = work.squares(draw.pairs)[: len(direction)]
+    total = _sum(work, squares)
+    if total[0] <= 0:
+        return None
+    signs = [number.negative for pair in draw.pairs for number in pair]
+    length = work.root(total)
+    even = [
+        work.divide(_signed(work.root(square), minus), length)
+        for square, minus in zip(squares, signs, strict=False)
+    ]
+    whole = work.root(work.of(Fraction(sum(v * v for v in direction))))
+    mean = [work.divide(work.of(Fraction(v)), whole) for v in direction]
+    y = _sum(work, [work.multiply(u, m) for u, m in zip(even, mean, strict=True)])
+    y = max(Decimal(-1), y[0]), min(Decimal(1), y[1])
+    t = _pull(len(direction), concentration)
+    widened = work.add(ONE, work.multiply(work.of(t), y))
+    if widened[0] <= 0:
+        return None
+    # Both are monotone in y, but for the sign of w - ρ·y, which needs no such care.
+    along = work.divide(work.add(y, work.of(t)), widened)
+    shrunk = work.divide(work.root(work.of(1 - t * t)), widened)
+    onto = work.subtract(along, work.multiply(shrunk, y))
+    places = [
+        work.add(work.multiply(shrunk, u), work.multiply(onto, m)) for u, m in zip(even, mean, strict=True)
+    ]
+    return _Moved(work, along, widened, places)
+
+
+def _accepted(draw: _Draw, moved: _Moved, concentration: Fraction, dimension: int) -> bool | None:
+    """Return whether the draw is kept, or None where what is known does not decide.
+
+    1 - t·w = (1 - t²)/(1 + t·y), so the logarithm is κ·w - (i - 1)·ln(1 + t·y), less its maximum.
+    """
+    work = moved.work
+    fewer = work.of(Fraction(dimension - 1))
+    level = work.subtract(
+        work.multiply(work.of(concentration), moved.along), work.multiply(fewer, work.log(moved.widened))
+    )
+    level = work.subtract(level, (_most(dimension, concentration),) * 2)
+    coin = work.log(work.of(*draw.coin.ends()))
+    if coin[1] < level[0]:
+        return True
+    return False if coin[0] > level[1] else None
+
+
+def _rounded(moved: _Moved, radius: Fraction) -> list[int] | None:
+    scaled = [moved.work.multiply(moved.work.of(radius), place) for place in moved.places]
+    found = [moved.work.nearest(place) for place in scaled]
+    return None if None in found else [place for place in found if place is not None]
+
+
+@lru_cache(maxsize=64)
+def _pull(dimension: int, concentration: Fraction) -> Fraction:
+    """Return t, above 0 and below 1: any such number is right, and this one is accepted most often."""
+    kappa, fewer = float(concentration), dimension - 1
+    return Fraction(2 * kappa / (fewer + sqrt(fewer * fewer + 4 * kappa * kappa)))
+
+
+@lru_cache(maxsize=64)
+def _most(dimension: int, concentration: Fraction) -> Decimal:
+    """Return what κ·w + (i - 1)·(ln(1 - t·w) - ln(1 - t²)) never exceeds: a bound of its maximum, from above.
+
+    It is concave in w, with its maximum where 1 - t·w = t·(i - 1)/κ.
+    """
+    work, t, fewer = Enclosing(60), _pull(dimension, concentration), Fraction(dimension - 1)
+    at_most = t * fewer / concentration
+    ratio = work.log(work.of(at_most / (1 - t * t)))
+    found = work.add(work.of((1 - at_most) / t * concentration), work.multiply(work.of(fewer), ratio))
+    return found[1]
+
+
+def _signed(value: Interval, negative: bool) -> Interval:
+    return (-value[1], -value[0]) if negative else value
+
+
+def _sum(work: Enclosing, values: Sequence[Interval]) -> Interval:
+    total = NOTHING
+    for value in values:
+        total = work.add(total, value)
+    return total

@@ -1,0 +1,134 @@
+"""Numbers of which only bounds are known: uniform ones, bit by bit, and decimals that enclose what they give.
+
+A draw is a function of uniform numbers. Of those only the leading bits are known, so every number computed
+from them is an interval; what it is rounded to, or compared with, is settled by taking more bits.
+"""
+
+from __future__ import annotations
+
+from decimal import MAX_EMAX, MIN_EMIN, ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from fractions import Fraction
+from typing import Final
+
+from dpveil.errors import NoiseError
+from dpveil.noise.bits import BitSource
+
+MOST_BITS: Final = 6000
+HALF: Final = Decimal("0.5")
+Interval = tuple[Decimal, Decimal]
+"""The least and the largest number that something can be."""
+
+
+class Uniform:
+    """A uniform number in [0, 1), of which `length` leading bits are known, and a sign beside it."""
+
+    def __init__(self, word: int) -> None:
+        self.negative, self.value, self.length = bool(word >> 63), word & (1 << 63) - 1, 63
+
+    def extend(self, bits: BitSource) -> None:
+        """Take 64 more bits."""
+        if self.length > MOST_BITS:
+            raise NoiseError("a coordinate of the noise was not settled")
+        self.value, self.length = self.value << 64 | int(bits.words(1)[0]), self.length + 64
+
+    def ends(self) -> tuple[Fraction, Fraction]:
+        """Return the least and the largest number that it can be."""
+        unit = 1 << self.length
+        return Fraction(self.value, unit), Fraction(self.value + 1, unit)
+
+
+Pair = tuple[Uniform, Uniform]
+
+
+def in_disc(bits: BitSource) -> Pair:
+    """Return a uniform point of the disc without its centre."""
+    while True:
+        first, second = (Uniform(int(word)) for word in bits.words(2))
+        low, high = _square(first, second)
+        while low < 1 < high or low == 0:
+            first.extend(bits)
+            second.extend(bits)
+            low, high = _square(first, second)
+        if high <= 1:
+            return first, second
+
+
+def _square(first: Uniform, second: Uniform) -> tuple[Fraction, Fraction]:
+    (a, b), (c, d) = first.ends(), second.ends()
+    return a * a + c * c, b * b + d * d
+
+
+class Enclosing:
+    """Arithmetic on intervals: ends are rounded outward to `digits`, so that they hold the true value.
+
+    `log` and `root` of the decimal library are right to half a unit in the last place, and moved by one.
+    """
+
+    def __init__(self, digits: int) -> None:
+        self.below, self.above = (
+            Context(digits, rounding, MIN_EMIN, MAX_EMAX) for rounding in (ROUND_FLOOR, ROUND_CEILING)
+        )
+
+    def of(self, low: Fraction, high: Fraction | None = None) -> Interval:
+        """Return the interval of a rational, or of all between two."""
+        high = low if high is None else high
+        return (
+            self.below.divide(Decimal(low.numerator), Decimal(low.denominator)),
+            self.above.divide(Decimal(high.numerator), Decimal(high.denominator)),
+        )
+
+    def add(self, a: Interval, b: Interval) -> Interval:
+        """Return a + b."""
+        return self.below.add(a[0], b[0]), self.above.add(a[1], b[1])
+
+    def subtract(self, a: Interval, b: Interval) -> Interval:
+        """Return a - b."""
+        return self.below.subtract(a[0], b[1]), self.above.subtract(a[1], b[0])
+
+    def multiply(self, a: Interval, b: Interval) -> Interval:
+        """Return a·b, of any signs."""
+        if a[0] >= 0 and b[0] >= 0:
+            return self.below.multiply(a[0], b[0]), self.above.multiply(a[1], b[1])
+        corners = [(x, y) for x in a for y in b]
+        return (
+            min(self.below.multiply(x, y) for x, y in corners),
+            max(self.above.multiply(x, y) for x, y in corners),
+        )
+
+    def divide(self, a: Interval, b: Interval) -> Interval:
+        """Return a/b for b above 0."""
+        inverse = self.below.divide(Decimal(1), b[1]), self.above.divide(Decimal(1), b[0])
+        return self.multiply(a, inverse)
+
+    def root(self, a: Interval) -> Interval:
+        """Return √a for a of at least 0."""
+        low = self.below.next_minus(self.below.sqrt(a[0])) if a[0] > 0 else Decimal(0)
+        return max(Decimal(0), low), self.above.next_plus(self.above.sqrt(a[1]))
+
+    def log(self, a: Interval) -> Interval:
+        """Return ln(a) for a of at least 0."""
+        low = self.below.next_minus(self.below.ln(a[0])) if a[0] > 0 else Decimal("-Infinity")
+        return low, self.above.next_plus(self.above.ln(a[1]))
+
+    def nearest(self, a: Interval) -> int | None:
+        """Return the whole number next to a, or None where both ends do not have the same."""
+        low = self.below.add(a[0], HALF).to_integral_value(ROUND_FLOOR)
+        high = self.above.add(a[1], HALF).to_integral_value(ROUND_FLOOR)
+        return int(low) if low == high else None
+
+    def squares(self, pairs: list[Pair]) -> list[Interval]:
+        """Return the squares of independent Gaussians, two of every point in the disc.
+
+        With s the squared length of a point (a, b), a·√(-2·ln(s)/s) and b times the same are Gaussian; twos
+        are left out, so their variance is 1/2. Source: Marsaglia's polar method.
+        """
+        found = []
+        for pair in pairs:
+            length = self.of(*_square(*pair))
+            minus = self.log(length)
+            # The log of 1, moved outward, ends above 0.
+            factor = self.divide((max(Decimal(0), -minus[1]), -minus[0]), length)
+            for number in pair:
+                low, high = number.ends()
+                found.append(self.multiply(self.of(low * low, high * high), factor))
+        return found
