@@ -20,11 +20,13 @@ from dpveil.accounting.meaning import (
     strength,
     success_bound,
 )
+from dpveil.accounting.metric_meaning import MetricMeaning, meaning
 from dpveil.core.certificate import RegionRecord
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
+from dpveil.facespace import Latent
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
@@ -63,7 +65,8 @@ class Explanation:
     `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure.
     `success_bound` maps a number
     of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
-    with the highest detection rate. `same_noise` states the same release in other currencies.
+    with the highest detection rate. `same_noise` states the same release in other currencies,
+    `metric` what ε·d says at several distances d.
     """
 
     method: Method
@@ -76,6 +79,7 @@ class Explanation:
     sentence: str
     needs: tuple[Need, ...]
     same_noise: tuple[Guarantee, ...] = ()
+    metric: MetricMeaning | None = None
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object that `dpveil explain --json` prints."""
@@ -92,6 +96,7 @@ class Explanation:
             "sentence": self.sentence,
             "needed": {need.strength: need.to_json() for need in self.needs},
             "in_the_clear": list(self.guarantee.scope.in_the_clear),
+            **({} if self.metric is None else {"metric": self.metric.to_json()}),
         }
 
 
@@ -125,7 +130,13 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
         sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width),
         needs=tuple(_need(method, name, size) for name in STRENGTHS),
         same_noise=_same_noise(method, guarantee, size),
+        metric=_distances(method, guarantee),
     )
+
+
+def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
+    """Return what a metric promise of codes says at several distances, and between people where known."""
+    return meaning(guarantee, method.apart()) if guarantee.metric and isinstance(method, Latent) else None
 
 
 def _check_method(method: object) -> None:

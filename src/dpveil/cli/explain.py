@@ -108,11 +108,29 @@ def _tell(explanation: Explanation, size: str) -> None:
     for alarm, detection in explanation.curve[1:6]:
         named = f"with {100 * alarm:>4.3g} % false alarms"
         say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
+    _tell_distances(explanation)
     for need in explanation.needs:
         say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}")
     say.answer("")
     for entry in guarantee.scope.in_the_clear:
         say.answer(f"in the clear  {entry}")
+
+
+def _tell_distances(explanation: Explanation) -> None:
+    """Say what epsilon·d means at several distances; the bounds above are for the largest one."""
+    if explanation.metric is None:
+        return
+    from dpveil.explain import percent_above
+
+    for one in (*explanation.metric.at, *explanation.metric.people):
+        factor = "more than 1e308" if math.isinf(one.factor) else show(Fraction(one.factor))
+        whom = "" if one.share is None else f"; {100 * one.share:g} % of pairs of people lie no further apart"
+        pair = percent_above(one.success)
+        say.answer(f"at d = {one.distance:<7.3g} odds by {factor}, the true one of 2 at most {pair}{whom}")
+    for name, epsilon in explanation.metric.epsilon_for.items():
+        say.answer(f"{name:<13} between half of all pairs of people: epsilon {epsilon:.4g} or less")
+    for sentence in explanation.metric.sentences:
+        say.answer(sentence)
 
 
 def _need(budget: dict[str, float] | None, scale: float | None, m: int | None) -> str:

@@ -54,6 +54,7 @@ PARAMETERS: Final = {
     "metric": ("NAME", "The distance that epsilon is for one unit of, with a metric guarantee; latent."),
     "clip": ("P", "Per cent of public codes that each side of the box leaves out; latent."),
     "allocation": ("RULE", "equal or optimal: how a budget is divided over a code; latent."),
+    "ratio": ("R", "Noise of a component, beside its deviation, at most; default: 1.5; latent."),
     "codec": ("FILE", "The model of dpveil train, or default; latent."),
     "protect": ("WHAT", "box or head: what is replaced around a face."),
     "placing": ("RULE", "auto, landmarks or box: how another face is put into place."),

@@ -15,7 +15,7 @@ from dpveil.codecs.reference import DEFAULT, CodecField, CodecReference
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName
 from dpveil.facespace.base import Crops, FaceMethod
 from dpveil.geometry import Frame
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
@@ -26,7 +26,8 @@ USUAL: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
 """Kind of guarantee to the mechanism that is taken where none is named."""
 METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
 """Mechanism with a metric guarantee to the name of its metric."""
-BUDGETS: Final = ("epsilon", "rho")
+OWN: Final = ("epsilon", "rho", "allocation", "ratio")
+"""Parameters that some mechanisms take and others do not."""
 WRITTEN: Final = "guarantee"
 GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
@@ -74,9 +75,10 @@ class Latent(FaceMethod):
     is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-gaussian" for
     `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance: its epsilon is
     for each unit of that. `clip` is the share of public codes, in per cent, that each side of the box leaves
-    out, `allocation` "equal" or "optimal" where the mechanism divides its budget. `protect` and `placing` as
-    in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not
-    installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
+    out, `allocation` "equal" or "optimal" where the mechanism divides its budget, `ratio` how large noise may
+    be beside a component's deviation (`pca-basis`). `protect` and `placing` as in `FaceMethod`. Raises
+    `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not installed.
+    Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3)), method.mechanism
@@ -96,6 +98,7 @@ class Latent(FaceMethod):
     metric: OneOf = OneOf(*METRICS.values(), optional=True)
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
     allocation: OneOf = OneOf(*RULES, optional=True)
+    ratio: OptionalPositive = OptionalPositive(optional=True)
     codec: CodecField = CodecField(default=DEFAULT)
 
     def __post_init__(self) -> None:
@@ -137,7 +140,7 @@ class Latent(FaceMethod):
         """The mechanism, with those of the parameters that it takes; others have to be left out."""
         kind = TABLE[str(self.mechanism)]
         taken = {entry.name for entry in fields(kind)}
-        given = {name: getattr(self, name) for name in (*BUDGETS, "allocation")}
+        given = {name: getattr(self, name) for name in OWN}
         for name, value in given.items():
             if value is not None and name not in taken:
                 hint = f"it takes {', '.join(sorted(taken))}"
@@ -147,6 +150,18 @@ class Latent(FaceMethod):
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return what the mechanism promises about one face's code, whatever the size of its region."""
         return self._own.guarantee(Told(self.codec))  # type: ignore[arg-type]
+
+    def apart(self) -> Mapping[float, float] | None:
+        """Return how far different people of the codec's training set lie apart, by shares of their pairs.
+
+        In the metric of the guarantee; None where it has none, or the codec is not at hand or does not say.
+        """
+        if self.metric is None:
+            return None
+        try:
+            return self._codec.apart(self.clip).of(self.metric)
+        except DPVeilError:
+            return None
 
     @property
     def frame(self) -> Frame:
