@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from first_calls import Now, check_first_calls
+
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared" / "data"
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are used
@@ -20,8 +22,15 @@ MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are us
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 
+# Before the packages are imported whose functions are checked.
+check_first_calls()
+
 # Shells start background jobs with Ctrl-C ignored, and the programs that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup() -> None:
+    Now.test += 1
 
 
 @pytest.fixture(scope="session")
