@@ -14,7 +14,7 @@ from dpveil.core.numbers import Json, float_above, show
 from dpveil.errors import InvalidParameter
 
 DISTANCES: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1))
-"""Where e^(ε·d) is stated: alike faces, as in the thesis's example, two photos of one person, unit distance."""
+"""Where e^(ε·d) is stated: alike faces (the thesis's example), two photos of one person, unit distance."""
 SHARES: Final = (0.01, 0.5, 0.99)
 """Shares of the pairs of people at which it is stated."""
 MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
