@@ -53,6 +53,7 @@ PARAMETERS: Final = {
     "mechanism": ("NAME", "How a code is drawn anew; latent."),
     "metric": ("NAME", "The distance that epsilon is for one unit of, with a metric guarantee; latent."),
     "clip": ("P", "Per cent of public codes that each side of the box leaves out; latent."),
+    "ratio": ("R", "Noise beside a component's deviation, at most; latent with pca-basis; default 1.5."),
     "allocation": ("RULE", "equal or optimal: how a budget is divided over a code; latent."),
     "codec": ("FILE", "The model of dpveil train, or default; latent."),
     "protect": ("WHAT", "box or head: what is replaced around a face."),

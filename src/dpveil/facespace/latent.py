@@ -74,7 +74,8 @@ class Latent(FaceMethod):
     is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-gaussian" for
     `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance: its epsilon is
     for each unit of that. `clip` is the share of public codes, in per cent, that each side of the box leaves
-    out, `allocation` "equal" or "optimal" where the mechanism divides its budget. `protect` and `placing` as
+    out, `allocation` "equal" or "optimal" where the mechanism divides its budget, `ratio` how large noise may
+    be beside a component's deviation where it chooses how many to keep. `protect` and `placing` as
     in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not
     installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
 
@@ -96,6 +97,7 @@ class Latent(FaceMethod):
     metric: OneOf = OneOf(*METRICS.values(), optional=True)
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
     allocation: OneOf = OneOf(*RULES, optional=True)
+    ratio: OptionalPositive = OptionalPositive(optional=True)
     codec: CodecField = CodecField(default=DEFAULT)
 
     def __post_init__(self) -> None:
@@ -137,7 +139,7 @@ class Latent(FaceMethod):
         """The mechanism, with those of the parameters that it takes; others have to be left out."""
         kind = TABLE[str(self.mechanism)]
         taken = {entry.name for entry in fields(kind)}
-        given = {name: getattr(self, name) for name in (*BUDGETS, "allocation")}
+        given = {name: getattr(self, name) for name in (*BUDGETS, "allocation", "ratio")}
         for name, value in given.items():
             if value is not None and name not in taken:
                 hint = f"it takes {', '.join(sorted(taken))}"
