@@ -12,6 +12,8 @@ from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.facespace import TABLE as FACES
+from dpveil.mechanisms.latent import TABLE as LATENT
+from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.mechanisms.method import Method, plain
 from dpveil.mechanisms.pixel import TABLE as PIXELS
 
@@ -53,6 +55,36 @@ def methods() -> list[MethodRow]:
     ]
 
 
+class MechanismRow(TypedDict):
+    """One latent mechanism: name, kind, the name of its distance if any, parameters, summary, source."""
+
+    name: str
+    kind: str
+    metric: str | None
+    parameters: dict[str, Json]
+    summary: str
+    source: str
+
+
+def latent_mechanisms() -> list[MechanismRow]:
+    """Return every latent mechanism, in the table's order: what the method "latent" draws codes with.
+
+    >>> latent_mechanisms()[0]["name"], latent_mechanisms()[0]["metric"]
+    ('croft-metric', 'box-mean')
+    """
+    return [
+        MechanismRow(
+            name=name,
+            kind=m.kind,
+            metric=m.metric,
+            parameters=_parameters(m),
+            summary=m.summary,
+            source=m.source,
+        )
+        for name, m in LATENT.items()
+    ]
+
+
 def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters; a ready-made one is returned as it is.
 
@@ -77,9 +109,13 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
     return TABLE[method].of(parameters)
 
 
+def _parameters(kind: type[Method] | type[LatentMechanism]) -> dict[str, Json]:
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return {name: _default(inspect.getattr_static(kind, name)) for name in names}
+
+
 def _defaults(method: type[Method]) -> dict[str, Json]:
-    names = [field.name for field in fields(method)]  # type: ignore[arg-type]
-    usual = {name: _default(inspect.getattr_static(method, name)) for name in names}
+    usual = _parameters(method)
     return usual | dict.fromkeys(_budgets(method)[0], REQUIRED) if _budgets(method) else usual
 
 

@@ -11,6 +11,7 @@ from PIL import Image
 
 from dpveil.cli import EMPTY, app, obfuscate, run
 from dpveil.io import MAX_PIXELS
+from dpveil.mechanisms.latent import TABLE as LATENT
 
 COMMANDS = (
     "obfuscate",
@@ -235,7 +236,13 @@ def test_methods_for_people_and_programs(cli):
     assert "dp-pix  [pure]" in out
     for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--rho (optional)"):
         assert words in out
-    assert json.loads(cli("methods", "--json")[1])["methods"][0]["name"] == "dp-pix"
+    assert "croft-metric  [metric, --metric box-mean]" in out
+    document = json.loads(cli("methods", "--json")[1])
+    assert document["methods"][0]["name"] == "dp-pix"
+    latent = {row["name"]: row for row in document["latent_mechanisms"]}
+    assert set(latent) == set(LATENT)
+    assert latent["box-laplace"]["parameters"] == {"clip": 0, "epsilon": "required", "allocation": "optimal"}
+    assert latent["box-gaussian"]["metric"] is None
 
 
 def test_verify_tells_every_state(cli):

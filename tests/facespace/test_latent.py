@@ -46,6 +46,12 @@ def test_a_metric_guarantee_names_its_metric_and_its_diameter() -> None:
     promised = method.guarantee(**SIZE)
     assert (promised.kind, promised.epsilon, promised.diameter) == ("metric", 5, 1)
     assert method.mechanism == "croft-metric"
+    given = {"guarantee": "metric", "metric": "leading-mean", "ratio": 2, "codec": ZEROS}
+    leading = build("latent", {"epsilon": 5, **given})
+    assert leading.mechanism == "pca-basis"
+    assert leading.guarantee(**SIZE).diameter == 1
+    turned = build("latent", {"epsilon": 5, "guarantee": "metric", "metric": "chord", "codec": ZEROS})
+    assert turned.guarantee(**SIZE).diameter == 2
 
 
 @pytest.mark.parametrize(
@@ -61,6 +67,9 @@ def test_a_metric_guarantee_names_its_metric_and_its_diameter() -> None:
         ({"epsilon": 5, "guarantee": "absolute"}, "guarantee"),
         ({"epsilon": 5, "mechanism": "box-lapla"}, "mechanism"),
         ({"rho": 5, "allocation": "equal"}, "allocation"),
+        ({"epsilon": 5, "ratio": 2}, "ratio"),
+        ({"epsilon": 5, "mechanism": "directional"}, "metric"),
+        ({"epsilon": 5, "mechanism": "pca-basis", "metric": "chord"}, "metric"),
         ({"epsilon": 5, "clip": 41}, "clip"),
         ({"epsilon": 5, "protect": "hat"}, "protect"),
         ({"epsilon": 5, "placing": "anywhere"}, "placing"),

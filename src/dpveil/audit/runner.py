@@ -12,6 +12,8 @@ from dpveil.audit.fit import ALPHA
 from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate
 from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
+from dpveil.audit.latent_run import run_latent
+from dpveil.audit.latent_table import latents
 from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
 from dpveil.audit.scalar_run import own_scalar, run_scalar
 from dpveil.audit.scalar_table import scalars
@@ -57,14 +59,15 @@ def run(
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, then scalar mechanisms, then samplers."""
-    return (*TABLE, *scalars(), *samplers())
+    """Return what can be audited by name: methods, then scalar and latent mechanisms, then samplers."""
+    return (*TABLE, *scalars(), *latents(), *samplers())
 
 
 def steps_of(target: str | None) -> int:
     """Return how often `run` will call `step` for a name, or for None."""
     wrong = {name: len(entry.mutants) for name, entry in TABLE.items()}
     wrong |= {name: len(audit.mutants) for name, audit in scalars().items()}
+    wrong |= {name: len(audit.mutants) for name, audit in latents().items()}
     wrong |= {name: len(audit.faults) for name, audit in samplers().items()}
     return sum(1 + wrong.get(name, 0) for name in (names() if target is None else (target,)))
 
@@ -97,6 +100,8 @@ def _jobs(target: str | PixelMethod | ScalarMechanism | None, level: str) -> Ite
             yield partial(_method, TABLE[name], level)
         elif name in scalars():
             yield partial(run_scalar, scalars()[name], level)
+        elif name in latents():
+            yield partial(run_latent, latents()[name], level)
         else:
             yield partial(_sampler, samplers()[name], level)
 

@@ -1,0 +1,70 @@
+"""Directions in two coordinates, rounded to whole points: exact chances of every point, by quadrature."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+NODES: Final = 16
+"""Of Gauss and Legendre's rule on every arc: arcs are short, so that it is exact to the last digits."""
+Angles = Float64[np.ndarray, "..."]
+
+
+@dataclass(frozen=True)
+class Circle:
+    """The whole points next to a circle of whole `radius`, and the arcs of angles that round to them."""
+
+    radius: int
+
+    @cached_property
+    def cuts(self) -> Float64[np.ndarray, " arcs"]:
+        """The angles, from -π/2 to 3π/2, at which a coordinate begins to be rounded otherwise; closed."""
+        halves = np.arange(-self.radius, self.radius) + 0.5
+        sines, cosines = np.arcsin(halves / self.radius), np.arccos(halves / self.radius)
+        turns = np.concatenate([cosines, -cosines, sines, math.pi - sines])
+        around = np.unique(np.mod(turns + math.pi / 2, 2 * math.pi)) - math.pi / 2
+        closed: Float64[np.ndarray, " arcs"] = np.concatenate([around, around[:1] + 2 * math.pi])
+        return closed
+
+    @cached_property
+    def arcs(self) -> Int64[np.ndarray, "arcs 2"]:
+        """The point that every arc is rounded to."""
+        middle = (self.cuts[1:] + self.cuts[:-1]) / 2
+        places = self.radius * np.stack([np.cos(middle), np.sin(middle)], axis=1)
+        points: Int64[np.ndarray, "arcs 2"] = np.rint(places).astype(np.int64)
+        return points
+
+    @cached_property
+    def cells(self) -> Int64[np.ndarray, "cells 2"]:
+        """Every point that can come out, once."""
+        return np.unique(self.arcs, axis=0)
+
+    def cells_of(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
+        """Return the number of every point's cell, -1 for points that cannot come out."""
+        known, keys = self._keys(self.cells), self._keys(points)
+        at = np.searchsorted(known, keys).clip(max=len(known) - 1)
+        inside = (np.abs(points) <= self.radius).all(axis=1)
+        found: Int64[np.ndarray, " n"] = np.where((known[at] == keys) & inside, at, -1)
+        return found
+
+    def logs(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
+        """Return the logarithm of every cell's chance under a density of angles, which need not sum to 1."""
+        nodes, weights = np.polynomial.legendre.leggauss(NODES)
+        half = (self.cuts[1:] - self.cuts[:-1]) / 2
+        middle = (self.cuts[1:] + self.cuts[:-1]) / 2
+        arcs = half * (density(middle[:, None] + half[:, None] * nodes) @ weights)
+        masses = np.bincount(self.cells_of(self.arcs), arcs, len(self.cells))
+        with np.errstate(divide="ignore"):
+            logs: Float64[np.ndarray, " cells"] = np.log(masses / masses.sum())
+        return logs
+
+    def _keys(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
+        moved = points + self.radius
+        keys: Int64[np.ndarray, " n"] = moved[:, 0] * (2 * self.radius + 1) + moved[:, 1]
+        return keys
