@@ -9,15 +9,18 @@ from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
 from dpveil.codecs import PCA, Card, Codec, Dictionary
-from dpveil.mechanisms.latent import BoxLaplace
+from dpveil.mechanisms.latent import TABLE, BoxLaplace
 from dpveil.noise.bits import SeededBits
 
 TRAINED = slice(0, 90)
 SHOWN = slice(91, 97)
 LENGTH = 40
+FACE = 94
+BUDGETS = (5, 20, 80, 320, 1280)
+RHOS = (1, 10, 100, 1000, 10_000)
 ZOOM = 5
 GAP = 8
-LABEL = 290
+LABEL = 330
 
 
 def faces() -> np.ndarray:
@@ -43,8 +46,30 @@ def round_trip() -> bytes:
         mechanism = BoxLaplace(epsilon=epsilon, clip=5)
         released = mechanism.release(pca.encode(shown), pca, bits=SeededBits(epsilon))
         rows.append((f"pca, box-laplace\nepsilon {epsilon}", pca.decode(released)))
-    side = ZOOM * shown.shape[1]
-    canvas = Image.new("RGB", (LABEL + len(shown) * (side + GAP), len(rows) * (side + GAP)), "white")
+    return sheet(rows)
+
+
+def mechanisms() -> bytes:
+    """Return an unseen face, drawn anew by every latent mechanism at several budgets, as PNG."""
+    pca = trained(PCA)
+    code = pca.encode(faces()[FACE : FACE + 1])
+    rows = [("as the codec keeps it\nnot protected", np.repeat(pca.decode(code), len(BUDGETS), axis=0))]
+    for name, kind in TABLE.items():
+        budgets = RHOS if kind.kind == "zcdp" else BUDGETS
+        letter = "rho" if kind.kind == "zcdp" else "epsilon"
+        drawn = [
+            pca.decode(kind(clip=5, **{letter: budget}).release(code, pca, bits=SeededBits(budget)))[0]
+            for budget in budgets
+        ]
+        rows.append((f"{name}\n{letter} {', '.join(map(str, budgets))}", np.stack(drawn)))
+    return sheet(rows)
+
+
+def sheet(rows: list[tuple[str, np.ndarray]]) -> bytes:
+    """Return rows of grey crops, each with its label to the left, as PNG."""
+    side = ZOOM * rows[0][1].shape[1]
+    columns = max(len(crops) for _, crops in rows)
+    canvas = Image.new("RGB", (LABEL + columns * (side + GAP), len(rows) * (side + GAP)), "white")
     pen, font = ImageDraw.Draw(canvas), ImageFont.load_default(size=22)
     for row, (label, crops) in enumerate(rows):
         top = row * (side + GAP)

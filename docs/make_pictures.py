@@ -112,6 +112,7 @@ def pictures() -> dict[str, bytes]:
         "bit-planes.png": sheet(planes()),
         "compare.png": comparison(),
         "codecs.png": make_code_pictures.round_trip(),
+        "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "detection.png": make_plots.detection(),

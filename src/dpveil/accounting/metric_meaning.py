@@ -14,14 +14,14 @@ from dpveil.core.numbers import Json, float_above, show
 from dpveil.errors import InvalidParameter
 
 DISTANCES: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1))
-"""Where e^(ε·d) is stated: alike faces (the thesis's example), two photos of one person, unit distance."""
+"""Where e^(ε·d) is stated: the thesis's example of alike faces, one person's nearest photos, and 1."""
 SHARES: Final = (0.01, 0.5, 0.99)
 """Shares of the pairs of people at which it is stated."""
 MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
 """The factor of odds that each strength allows: a guess between two that were equally likely, as odds."""
 WORDS: Final = (
-    "d says how far codes lie apart and not whether they are one person's: two photos of one person may be"
-    " 0.05 apart, and so may two people who look alike."
+    "d says how far codes lie apart and not whose they are: two photos of one person may well be 0.05 apart"
+    " or more, and often as far as photos of two people."
 )
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -75,6 +76,9 @@ def test_names_and_words(name):
     assert (mechanism.metric is not None) == (mechanism.kind == "metric")
     assert mechanism.summary
     assert mechanism.source
+    page = (Path(__file__).parents[3] / "docs" / "latent.md").read_text(encoding="utf-8")
+    assert f"\n## {name}\n" in page
+    assert f"[`{name}`](#{name})" in page
     words = mechanism.__doc__ or ""
     assert "Source:" in words
     assert "Proof." in words or "theorem" in words
