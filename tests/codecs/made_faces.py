@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dpveil.codecs import TABLE, Card
+from dpveil.codecs import AAM, TABLE, Card
 
 CANVAS = (20, 16, 3)
 CARD = Card("any", data="made faces", terms="none", seed=3)
 LENGTH = 8
+PLACES: dict[bytes, np.ndarray] = {}
+"""The landmarks of every face that was made."""
 
 
 def faces(count: int, *, seed: int, canvas: tuple[int, int, int] = CANVAS) -> np.ndarray:
@@ -21,19 +23,28 @@ def faces(count: int, *, seed: int, canvas: tuple[int, int, int] = CANVAS) -> np
     y, x = np.mgrid[0:height, 0:width]
     y, x = (y + 0.5) / height, (x + 0.5) / width
     out = np.empty((count, *canvas), np.uint8)
+    turns = np.arange(12) * (np.pi / 6)
     for number in range(count):
         cx, cy = rng.normal(0.5, 0.02, 2)
         radius = rng.normal(0.36, 0.03)
         tones = rng.uniform(90, 220) * np.array([1, 0.85, 0.75])[:channels]
         head = 1 / (1 + np.exp(40 * (np.hypot((x - cx) / 0.8, y - cy) - radius)))
-        dark = sum(
-            np.exp(-(((x - cx - dx) / 0.07) ** 2) - ((y - cy - dy) / 0.05) ** 2)
-            for dx, dy in ((-0.14, -0.08), (0.14, -0.08), (0, rng.normal(0.17, 0.02)))
-        )
+        spots = ((-0.14, -0.08), (0.14, -0.08), (0, rng.normal(0.17, 0.02)))
+        dark = sum(np.exp(-(((x - cx - dx) / 0.07) ** 2) - ((y - cy - dy) / 0.05) ** 2) for dx, dy in spots)
         picture = rng.uniform(10, 90) * (1 - head) + head
         picture = (picture - head)[..., None] + head[..., None] * tones * (1 - 0.8 * dark[..., None])
         out[number] = np.clip(picture + rng.normal(0, 2, (height, width, 1)), 0, 255)
+        oval = np.stack([0.8 * radius * np.cos(turns), radius * np.sin(turns)], axis=1)
+        around = [(dx + a, dy + b) for dx, dy in spots for a, b in ((-0.07, 0), (0.07, 0), (0, 0.05))]
+        points = np.concatenate([oval, around]) + np.array([cx, cy])
+        PLACES[out[number, :, :, min(1, channels - 1)].tobytes()] = points * (width, height) - 0.5
     return out
+
+
+def marks(crops: np.ndarray) -> np.ndarray:
+    """Return where made faces, in colour or of their green alone, were drawn: n × 21 × 2, in pixels."""
+    green = crops[..., min(1, crops.shape[3] - 1)]
+    return np.stack([PLACES[crop.tobytes()] for crop in green])
 
 
 def source_of(crops: np.ndarray, batch: int = 32) -> Any:
@@ -42,6 +53,8 @@ def source_of(crops: np.ndarray, batch: int = 32) -> Any:
 
 
 def train(kind: Any, source: Any, *, seed: int = 3, length: int = LENGTH, **more: Any) -> Any:
+    if kind is AAM:
+        more = {"landmarks": marks, **more}
     return kind.train(source, card=CARD, seed=seed, length=length, **more)
 
 

@@ -19,9 +19,9 @@ from dpveil.metrics import psnr
 ROOT = Path(__file__).parents[2]
 CASES = [(name, channels) for name in TABLE for channels in (1, 3)]
 each = pytest.mark.parametrize("case", CASES, ids=str)
-LEAST_PSNR = {"pca": 27, "dictionary": 25}
-"""Decibels that a code of 8 coordinates keeps of made faces that were not trained on; pca 28.6, dictionary
-26.9 when this was written. Predicting the mean face has 16."""
+LEAST_PSNR = {"pca": 33, "dictionary": 32, "aam": 31}
+"""Decibels that a code of 8 coordinates keeps of made faces that were not trained on; pca 34.7, dictionary
+34.0, aam 32.8 when this was written. Predicting the mean face has 16."""
 
 
 def of_channels(crops, channels):
@@ -124,11 +124,16 @@ def test_bounds_refuse_other_clips(codecs, case, clip):
 
 @each
 def test_column_energy_is_what_a_unit_adds_to_the_picture(codecs, case):
-    """Linear decoders: the squared difference of two decoded codes that are `step` apart, less rounding."""
+    """Linear decoders: the squared difference of two decoded codes that are `step` apart, less rounding.
+
+    Of aam only texture is linear, where the shape stays the mean one; for its shape see test_aam.py.
+    """
     codec = codecs[case]
     box = codec.bounds()
+    of_shape = getattr(codec, "of_shape", 0)
     middle = (box.low + box.high) / 2
-    for m in range(codec.length):
+    middle[:of_shape] = 0
+    for m in range(of_shape, codec.length):
         step = np.zeros(codec.length)
         step[m] = box.width[m] / 4
         a, b = codec.decode(np.stack([middle - step, middle + step])).astype(np.float64)
@@ -259,7 +264,7 @@ def test_an_interrupted_training_goes_on_to_the_same_codec(name, crops):
     resumed = train(TABLE[name], source_of(crops), checkpoint=kept).tensors()
     for key, value in whole.items():
         assert np.array_equal(value, resumed[key])
-    kept.state = {key: value * 0 + 1 for key, value in kept.state.items()}
+    kept.state = {key: value + (key != "canvas") for key, value in kept.state.items()}
     kept.state["done"] = np.array(1)
     started_elsewhere = train(TABLE[name], source_of(crops), checkpoint=kept).tensors()
     assert any(not np.array_equal(value, started_elsewhere[key]) for key, value in whole.items())

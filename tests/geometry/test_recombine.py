@@ -87,14 +87,17 @@ def test_no_protected_pixel_is_read_anywhere(x, y, w, h, unit, angle, seed, mask
 
 
 def test_every_protected_pixel_is_replaced():
-    """With a photo of 0 under the region, and 200 around and in the crop, nothing of 0 is left."""
+    """With a photo of 0 under the region, and 200 around and in the crop, nothing of 0 is left.
+
+    The darkest there is is a neck, at 0.74 of the cheeks.
+    """
     image = np.full((160, 200, 3), 200, np.uint8)
     for kind in ("box", "mask", "two"):
         faces = places(kind)
         dark = image.copy()
         dark[hidden(image, faces)] = 0
         out = recombine(dark, faces, [np.full((128, 128, 3), 200, np.uint8)] * len(faces))
-        assert out.min() >= 195
+        assert out.min() >= 0.74 * 200 - 2
 
 
 def test_the_crop_is_in_the_middle_and_meets_the_photo_at_the_edge():

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def train_command(
-    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca or dictionary.")],
+    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca, dictionary or aam.")],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
     ],
@@ -33,6 +33,12 @@ def train_command(
     terms: Annotated[
         str, typer.Option(metavar="WORDS", help="What their licence allows, for the model card.")
     ] = "not stated",
+    landmarks_68: Annotated[
+        str | None,
+        typer.Option(
+            metavar="package|FILE", help="For aam: allow dlib's file of 68 landmarks (no commercial use)."
+        ),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
     json: AsJson = False,
 ) -> int:
@@ -47,6 +53,7 @@ def train_command(
     training goes on where the same command is run again. Exit code 1: a model was written, and some images
     were not readable.
     """
+    from dpveil.cli.marks import finder_for
     from dpveil.cli.training import Order, trained
 
     order = Order(
@@ -59,6 +66,7 @@ def train_command(
         data=data,
         terms=terms,
         force=force,
+        landmarks=finder_for(codec, landmarks_68),
     )
     made = trained(order)
     _tell(order, made, json)
@@ -126,7 +134,10 @@ def _tell(order: Order, made: Trained, json: bool) -> None:
     say.answer(
         f"{order.out}  {codec.name}, {codec.length} coordinates of {shape} crops, {made.images} images"
     )
-    held = codec.card.metrics
+    settings, held = codec.card.settings, codec.card.metrics
+    if "images_with_landmarks" in settings:
+        found, asked = settings["images_with_landmarks"], settings["images"]
+        say.answer(f"learned from {found} of {asked} images, those with sure landmarks")
     if held:
         say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
     else:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpveil import __version__
+from dpveil.cli.marks import WORDS, Finder
 from dpveil.cli.progress import bar
 from dpveil.codecs import TABLE, Card, Codec, card_path, save
 from dpveil.codecs.checkpoint import FileCheckpoint
@@ -33,11 +34,20 @@ class Order:
     data: str
     terms: str
     force: bool
+    landmarks: Finder | None = None
 
     def settings(self) -> dict[str, Json]:
         """Return what, beside the images and the seed, decides what is learned."""
         side, _, channels = self.canvas
-        return {"side": side, "grey": channels == 1, "length": self.length, "dpveil": __version__}
+        own: dict[str, Json] = {
+            "side": side,
+            "grey": channels == 1,
+            "length": self.length,
+            "dpveil": __version__,
+        }
+        if self.landmarks is None:
+            return own
+        return {**own, "landmarks": WORDS, "landmark_file_sha256": self.landmarks.digest}
 
 
 @dataclass(frozen=True)
@@ -129,4 +139,6 @@ def _fitted(order: Order, crops: CropFile, checkpoint: FileCheckpoint) -> Codec:
     )
     with bar(crops.batches(kind.passes), "learning") as step:
         source = crops.source(order.seed, step)
-        return kind.train(source, card=card, seed=order.seed, length=order.length, checkpoint=checkpoint)
+        more: dict[str, Any] = {} if order.landmarks is None else {"landmarks": order.landmarks}
+        settled = {"seed": order.seed, "length": order.length, "checkpoint": checkpoint, **more}
+        return kind.train(source, card=card, **settled)

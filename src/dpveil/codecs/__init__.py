@@ -2,12 +2,25 @@
 
 from typing import Final
 
+from dpveil.codecs.aam import AAM
 from dpveil.codecs.apart import Apart
 from dpveil.codecs.base import Bounds, Card, Codec
 from dpveil.codecs.dictionary import Dictionary
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.store import card_path, load, save
 
-TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary)}
+TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary, AAM)}
 
-__all__ = ["PCA", "TABLE", "Apart", "Bounds", "Card", "Codec", "Dictionary", "card_path", "load", "save"]
+__all__ = [
+    "AAM",
+    "PCA",
+    "TABLE",
+    "Apart",
+    "Bounds",
+    "Card",
+    "Codec",
+    "Dictionary",
+    "card_path",
+    "load",
+    "save",
+]

@@ -66,3 +66,25 @@ class FileCheckpoint:
     def remove(self) -> None:
         """Remove the file."""
         self.path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Later:
+    """The checkpoint of a part of a training, of what comes after its first `before` steps.
+
+    What those left in `whole` is kept beside what the part writes.
+    """
+
+    whole: Checkpoint
+    before: int
+
+    def read(self) -> Tensors:
+        """Return what the part wrote last, or nothing."""
+        state = self.whole.read()
+        done = int(state["done"]) - self.before if "done" in state else 0
+        return {**state, "done": np.array(done)} if done > 0 else {}
+
+    def write(self, state: Tensors) -> None:
+        """Keep the part's state beside what was there before it."""
+        done = np.array(int(state["done"]) + self.before)
+        self.whole.write({**self.whole.read(), **state, "done": done})

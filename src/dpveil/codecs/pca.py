@@ -86,7 +86,11 @@ class PCA(Codec):
         return energies(self.components)
 
     def _encode(self, crops: Crops) -> Codes:
-        return _codes(crops, self.mean, self.components.T)
+        return self.codes_of(crops)
+
+    def codes_of(self, pictures: np.ndarray) -> Codes:
+        """Return the codes of pictures of the canvas, whose levels need not be whole numbers."""
+        return _codes(pictures, self.mean, self.components.T)
 
     def _decode(self, codes: Codes) -> Crops:
         starts = range(0, len(codes), CHUNK)

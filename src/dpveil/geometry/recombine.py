@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.geometry.align import BLUR, Frame, Similarity
+from dpveil.geometry.dress import dressed
 from dpveil.geometry.fill import fill
 from dpveil.geometry.head import grid
 from dpveil.geometry.place import Placed
@@ -24,7 +25,7 @@ SEAM: Final = 0.08
 """Width of the seam within a region's edge, in parts of UTKFace's crop."""
 NEEDED: Final = 0.45
 """Margin that a crop has to have to hold a head; a smaller one is carried on from its own pixels."""
-SHOWN: Final = ((0.493, 0.40, 0.49, 0.63), (0.493, 0.75, 0.40, 0.52))
+SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
 """What shows of a crop, head and neck: centres and half axes, in parts of UTKFace's crop."""
 SOFT: Final = 0.09
 """Width of the edge of what shows, in parts of the half axes."""
@@ -167,7 +168,8 @@ def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]
     levels = fill(known, hole).astype(np.float32)
     levels[inner, inner] = part.crop
     pose = Similarity(part.pose.scale, part.pose.angle, part.pose.x + more, part.pose.y + more)
-    return levels, Frame(size, (size / one - 1) / 2), pose
+    wide = Frame(size, (size / one - 1) / 2)
+    return dressed(levels, wide, part.crop, frame), wide, pose
 
 
 def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:

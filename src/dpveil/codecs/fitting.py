@@ -1,0 +1,165 @@
+"""The shape of a face in a crop, by a cascade of linear regressions that starts from the mean shape."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64
+
+from dpveil.codecs.base import CHUNK, Crops
+from dpveil.codecs.mesh import Mesh, Shapes
+
+STAGES: Final = 4
+"""Regressions, one after the other: a fixed number, so that a crop's shape depends on that crop alone."""
+SEEN: Final = 36
+"""Pixels of the longer side of what a regression sees."""
+RIDGE: Final = 0.5
+"""What is added to the variance of every feature, in parts of their mean variance."""
+
+Parameters = Float64[np.ndarray, "n k"]
+Steps = Float32[np.ndarray, "stages k features"]
+
+
+@dataclass(frozen=True, eq=False)
+class ShapeSpace:
+    """Shapes as the mean shape plus `parameters` times the orthonormal rows of `basis`, in pixels.
+
+    `basis` is k × 2·points, x before y for each point. `reach` are the least and the largest parameters of
+    public training shapes: no fit goes beyond.
+    """
+
+    mesh: Mesh
+    basis: Float64[np.ndarray, "k coordinates"]
+    reach: Float64[np.ndarray, "2 k"]
+
+    def parameters(self, shapes: Shapes) -> Parameters:
+        """Return the parameters that come nearest to shapes."""
+        moves = (shapes - self.mesh.rest).reshape(len(shapes), self.basis.shape[1])
+        found: Parameters = moves @ self.basis.T
+        return found
+
+    def shapes(self, parameters: Parameters) -> Shapes:
+        """Return sound shapes of parameters."""
+        moves = (parameters @ self.basis).reshape(len(parameters), *self.mesh.rest.shape)
+        return self.mesh.sound(self.mesh.rest + moves)
+
+    def fit(self, crops: Crops, steps: Steps) -> Parameters:
+        """Return the parameters of crops, after as many regressions as there are `steps`."""
+        starts = range(0, len(crops), CHUNK)
+        parts = [self._fit(crops[at : at + CHUNK], steps) for at in starts]
+        return np.concatenate([*parts, np.empty((0, len(self.basis)))])
+
+    def _fit(self, crops: Crops, steps: Steps) -> Parameters:
+        small = _small(crops, *self._seen)
+        found = np.zeros((len(crops), len(self.basis)))
+        for step in steps:
+            moved = found + self._features(small, found) @ step.T
+            found = np.clip(moved, *self.reach)
+        return found
+
+    def features(self, crops: Crops, parameters: Parameters) -> Float32[np.ndarray, "n features"]:
+        """Return what a regression sees of crops through their present shapes; the last feature is 1.
+
+        The direction of the grey levels' gradient, longer where the gradient is larger than it is on average:
+        light and contrast do not count. Source: Cootes & Taylor 2001, normalised gradients.
+        """
+        return self._features(_small(crops, *self._seen), parameters)
+
+    def _features(
+        self, small: Float32[np.ndarray, "n h w"], parameters: Parameters
+    ) -> Float32[np.ndarray, "n features"]:
+        rows, columns = self._seen
+        there = self.mesh.moved(self.shapes(parameters), self._weights) + 0.5
+        x = there[..., 0] * (columns / self.mesh.width) - 0.5
+        y = there[..., 1] * (rows / self.mesh.height) - 0.5
+        patch = _bilinear(small, x, y).reshape(len(small), rows, columns)
+        down, right = np.gradient(patch, axis=(1, 2))
+        size = np.hypot(down, right)
+        scale = size + size.mean(axis=(1, 2), keepdims=True) + np.float32(1)
+        parts = (down / scale, right / scale, np.ones((len(small), 1, 1), np.float32))
+        return np.concatenate([part.reshape(len(small), -1) for part in parts], axis=1)
+
+    @property
+    def features_seen(self) -> int:
+        """Features of a crop."""
+        rows, columns = self._seen
+        return 2 * rows * columns + 1
+
+    @property
+    def _seen(self) -> tuple[int, int]:
+        """Rows and columns of what a regression sees."""
+        ratio = min(1.0, SEEN / max(self.mesh.height, self.mesh.width))
+        return max(2, round(ratio * self.mesh.height)), max(2, round(ratio * self.mesh.width))
+
+    @cached_property
+    def _weights(self) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
+        rows, columns = self._seen
+        x = (np.arange(columns) + 0.5) * (self.mesh.width / columns) - 0.5
+        y = (np.arange(rows) + 0.5) * (self.mesh.height / rows) - 0.5
+        return self.mesh.weights(np.stack([part.ravel() for part in np.meshgrid(x, y)], axis=1))
+
+
+class Regression:
+    """The least squares of one stage, summed up batch by batch: what is missing from features."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._squares: np.ndarray = np.zeros(())
+        self._products: np.ndarray = np.zeros(())
+
+    def add(self, features: Float32[np.ndarray, "n f"], missing: Parameters) -> None:
+        """Take in crops: their features, and what their parameters still miss."""
+        self._squares = self._squares + features.T @ features
+        self._products = self._products + features.T @ missing.astype(np.float32)
+        self._count += len(features)
+
+    def solved(self) -> Float32[np.ndarray, "k f"]:
+        """Return the ridge regression; the last feature, a constant, is not shrunk."""
+        from scipy.linalg import solve
+
+        squares = self._squares.astype(np.float64) / self._count
+        mean = squares[-1, :-1]
+        variance = float((np.diag(squares)[:-1] - mean**2).mean())
+        ridge = np.full(len(squares), RIDGE * variance + 1e-9)
+        ridge[-1] = 0
+        squares[np.diag_indices_from(squares)] += ridge
+        found = solve(squares, self._products.astype(np.float64) / self._count, assume_a="pos")
+        return np.ascontiguousarray(found.T, np.float32)
+
+
+def shape_space(shapes: Shapes, length: int, mesh: Mesh) -> tuple[ShapeSpace, Float64[np.ndarray, " d"]]:
+    """Return the first `length` principal components of shapes, and all variances, in pixels squared."""
+    moves = (shapes - mesh.rest).reshape(len(shapes), -1)
+    values, turn = np.linalg.eigh(moves.T @ moves / len(moves))
+    basis = np.ascontiguousarray(turn[:, ::-1][:, :length].T)
+    basis *= np.where(basis.sum(axis=1) < 0, -1.0, 1.0)[:, None]
+    codes = moves @ basis.T
+    return ShapeSpace(mesh, basis, np.stack([codes.min(axis=0), codes.max(axis=0)])), values[::-1]
+
+
+def _small(crops: Crops, rows: int, columns: int) -> Float32[np.ndarray, "n h w"]:
+    """Return grey crops of so many rows and columns."""
+    import cv2
+
+    out = np.empty((len(crops), rows, columns), np.float32)
+    for crop, small in zip(crops, out, strict=True):
+        grey = crop[..., 0] if crop.shape[2] == 1 else cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY)
+        small[...] = cv2.resize(grey.astype(np.float32), (columns, rows), interpolation=cv2.INTER_AREA)
+    return out
+
+
+def _bilinear(
+    pictures: Float32[np.ndarray, "n h w"], x: Float64[np.ndarray, "n p"], y: Float64[np.ndarray, "n p"]
+) -> Float32[np.ndarray, "n p"]:
+    count, height, width = pictures.shape
+    x, y = np.clip(x, 0, width - 1), np.clip(y, 0, height - 1)
+    left, top = np.minimum(x.astype(np.int64), width - 2), np.minimum(y.astype(np.int64), height - 2)
+    u, v = (x - left).astype(np.float32), (y - top).astype(np.float32)
+    flat = pictures.reshape(-1)
+    at = np.arange(count)[:, None] * (height * width) + top * width + left
+    upper = flat[at] * (1 - u) + flat[at + 1] * u
+    lower = flat[at + width] * (1 - u) + flat[at + width + 1] * u
+    return np.asarray(upper * (1 - v) + lower * v, np.float32)

@@ -1,0 +1,211 @@
+"""Triangles over a crop: pictures are moved between a shape and the mean shape, each triangle by its own
+affine map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, Self
+
+import numpy as np
+from jaxtyping import Float32, Float64, Int64, UInt8
+
+from dpveil.errors import InvalidParameter, ModelError
+
+ON_A_SIDE: Final = 3
+"""Points that stay where they are on each side of a crop, beside its corners."""
+AROUND: Final = 0.15
+"""How far outside of the crop the border lies, in parts of its sides: chins and temples may leave it."""
+INSIDE: Final = 0.01
+"""How far inside of the border other points stay, in parts of the crop's sides."""
+LEAST: Final = 0.05
+"""Part of its area in the mean shape that a triangle keeps in any shape."""
+EDGE: Final = 1e-9
+FEWEST: Final = 12
+"""Points that make a mesh: five landmarks say where a face is, and not what shape it has."""
+
+Crops = UInt8[np.ndarray, "n h w c"]
+Points = Float64[np.ndarray, "n 2"]
+Shapes = Float64[np.ndarray, "n k 2"]
+
+
+@dataclass(frozen=True, eq=False)
+class Mesh:
+    """Triangles over a crop of `height` × `width` pixels, and `AROUND` it.
+
+    `rest` are points of the mean shape, (x, y) in pixels, whole numbers at the centres of pixels. Rows of
+    `triangles` number them, and after them the points of the border, which never move.
+    """
+
+    rest: Points
+    triangles: Int64[np.ndarray, "t 3"]
+    height: int
+    width: int
+
+    @classmethod
+    def over(cls, rest: Points, height: int, width: int) -> Self:
+        """Return the Delaunay mesh of a mean shape. Raises `InvalidParameter` where points are too few."""
+        from scipy.spatial import Delaunay
+
+        if len(rest) < FEWEST:
+            problem = f"are fewer than {FEWEST}, which make no mesh"
+            raise InvalidParameter("landmarks", len(rest), problem, hint="give dlib's 68")
+        found = Delaunay(np.concatenate([rest, _border(height, width)])).simplices.astype(np.int64)
+        mesh = cls(rest, found, height, width)
+        turned = mesh.areas(rest[None])[0]
+        found = np.where((turned < 0)[:, None], found[:, ::-1], found)
+        return cls(rest, found[np.abs(turned) > EDGE], height, width)
+
+    def check(self) -> None:
+        """Raise `ModelError` unless the triangles cover the crop in the mean shape, none turned over."""
+        known = self.triangles.min(initial=0) >= 0 and self.triangles.max(initial=0) < len(self._ends)
+        areas = self.areas(self.rest[None])[0] if known else np.zeros(1)
+        whole = float(np.ptp(self._ends[len(self.rest) :], axis=0).prod())
+        if not known or not (areas > 0).all() or abs(areas.sum() / 2 - whole) > 1e-6 * whole:
+            raise ModelError("the file's triangles do not cover its canvas")
+
+    @cached_property
+    def _ends(self) -> Points:
+        """The mean shape, and after it the border."""
+        return np.concatenate([self.rest, _border(self.height, self.width)])
+
+    @cached_property
+    def pixels(self) -> Points:
+        """Every pixel of the crop, row by row."""
+        return _grid(self.height, self.width)
+
+    @cached_property
+    def _at_pixels(self) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
+        return self.weights(self.pixels)
+
+    def areas(self, shapes: Shapes) -> Float64[np.ndarray, "n t"]:
+        """Return twice the area of every triangle of every shape, negative where it is turned over."""
+        a, b, c = (self._whole(shapes)[:, self.triangles[:, i]] for i in range(3))
+        return _cross(b - a, c - a)
+
+    def sound(self, shapes: Shapes) -> Shapes:
+        """Return shapes within the border, no triangle turned over or smaller than `LEAST` of its area.
+
+        Points beyond the border are moved inside; a shape that folds is drawn towards the mean shape, all its
+        points by the same part, just so far that it does not. A function of the shape alone.
+        """
+        ends, room = self._ends[len(self.rest) :], INSIDE * np.array([self.width, self.height])
+        inside = np.clip(shapes, ends.min(axis=0) + room, ends.max(axis=0) - room)
+        a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
+        moves = self._whole(inside) - self._ends
+        da, db, dc = (moves[:, self.triangles[:, i]] for i in range(3))
+        # The area at a part of the way is quadratic in it: constant, linear and square coefficients.
+        square = _cross(db - da, dc - da)
+        linear = _cross(b - a, dc - da) + _cross(db - da, c - a)
+        constant = np.broadcast_to((1 - LEAST) * _cross(b - a, c - a), square.shape)
+        part = _first_root(square, linear, constant).min(axis=1, initial=1.0)
+        kept: Shapes = self.rest + part[:, None, None] * (inside - self.rest)
+        return kept
+
+    def weights(self, points: Points) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
+        """Return, for points in the mean shape, the corners of their triangles, and the corners' parts."""
+        a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
+        at = points[:, None]
+        sides = [_cross(f - at, g - at) for f, g in ((b, c), (c, a), (a, b))]
+        parts = np.stack(sides, axis=2) / _cross(b - a, c - a)[:, None]
+        best = parts.min(axis=2).argmax(axis=1)
+        return self.triangles[best], parts[np.arange(len(points)), best]
+
+    def moved(
+        self, shapes: Shapes, at: tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]] | None = None
+    ) -> Float64[np.ndarray, "n p 2"]:
+        """Return where points in the mean shape lie in shapes; `at` are their `weights`, None for pixels."""
+        corners, parts = self._at_pixels if at is None else at
+        whole = self._whole(shapes)
+        a, b, c = (parts[:, i, None] * whole[:, corners[:, i]] for i in range(3))
+        return np.asarray(a + b + c)
+
+    def to_rest(self, crops: Crops, shapes: Shapes) -> Float32[np.ndarray, "n h w c"]:
+        """Return crops moved from their shapes to the mean shape; levels are not rounded."""
+        out = np.empty(crops.shape, np.float32)
+        for crop, shape, moved in zip(crops, shapes, out, strict=True):
+            moved[...] = _sampled(crop, self.moved(shape[None])[0])
+        return out
+
+    def from_rest(self, crops: Crops, shapes: Shapes) -> Crops:
+        """Return crops moved from the mean shape to shapes, which have to be `sound`.
+
+        Every pixel lies in a triangle: a map that is continuous, and leaves the border as it is, covers all.
+        """
+        out = np.empty_like(crops)
+        for crop, shape, moved in zip(crops, shapes, out, strict=True):
+            moved[...] = np.rint(_sampled(crop, self._sources(shape)))
+        return out
+
+    def _sources(self, shape: Points) -> Float64[np.ndarray, "p 2"]:
+        """Return where in the mean shape every pixel of a shape's picture comes from."""
+        ends = np.concatenate([shape, _border(self.height, self.width)])[self.triangles]
+        rest = self._ends[self.triangles]
+        last = np.array([self.width, self.height]) - 1
+        low = np.maximum(np.ceil(ends.min(axis=1) - EDGE), 0).astype(np.int64)
+        high = np.minimum(np.floor(ends.max(axis=1) + EDGE), last).astype(np.int64)
+        sides = np.maximum(high - low + 1, 0)
+        counts = sides.prod(axis=1)
+        which = np.repeat(np.arange(len(ends)), counts)
+        number = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+        down, right = np.divmod(number, sides[which, 0])
+        x, y = low[which, 0] + right, low[which, 1] + down
+        (ax, ay), (bx, by), (cx, cy) = (ends[:, i].T for i in range(3))
+        whole = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
+        # Parts of the second and third corner are affine in the pixel: two coefficients and a constant each.
+        second = np.stack([(cy - ay) / whole, (ax - cx) / whole, (ay * cx - ax * cy) / whole])
+        third = np.stack([(ay - by) / whole, (bx - ax) / whole, (ax * by - ay * bx) / whole])
+        s = second[0, which] * x + second[1, which] * y + second[2, which]
+        t = third[0, which] * x + third[1, which] * y + third[2, which]
+        inside = (s >= -EDGE) & (t >= -EDGE) & (s + t <= 1 + EDGE)
+        which, s, t = which[inside], s[inside, None], t[inside, None]
+        out = self.pixels.copy()
+        a, b, c = rest[which, 0], rest[which, 1], rest[which, 2]
+        out[y[inside] * self.width + x[inside]] = a + s * (b - a) + t * (c - a)
+        return out
+
+    def _whole(self, shapes: Shapes) -> Shapes:
+        ends = np.broadcast_to(self._ends[len(self.rest) :], (len(shapes), 4 * (ON_A_SIDE + 1), 2))
+        return np.concatenate([shapes, ends], axis=1)
+
+
+def _border(height: int, width: int) -> Points:
+    """Return the corners of the border and points between them, clockwise."""
+    along = np.arange(ON_A_SIDE + 1) / (ON_A_SIDE + 1)
+    zero, one = np.zeros_like(along), np.ones_like(along)
+    x = np.concatenate([along, one, 1 - along, zero])
+    y = np.concatenate([zero, along, one, 1 - along])
+    parts = np.stack([x, y], axis=1) * (1 + 2 * AROUND) - AROUND
+    return np.asarray(parts * [width, height] - 0.5)
+
+
+def _grid(height: int, width: int) -> Points:
+    x, y = np.meshgrid(np.arange(width, dtype=np.float64), np.arange(height, dtype=np.float64))
+    return np.stack([x.ravel(), y.ravel()], axis=1)
+
+
+def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.asarray(a[..., 0] * b[..., 1] - a[..., 1] * b[..., 0])
+
+
+def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) -> np.ndarray:
+    """Return the least positive root of square·x² + linear·x + constant, infinity for none; constant > 0."""
+    inner = linear * linear - 4 * square * constant
+    # In this form nothing cancels, and a square of 0 does no harm.
+    below = -linear + np.sqrt(np.maximum(inner, 0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = 2 * constant / below, 2 * constant / (-linear - np.sqrt(np.maximum(inner, 0)))
+    first = np.where((inner >= 0) & (first > 0), first, np.inf)
+    second = np.where((inner >= 0) & (second > 0), second, np.inf)
+    return np.asarray(np.minimum(first, second))
+
+
+def _sampled(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
+    """Return a picture's levels at as many positions, bilinear; beyond its pixels the last ones go on."""
+    import cv2
+
+    x, y = at.astype(np.float32).T.reshape(2, *picture.shape[:2])
+    levels = picture.astype(np.float32)
+    found = cv2.remap(levels, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return np.asarray(found, np.float32).reshape(picture.shape)
