@@ -88,6 +88,15 @@ def test_a_picture_moved_there_and_back_is_nearly_the_same(mesh):
     assert np.abs(mesh.to_rest(smooth, some) - smooth)[inner].max() > 8  # and it was moved
 
 
+def test_a_mean_shape_beyond_the_border_is_moved_inside(mesh):
+    beyond = mesh.rest.copy()
+    beyond[0] = 500, -500
+    moved = Mesh.over(beyond, HEIGHT, WIDTH)
+    moved.check()
+    assert np.array_equal(moved.rest[1:], mesh.rest[1:])
+    assert (moved.areas(moved.rest[None]) > 0).all()
+
+
 def test_few_landmarks_make_no_mesh():
     with pytest.raises(InvalidParameter, match="landmarks = 5 are fewer") as refusal:
         Mesh.over(np.random.default_rng(1).uniform(2, 20, (5, 2)), HEIGHT, WIDTH)

@@ -178,7 +178,8 @@ class AAM(Codec):
         space = ShapeSpace(mesh, basis, reach)
         if steps.ndim != 3 or steps.shape[1:] != (len(basis), space.features_seen):
             raise ModelError("the file's regressions do not fit its canvas")
-        own = {name.removeprefix(TEXTURE): value for name, value in tensors.items() if TEXTURE in name}
+        kept = {name for name in tensors if name.startswith(TEXTURE)}
+        own = {name.removeprefix(TEXTURE): value for name, value in tensors.items() if name in kept}
         texture = PCA.of_tensors(own, canvas, card)
         sides = checked_quantiles(tensors, len(basis) + texture.length)
         between = checked_apart(tensors, len(PERCENTILES), len(basis) + texture.length)

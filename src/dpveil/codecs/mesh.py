@@ -51,6 +51,7 @@ class Mesh:
         if len(rest) < FEWEST:
             problem = f"are fewer than {FEWEST}, which make no mesh"
             raise InvalidParameter("landmarks", len(rest), problem, hint="give dlib's 68")
+        rest = _within(rest, height, width)
         found = Delaunay(np.concatenate([rest, _border(height, width)])).simplices.astype(np.int64)
         mesh = cls(rest, found, height, width)
         turned = mesh.areas(rest[None])[0]
@@ -90,8 +91,7 @@ class Mesh:
         Points beyond the border are moved inside; a shape that folds is drawn towards the mean shape, all its
         points by the same part, just so far that it does not. A function of the shape alone.
         """
-        ends, room = self._ends[len(self.rest) :], INSIDE * np.array([self.width, self.height])
-        inside = np.clip(shapes, ends.min(axis=0) + room, ends.max(axis=0) - room)
+        inside = _within(shapes, self.height, self.width)
         a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
         moves = self._whole(inside) - self._ends
         da, db, dc = (moves[:, self.triangles[:, i]] for i in range(3))
@@ -178,6 +178,12 @@ def _border(height: int, width: int) -> Points:
     y = np.concatenate([zero, along, one, 1 - along])
     parts = np.stack([x, y], axis=1) * (1 + 2 * AROUND) - AROUND
     return np.asarray(parts * [width, height] - 0.5)
+
+
+def _within(points: np.ndarray, height: int, width: int) -> np.ndarray:
+    """Return points moved inside of the border."""
+    size = np.array([width, height])
+    return np.asarray(np.clip(points, (INSIDE - AROUND) * size - 0.5, (1 + AROUND - INSIDE) * size - 0.5))
 
 
 def _grid(height: int, width: int) -> Points:
