@@ -48,9 +48,11 @@ venv: $(DEV) ## make .venv with everything that development needs
 demo: $(DEMO) ## release a photograph at several budgets into demo/, with one sheet that shows them all
 	@$(BIN)/dpveil demo --out demo
 
+# One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger.
 test: $(DEV) ## run the tests, the doctests and the code of the documentation; coverage at least 90 %
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 \
+	  --dist worksteal -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
 	@$(BIN)/dpveil audit
