@@ -109,6 +109,11 @@ class LatentMechanism(ABC):
         released: Codes = box.low + width * drawn / STEPS
         return released
 
+    @property
+    def grid(self) -> str:
+        """What is done to codes before their distance is taken: another clip is another distance."""
+        return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
+
     def scope(self, space: CodeSpace) -> Scope:
         """Return what a guarantee is about, and what is shown beside the code."""
         return Scope(f"the code of {space.length} coordinates", space.in_the_clear)
