@@ -133,17 +133,17 @@ def test_a_direction_that_is_not_of_length_one_would_break_it():
 
 
 class Few(Uniform):
-    """The same numbers, of which only eight bits are known at first."""
+    """The same numbers, of which only four bits are known at first."""
 
     def __init__(self, word):
         super().__init__(word)
-        self.hidden, self.value, self.length = self.value & (1 << 55) - 1, self.value >> 55, 8
+        self.hidden, self.value, self.length = self.value & (1 << 59) - 1, self.value >> 59, 4
 
     def extend(self, bits):
         if self.hidden is None:
-            super().extend(bits)
+            super().extend(SeededBits(7))  # 63 bits are plenty: what comes next is for the next proposal
         else:
-            self.value, self.length, self.hidden = self.value << 55 | self.hidden, 63, None
+            self.value, self.length, self.hidden = self.value << 59 | self.hidden, 63, None
 
 
 @pytest.mark.parametrize("kappa", ["1/10", "8", "1e5"])
@@ -151,7 +151,7 @@ def test_bits_taken_later_change_nothing(kappa, monkeypatch):
     """A draw is a function of the uniform numbers, however many of their bits were looked at first."""
 
     def draws():
-        bits = [SeededBits(seed) for seed in range(40)]
+        bits = [SeededBits(seed) for seed in range(150)]
         return [von_mises_fisher([3, -1, 2], Fraction(kappa), Fraction(1000), one) for one in bits]
 
     expected = draws()

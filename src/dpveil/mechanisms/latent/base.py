@@ -18,6 +18,7 @@ from dpveil.noise.bits import BitSource
 
 STEPS: Final = 1 << 16
 """Steps of the grid on every side of the box: what is drawn, and clipped, are whole numbers of them."""
+TIME: Final = "how long the draw took, which depends a little on the code"
 Codes = Float64[np.ndarray, "n m"]
 Points = Int64[np.ndarray, "n m"]
 

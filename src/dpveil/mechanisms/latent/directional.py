@@ -10,7 +10,7 @@ import numpy as np
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Positive
-from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.noise.bits import BitSource
 from dpveil.noise.directional import check, von_mises_fisher
 
@@ -61,7 +61,8 @@ class Directional(LatentMechanism):
 
     def scope(self, space: CodeSpace) -> Scope:
         """Return the direction and what is shown beside it: of the distance nothing is."""
-        return Scope(f"the direction of the code of {space.length} coordinates", space.in_the_clear)
+        covers = f"the direction of the code of {space.length} coordinates"
+        return Scope(covers, (*space.in_the_clear, TIME))
 
     def radius(self, space: CodeSpace) -> Fraction:
         """Return how far from the middle what is drawn is put, in steps: a public number."""
