@@ -15,7 +15,7 @@ Interval = tuple[float, float]
 
 def drawn_people(count: int, draws: int, seed: int) -> Int64[np.ndarray, "draws people"]:
     """Return how often each of `count` people is in each draw of `count` of them, with replacement."""
-    words = SeededBits(seed, "people").words(draws * count).reshape(draws, count)
+    words = SeededBits(seed, "bootstrap").words(draws * count).reshape(draws, count)
     picks = (words % np.uint64(count)).astype(np.int64) + count * np.arange(draws)[:, None]
     return np.bincount(picks.ravel(), minlength=draws * count).reshape(draws, count)
 
