@@ -1,0 +1,2 @@
+def figures(found):
+    return {}
