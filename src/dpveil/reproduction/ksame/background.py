@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
+from jaxtyping import Float64
 from scipy.spatial.distance import cdist
 
 from dpveil.mechanisms.ksame import Group, Hidden, KSameM, KSamePixel
@@ -16,11 +17,12 @@ from dpveil.reproduction.ksame.plan import PRIVATE, SEED, private
 from dpveil.reproduction.ksame.rows import Place, Row, row, share
 
 QUESTION = "background"
+Numbers = Float64[np.ndarray, "..."]
 
 
 def background(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
     """Yield who is named by subtracting the known faces of a group, and by striking known people off."""
-    for k in scene.plan.groups:
+    for k in scene.plan.subtracted:
         if k <= len(scene.names):
             yield from _subtract(scene, k)
             told(f"subtracting, k = {k}")
@@ -28,7 +30,7 @@ def background(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
 
 
 def _subtract(scene: Scene, k: int) -> Iterator[Row]:
-    """Yield the attack on k-same of whoever knows the faces of a group but one, and other photos of everybody.
+    """Yield the attack of whoever knows the faces of a group but one, and other photos of everybody.
 
     On pixels the size of the group times its picture, less the known faces, is the face that is left, but for
     rounding. With a codec the same goes for codes, but for what a picture loses of its code.
@@ -47,18 +49,20 @@ def _subtract(scene: Scene, k: int) -> Iterator[Row]:
     )
 
 
-def _less_the_others(shown: np.ndarray, faces: np.ndarray, hidden: Hidden) -> np.ndarray:
+def _less_the_others(shown: Numbers, faces: Numbers, hidden: Hidden) -> Numbers:
     """Return for every face its group's size times what is shown, less the group's other faces."""
-    sums, sizes = np.empty_like(faces), np.empty(len(faces))
+    sums: Numbers = np.empty_like(faces)
+    sizes = np.empty(len(faces))
     for group in hidden.groups:
         sums[group.members], sizes[group.members] = faces[group.members].sum(axis=0), len(group.members)
-    wide = sizes.reshape(-1, *[1] * (faces.ndim - 1))
-    found: np.ndarray = wide * shown - (sums - faces)
+    wide = sizes.reshape((-1,) + (1,) * (faces.ndim - 1))
+    found: Numbers = np.subtract(wide * shown, sums - faces)
     return found
 
 
-def _levels(values: np.ndarray) -> Crops:
-    return np.clip(np.rint(values), 0, 255).astype(np.uint8)
+def _levels(values: Numbers) -> Crops:
+    levels: Crops = np.clip(np.rint(values), 0, 255).astype(np.uint8)
+    return levels
 
 
 def _named(scene: Scene, place: Place, shown: Crops) -> Iterator[Row]:
@@ -74,21 +78,20 @@ def _strike_off(scene: Scene) -> Iterator[Row]:
     """
     k, codes = scene.plan.narrowed, scene.codec.encode(scene.faces)
     groups = KSameM(k=k, space=scene.codec).release(scene.faces, people=scene.names).groups
-    groups = tuple(group for group in groups if len(group.members) == k)
     people = [scene.names[number] for group in groups for number in group.members]
     for known in range(k - 1):
         place = Place(scene.people.name, QUESTION, "k-same-m", str(k), known=known)
         even = np.full(len(people), 1 / (k - known))
         yield row(place, "striking off", share(even, people, 1 / (k - known)), limit=1 / k)
         for name in PRIVATE:
-            for epsilon in scene.plan.epsilons:
+            for epsilon in scene.plan.learned:
                 yield _likeliest(scene, name, epsilon, codes, groups, known)
 
 
 def _likeliest(
     scene: Scene, name: str, epsilon: str, codes: np.ndarray, groups: tuple[Group, ...], known: int
 ) -> Row:
-    """Return the attack by likelihood on every face of every group, with the next `known` members struck off."""
+    """Return the attack by likelihood on every face of every group, `known` others struck off."""
     mechanism, draws = private(name, epsilon), scene.plan.draws
     bits = SeededBits(SEED, f"{scene.people.name} {name} {epsilon} {known} struck off")
     faces, right, limits, people = scaled(codes, mechanism, scene.codec), [], [], []
@@ -97,11 +100,13 @@ def _likeliest(
     ]
     for group in groups:
         for place in range(len(group.members)):
-            left = np.roll(group.members, -place)[: len(group.members) - known]
-            seen = np.stack([one[left[0]] for one in released])
-            right += (cdist(seen, faces[left], "cityblock").argmin(axis=1) == 0).astype(float).tolist()
+            left = np.roll(group.members, -place)[: scene.plan.narrowed - known]
             limits.append(best_success(losses(faces[left])))
-            people.append(scene.names[left[0]])
-    found = share(np.array(right), repeated(people, draws), 1 / (len(groups[0].members) - known))
+            for own, number in enumerate(left):  # the bound is for whoever of those left it may be
+                seen = np.stack([one[number] for one in released])
+                right.append(cdist(seen, faces[left], "cityblock").argmin(axis=1) == own)
+                people.append(scene.names[number])
+    rights = np.concatenate(right).astype(float)
+    found = share(rights, repeated(people, draws), 1 / (scene.plan.narrowed - known))
     where = Place(scene.people.name, QUESTION, name, epsilon, known=known)
     return row(where, "striking off, likelihood, very photos", found, limit=float(np.mean(limits)))

@@ -49,9 +49,8 @@ def best_success(loss: Losses) -> float:
     """
     count = len(loss)
     rows = np.exp(-loss)  # row j, column i, and symmetric
-    result = linprog(
-        np.full(count, -1 / count), A_ub=rows, b_ub=np.ones(count), bounds=(0, 1), method="highs"
-    )
+    gain, most = np.full(count, -1 / count), np.ones(count)
+    result = linprog(gain, A_ub=rows, b_ub=most, bounds=(0, 1), method="highs")
     if result.status != 0:
         raise DataError(f"no bound was found: {result.message}")
     multipliers = np.maximum(-result.ineqlin.marginals, 0)

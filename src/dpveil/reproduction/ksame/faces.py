@@ -42,22 +42,18 @@ class People:
         return self.crops[:, number]
 
 
-def read_people(of: Set, data: Path, photos_each: int, count: int | None) -> People:
-    """Return the first photos of everybody who has so many, of `count` people spread evenly if given.
+def read_people(of: Set, data: Path, photos_each: int, count: int) -> People:
+    """Return the first photos of everybody who has so many, of `count` people spread evenly.
 
     Landmarks place them, good or bad: no photo is left out. Raises `UsageError` where there are none.
     """
     folder = data / of.dataset.folder
-    every = [
-        sorted(person.glob(f"*{of.dataset.suffix}"))[:photos_each] for person in sorted(folder.glob("*/"))
-    ]
-    every = [files for files in every if len(files) == photos_each]
-    if count is not None and count < len(every):
+    every = [sorted(person.glob(f"*{of.dataset.suffix}")) for person in sorted(folder.glob("*/"))]
+    every = [files[:photos_each] for files in every if len(files) >= photos_each]
+    if count < len(every):
         every = [every[i * len(every) // count] for i in range(count)]
     if not every:
-        raise UsageError(
-            f"{folder} holds nobody with {photos_each} photos", hint="say with --data where it is"
-        )
+        raise UsageError(f"{folder} holds nobody with {photos_each} photos", hint="see --data")
     crops = np.stack([np.stack([_aligned(path, of) for path in files]) for files in every])
     return People(of.name, crops, tuple(files[0].parent.name for files in every))
 

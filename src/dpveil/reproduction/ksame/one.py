@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from dpveil.metrics.ssim import ssim
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.ksame.bound import best_success, losses, scaled
 from dpveil.reproduction.ksame.faces import Crops, Embed, People, repeated
-from dpveil.reproduction.ksame.plan import PRIVATE, SEED, Plan, private
+from dpveil.reproduction.ksame.plan import PAPER, PRIVATE, SEED, Plan, private
 from dpveil.reproduction.ksame.rows import Place, Row, row, share, strongest
 
 QUESTION = "one release"
@@ -74,7 +74,7 @@ def one_release(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
         place = Place(scene.people.name, QUESTION, name, "")
         yield from _rows(scene, place, shown, scene.by_photos(shown), None)
     for name in PRIVATE:
-        for epsilon in scene.plan.seen:
+        for epsilon in scene.plan.seen if name == PAPER else scene.plan.learned:
             yield from _private(scene, name, epsilon)
             told(f"{name} {epsilon}")
         yield from _likeliest(scene, name)
@@ -101,7 +101,7 @@ def _rows(
 def _private(scene: Scene, name: str, epsilon: str) -> list[Row]:
     shown = scene.drawn(name, epsilon, scene.faces, "first")
     attacks = scene.by_photos(shown)
-    if epsilon in scene.plan.learned:
+    if name == PAPER and epsilon in scene.plan.learned:
         make = lambda number: scene.drawn(name, epsilon, scene.people.photo(number), f"parrot {number}")  # noqa: E731
         attacks |= scene.by_photos(shown, make)
     mechanism = private(name, epsilon)
@@ -150,9 +150,3 @@ def _same(scene: Scene, method: KSame) -> list[Row]:
     attacks["knows the groups"] = share(1 / sizes, scene.names, 1 / len(scene.names))
     place = Place(scene.people.name, QUESTION, method.name, str(method.k))
     return _rows(scene, place, hidden.faces, attacks, 1 / method.k)
-
-
-def spread(people: Sequence[str], count: int, stream: str) -> list[int]:
-    """Return `count` different numbers of people, drawn from a seed."""
-    words = SeededBits(SEED, stream).words(len(people))
-    return np.sort(np.argsort(words, kind="stable")[:count]).tolist()

@@ -19,11 +19,13 @@ from dpveil.reproduction.ksame.two import two_releases
 def make(
     data: Path, count: int | None = None, told: Callable[[str], None] = lambda done: None, plan: Plan = PLAN
 ) -> dict[str, bytes]:
-    """Return results.csv and a plot for each question, by name; of `count` people of each set, if given.
+    """Return results.csv and a plot for each question, by name; of `count` people of each set at most.
 
     Takes UTKFace to train on, LFW and AT&T to attack. Raises `UsageError` where one is not there.
     """
-    people = [read_people(one, data, plan.photos, count) for one in plan.sets]
+    people = [
+        read_people(one, data, plan.photos, min(count or plan.people, plan.people)) for one in plan.sets
+    ]
     told("faces are aligned")
     codec, embed, found = trained(data, plan), embedding(), list[Row]()
     told("eigenfaces are trained")

@@ -12,11 +12,12 @@ from dpveil.attacks import identify
 from dpveil.mechanisms.ksame import KSameM
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.ksame.one import Scene
-from dpveil.reproduction.ksame.plan import PRIVATE, SEED
+from dpveil.reproduction.ksame.plan import PAPER, SEED
 from dpveil.reproduction.ksame.rows import Place, Row, row, share
 
 QUESTION = "two releases"
 Held = Int64[np.ndarray, " people"]
+Shares = Float64[np.ndarray, " n"]
 
 
 def two_releases(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
@@ -41,11 +42,12 @@ def galleries(scene: Scene, split: int) -> tuple[Held, Held, Held]:
 
 
 def _same(scene: Scene, k: int) -> Iterator[Row]:
-    """Yield k-same-m in two galleries. Attackers know the groups, as in the paper, and choose among those left:
+    """Yield k-same-m in two galleries. Attackers know the groups, as in the paper, and choose of those left:
 
     blindly, which is right once in as many as are left, or by the sum of distances to photos that they hold.
+    The last attack knows no groups.
     """
-    method, found = KSameM(k=k, space=scene.codec), {}
+    method, found = KSameM(k=k, space=scene.codec), dict[tuple[str, int], list[Shares]]()
     known = scene.embed(np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)]))
     means = known.reshape(scene.plan.photos - 1, len(scene.names), -1).mean(axis=0)
     people: list[str] = []
@@ -76,7 +78,7 @@ def _private(scene: Scene, epsilon: str) -> Iterator[Row]:
     """Yield an attacker with other photos, who adds the distances of two releases up."""
     known = np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)])
     names = list(scene.names) * (scene.plan.photos - 1)
-    for name in PRIVATE:
+    for name in (PAPER,):
         both = [scene.embed(scene.drawn(name, epsilon, scene.faces, which)) for which in ("first", "second")]
         for releases in (1, 2):
             seen: Float64[np.ndarray, "n 128"] = np.mean(both[:releases], axis=0)
