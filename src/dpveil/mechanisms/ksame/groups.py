@@ -85,9 +85,8 @@ def exchanged(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
 
 
 def _around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k: int) -> Members:
-    """Return `face` and the k - 1 nearest to it of those left: itself first, also where another is alike."""
-    near = np.where(left == face, -1.0, away[face, left])
-    taken: Members = left[nearest(near, k)]
+    """Return `face` and the k - 1 nearest to it of those left; `face` is the first of those that equal it."""
+    taken: Members = left[nearest(away[face, left], k)]
     return taken
 
 

@@ -12,7 +12,7 @@ from dpveil.mechanisms.ksame import Group, Hidden, KSameM, KSamePixel
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.ksame.bound import best_success, losses, scaled
 from dpveil.reproduction.ksame.faces import Crops, repeated
-from dpveil.reproduction.ksame.one import Scene
+from dpveil.reproduction.ksame.one import LIKELIHOOD, Scene
 from dpveil.reproduction.ksame.plan import PRIVATE, SEED, private
 from dpveil.reproduction.ksame.rows import Place, Row, row, share
 
@@ -84,7 +84,7 @@ def _strike_off(scene: Scene) -> Iterator[Row]:
         even = np.full(len(people), 1 / (k - known))
         yield row(place, "striking off", share(even, people, 1 / (k - known)), limit=1 / k)
         for name in PRIVATE:
-            for epsilon in scene.plan.learned:
+            for epsilon in scene.plan.struck:
                 yield _likeliest(scene, name, epsilon, codes, groups, known)
 
 
@@ -109,4 +109,4 @@ def _likeliest(
     rights = np.concatenate(right).astype(float)
     found = share(rights, repeated(people, draws), 1 / (scene.plan.narrowed - known))
     where = Place(scene.people.name, QUESTION, name, epsilon, known=known)
-    return row(where, "striking off, likelihood, very photos", found, limit=float(np.mean(limits)))
+    return row(where, f"striking off, {LIKELIHOOD}", found, limit=float(np.mean(limits)))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpveil.reproduction.ksame.one import LIKELIHOOD
 from dpveil.reproduction.ksame.plan import PAPER
-from dpveil.reproduction.ksame.rows import STRONGEST, Row
+from dpveil.reproduction.ksame.rows import GROUPS, OTHER_BEST, VERY, VERY_BEST, Row
 from dpveil.reproduction.plots import COLOURS, INK, SOFT, canvas_of, png
 
 SAME: Final = "k-same-m"
@@ -51,8 +52,8 @@ def _one(name: str, rows: Sequence[Row]) -> Any:
     canvas.suptitle(f"One release, {name}: who is named rightly", color=INK, fontsize=12)
     where = {"question": "one release", "releases": "1"}
     for axes, method, names, label in (
-        (left, PAPER, (*NEAR, "likelihood, very photos"), EPSILON),
-        (right, SAME, (*NEAR, "knows the groups"), GROUP),
+        (left, PAPER, (*NEAR, LIKELIHOOD), EPSILON),
+        (right, SAME, (*NEAR, GROUPS), GROUP),
     ):
         curves = [
             Curve(attack, i, where | {"method": method, "attack": attack}) for i, attack in enumerate(names)
@@ -71,7 +72,7 @@ def _two(name: str, rows: Sequence[Row]) -> Any:
     curves = []
     for style, releases in (("-", "1"), ("--", "2")):
         here = {"method": PAPER, "releases": releases}
-        for colour, attack in enumerate(("likelihood, very photos", "embedding")):
+        for colour, attack in enumerate((LIKELIHOOD, "embedding")):
             question = "two releases" if attack == "embedding" or releases == "2" else "one release"
             where = here | {"attack": attack, "question": question}
             curves.append(Curve(f"{attack}, {releases}", colour, where, style))
@@ -80,7 +81,7 @@ def _two(name: str, rows: Sequence[Row]) -> Any:
     _draw(left, curves, rows, PAPER, EPSILON, log=True)
     curves = []
     for style, releases in (("-", "1"), ("--", "2")):
-        for colour, attack in enumerate(("knows the groups", "knows the groups, embedding", "embedding")):
+        for colour, attack in enumerate((GROUPS, f"{GROUPS}, embedding", "embedding", f"nearest k, {VERY}")):
             where = {"method": SAME, "releases": releases, "attack": attack, "question": "two releases"}
             curves.append(Curve(f"{attack}, {releases}", colour, where, style))
     curves.append(Curve("1/k", 5, curves[0].where, ":", "limit"))
@@ -115,20 +116,20 @@ def _background(name: str, rows: Sequence[Row]) -> Any:
 
 
 def _trade_off(name: str, rows: Sequence[Row]) -> Any:
-    canvas, (axes,) = canvas_of(1)
+    canvas, every = canvas_of(2)
     canvas.suptitle(f"What is kept and who is named, {name}", color=INK, fontsize=12)
-    here = [row for row in rows if row["attack"] == STRONGEST and row["x"]]
-    for colour, method in enumerate(dict.fromkeys(row["method"] for row in here)):
-        points = [
-            (float(row["rate"]), float(row["ssim"]), row["x"]) for row in here if row["method"] == method
-        ]
-        rate, ssim, labels = zip(*points, strict=True)
-        axes.plot(rate, ssim, "o", color=COLOURS[colour], ms=4, label=method)
-        for x, y, text in zip(rate, ssim, labels, strict=True):
-            axes.annotate(text, (x, y), fontsize=6.5, color=SOFT, xytext=(3, 3), textcoords="offset points")
-    _label(axes, "ε or k beside each point", "named rightly by the strongest attack")
-    axes.set_ylabel("SSIM (higher is better)", color=INK)
-    _legend(axes)
+    for axes, attack in zip(every, (OTHER_BEST, VERY_BEST), strict=True):
+        here = [row for row in rows if row["attack"] == attack and row["x"]]
+        for colour, method in enumerate(dict.fromkeys(row["method"] for row in here)):
+            of_it = [row for row in here if row["method"] == method]
+            rate, ssim = ([float(row[key]) for row in of_it] for key in ("rate", "ssim"))
+            axes.plot(rate, ssim, "o", color=COLOURS[colour], ms=4, label=method)
+            for x, y, one in zip(rate, ssim, of_it, strict=True):
+                near = {"xytext": (3, 3), "textcoords": "offset points"}
+                axes.annotate(one["x"], (x, y), fontsize=6.5, color=SOFT, **near)
+        _label(axes, f"{attack}; ε or k beside each point", RATE)
+        axes.set_ylabel("SSIM (higher is better)", color=INK)
+        _legend(axes)
     return canvas
 
 
@@ -161,7 +162,7 @@ def _label(axes: Any, title: str, label: str) -> None:
 def _levels(axes: Any, rows: Sequence[Row]) -> None:
     """Draw what is named without protection, and by chance."""
     for method, style in (("no codec", "-."), ("codec alone", (0, (1, 3)))):
-        best = next(row for row in rows if row["method"] == method and row["attack"] == STRONGEST)
+        best = next(row for row in rows if row["method"] == method and row["attack"] == OTHER_BEST)
         axes.axhline(float(best["rate"]), color=SOFT, lw=1.1, ls=style, label=f"{method}, strongest")
     axes.axhline(float(rows[0]["chance"]), color=SOFT, lw=1.1, ls=":", label="chance")
 

@@ -17,9 +17,10 @@ from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.ksame.bound import best_success, losses, scaled
 from dpveil.reproduction.ksame.faces import Crops, Embed, People, repeated
 from dpveil.reproduction.ksame.plan import PAPER, PRIVATE, SEED, Plan, private
-from dpveil.reproduction.ksame.rows import Place, Row, row, share, strongest
+from dpveil.reproduction.ksame.rows import GROUPS, VERY, Place, Row, row, share, strongest
 
 QUESTION = "one release"
+LIKELIHOOD = f"likelihood, {VERY}"
 Likeness = Callable[[Crops], Float64[np.ndarray, "n d"]]
 
 
@@ -44,7 +45,16 @@ class Scene:
 
     def views(self) -> dict[str, Likeness]:
         """Return what attackers see in pictures, by the name of the attack."""
-        return {"embedding": self.embed, "eigenfaces": self.codec.encode}
+        return {"embedding": self.embed, "eigenfaces": self.weighed}
+
+    def weighed(self, crops: Crops) -> Float64[np.ndarray, "n m"]:
+        """Return codes in units of how much they vary in public: rare differences count as much as common."""
+        codes: Float64[np.ndarray, "n m"] = self.codec.encode(crops) / self.codec.bounds(5).width
+        return codes
+
+    def back(self, crops: Crops) -> Crops:
+        """Return what the codec alone makes of crops."""
+        return self.codec.decode(self.codec.encode(crops))
 
     def drawn(self, name: str, epsilon: str, crops: Crops, stream: str) -> Crops:
         """Return releases of crops."""
@@ -68,24 +78,22 @@ class Scene:
 
 
 def one_release(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield a row for every attack on every method, and one for the strongest of each."""
-    back = scene.codec.decode(scene.codec.encode(scene.faces))
-    for name, shown in {"no codec": scene.faces, "codec alone": back}.items():
-        place = Place(scene.people.name, QUESTION, name, "")
-        yield from _rows(scene, place, shown, scene.by_photos(shown), None)
-    for name in PRIVATE:
-        for epsilon in scene.plan.seen if name == PAPER else scene.plan.learned:
-            yield from _private(scene, name, epsilon)
-            told(f"{name} {epsilon}")
-        yield from _likeliest(scene, name)
+    """Yield a row for every attack on every method, and one for the strongest of each kind."""
+    name, back = scene.people.name, scene.back(scene.faces)
+    clean = scene.by_photos(scene.faces)
+    yield from _rows(scene, Place(name, QUESTION, "no codec", ""), scene.faces, clean, None)
+    learned = scene.by_photos(back, lambda number: scene.back(scene.people.photo(number)))
+    alone = scene.by_photos(back) | learned
+    yield from _rows(scene, Place(name, QUESTION, "codec alone", ""), back, alone, None)
+    for method in PRIVATE:
+        more = scene.plan.seen if method == PAPER else scene.plan.learned
+        for epsilon in sorted({*scene.plan.epsilons, *more}, key=float):
+            yield from _private(scene, method, epsilon, embedded=epsilon in more)
+            told(f"{method} {epsilon}")
     for k in scene.plan.groups:
-        for method in (
-            KSamePixel(k=k),
-            KSameM(k=k, space=scene.codec),
-            KSameFurthest(k=k, space=scene.codec),
-        ):
-            if method.fewest * k <= len(scene.names):
-                yield from _same(scene, method)
+        for same in (KSamePixel(k=k), KSameM(k=k, space=scene.codec), KSameFurthest(k=k, space=scene.codec)):
+            if same.fewest * k <= len(scene.names):
+                yield from _same(scene, same)
         told(f"k = {k}")
 
 
@@ -95,30 +103,24 @@ def _rows(
     pairs = zip(scene.faces, shown, strict=True)
     likeness = np.array([ssim(face, other, data_range=255) for face, other in pairs])
     made = [row(place, name, found, limit=limit, ssim=likeness) for name, found in attacks.items()]
-    return [*made, strongest(made)]
+    return [*made, *strongest(made)]
 
 
-def _private(scene: Scene, name: str, epsilon: str) -> list[Row]:
-    shown = scene.drawn(name, epsilon, scene.faces, "first")
-    attacks = scene.by_photos(shown)
+def _private(scene: Scene, name: str, epsilon: str, *, embedded: bool) -> Iterator[Row]:
+    """Yield the attacks on a private mechanism; those with the very photos see the released code itself."""
+    shown, attacks = scene.drawn(name, epsilon, scene.faces, "first"), dict[str, Identified]()
+    if embedded:
+        attacks |= scene.by_photos(shown)
     if name == PAPER and epsilon in scene.plan.learned:
-        make = lambda number: scene.drawn(name, epsilon, scene.people.photo(number), f"parrot {number}")  # noqa: E731
-        attacks |= scene.by_photos(shown, make)
-    mechanism = private(name, epsilon)
-    faces = scaled(scene.codec.encode(scene.faces), mechanism, scene.codec)
-    limit = best_success(losses(faces))
-    return _rows(scene, Place(scene.people.name, QUESTION, name, epsilon), shown, attacks, limit)
-
-
-def _likeliest(scene: Scene, name: str) -> Iterator[Row]:
-    """Yield the attack of whoever has the very photos, and sees the released code itself."""
-    for epsilon in scene.plan.epsilons:
-        for releases in (1, 2):
-            found, limit = by_likelihood(scene, name, epsilon, releases)
-            place = Place(scene.people.name, "one release", name, epsilon)
-            if releases == 2:
-                place = Place(scene.people.name, "two releases", name, epsilon, releases=2)
-            yield row(place, "likelihood, very photos", found, limit=limit)
+        attacks |= scene.by_photos(
+            shown,
+            lambda number: scene.drawn(name, epsilon, scene.people.photo(number), f"parrot {number}"),
+        )
+    attacks[LIKELIHOOD], limit = by_likelihood(scene, name, epsilon, 1)
+    yield from _rows(scene, Place(scene.people.name, QUESTION, name, epsilon), shown, attacks, limit)
+    found, limit = by_likelihood(scene, name, epsilon, 2)
+    place = Place(scene.people.name, "two releases", name, epsilon, releases=2)
+    yield row(place, LIKELIHOOD, found, limit=limit)
 
 
 def by_likelihood(scene: Scene, name: str, epsilon: str, releases: int) -> tuple[Identified, float]:
@@ -141,12 +143,13 @@ def by_likelihood(scene: Scene, name: str, epsilon: str, releases: int) -> tuple
 def _same(scene: Scene, method: KSame) -> list[Row]:
     hidden = method.release(scene.faces, people=scene.names)
     attacks = scene.by_photos(hidden.faces)
-    make = lambda number: method.release(scene.people.photo(number), people=scene.names).faces  # noqa: E731
-    attacks |= scene.by_photos(hidden.faces, make)
+    attacks |= scene.by_photos(
+        hidden.faces, lambda number: method.release(scene.people.photo(number), people=scene.names).faces
+    )
     for name, view in scene.views().items():
         own, seen = view(scene.faces), view(hidden.faces)
-        attacks[f"{name}, very photos"] = identify(own, scene.names, seen, scene.names)
+        attacks[f"{name}, {VERY}"] = identify(own, scene.names, seen, scene.names)
     sizes = np.array([len(group.members) for group in hidden.groups])[hidden.group_of]
-    attacks["knows the groups"] = share(1 / sizes, scene.names, 1 / len(scene.names))
+    attacks[GROUPS] = share(1 / sizes, scene.names, 1 / len(scene.names))
     place = Place(scene.people.name, QUESTION, method.name, str(method.k))
     return _rows(scene, place, hidden.faces, attacks, 1 / method.k)

@@ -42,7 +42,7 @@ class Plan:
     likelihood, `splits` ways to divide the people between two galleries are tried. `learned` are the budgets
     of the paper's mechanism at which attackers learn from releases of `parrots` photos of everybody, or see
     two. `subtracted` are the groups whose known faces are subtracted, `narrowed` is one whose known people
-    are struck off.
+    are struck off, against mechanisms with the budgets `struck`.
     """
 
     sets: tuple[Set, ...] = SETS
@@ -57,6 +57,7 @@ class Plan:
     groups: tuple[int, ...] = (2, 3, 4, 5, 10, 20, 50)
     subtracted: tuple[int, ...] = (2, 3, 5, 10)
     narrowed: int = 5
+    struck: tuple[str, ...] = ("10", "30", "100", "300")
     draws: int = 20
     splits: int = 3
 

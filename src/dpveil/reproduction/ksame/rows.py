@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64
@@ -11,7 +12,10 @@ from jaxtyping import Float64
 from dpveil.attacks import Identified
 
 Row = dict[str, str]
-STRONGEST = "strongest"
+VERY: Final = "very photos"
+GROUPS: Final = "knows the groups"
+OTHER_BEST: Final = "strongest, other photos"
+VERY_BEST: Final = f"strongest, {VERY}"
 
 
 @dataclass(frozen=True)
@@ -63,7 +67,15 @@ def share(values: Float64[np.ndarray, " n"], people: Sequence[str], chance: floa
     return Identified(values, tuple(people), chance)
 
 
-def strongest(rows: Sequence[Row]) -> Row:
-    """Return the row of the highest rate, named as such: the attacker is free to choose."""
-    best = max(rows, key=lambda one: float(one["rate"]))
-    return best | {"attack": STRONGEST}
+def strongest(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of the highest rates, named as such: attackers are free to choose.
+
+    One is of those who hold other photos of everybody, one of those who hold the very photos, if any.
+    """
+    very = [VERY in one["attack"] or one["attack"] == GROUPS for one in rows]
+    found = []
+    for name, wanted in ((OTHER_BEST, False), (VERY_BEST, True)):
+        of_it = [one for one, is_very in zip(rows, very, strict=True) if is_very == wanted]
+        if of_it:
+            found.append(max(of_it, key=lambda one: float(one["rate"])) | {"attack": name})
+    return found

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Bool, Float64, Int64
 from scipy.spatial.distance import cdist
 
 from dpveil.attacks import identify
@@ -13,7 +14,7 @@ from dpveil.mechanisms.ksame import KSameM
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.ksame.one import Scene
 from dpveil.reproduction.ksame.plan import PAPER, SEED
-from dpveil.reproduction.ksame.rows import Place, Row, row, share
+from dpveil.reproduction.ksame.rows import GROUPS, VERY, Place, Row, row, share
 
 QUESTION = "two releases"
 Held = Int64[np.ndarray, " people"]
@@ -41,37 +42,71 @@ def galleries(scene: Scene, split: int) -> tuple[Held, Held, Held]:
     return np.sort(np.append(shared, one)), np.sort(np.append(shared, other)), np.sort(shared)
 
 
-def _same(scene: Scene, k: int) -> Iterator[Row]:
-    """Yield k-same-m in two galleries. Attackers know the groups, as in the paper, and choose of those left:
+@dataclass
+class Clues:
+    """What an attacker has put together of each face: who it may be still, and how far everybody is."""
 
-    blindly, which is right once in as many as are left, or by the sum of distances to photos that they hold.
-    The last attack knows no groups.
+    left: Bool[np.ndarray, "faces people"]
+    away: Float64[np.ndarray, "faces people"]
+
+    def add(self, left: Bool[np.ndarray, "faces people"], away: Float64[np.ndarray, "faces people"]) -> None:
+        """Take a release into account."""
+        self.left, self.away = self.left & left, self.away + away
+
+    def blindly(self) -> Shares:
+        """Return the chance of one who guesses among those left, of whom the right one is."""
+        chances: Shares = 1 / self.left.sum(axis=1)
+        return chances
+
+    def right(self, own: Held) -> Shares:
+        """Return whether the nearest of those left is the right one; of all, where nobody is left."""
+        some = self.left | ~self.left.any(axis=1, keepdims=True)
+        named: Shares = (np.where(some, self.away, np.inf).argmin(axis=1) == own).astype(np.float64)
+        return named
+
+
+def _same(scene: Scene, k: int) -> Iterator[Row]:
+    """Yield k-same-m in two galleries.
+
+    Attackers know the groups, as in the paper, and guess among those who are left or take the nearest to
+    other photos; or they know no groups and do so among all; or they have the very photos of everybody, and
+    take the k nearest to a picture for its group.
     """
     method, found = KSameM(k=k, space=scene.codec), dict[tuple[str, int], list[Shares]]()
-    known = scene.embed(np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)]))
-    means = known.reshape(scene.plan.photos - 1, len(scene.names), -1).mean(axis=0)
     people: list[str] = []
     for split in range(scene.plan.splits):
         *both, shared = galleries(scene, split)
         people += [scene.names[number] for number in shared]
-        left, away = np.ones((len(shared), len(scene.names)), bool), np.zeros((len(shared), len(scene.names)))
-        for release, gallery in enumerate(both, start=1):
-            hidden = method.release(scene.faces[gallery], people=[scene.names[n] for n in gallery])
-            places, group = np.searchsorted(gallery, shared), hidden.group_of
-            together = group[places][:, None] == group[None]
-            candidates = np.zeros_like(left)
-            candidates[:, gallery] = together
-            left &= candidates
-            away += cdist(scene.embed(hidden.faces[places]), means)
-            right = np.where(left, away, np.inf).argmin(axis=1) == shared
-            found.setdefault(("knows the groups", release), []).append(1 / left.sum(axis=1))
-            found.setdefault(("knows the groups, embedding", release), []).append(right.astype(float))
-            anyone = away[:, gallery] if release == 1 else away
-            named = gallery[anyone.argmin(axis=1)] if release == 1 else anyone.argmin(axis=1)
-            found.setdefault(("embedding", release), []).append((named == shared).astype(float))
-    for (attack, release), values in found.items():
+        for release, chances in enumerate(_followed(scene, method, both, shared), start=1):
+            for attack, values in chances.items():
+                found.setdefault((attack, release), []).append(values)
+    for (attack, release), shares in found.items():
         place = Place(scene.people.name, QUESTION, method.name, str(k), releases=release)
-        yield row(place, attack, share(np.concatenate(values), people, 1 / len(both[0])), limit=1 / k)
+        yield row(place, attack, share(np.concatenate(shares), people, 1 / len(both[0])), limit=1 / k)
+
+
+def _followed(scene: Scene, method: KSameM, both: list[Held], shared: Held) -> Iterator[dict[str, Shares]]:
+    """Yield each attack's chances to be right about the shared people after one release, and after two."""
+    known = scene.embed(np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)]))
+    means = known.reshape(scene.plan.photos - 1, len(scene.names), -1).mean(axis=0)
+    codes, shape = scene.codec.encode(scene.faces), (len(shared), len(scene.names))
+    told, untold, very = (Clues(np.ones(shape, bool), np.zeros(shape)) for _ in range(3))
+    for gallery in both:
+        hidden = method.release(scene.faces[gallery], people=[scene.names[n] for n in gallery])
+        places, group = np.searchsorted(gallery, shared), hidden.group_of
+        together = np.zeros(shape, bool)
+        together[:, gallery] = group[places][:, None] == group[None]
+        shown = hidden.faces[places]
+        away, far = cdist(scene.embed(shown), means), cdist(scene.codec.encode(shown), codes)
+        told.add(together, away)
+        untold.add(np.ones(shape, bool), away)
+        very.add(far <= np.sort(far, axis=1)[:, [method.k - 1]], far)
+        yield {
+            GROUPS: told.blindly(),
+            f"{GROUPS}, embedding": told.right(shared),
+            "embedding": untold.right(shared),
+            f"nearest k, {VERY}": very.right(shared),
+        }
 
 
 def _private(scene: Scene, epsilon: str) -> Iterator[Row]:
