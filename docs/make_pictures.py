@@ -14,8 +14,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import make_code_pictures
-import make_ksame_picture
 import make_geometry
+import make_ksame_picture
 import make_plots
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont

@@ -60,7 +60,7 @@ def _one(name: str, rows: Sequence[Row]) -> Any:
         ]
         bound = "what nobody exceeds" if method == PAPER else "1/k"
         curves.append(Curve(bound, 5, where | {"method": method, "attack": names[-1]}, "--", "limit"))
-        _draw(axes, curves, rows, method, label, log=method == PAPER)
+        _draw(axes, curves, rows, method, label)
         _levels(axes, rows)
         _legend(axes)
     return canvas
@@ -78,7 +78,7 @@ def _two(name: str, rows: Sequence[Row]) -> Any:
             curves.append(Curve(f"{attack}, {releases}", colour, where, style))
         where = curves[-2].where
         curves.append(Curve(f"what nobody exceeds, {releases}", 5, where, style, "limit"))
-    _draw(left, curves, rows, PAPER, EPSILON, log=True)
+    _draw(left, curves, rows, PAPER, EPSILON)
     curves = []
     for style, releases in (("-", "1"), ("--", "2")):
         for colour, attack in enumerate((GROUPS, f"{GROUPS}, embedding", "embedding", f"nearest k, {VERY}")):
@@ -133,10 +133,10 @@ def _trade_off(name: str, rows: Sequence[Row]) -> Any:
     return canvas
 
 
-def _draw(
-    axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, label: str, *, log: bool = False
-) -> None:
-    if log:
+def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, label: str) -> None:
+    """Draw every curve that has points; budgets and group sizes on a logarithmic axis."""
+    places: set[float] = set()
+    if label in (EPSILON, GROUP):
         axes.set_xscale("log")
     for curve in curves:
         wanted = curve.where.items()
@@ -145,11 +145,15 @@ def _draw(
             continue
         mine.sort(key=lambda row: float(row[curve.x]))
         x, y = ([float(row[key]) for row in mine] for key in (curve.x, curve.column))
+        places |= set(x)
         colour = COLOURS[curve.colour]
         if curve.column == "rate":
             low, high = ([float(row[f"rate_{end}"]) for row in mine] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
         axes.plot(x, y, color=colour, lw=1.6, ls=curve.style, marker="o", ms=2.8, label=curve.label)
+    if label != EPSILON:
+        axes.set_xticks(sorted(places), [f"{place:g}" for place in sorted(places)])
+        axes.minorticks_off()
     _label(axes, title, label)
 
 
