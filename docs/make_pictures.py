@@ -15,6 +15,7 @@ from pathlib import Path
 
 import make_code_pictures
 import make_geometry
+import make_ksame_picture
 import make_plots
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -113,6 +114,7 @@ def pictures() -> dict[str, bytes]:
         "compare.png": comparison(),
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
+        "k-same.png": make_ksame_picture.groups(),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "detection.png": make_plots.detection(),

@@ -15,6 +15,7 @@ from dpveil.reproduction import (
     errata_e1,
     faceidp,
     half_infinite,
+    ksame,
     li_clifton_2021,
     reilly_fan_2021,
 )
@@ -34,6 +35,7 @@ COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
 TRAINED: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
+    "croft-2022-ksame": ksame.make,
 }
 """Experiments that train codecs on the data: the folder, how many pairs or photos, and what is told of it."""
 
