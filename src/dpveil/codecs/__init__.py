@@ -5,9 +5,24 @@ from typing import Final
 from dpveil.codecs.apart import Apart
 from dpveil.codecs.base import Bounds, Card, Codec
 from dpveil.codecs.dictionary import Dictionary
+from dpveil.codecs.gallery import FaceGallery, load_gallery, save_gallery
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.store import card_path, load, save
 
 TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary)}
 
-__all__ = ["PCA", "TABLE", "Apart", "Bounds", "Card", "Codec", "Dictionary", "card_path", "load", "save"]
+__all__ = [
+    "PCA",
+    "TABLE",
+    "Apart",
+    "Bounds",
+    "Card",
+    "Codec",
+    "Dictionary",
+    "FaceGallery",
+    "card_path",
+    "load",
+    "load_gallery",
+    "save",
+    "save_gallery",
+]

@@ -1,11 +1,15 @@
-"""A codec's card in words, for people: what lies beside every model."""
+"""Cards in words, for people: what lies beside every codec and every gallery."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from dpveil.codecs.base import Codec
+from dpveil.codecs.base import Card, Codec
 from dpveil.core.numbers import Json
+
+if TYPE_CHECKING:
+    from dpveil.codecs.gallery import FaceGallery
 
 
 def card_text(codec: Codec, file: str, digest: str) -> str:
@@ -21,12 +25,7 @@ def card_text(codec: Codec, file: str, digest: str) -> str:
         f"- crops of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}",
         f"- SHA-256 that dpveil checks: `{digest}`",
         "",
-        "## Training data",
-        "",
-        _plain(card.data),
-        "",
-        f"Terms: {_plain(card.terms)}",
-        "",
+        *_origin(card),
         "What a codec shows was learned from these images: it may be bound to the same terms, and a decoded",
         "face may resemble people in them.",
         "",
@@ -47,6 +46,47 @@ def card_text(codec: Codec, file: str, digest: str) -> str:
         "Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def gallery_text(gallery: FaceGallery, file: str, digest: str) -> str:
+    """Return a gallery's card as Markdown; `file` is its name and `digest` its hash."""
+    card = gallery.card
+    lines = [
+        f"# {_plain(file)}",
+        "",
+        f"A dpveil gallery: {len(gallery)} faces of nobody, 128 × 128 pixels in colour.",
+        "",
+        f"- SHA-256 that dpveil checks: `{digest}`",
+        *(_counted(gallery, name) for name in gallery.values),
+        "",
+        "Labels are what most of the people in an average are labelled with in the training data. They are",
+        "what its annotators or models saw in a picture, not what a person says of themself.",
+        "",
+        *_origin(card),
+        "Every face is an average of several people. It may resemble somebody, who need not be one of them.",
+        "",
+        "## Making",
+        "",
+        *_rows({**card.settings, "seed": card.seed}),
+        "",
+        "## Measured",
+        "",
+        *(_rows(card.metrics) or ["Nothing."]),
+        "",
+        "A gallery alone promises nothing. Privacy comes from a mechanism that draws a face of it.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _counted(gallery: FaceGallery, name: str) -> str:
+    """Return how many faces have each label of one name."""
+    labels = gallery.labels[name].tolist()
+    counts = (f"{_plain(word)} {labels.count(place)}" for place, word in enumerate(gallery.values[name]))
+    return f"- {_plain(name)}: {', '.join(counts)}"
+
+
+def _origin(card: Card) -> list[str]:
+    return ["## Training data", "", _plain(card.data), "", f"Terms: {_plain(card.terms)}", ""]
 
 
 def _rows(values: Mapping[str, Json]) -> list[str]:
