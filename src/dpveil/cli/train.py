@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def train_command(
-    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca or dictionary.")],
+    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca, dictionary, or attributes.")],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
     ],
@@ -33,6 +33,9 @@ def train_command(
     terms: Annotated[
         str, typer.Option(metavar="WORDS", help="What their licence allows, for the model card.")
     ] = "not stated",
+    landmarks: Annotated[
+        int, typer.Option(metavar="N", help="68: learn pose and smile, too, from dlib's file; attributes.")
+    ] = 5,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
     json: AsJson = False,
 ) -> int:
@@ -46,7 +49,18 @@ def train_command(
     never train on what has to stay private. Every 20th image is held out and measured. An interrupted
     training goes on where the same command is run again. Exit code 1: a model was written, and some images
     were not readable.
+
+    attributes learns what a face looks like from .tar shards with a .json of age, gender and race beside
+    every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
+    pictures is held out. --landmarks 68 takes a file of landmarks that excludes commercial use.
     """
+    if codec == "attributes":
+        from dpveil.cli.train_attributes import train_attributes
+
+        words = {"data": data, "terms": terms}
+        return train_attributes(
+            _expanded(images), _new_model(out, force), seed, words, landmarks, force, json
+        )
     from dpveil.cli.training import Order, trained
 
     order = Order(

@@ -74,7 +74,7 @@ def identified(path: str | Path, *, expected: str | None = None) -> tuple[Codec,
     from dpveil.codecs import TABLE
 
     name = shown(path)
-    about, tensors, _ = opened(path, expected=expected)
+    about, tensors, digest = opened(path, expected=expected)
     if about.get("codec") not in TABLE:
         raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=f"known: {', '.join(TABLE)}")
     try:

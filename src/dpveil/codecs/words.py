@@ -1,4 +1,4 @@
-"""Cards in words, for people: what lies beside every codec and every gallery."""
+"""Cards in words, for people: what lies beside every codec, gallery and model of attributes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dpveil.codecs.base import Card, Codec
 from dpveil.core.numbers import Json
 
 if TYPE_CHECKING:
+    from dpveil.codecs.attributes import AttributeModel
     from dpveil.codecs.gallery import FaceGallery
 
 
@@ -74,6 +75,35 @@ def gallery_text(gallery: FaceGallery, file: str, digest: str) -> str:
         *(_rows(card.metrics) or ["Nothing."]),
         "",
         "A gallery alone promises nothing. Privacy comes from a mechanism that draws a face of it.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def attributes_text(model: AttributeModel, file: str, digest: str) -> str:
+    """Return the card of a model of attributes as Markdown; `file` is its name and `digest` its hash."""
+    card = model.card
+    lines = [
+        f"# {_plain(file)}",
+        "",
+        "A dpveil model of attributes: what a face of 128 × 128 pixels in colour looks like.",
+        "",
+        f"- SHA-256 that dpveil checks: `{digest}`",
+        *(f"- {_plain(name)}: {', '.join(map(_plain, words))}" for name, words in model.values.items()),
+        "",
+        "Gender, age and race are what annotators or models saw in a picture: not what a person is, or says",
+        "of themself. Two values of gender and five of race hold nobody's whole truth. Do not use this model",
+        "to decide anything about people; here it chooses which invented face stands for one.",
+        "",
+        *_origin(card),
+        "## Training",
+        "",
+        *_rows({**card.settings, "seed": card.seed}),
+        "",
+        "## Measured on images that were held out",
+        "",
+        *(_rows(card.metrics) or ["Nothing: there were too few images."]),
+        "",
+        "What the model reads is private. Privacy comes from randomised response on what it says.",
     ]
     return "\n".join(lines) + "\n"
 

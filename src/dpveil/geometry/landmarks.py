@@ -130,6 +130,17 @@ class Predictor:
             five, apart / distance, self._score(image, pose), middle if len(middle) == 68 else None
         )
 
+    def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:
+        """Return the landmarks of an aligned crop, in its pixels, from one start: quick, unjudged."""
+        import cv2
+
+        seen = Frame(SEEN.size, frame.margin)
+        large = cv2.resize(np.ascontiguousarray(crop), (SEEN.size, SEEN.size), interpolation=cv2.INTER_LINEAR)
+        ends = np.rint(seen.pixels(np.array(SQUARE))).astype(int)
+        shape = self._predict(large, self._square(*ends.ravel().tolist()))
+        points: Points = np.array([(part.x, part.y) for part in shape.parts()], np.float64)
+        return (points + 0.5) * (frame.size / SEEN.size) - 0.5
+
     def _ask(self, image: UInt8[np.ndarray, "H W c"], pose: Similarity) -> Float64[np.ndarray, "starts n 2"]:
         """Return the predictor's answers, in the photo, from every start around an aligned face."""
         seen = pose.crop(image, SEEN)
