@@ -15,8 +15,8 @@ from dpveil.codecs.base import Card
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 
-UNITS: Final = 256
-EPOCHS: Final = 15
+UNITS: Final = 192
+EPOCHS: Final = 8
 BATCH: Final = 128
 RATE: Final = 1e-3
 DECAY: Final = 1e-3

@@ -153,7 +153,7 @@ def _sorted(
     Nearest are faces that differ in as little as possible of the first attribute of `order`, then of the
     second, and so on; by places where values have an order. A rule that knows the gallery and no input.
     """
-    looks = np.array([looks_of(model, gallery, name) for name in order], np.int64).reshape(len(order), -1)
+    looks = [looks_of(model, gallery, name) for name in order]
     counts = [len(model.values[name]) for name in names]
     table = {}
     for answer in product(*map(range, counts)):
