@@ -36,7 +36,7 @@ def crop(answers, seed=0):
 
 
 def model():
-    """For each attribute one unit, the lightness of its cell, and lines whose upper envelope is the nearest."""
+    """For each attribute one unit, the lightness of its cell, and lines: the nearest is the highest."""
     hidden, columns = np.zeros((LENGTH, len(VALUES)), np.float32), []
     slopes, shifts = [], []
     for number, words in enumerate(VALUES.values()):

@@ -47,7 +47,9 @@ def law(own, true, table, faces):
 
 
 def worst(laws):
-    return max(log_above(max(a / b, b / a)) for x, y in permutations(laws, 2) for a, b in zip(x, y, strict=True))
+    return max(
+        log_above(max(a / b, b / a)) for x, y in permutations(laws, 2) for a, b in zip(x, y, strict=True)
+    )
 
 
 def table_of(own):
@@ -134,7 +136,8 @@ def test_labels_that_the_gallery_lacks_are_read_from_its_faces():
 def test_mutant_that_shows_the_true_values():
     own = method()
     table = table_of(own)
-    right = [[Fraction(int(n in table[true]), len(table[true])) for n in range(len(GALLERY))] for true in truths()]
+    every = range(len(GALLERY))
+    right = [[Fraction(int(n in table[true]), len(table[true])) for n in every] for true in truths()]
     assert any(a > 0 == b for x, y in permutations(right, 2) for a, b in zip(x, y, strict=True))
     numbers = np.array([table[0, 1][0]] * 4000)
     assert fit(numbers, finite_law([float(c) for c in law(own, (0, 1), table, len(GALLERY))])).rejected
@@ -152,7 +155,9 @@ def test_mutant_that_shows_the_nearest_face_of_the_right_kind_breaks_with_certai
     crops = [crop({"gender": 1, "age": 1}, seed=s) for s in range(40)]
 
     def nearest(one):
-        return min(table[1, 1], key=lambda n: abs(int(GALLERY.faces[n, 0, 0, 0]) - int(one[100:, 100:].mean())))
+        return min(
+            table[1, 1], key=lambda n: abs(int(GALLERY.faces[n, 0, 0, 0]) - int(one[100:, 100:].mean()))
+        )
 
     flat = [np.full((128, 128, 3), level, np.uint8) for level in (0, 255)]
     assert nearest(flat[0]) != nearest(flat[1])
@@ -160,7 +165,7 @@ def test_mutant_that_shows_the_nearest_face_of_the_right_kind_breaks_with_certai
 
 
 def test_mutant_one_draw_for_all_attributes():
-    """One word for both attributes: both are kept or both are not, which costs the larger one's share twice."""
+    """One word for both attributes: both are kept, or neither is."""
     own, table = method("gender=1,age=1"), table_of(method("gender=1,age=1"))
     bits = SeededBits(6).words(6000)
     rows = own.responses

@@ -55,6 +55,9 @@ PARAMETERS: Final = {
     "clip": ("P", "Per cent of public codes that each side of the box leaves out; latent."),
     "allocation": ("RULE", "equal or optimal: how a budget is divided over a code; latent."),
     "codec": ("FILE", "The model of dpveil train, or default; latent."),
+    "attributes": ("LIST", "What is kept, such as gender=4,age=2 with their budgets, or none; attributes."),
+    "gallery": ("FILE", "The faces of nobody that are shown, or default; attributes."),
+    "model": ("FILE", "The model of dpveil train attributes that reads faces, or default; attributes."),
     "protect": ("WHAT", "box or head: what is replaced around a face."),
     "placing": ("RULE", "auto, landmarks or box: how another face is put into place."),
 }

@@ -57,12 +57,14 @@ def train_command(
     if codec == "attributes":
         from dpveil.cli.train_attributes import train_attributes
 
+        _usual({"--length": length == 100, "--side": side == 128, "--grey": not grey}, codec)
         words = {"data": data, "terms": terms}
         return train_attributes(
             _expanded(images), _new_model(out, force), seed, words, landmarks, force, json
         )
     from dpveil.cli.training import Order, trained
 
+    _usual({"--landmarks": landmarks == 5}, codec)
     order = Order(
         codec=_known(codec),
         paths=_expanded(images),
@@ -77,6 +79,13 @@ def train_command(
     made = trained(order)
     _tell(order, made, json)
     return exits.INCOMPLETE if made.failed else exits.DONE
+
+
+def _usual(options: dict[str, bool], codec: str) -> None:
+    """Raise `InvalidParameter` for an option that was given and is not for what is trained."""
+    for name, usual in options.items():
+        if not usual:
+            raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
 
 
 def _known(codec: str) -> str:

@@ -114,7 +114,7 @@ def attributes_trained(order: AttributeOrder) -> AttributesTrained:
     seen = np.concatenate([np.stack([one[v] for one in rows.variants[:kept]]) for v in range(4)])
     truth = _truth(rows.labels[:kept], order.values)
     with bar(EPOCHS, "learning") as step:
-        model = fitted(seen, truth, order.values, card=card, seed=order.seed, step=step)
+        model = fitted(seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
     held = (
         np.stack([one[0] for one in rows.variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
     )

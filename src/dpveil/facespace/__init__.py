@@ -2,9 +2,10 @@
 
 from typing import Final
 
+from dpveil.facespace.attributes import Attributes
 from dpveil.facespace.base import FaceMethod
 from dpveil.facespace.latent import Latent
 
-TABLE: Final[dict[str, type[FaceMethod]]] = {method.name: method for method in (Latent,)}
+TABLE: Final[dict[str, type[FaceMethod]]] = {method.name: method for method in (Latent, Attributes)}
 
-__all__ = ["TABLE", "FaceMethod", "Latent"]
+__all__ = ["TABLE", "Attributes", "FaceMethod", "Latent"]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Int64
@@ -37,8 +37,9 @@ class Attributes(FaceMethod):
     evenly among those with the values that were drawn. Both that and `model`, which reads the face, are
     "default" or a file, by kind and hash in certificates. Pure ε-DP for any two crops, where ε is the sum:
     the attributes are drawn apart, each is a function of the crop followed by randomised response, so log-
-    ratios add up, and the face is drawn from the answers alone. Raises `InvalidParameter`, `ModelError`, and
-    `UsageError` where the defaults are not installed. Source: Warner 1965; docs, "Attributes".
+    ratios add up, and the face is drawn from the answers alone. `protect` and `placing` as in `FaceMethod`.
+    Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` where the
+    defaults are not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -50,8 +51,8 @@ class Attributes(FaceMethod):
     kind: ClassVar[str] = "pure"
     summary: ClassVar[str] = "a face of nobody with a few attributes, each by randomised response"
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
-    relation: ClassVar[str] = "any-image"
-    typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender=4,age=4"}
+    typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
 
     attributes: Kept = Kept()
     epsilon: OptionalPositive = OptionalPositive(optional=True)
@@ -59,10 +60,10 @@ class Attributes(FaceMethod):
     model: FileField = FileField("attributes")
 
     def __post_init__(self) -> None:
-        _ = self.budgets
+        _ = self.costs
 
     @cached_property
-    def budgets(self) -> tuple[tuple[str, Fraction], ...]:
+    def costs(self) -> tuple[tuple[str, Fraction], ...]:
         """Every attribute that is kept, with what it costs."""
         return shared(self.attributes, self.epsilon)
 
@@ -70,22 +71,20 @@ class Attributes(FaceMethod):
     def responses(self) -> dict[str, RandomisedResponse]:
         """The mechanism of every attribute that is kept."""
         return {
-            name: RandomisedResponse(epsilon=budget, values=len(VALUES[name]))
-            for name, budget in self.budgets
+            name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
         }
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return the sum of the attributes' budgets, for any two crops."""
-        total = sum((budget for _, budget in self.budgets), Fraction(0))
+        total = sum((budget for _, budget in self.costs), Fraction(0))
         scope = Scope("the canonical crop of the face")
-        return Guarantee(kind="pure", epsilon=total, relation=Relation(self.relation), scope=scope)
+        return Guarantee(kind="pure", epsilon=total, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
         """Return every parameter as JSON; files by kind and hash."""
-        total = sum((budget for _, budget in self.budgets), Fraction(0))
-        names: dict[str, Json] = {"attributes": written(self.budgets)}
-        names["epsilon"] = to_json(total) if self.budgets else None
-        return names | {"gallery": str(self.gallery), "model": str(self.model)}
+        total = sum((budget for _, budget in self.costs), Fraction(0))
+        told: dict[str, Json] = {"attributes": written(self.costs)}
+        return {**super().parameters(), **told, "epsilon": to_json(total) if self.costs else None}
 
     @property
     def frame(self) -> Frame:
@@ -99,18 +98,18 @@ class Attributes(FaceMethod):
     @cached_property
     def _chosen(self) -> tuple[AttributeModel, FaceGallery, dict[tuple[int, ...], Numbers]]:
         model: AttributeModel = self.model.held
-        for name, _ in self.budgets:
+        for name, _ in self.costs:
             if model.values.get(name) != VALUES[name]:
                 hint = f"it knows {', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
         gallery: FaceGallery = self.gallery.held
-        names = tuple(name for name, _ in self.budgets)
-        order = tuple(sorted(names, key=lambda name: -dict(self.budgets)[name]))
+        names = tuple(name for name, _ in self.costs)
+        order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
         return model, gallery, _sorted(model, gallery, names, order)
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         model, gallery, faces = self._chosen
-        true = model.read(crops) if self.budgets else {}
+        true = model.read(crops) if self.costs else {}
         drawn = [response.draw(true[name], bits) for name, response in self.responses.items()]
         answers = np.stack(drawn, axis=1) if drawn else np.empty((len(crops), 0), np.int64)
         numbers = [evenly(faces[tuple(answer)], bits) for answer in answers.tolist()]
@@ -135,12 +134,13 @@ def looks_of(model: AttributeModel, gallery: FaceGallery, name: str) -> Numbers:
     for own, words in gallery.values.items():
         if set(words) == set(model.values[name]):
             places = np.array([model.values[name].index(word) for word in words], np.int64)
-            return places[gallery.labels[own].astype(np.int64)]
+            labelled: Numbers = places[gallery.labels[own].astype(np.int64)]
+            return labelled
     return _read(model, gallery)[name]
 
 
 @lru_cache(maxsize=4)
-def _read(model: AttributeModel, gallery: FaceGallery) -> dict[str, Any]:
+def _read(model: AttributeModel, gallery: FaceGallery) -> dict[str, Numbers]:
     return model.read(gallery.faces)
 
 

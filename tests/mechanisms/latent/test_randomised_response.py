@@ -82,7 +82,7 @@ def test_answers_of_mixed_rows_follow_their_own():
 
 
 def test_mutant_that_keeps_as_if_there_were_two_values():
-    """e^ε/(1 + e^ε) belongs to two values; with more the others share what is left, and the ratio is larger."""
+    """e^ε/(1 + e^ε) belongs to two values; with more, the others share what is left."""
     epsilon, count = Fraction(2), 5
     kept = Fraction(math.exp(2) / (1 + math.exp(2)))
     other = (1 - kept) / (count - 1)
