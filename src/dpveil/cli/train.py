@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def train_command(
-    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca, dictionary, or attributes.")],
+    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca, dictionary, gallery, or attributes.")],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
     ],
@@ -34,8 +34,9 @@ def train_command(
         str, typer.Option(metavar="WORDS", help="What their licence allows, for the model card.")
     ] = "not stated",
     landmarks: Annotated[
-        int, typer.Option(metavar="N", help="68: learn pose and smile, too, from dlib's file; attributes.")
+        int, typer.Option(metavar="N", help="68: learn from landmarks of dlib's file; gallery, attributes.")
     ] = 5,
+    faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
     json: AsJson = False,
 ) -> int:
@@ -50,21 +51,35 @@ def train_command(
     training goes on where the same command is run again. Exit code 1: a model was written, and some images
     were not readable.
 
+    gallery makes faces of nobody for the methods gallery and attributes: averages of ten different adults of
+    the same labels, from such shards as attributes takes, and only with --landmarks 68.
+
     attributes learns what a face looks like from .tar shards with a .json of age, gender and race beside
     every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
     pictures is held out. --landmarks 68 takes a file of landmarks that excludes commercial use.
     """
+    if codec == "gallery":
+        from dpveil.cli.train_gallery import train_gallery
+
+        _usual({"--length": length == 100, "--side": side == 128, "--grey": not grey}, codec)
+        words = {"data": data, "terms": terms}
+        return train_gallery(
+            _expanded(images), _new_model(out, force), faces, seed, words, landmarks, force, json
+        )
     if codec == "attributes":
         from dpveil.cli.train_attributes import train_attributes
 
-        _usual({"--length": length == 100, "--side": side == 128, "--grey": not grey}, codec)
+        _usual(
+            {"--length": length == 100, "--side": side == 128, "--grey": not grey, "--faces": faces == 1024},
+            codec,
+        )
         words = {"data": data, "terms": terms}
         return train_attributes(
             _expanded(images), _new_model(out, force), seed, words, landmarks, force, json
         )
     from dpveil.cli.training import Order, trained
 
-    _usual({"--landmarks": landmarks == 5}, codec)
+    _usual({"--landmarks": landmarks == 5, "--faces": faces == 1024}, codec)
     order = Order(
         codec=_known(codec),
         paths=_expanded(images),

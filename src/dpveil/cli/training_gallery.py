@@ -5,44 +5,39 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64, Int64, UInt8
+from jaxtyping import Int64, UInt8
 
 from dpveil import __version__
 from dpveil.attacks import SAME, embedder
 from dpveil.attacks.embedding import of_crop
+from dpveil.cli.gallery_candidates import FRAME, Marked, candidates_of, shape_of
 from dpveil.cli.progress import bar
 from dpveil.codecs import averages, contributors
+from dpveil.codecs.attributes import VALUES as READ
 from dpveil.codecs.base import Card
 from dpveil.codecs.checkpoint import FileCheckpoint
 from dpveil.codecs.contributors import Candidates, Groups
 from dpveil.codecs.crops import CropFile
 from dpveil.codecs.gallery import SIDE, FaceGallery, save_gallery, small, webp
-from dpveil.codecs.labelled import GENDERS, RACES, Labelled, labelled
+from dpveil.codecs.labelled import Labelled, labelled
 from dpveil.codecs.likeness import fit_rows
 from dpveil.codecs.store import card_path
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
-from dpveil.errors import DPVeilError, InvalidParameter, PhotoError, RegionError
-from dpveil.geometry import Frame, Predictor
-from dpveil.noise.bits import SeededBits
+from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
+from dpveil.geometry import Predictor
 
-VALUES: Final = {
-    "gender": GENDERS,
-    "age": ("18-29", "30-44", "45-59", "60+"),
-    "perceived-race": RACES,
-    "pose": ("left", "frontal", "right"),
-}
+NAMES: Final = ("gender", "age", "perceived-race", "pose")
+VALUES: Final = {name: READ[name] for name in NAMES}
 CELL: Final = ("gender", "age", "perceived-race")
 GROUP: Final = ("gender", "perceived-race")
 STRANGERS: Final = 0.01
 """Share of pairs of people with the same gender and race label that lie nearer than the cut for them."""
-KEEP: Final = 200
-FRAME: Final = Frame(SIDE)
 
 Numbers = Int64[np.ndarray, " n"]
 Crop = UInt8[np.ndarray, "128 128 3"]
@@ -93,32 +88,6 @@ class MadeGallery:
         }
         failed = [{"error": error.message, "hint": error.hint} for error in self.failed]
         return {"trained": [done], "failed": failed}
-
-
-@dataclass(eq=False)
-class Marked:
-    """The candidates so far: numbers of their crops, landmarks, embeddings, and how many crops were seen."""
-
-    numbers: list[int] = field(default_factory=list)
-    shapes: list[Float64[np.ndarray, "68 2"]] = field(default_factory=list)
-    embeddings: list[Float64[np.ndarray, " 128"]] = field(default_factory=list)
-    seen: int = 0
-
-    @classmethod
-    def of(cls, state: Any) -> Marked:
-        """Return what a checkpoint holds."""
-        if "seen" not in state:
-            return cls()
-        return cls(state["numbers"].tolist(), [*state["shapes"]], [*state["embeddings"]], int(state["seen"]))
-
-    def state(self) -> dict[str, np.ndarray]:
-        """Return what a checkpoint keeps."""
-        return {
-            "numbers": np.array(self.numbers, np.int64),
-            "shapes": np.array(self.shapes, np.float64).reshape(-1, 68, 2),
-            "embeddings": np.array(self.embeddings, np.float64).reshape(-1, 128),
-            "seen": np.array(self.seen),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,46 +152,6 @@ def _checkpoint(order: GalleryOrder, crops: CropFile, table: dict[str, Numbers])
     return FileCheckpoint(order.out.with_name(f".{order.out.name}.checkpoint"), key)
 
 
-def candidates_of(crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCheckpoint) -> Marked:
-    """Return up to 120 clear faces of each cell, in an order of the seed, with landmarks and embeddings."""
-    order = np.argsort(SeededBits(seed, "candidates").words(crops.count), kind="stable")
-    marked = Marked.of(checkpoint.read())
-    full = np.bincount(cells[marked.numbers], minlength=int(cells.max()) + 1)
-    landmarks, network = Predictor(68), embedder()
-    with bar(len(order) - marked.seen, "landmarks") as step:
-        for number in order[marked.seen :].tolist():
-            marked.seen += 1
-            step()
-            if full[cells[number]] >= contributors.PER_CELL:
-                continue
-            crop = crops.taken(np.array([number]))[0]
-            shape = _shape(crop, landmarks)
-            if shape is None:
-                continue
-            full[cells[number]] += 1
-            marked.numbers.append(number)
-            marked.shapes.append(shape)
-            marked.embeddings.append(network(of_crop(crop, FRAME)[None])[0])
-            if len(marked.numbers) % KEEP == 0:
-                checkpoint.write(marked.state())
-    checkpoint.write(marked.state())
-    return marked
-
-
-def _shape(crop: Crop, landmarks: Predictor) -> Float64[np.ndarray, "68 2"] | None:
-    """Return the landmarks of a crop that may contribute."""
-    if not contributors.clear(crop):
-        return None
-    try:
-        found = landmarks.of_crop(crop, FRAME)
-    except RegionError:
-        return None
-    shape = found.all68
-    if shape is None or not contributors.fit_to_average(crop, shape, found.spread, found.score):
-        return None
-    return shape
-
-
 def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> Candidates:
     numbers = np.array(marked.numbers, np.int64)
     if len(numbers) < averages.FEWEST:
@@ -243,7 +172,7 @@ def made(candidates: Candidates, order: GalleryOrder) -> tuple[list[Nobody], Gro
     with bar(order.faces, "faces") as step:
         for members in groups:
             face = averages.average(candidates.crops[members], candidates.shapes[members])
-            shape = _shape(face, landmarks)
+            shape = shape_of(face, landmarks)
             if shape is None:
                 continue
             away = np.linalg.norm(
