@@ -107,6 +107,11 @@ class Attributes(FaceMethod):
         order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
         return model, gallery, _sorted(model, gallery, names, order)
 
+    @property
+    def table(self) -> dict[tuple[int, ...], Numbers]:
+        """Which faces of the gallery may be shown for every combination of answers: public."""
+        return self._chosen[2]
+
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         model, gallery, faces = self._chosen
         true = model.read(crops) if self.costs else {}
