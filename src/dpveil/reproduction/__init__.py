@@ -6,9 +6,17 @@ methods and measures, below the command line.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
-from dpveil.reproduction import croft_2022, croft_thesis_5, errata_e1, half_infinite, reilly_fan_2021
+from dpveil.reproduction import (
+    attributes,
+    croft_2022,
+    croft_thesis_5,
+    errata_e1,
+    half_infinite,
+    reilly_fan_2021,
+)
 from dpveil.reproduction.grid import Experiment
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
@@ -22,4 +30,9 @@ COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
 }
 """Experiments without data: each returns its files by their names."""
 
-__all__ = ["COMPUTED", "EXPERIMENTS", "Experiment"]
+TRAINED: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
+    "attributes": attributes.make,
+}
+"""Experiments of their own on the data: the folder, how many photos, and what is told of it."""
+
+__all__ = ["COMPUTED", "EXPERIMENTS", "TRAINED", "Experiment"]

@@ -64,7 +64,7 @@ class Scene:
     @property
     def half(self) -> int:
         """Photos of everybody that the attacker holds, which are the first ones."""
-        return self.people.crops.shape[1] // 2
+        return len(self.people.paths[0]) // 2
 
     @cached_property
     def known(self) -> Crops:

@@ -51,7 +51,9 @@ class Held:
             rows.append((counts + SMOOTH) / (counts + SMOOTH).sum(axis=1, keepdims=True))
         places = list(product(*(range(row.shape[1]) for row in rows)))
         found = [math.prod(row[:, place] for row, place in zip(rows, one, strict=True)) for one in places]
-        return np.stack(np.broadcast_arrays(*found, np.ones(len(self.names)))[:-1], axis=1)
+        whole = np.ones(len(self.names))
+        chances: Chances = np.stack([whole * one for one in found], axis=1)
+        return chances
 
 
 def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
@@ -61,9 +63,9 @@ def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]
     shown = np.zeros((len(table), count))
     for row, numbers in enumerate(table.values()):
         shown[row, numbers] = 1 / len(numbers)
-    drawn = np.ones((1, 1))
+    drawn: Float64[np.ndarray, "combinations answers"] = np.ones((1, 1))
     for law in laws:
-        drawn = np.kron(drawn, law)
+        drawn = np.asarray(np.kron(drawn, law))
     chances: Float64[np.ndarray, "combinations faces"] = drawn @ shown
     return chances
 
