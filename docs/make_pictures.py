@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import make_attributes
 import make_code_pictures
 import make_geometry
 import make_plots
@@ -114,6 +115,7 @@ def pictures() -> dict[str, bytes]:
         "codecs.png": make_code_pictures.round_trip(),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
+        "attributes.png": sheet(make_attributes.rows()),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }
