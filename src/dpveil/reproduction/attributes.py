@@ -47,6 +47,7 @@ PARROT_DRAWS: Final = 10
 PRICES: Final = (0.5, 1, 1.5, 2, 3, 4, 6, 8)
 SEED: Final = 6
 Row = dict[str, str]
+Places = dict[str, Int64[np.ndarray, " n"]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +84,7 @@ class Scene:
         return [name for name in self.people.names for _ in range(each)]
 
     @cached_property
-    def truth(self) -> dict[str, Int64[np.ndarray, " n"]]:
+    def truth(self) -> Places:
         """What most of the attacker's photos of a person look like, for each probe: LFW has no labels."""
         each, read = len(self.probes) // len(self.people.names), self.model.read(self.known)
         found = {}
@@ -120,11 +121,11 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
     Needs the default model and gallery, dlib and a face detector. Raises `UsageError`.
     """
     usual = Attributes(attributes="none")
-    scene = Scene(
-        read_people(data, EACH if count is None else count, say), usual.gallery.held, usual.model.held
-    )
-    rows = [*on_people(scene, say), *on_photos(scene, say), *on_labelled(scene, data, say)]
-    costs = prices(scene.model, *read_labelled(data, say))
+    people = read_people(data, EACH if count is None else count, say)
+    scene = Scene(people, usual.gallery.held, usual.model.held)
+    crops, labels = read_labelled(data, say)
+    rows = [*on_people(scene, say), *on_photos(scene, say), *on_labelled(scene, crops, labels)]
+    costs = prices(scene.model, crops, labels)
     return {
         "results.csv": to_csv(rows),
         "prices.csv": to_csv(costs),
@@ -195,9 +196,8 @@ def on_photos(scene: Scene, say: Say) -> list[Row]:
     return rows
 
 
-def on_labelled(scene: Scene, data: Path, say: Say) -> list[Row]:
+def on_labelled(scene: Scene, crops: Crops, labels: Places) -> list[Row]:
     """Return how often released faces look like what photos are labelled with."""
-    crops, labels = read_labelled(data, say)
     people, rows = list(map(str, range(len(crops)))), []
     clean, reads = scene.model.read(crops), scene.model.read(scene.gallery.faces)
     for name, wanted in labels.items():
@@ -213,7 +213,7 @@ def on_labelled(scene: Scene, data: Path, say: Say) -> list[Row]:
     return rows
 
 
-def prices(model: AttributeModel, crops: Crops, labels: dict[str, Int64[np.ndarray, " n"]]) -> list[Row]:
+def prices(model: AttributeModel, crops: Crops, labels: Places) -> list[Row]:
     """Return for every attribute and ε the chance that what was read is drawn, and that the label is.
 
     A label that was misread is drawn by luck: with one minus the chance, over the other values.
