@@ -66,7 +66,7 @@ def candidates_of(crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCh
             if full[cells[number]] >= contributors.PER_CELL:
                 continue
             crop = crops.taken(np.array([number]))[0]
-            shape = shape_of(crop, landmarks)
+            shape = shape_of(crop, landmarks) if contributors.clear(crop) else None
             if shape is None:
                 continue
             full[cells[number]] += 1
@@ -80,9 +80,7 @@ def candidates_of(crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCh
 
 
 def shape_of(crop: Crop, landmarks: Predictor) -> Float64[np.ndarray, "68 2"] | None:
-    """Return the landmarks of a crop that may contribute."""
-    if not contributors.clear(crop):
-        return None
+    """Return the landmarks of a crop that shows a bare, plain face."""
     try:
         found = landmarks.of_crop(crop, FRAME)
     except RegionError:

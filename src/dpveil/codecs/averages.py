@@ -80,7 +80,7 @@ def average(crops: Crops, shapes: Shapes) -> Crop:
     mesh = Mesh.over(shapes.mean(axis=0), crops.shape[1])
     moved = np.stack([mesh.warped(crop, shape) for crop, shape in zip(crops, shapes, strict=True)])
     moved = _toned(moved)
-    middle = np.sort(moved, axis=0)[1:-1].mean(axis=0)
+    middle = (moved.sum(axis=0) - moved.max(axis=0) - moved.min(axis=0)) / (len(moved) - 2)
     face: Crop = np.clip(np.rint(_restored(middle, moved)), 0, 255).astype(np.uint8)
     return face
 
@@ -95,12 +95,15 @@ def _toned(faces: Float32[np.ndarray, "n s s 3"]) -> Float32[np.ndarray, "n s s 
 
 
 def _restored(face: Levels, faces: Float32[np.ndarray, "n s s 3"]) -> Levels:
-    """Return the face with part of the contrast that each band of detail has in the faces on average."""
-    of_face, of_faces = _bands(face), [_bands(one) for one in faces]
+    """Return the face with part of the contrast that each band of detail has in the faces on average.
+
+    Contrast is that of the mean over channels.
+    """
+    of_face, of_faces = _bands(face), [_bands(one.mean(axis=2)) for one in faces]
     out = of_face[-1].copy()
     for band in range(BANDS):
         usual = np.mean([float(np.square(one[band]).mean()) for one in of_faces])
-        lost = np.sqrt(usual / max(float(np.square(of_face[band]).mean()), 1e-6))
+        lost = np.sqrt(usual / max(float(np.square(of_face[band].mean(axis=2)).mean()), 1e-6))
         out += of_face[band] * np.float32(np.clip(1 + RESTORED * (lost - 1), 1, MOST_GAIN))
     return out
 

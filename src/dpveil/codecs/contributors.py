@@ -10,6 +10,7 @@ from typing import Final
 import cv2
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
+from scipy.linalg import eigh
 
 from dpveil.codecs.averages import FEWEST
 from dpveil.codecs.gallery import small
@@ -74,7 +75,9 @@ def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
     inner, width = shape[39, 0], shape[42, 0] - shape[39, 0]
     left, right = (round(float(inner + part * width)) for part in (0.3, 0.7))
     top, bottom = round(float(shape[27, 1] - 4)), round(float(shape[28, 1] + 6))
-    edges = np.abs(cv2.Sobel(grey, cv2.CV_64F, 0, 1))[max(top, 0) : bottom, max(left, 0) : right + 1]
+    edges = np.abs(cv2.Sobel(grey, cv2.CV_64F, 0, 1))[
+        max(top, 0) : max(bottom, 0), max(left, 0) : max(right + 1, 0)
+    ]
     return float(edges.mean(axis=1).max() / (grey[30:100, 24:104].std() + 1)) if edges.size else np.inf
 
 
@@ -96,8 +99,9 @@ class Candidates:
         """What neighbours are near in: 40 components of the pixels, and the landmarks at as much variance."""
         pixels = small(self.crops).astype(np.float64)
         pixels -= pixels.mean(axis=0)
-        values, turn = np.linalg.eigh(pixels.T @ pixels)
-        codes = pixels @ turn[:, values.argsort()[::-1][:COMPONENTS]]
+        last = len(pixels) - 1
+        values, codes = eigh(pixels @ pixels.T, subset_by_index=(max(0, last - COMPONENTS + 1), last))
+        codes = codes * np.sqrt(np.maximum(values, 0))
         shapes = (self.shapes - self.shapes.mean(axis=0)).reshape(len(codes), -1)
         return np.concatenate([codes, shapes * (codes.std() / max(shapes.std(), 1e-9) / 2)], axis=1)
 
