@@ -1,8 +1,9 @@
-"""The picture of the page on attributes: one public photograph, and faces of nobody at three choices."""
+"""The page on attributes: its picture, of one public photograph, and the table of what was measured."""
 
 from __future__ import annotations
 
 import numpy as np
+import reproduced
 from skimage import data
 
 import dpveil
@@ -34,3 +35,30 @@ def rows() -> list[list[Tile]]:
 def _released(photo: dpveil.Photo, choice: str, seed: int) -> np.ndarray:
     release = dpveil.obfuscate(photo, "attributes", attributes=choice, bits=SeededBits(seed))
     return release.image[VIEW]
+
+
+def results() -> str:
+    """Return who is named at every setting, and what a classifier sees in released faces, in per cent."""
+    found = reproduced.rows("attributes", "results")
+    cells = {(row["data"], row["setting"], row["measure"]): row for row in found}
+    lines = [
+        "| kept, with ε | strongest attacker | who is told them | difference | gender agrees, LFW | UTK |",
+        "|---|---|---|---|---|---|",
+    ]
+    measures = [("LFW", "strongest"), ("LFW", "told the attributes"), ("LFW", "strongest minus told")]
+    measures += [("LFW", "gender agrees"), ("UTKFace", "gender agrees")]
+    settings = list(dict.fromkeys(row["setting"] for row in found if row["measure"] == "strongest"))
+    for setting in ("clean", *settings):
+        name = "*the photos themselves*" if setting == "clean" else f"`{setting}`"
+        row = [cells.get((of, setting, measure)) for of, measure in measures]
+        if setting == "clean":
+            row[0] = cells["LFW", "clean", "embedding"]
+        lines.append("| " + " | ".join([name, *(_cell(one) for one in row)]) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: dict[str, str] | None) -> str:
+    if row is None:
+        return ""
+    mean, low, high = (100 * float(row[name]) for name in ("mean", "low", "high"))
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"
