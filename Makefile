@@ -37,9 +37,12 @@ $(BIN)/python:
 	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
 
-$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt
+# dpveil-faces brings trained files, on terms of their own: see its LICENSE-NOTICE.
+FACES := packages/dpveil-faces
+
+$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]'
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]' -e $(FACES)
 	@$(if $(filter dev bench,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
 	@touch $@
 

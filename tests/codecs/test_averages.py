@@ -157,7 +157,9 @@ def candidates():
     shapes = np.stack([shape68(turn) for turn in rng.uniform(-0.2, 0.2, 60)])
     shapes[55:] = shape68(0.7)
     cells = np.tile(np.arange(30) % 3, 2)
-    return Candidates(faces(60, seed=8, canvas=(SIDE, SIDE, 3)), shapes, people, cells, np.full(60, 1.0))
+    return Candidates(
+        faces(60, seed=8, canvas=(SIDE, SIDE, 3)), shapes, people, cells, np.full(60, 1.0), np.zeros(60)
+    )
 
 
 def test_contributors_are_ten_different_people_of_one_cell(candidates):
@@ -174,7 +176,9 @@ def test_contributors_are_ten_different_people_of_one_cell(candidates):
 
 def test_contributors_are_the_nearest_that_may(candidates):
     cells = np.zeros(60, np.int64)
-    loose = Candidates(candidates.crops, candidates.shapes, candidates.embeddings, cells, np.zeros(60))
+    loose = Candidates(
+        candidates.crops, candidates.shapes, candidates.embeddings, cells, np.zeros(60), np.zeros(60)
+    )
     allowed = np.arange(55)
     members = loose.around(4, allowed)
     turned = np.abs(loose.turns[allowed] - loose.turns[4]) < contributors.APART
@@ -184,7 +188,9 @@ def test_contributors_are_the_nearest_that_may(candidates):
 
 def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
     cells = np.arange(60) % 2
-    loose = Candidates(candidates.crops, candidates.shapes, candidates.embeddings, cells, np.full(60, 1e-9))
+    loose = Candidates(
+        candidates.crops, candidates.shapes, candidates.embeddings, cells, np.full(60, 1e-9), np.zeros(60)
+    )
     groups, kept = Groups(loose, 3), []
     for members in groups:
         groups.keep(members)

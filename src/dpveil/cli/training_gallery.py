@@ -36,8 +36,9 @@ NAMES: Final = ("gender", "age", "perceived-race", "pose")
 VALUES: Final = {name: READ[name] for name in NAMES}
 CELL: Final = ("gender", "age", "perceived-race")
 GROUP: Final = ("gender", "perceived-race")
-STRANGERS: Final = 0.01
-"""Share of pairs of people with the same gender and race label that lie nearer than the cut for them."""
+STRANGERS: Final = (0.01, 0.001)
+"""Shares of pairs of people with the same gender and race label: so few lie nearer than the contributors of a
+face may lie to each other, and than the face may lie to any of them."""
 
 Numbers = Int64[np.ndarray, " n"]
 Crop = UInt8[np.ndarray, "128 128 3"]
@@ -61,7 +62,8 @@ class GalleryOrder:
             "contributors": averages.FEWEST,
             "per_cell": contributors.PER_CELL,
             "uses": contributors.MOST_USES,
-            "strangers": STRANGERS,
+            "contributors_apart_at": STRANGERS[0],
+            "nobody_at": STRANGERS[1],
             "dpveil": __version__,
         }
 
@@ -159,10 +161,12 @@ def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> C
         raise InvalidParameter("images", None, problem, hint=f"{averages.FEWEST} are the least")
     embeddings = np.array(marked.embeddings)
     own = {name: values[numbers] for name, values in table.items()}
-    cuts = contributors.likeness_cuts(embeddings, _codes(own, GROUP), STRANGERS)
-    return Candidates(
-        crops.taken(numbers), np.array(marked.shapes), embeddings, _codes(own, CELL), np.minimum(cuts, SAME)
+    apart, nobody = (
+        np.minimum(contributors.likeness_cuts(embeddings, _codes(own, GROUP), share), SAME)
+        for share in STRANGERS
     )
+    shapes = np.array(marked.shapes)
+    return Candidates(crops.taken(numbers), shapes, embeddings, _codes(own, CELL), apart, nobody)
 
 
 def made(candidates: Candidates, order: GalleryOrder) -> tuple[list[Nobody], Groups]:
@@ -178,7 +182,7 @@ def made(candidates: Candidates, order: GalleryOrder) -> tuple[list[Nobody], Gro
             away = np.linalg.norm(
                 candidates.embeddings[members] - network(of_crop(face, FRAME)[None]), axis=1
             )
-            if away.min() <= candidates.cuts[members[0]]:
+            if away.min() <= candidates.nobody[members[0]]:
                 continue
             groups.keep(members)
             turn = float(contributors.turn_of(shape[None])[0])
@@ -216,7 +220,7 @@ def _gallery(
 
 def _metrics(faces: list[Nobody], groups: Groups) -> dict[str, Json]:
     near = np.array([face.nearest for face in faces])
-    cuts = np.array([groups.candidates.cuts[face.members[0]] for face in faces])
+    cuts = np.array([groups.candidates.nobody[face.members[0]] for face in faces])
     return {
         "candidates": len(groups.used),
         "contributors": int((groups.used > 0).sum()),

@@ -85,14 +85,16 @@ def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
 class Candidates:
     """Faces that may contribute: crops, 68 landmarks, embeddings, and the cell of labels that each is in.
 
-    `cuts` is, for each, the distance of embeddings below which two people of such labels look like one.
+    `apart` is, for each, the distance of embeddings within which two faces may be of one person, `nobody`
+    that within which one is the other.
     """
 
     crops: UInt8[np.ndarray, "n 128 128 3"]
     shapes: Float64[np.ndarray, "n 68 2"]
     embeddings: Float64[np.ndarray, "n 128"]
     cells: Numbers
-    cuts: Float64[np.ndarray, " n"]
+    apart: Float64[np.ndarray, " n"]
+    nobody: Float64[np.ndarray, " n"]
 
     @cached_property
     def features(self) -> Float64[np.ndarray, "n k"]:
@@ -120,8 +122,8 @@ class Candidates:
         away = np.linalg.norm(self.features[mates] - self.features[centre], axis=1)
         chosen = [centre]
         for mate in mates[np.argsort(away, kind="stable")]:
-            apart = np.linalg.norm(self.embeddings[chosen] - self.embeddings[mate], axis=1)
-            if apart.min() > self.cuts[centre]:
+            from_them = np.linalg.norm(self.embeddings[chosen] - self.embeddings[mate], axis=1)
+            if from_them.min() > self.apart[centre]:
                 chosen.append(int(mate))
             if len(chosen) == FEWEST:
                 return np.array(chosen)
