@@ -100,7 +100,8 @@ reproduction: $(DEV) ## run the papers' experiments anew on your copy of their d
 	@for paper in reilly-fan-2021 croft-2022; do \
 	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper \
 	    $(if $(IMAGES),--images $(IMAGES)) || exit 1; done
-	@$(BIN)/python -m dpveil.reproduction attributes --data "$(DATA)" --out reproduction/attributes
+	@for method in attributes gallery; do \
+	  $(BIN)/python -m dpveil.reproduction $$method --data "$(DATA)" --out reproduction/$$method || exit 1; done
 	@for name in croft-thesis-5 errata-e1 half-infinite; do \
 	  $(BIN)/python -m dpveil.reproduction $$name --out reproduction/$$name || exit 1; done
 

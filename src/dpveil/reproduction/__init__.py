@@ -14,6 +14,7 @@ from dpveil.reproduction import (
     croft_2022,
     croft_thesis_5,
     errata_e1,
+    gallery,
     half_infinite,
     reilly_fan_2021,
 )
@@ -32,6 +33,7 @@ COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
 
 TRAINED: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
     "attributes": attributes.make,
+    "gallery": gallery.make,
 }
 """Experiments of their own on the data: the folder, how many photos, and what is told of it."""
 
