@@ -42,8 +42,8 @@ def fit_rows(
     columns = [turn[:, last] * np.sqrt(np.maximum(ratios[last], 0))]
     if len(numbers) > codes.shape[1]:
         columns.append(_turning(codes[numbers], turns, (codes @ columns[0][:, :1]).std()))
-    rows = (basis @ np.concatenate(columns, axis=1)).T
-    rows = rows / np.abs(rows).max()
+    rows = np.ascontiguousarray((basis @ np.concatenate(columns, axis=1)).T)
+    rows /= np.abs(rows).max()
     kept: Rows = rows.astype(np.float16).astype(np.float32)
     return kept
 

@@ -57,7 +57,10 @@ def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
     digest = _hash(about, tensors)
     # One entry: of several, the library writes now this one first and now that.
     text = json.dumps({"about": about, "sha256": digest}, sort_keys=True)
-    return packed_tensors(dict(tensors), metadata={KEY: text}), digest
+    kept = {
+        name: np.array(tensor, order="C") for name, tensor in tensors.items()
+    }  # it copies memory as it lies
+    return packed_tensors(kept, metadata={KEY: text}), digest
 
 
 def load(path: str | Path, *, expected: str | None = None) -> Codec:
