@@ -54,12 +54,22 @@ def model():
     return AttributeModel(dict(VALUES), hidden, bias, out, np.concatenate(shifts).astype(np.float32), CARD)
 
 
-def gallery(names=("gender", "age"), each=2, without=()):
-    """A gallery with `each` faces of every combination of `names`, but none of those `without`."""
+def gallery(names=("gender", "age"), each=2, without=(), younger=0):
+    """A gallery with `each` faces of every combination of `names`, but none of those `without`.
+
+    Every second one smiles. The first `younger` of a combination look one age band younger than their label.
+    """
     combinations = [c for c in product(*(range(len(VALUES[n])) for n in names)) if c not in without]
     rows = [dict(zip(names, c, strict=True)) for c in combinations for _ in range(each)]
-    pictures = tuple(webp(np.full((128, 128, 3), 5 * number, np.uint8)) for number in range(len(rows)))
+    pictures = []
+    for number, row in enumerate(rows):
+        looks = {**row, "smile": number % 2}
+        if number % each < younger:
+            looks["age"] = max(0, row["age"] - 1)
+        face = crop(looks)
+        face[48:] = 5 * number
+        pictures.append(webp(face))
     labels = {name: np.array([row[name] for row in rows], np.int8) for name in names}
     agreement = {name: np.ones(len(rows), np.float32) for name in names}
     features = np.ones((1, 3072), np.float32)
-    return FaceGallery(pictures, labels, agreement, {n: VALUES[n] for n in names}, features, CARD)
+    return FaceGallery(tuple(pictures), labels, agreement, {n: VALUES[n] for n in names}, features, CARD)

@@ -121,13 +121,24 @@ def test_combinations_without_a_face_give_the_nearest_ones():
 
 
 def test_labels_that_the_gallery_lacks_are_read_from_its_faces():
-    own = method("smile=3")
-    faces = GALLERY.faces
-    table = table_of(own)
-    read = MODEL.read(faces)["smile"]
-    for place, numbers in table.items():
-        if (read == place[0]).any():
-            assert numbers.tolist() == np.flatnonzero(read == place[0]).tolist()
+    table = table_of(method("smile=3"))
+    read = MODEL.read(GALLERY.faces)["smile"]
+    assert {place[0]: numbers.tolist() for place, numbers in table.items()} == {
+        0: np.flatnonzero(read == 0).tolist(),
+        1: np.flatnonzero(read == 1).tolist(),
+    }
+    assert 0 < read.sum() < len(read)
+
+
+def test_a_face_is_shown_for_a_value_only_if_label_and_reading_agree_or_none_does():
+    """The first two faces of every combination are read one age band lower than they are labelled."""
+    young = gallery(each=4, younger=2)
+    table, read = table_of(method("gender=2,age=1", young)), MODEL.read(young.faces)["age"]
+    for (gender, age), numbers in table.items():
+        assert (young.labels["gender"][numbers] == gender).all()
+        assert len(numbers) == (4 if age == 0 else 2)
+        assert (read[numbers] == age).all()
+        assert (young.labels["age"][numbers] == age).all()
 
 
 # Mutants
@@ -156,7 +167,7 @@ def test_mutant_that_shows_the_nearest_face_of_the_right_kind_breaks_with_certai
 
     def nearest(one):
         return min(
-            table[1, 1], key=lambda n: abs(int(GALLERY.faces[n, 0, 0, 0]) - int(one[100:, 100:].mean()))
+            table[1, 1], key=lambda n: abs(int(GALLERY.faces[n, 100, 100, 0]) - int(one[100:, 100:].mean()))
         )
 
     flat = [np.full((128, 128, 3), level, np.uint8) for level in (0, 255)]

@@ -131,17 +131,18 @@ def evenly(faces: Numbers, bits: BitSource) -> int:
     return int(faces[word % count])
 
 
-def looks_of(model: AttributeModel, gallery: FaceGallery, name: str) -> Numbers:
-    """Return what each face of the gallery looks like: its own label, or what the model reads in it.
+def looks_of(model: AttributeModel, gallery: FaceGallery, name: str) -> list[Numbers]:
+    """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
 
-    Both are public. A label counts where the gallery has the same values.
+    Both are public. Averages look younger than who is in them, so that labels alone would not do, and
+    readings alone would be wrong where the model is. A label counts where its values are the same.
     """
+    found = [_read(model, gallery)[name]]
     for own, words in gallery.values.items():
         if set(words) == set(model.values[name]):
             places = np.array([model.values[name].index(word) for word in words], np.int64)
-            labelled: Numbers = places[gallery.labels[own].astype(np.int64)]
-            return labelled
-    return _read(model, gallery)[name]
+            found.append(places[gallery.labels[own].astype(np.int64)])
+    return found
 
 
 @lru_cache(maxsize=4)
@@ -155,16 +156,17 @@ def _sorted(
 ) -> dict[tuple[int, ...], Numbers]:
     """Return the faces for every combination of answers: those that have it, or else the nearest ones.
 
-    Nearest are faces that differ in as little as possible of the first attribute of `order`, then of the
-    second, and so on; by places where values have an order. A rule that knows the gallery and no input.
+    Nearest are faces whose reading and label together differ least in the first attribute of `order`, then in
+    the second, and so on; by places where values have an order. A rule that knows the gallery and no input.
     """
     looks = [looks_of(model, gallery, name) for name in order]
     counts = [len(model.values[name]) for name in names]
     table = {}
     for answer in product(*map(range, counts)):
         left = np.arange(len(gallery))
-        for row, name in zip(looks, order, strict=True):
-            away = _away(row[left], answer[names.index(name)], name)
+        for rows, name in zip(looks, order, strict=True):
+            wanted = answer[names.index(name)]
+            away = np.sum([_away(row[left], wanted, name) for row in rows], axis=0)
             left = left[away == away.min()]
         table[answer] = left
     return table
