@@ -37,10 +37,13 @@ $(BIN)/python:
 	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
 
-$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt
+# dpveil-faces brings trained files, on terms of their own: see its LICENSE-NOTICE.
+FACES := packages/dpveil-faces
+
+$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]'
-	@$(if $(filter dev bench,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]' -e $(FACES)
+	@$(if $(filter dev bench demo,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
 	@touch $@
 
 venv: $(DEV) ## make .venv with everything that development needs
@@ -101,6 +104,8 @@ reproduction: $(DEV) ## run the papers' experiments anew on your copy of their d
 	    $(if $(IMAGES),--images $(IMAGES)) || exit 1; done
 	@for paper in faceidp li-clifton-2021 croft-2022-ksame; do \
 	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper || exit 1; done
+	@for method in attributes gallery; do \
+	  $(BIN)/python -m dpveil.reproduction $$method --data "$(DATA)" --out reproduction/$$method || exit 1; done
 	@for name in croft-thesis-5 errata-e1 half-infinite; do \
 	  $(BIN)/python -m dpveil.reproduction $$name --out reproduction/$$name || exit 1; done
 

@@ -21,6 +21,7 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import make_attributes
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -204,5 +205,6 @@ PARTS = {
     "error_tree": error_tree,
     "certificate_example": certificate_example,
     "certificate_schema": certificate_schema,
+    "attributes": make_attributes.results,
     **reproduced.PARTS,
 }

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import make_attributes
 import make_code_pictures
 import make_geometry
 import make_ksame_picture
@@ -117,6 +118,7 @@ def pictures() -> dict[str, bytes]:
         "k-same.png": make_ksame_picture.groups(),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
+        "attributes.png": sheet(make_attributes.rows()),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }

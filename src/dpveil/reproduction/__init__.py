@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.reproduction import (
+    attributes,
     croft_2022,
     croft_thesis_5,
     errata_e1,
     faceidp,
+    gallery,
     half_infinite,
     ksame,
     li_clifton_2021,
@@ -36,7 +38,9 @@ TRAINED: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
+    "attributes": attributes.make,
+    "gallery": gallery.make,
 }
-"""Experiments that train codecs on the data: the folder, how many pairs or photos, and what is told of it."""
+"""Experiments of their own on the data: the folder, how many pairs or photos, and what is told of it."""
 
 __all__ = ["COMPUTED", "EXPERIMENTS", "TRAINED", "Experiment"]
