@@ -15,6 +15,7 @@ from pathlib import Path
 
 import make_attributes
 import make_code_pictures
+import make_gallery
 import make_geometry
 import make_ksame_picture
 import make_plots
@@ -119,6 +120,8 @@ def pictures() -> dict[str, bytes]:
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "attributes.png": sheet(make_attributes.rows()),
+        "gallery.png": make_gallery.contact_sheet(),
+        "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }

@@ -51,12 +51,15 @@ def fit_rows(
 def _whitened(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:
     """Return the first components as columns, each divided by its deviation, and a little shrunk."""
     centred = pixels - pixels.mean(axis=0)
-    last = pixels.shape[1] - 1
-    many = min(COMPONENTS, last, len(pixels) // 3)
-    values, vectors = eigh(
-        (centred.T @ centred / len(pixels)).astype(np.float64), subset_by_index=(last - many, last)
-    )
-    basis: Float64[np.ndarray, "pixels k"] = vectors[:, 1:] / np.sqrt(values[1:] + max(values[0], 1e-6))
+    size = min(centred.shape)
+    many = min(COMPONENTS, pixels.shape[1] - 1, len(pixels) // 3)
+    wide = len(centred) >= centred.shape[1]
+    gram = ((centred.T @ centred if wide else centred @ centred.T) / len(centred)).astype(np.float64)
+    values, vectors = eigh(gram, subset_by_index=(size - 1 - many, size - 1))
+    values = np.maximum(values, 1e-6)
+    if not wide:
+        vectors = centred.T @ vectors / np.sqrt(values * len(centred))
+    basis: Float64[np.ndarray, "pixels k"] = vectors[:, 1:] / np.sqrt(values[1:] + values[0])
     return basis
 
 
