@@ -269,6 +269,14 @@ def test_fewer_people_and_missing_data(tmp_path: Path) -> None:
         make(tmp_path, None, plan=TINY)
 
 
+@pytest.mark.usefixtures("made")
+def test_two_people_are_enough(tmp_path: Path) -> None:
+    """Groups larger than the set are left out, and so are plots' curves."""
+    rows = list(csv.DictReader(make(tree(tmp_path), 2, plan=TINY)["results.csv"].decode().splitlines()))
+    assert {row["x"] for row in rows if row["method"] == "k-same-m"} == {"2"}
+    assert not any(row["attack"].startswith("striking off") for row in rows)
+
+
 def test_each_picture_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls = []
     monkeypatch.setattr(faces, "embedder", lambda: lambda crops: calls.append(1) or chips(crops))

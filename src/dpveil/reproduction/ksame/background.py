@@ -26,7 +26,8 @@ def background(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
         if k <= len(scene.names):
             yield from _subtract(scene, k)
             told(f"subtracting, k = {k}")
-    yield from _strike_off(scene)
+    if scene.plan.narrowed <= len(scene.names):
+        yield from _strike_off(scene)
 
 
 def _subtract(scene: Scene, k: int) -> Iterator[Row]:

@@ -174,4 +174,5 @@ def _levels(axes: Any, rows: Sequence[Row]) -> None:
 def _legend(axes: Any) -> None:
     axes.set_ylim(-0.02, 1.03)
     below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
-    axes.legend(**below, ncols=2, handlelength=3.0, frameon=False, fontsize=7.5)
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(**below, ncols=2, handlelength=3.0, frameon=False, fontsize=7.5)
