@@ -6,7 +6,7 @@ once, 128 × 128 in colour. `photo` is the road of `dpveil obfuscate --method la
 done it once before: a 4000 × 3000 JPEG with four portraits of 500 to 900 pixels is read, its faces found,
 placed, coded, drawn and put back, and a PNG and a certificate are written. Times are medians; `CPU s` counts
 all cores, and is what to compare where the machine was busy. Needs ../shared/data; `quick` as an argument
-takes one shard and fewer rounds, and keeps nothing.
+takes one shard and fewer rounds, and keeps its figures apart.
 """
 
 from __future__ import annotations
