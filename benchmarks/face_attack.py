@@ -9,8 +9,8 @@ landmarks, counts as not named and is never left out. Intervals are of 95 %, by 
 
 `photos/s` is of the whole command, its start included, the tools after one another on the same folder; 128
 pixels are small for a photo, so the table of `folder` says more about speed. `deface` runs in its own
-environment as in `folder.py`. Methods of dpveil without a model at hand are left out; `latent` uses 100
-eigenfaces of UTKFace that are trained first. `quick` as an argument takes a few people, and keeps nothing.
+environment as in `folder.py`. Models are those of the package dpveil-faces; methods that need one are left
+out where it is not installed. `quick` as an argument takes a few people, and keeps its figures apart.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ OURS = {
     "dpveil latent, ε = 300": ["latent", "--epsilon", "300"],
     "dpveil latent, ε = 3000": ["latent", "--epsilon", "3000"],
     "dpveil gallery, ε = 8": ["gallery", "--epsilon", "8"],
-    "dpveil attributes, ε = 8": ["attributes", "--epsilon", "8"],
+    "dpveil attributes, gender and age at ε = 4 each": ["attributes", "--attributes", "gender=4,age=4"],
+    "dpveil attributes, none": ["attributes", "--attributes", "none"],
 }
 FOUND = 0.3
 """Boxes that share more of their union are of one face."""
@@ -77,15 +78,7 @@ def make(folder: Path, step: int) -> list[Shot]:
     return shots
 
 
-def trained(work: Path, shards: int) -> Path:
-    """Return a model of eigenfaces."""
-    model = work / "model.safetensors"
-    paths = [str(path) for path in sorted(SHARED.glob("utkface_128/*.tar"))[:shards]]
-    _run([*_own("train"), "pca", *paths, "--out", str(model)])
-    return model
-
-
-def outputs(photos: Path, work: Path, model: Path) -> dict[str, tuple[Path, float]]:
+def outputs(photos: Path, work: Path) -> dict[str, tuple[Path, float]]:
     """Return, by tool, the folder of its outputs and the seconds that it took."""
     made: dict[str, tuple[Path, float]] = {"the originals": (photos, 0.0)}
     for name, kind in DEFACE.items():
@@ -93,19 +86,15 @@ def outputs(photos: Path, work: Path, model: Path) -> dict[str, tuple[Path, floa
             shutil.copytree(photos, out := work / name)
             made[name] = out, _run([str(_deface()), str(out), "--replacewith", kind])
     for name, options in OURS.items():
-        out, codec = work / name, ["--codec", str(model)] if options[0] == "latent" else []
-        regions = ["--regions", "faces"]
-        call = [*_own("obfuscate"), str(photos), "--out", str(out), *regions, "--method", *options, *codec]
-        seconds = _run(call)
+        out = work / name
+        program = str(Path(sysconfig.get_path("scripts")) / "dpveil")
+        call = [program, "obfuscate", str(photos), "--out", str(out), "--regions", "faces", "--method"]
+        seconds = _run([*call, *options])
         if out.is_dir() and any(out.glob("*.png")):
             made[name] = out, seconds
         else:
             print(f"{name} released nothing and is left out", file=sys.stderr)
     return made
-
-
-def _own(command: str) -> list[str]:
-    return [str(Path(sysconfig.get_path("scripts")) / "dpveil"), command]
 
 
 def _run(call: list[str]) -> float:
@@ -195,10 +184,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         shots = make(work / "photos", 20 if quick else STEP)
-        model = trained(work, 1 if quick else 10)
-        rows = attacked(shots, outputs(work / "photos", work, model))
+        rows = attacked(shots, outputs(work / "photos", work))
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    report("face_attack-quick" if quick else "face_attack", rows, notes=(f"Load of the machine: {load}.",))
+    note = f"Load of the machine's {os.cpu_count()} cores: {load}."
+    report("face_attack-quick" if quick else "face_attack", rows, notes=(note,))
 
 
 if __name__ == "__main__":

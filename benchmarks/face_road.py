@@ -6,7 +6,7 @@ once, 128 × 128 in colour. `photo` is the road of `dpveil obfuscate --method la
 done it once before: a 4000 × 3000 JPEG with four portraits of 500 to 900 pixels is read, its faces found,
 placed, coded, drawn and put back, and a PNG and a certificate are written. Times are medians; `CPU s` counts
 all cores, and is what to compare where the machine was busy. Needs ../shared/data; `quick` as an argument
-takes one shard and fewer rounds, and keeps nothing.
+takes one shard and fewer rounds, and keeps its figures apart.
 """
 
 from __future__ import annotations
@@ -180,8 +180,8 @@ def main() -> None:
         made_photo(work / "photo.jpg")
         rows += stages(method, work / "photo.jpg", work, rounds)
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    notes = (f"Load of the machine: {load}.",)
-    report("face_road-quick" if quick else "face_road", rows, notes=notes)
+    note = f"Load of the machine's {os.cpu_count()} cores: {load}."
+    report("face_road-quick" if quick else "face_road", rows, notes=(note,))
 
 
 if __name__ == "__main__":
