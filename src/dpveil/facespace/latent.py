@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
@@ -148,8 +148,16 @@ class Latent(FaceMethod):
         return kind(clip=self.clip, **{n: v for n, v in given.items() if v is not None})
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return what the mechanism promises about one face's code, whatever the size of its region."""
-        return self._own.guarantee(Told(self.codec))  # type: ignore[arg-type]
+        """Return what the mechanism promises about one face's code, whatever the size of its region.
+
+        A distance is one between codes of this codec: its words name it.
+        """
+        promised = self._own.guarantee(Told(self.codec))  # type: ignore[arg-type]
+        if promised.metric is None:
+            return promised
+        return replace(
+            promised, metric=f"{promised.metric}; codes of {self.codec.name} {self.codec.digest[:12]}"
+        )
 
     def apart(self) -> Mapping[float, float] | None:
         """Return how far different people of the codec's training set lie apart, by shares of their pairs.

@@ -18,6 +18,7 @@ from dpveil.noise.bits import BitSource
 
 STEPS: Final = 1 << 16
 """Steps of the grid on every side of the box: what is drawn, and clipped, are whole numbers of them."""
+TIME: Final = "how long the draw took, which depends a little on the code"
 Codes = Float64[np.ndarray, "n m"]
 Points = Int64[np.ndarray, "n m"]
 
@@ -108,6 +109,10 @@ class LatentMechanism(ABC):
         drawn = np.clip(self._draw(points, space, bits), 0, STEPS)
         released: Codes = box.low + width * drawn / STEPS
         return released
+
+    def distance(self, words: str) -> str:
+        """Return the words of a metric with its box: to `compose`, alike words are one metric."""
+        return words if self.clip == 0 else f"{words}; the box with clip {to_json(Fraction(self.clip))}"
 
     def scope(self, space: CodeSpace) -> Scope:
         """Return what a guarantee is about, and what is shown beside the code."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Positive
-from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.noise.bits import BitSource
 from dpveil.noise.directional import check, von_mises_fisher
 
@@ -50,7 +50,7 @@ class Directional(LatentMechanism):
         return Guarantee(
             kind="metric",
             epsilon=self.epsilon,
-            metric=METRIC,
+            metric=self.distance(METRIC),
             diameter=2,
             relation=Relation("latent-cell"),
             scope=self.scope(space),
@@ -62,7 +62,8 @@ class Directional(LatentMechanism):
 
     def scope(self, space: CodeSpace) -> Scope:
         """Return the direction and what is shown beside it: of the distance nothing is."""
-        return Scope(f"the direction of the code of {space.length} coordinates", space.in_the_clear)
+        covers = f"the direction of the code of {space.length} coordinates"
+        return Scope(covers, (*space.in_the_clear, TIME))
 
     def radius(self, space: CodeSpace) -> Fraction:
         """Return how far from the middle what is drawn is put, in steps: a public number."""

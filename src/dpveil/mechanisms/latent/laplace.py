@@ -51,7 +51,7 @@ class CroftMetric(LatentMechanism):
         return Guarantee(
             kind="metric",
             epsilon=self.epsilon,
-            metric=METRIC,
+            metric=self.distance(METRIC),
             diameter=1,
             relation=Relation("latent-cell"),
             scope=self.scope(space),

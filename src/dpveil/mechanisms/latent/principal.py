@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.core.guarantee import Guarantee, Relation
-from dpveil.core.numbers import show
+from dpveil.core.numbers import show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
@@ -19,8 +19,8 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import prepared
 
 METRIC: Final = (
-    "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon affords,"
-    " clipped and rounded to 2^-16; 0 for codes that differ in the others only"
+    "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon {} and ratio"
+    " {} afford, clipped and rounded to 2^-16; 0 for codes that differ in the others only"
 )
 Sides = Float64[np.ndarray, " m"]
 
@@ -67,7 +67,7 @@ class PCABasis(LatentMechanism):
         return Guarantee(
             kind="metric",
             epsilon=self.epsilon,
-            metric=METRIC,
+            metric=self.distance(METRIC.format(*map(to_json, (self.epsilon, self.ratio)))),
             diameter=1,
             relation=Relation("latent-cell"),
             scope=self.scope(space),

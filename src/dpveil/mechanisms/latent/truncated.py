@@ -8,13 +8,11 @@ from typing import ClassVar
 
 from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
-from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
 from dpveil.noise.bits import BitSource
-
-TIME = "how long the draw took, which depends a little on the code"
 
 
 @dataclass(frozen=True, kw_only=True)
