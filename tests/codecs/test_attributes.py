@@ -237,7 +237,10 @@ def test_shards_without_labels_are_refused(tmp_path, capsys):
         pass
     assert train(path, "--out", tmp_path / "a.safetensors") == 4
     assert (
-        run(["train", "pca", str(path), "--out", str(tmp_path / "b.safetensors"), "--landmarks-68", "package"]) == 2
+        run(
+            ["train", "pca", str(path), "--out", str(tmp_path / "b.safetensors"), "--landmarks-68", "package"]
+        )
+        == 2
     )
     assert "--landmarks-68" in capsys.readouterr().err
 

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from facespace_made import SIDE, codec
 
+from dpveil.accounting import compose
 from dpveil.catalogue import build
 from dpveil.codecs import save
 from dpveil.codecs.reference import CodecReference
-from dpveil.errors import InvalidParameter, ModelError, UsageError
+from dpveil.errors import InvalidParameter, ModelError, UnknownName, UnsupportedRelation, UsageError
 from dpveil.facespace import Latent
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
@@ -53,6 +54,25 @@ def test_a_metric_guarantee_names_its_metric_and_its_diameter() -> None:
     assert leading.guarantee(**SIZE).diameter == 1
     turned = build("latent", {"epsilon": 5, "guarantee": "metric", "metric": "chord", "codec": ZEROS})
     assert turned.guarantee(**SIZE).diameter == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "change"),
+    [
+        ("box-mean", {"clip": 10}),
+        ("box-mean", {"codec": ZEROS.replace("0" * 64, "1" * 64)}),
+        ("chord", {"clip": 10}),
+        ("leading-mean", {"epsilon": 60}),
+        ("leading-mean", {"ratio": 3}),
+    ],
+)
+def test_distances_that_are_not_the_same_do_not_add_up(metric, change) -> None:
+    """With other components, another box or another codec, d of the same two faces is another number."""
+    given = {"epsilon": 5, "guarantee": "metric", "metric": metric, "codec": ZEROS}
+    one = build("latent", given).guarantee(**SIZE)
+    assert compose([one, one]).epsilon == 10
+    with pytest.raises(UnsupportedRelation):
+        compose([one, build("latent", given | change).guarantee(**SIZE)])
 
 
 @pytest.mark.parametrize(
@@ -159,6 +179,12 @@ def test_a_codec_that_is_only_named_is_asked_for_when_it_is_needed(monkeypatch) 
 
 def _missing(name: str) -> Path:
     raise UsageError(f"the default {name} of faces is not installed", hint="install it")
+
+
+def test_a_codec_of_another_version_is_named_as_unknown() -> None:
+    """`verify` reads such references, and never raises anything but errors of dpveil."""
+    with pytest.raises(UnknownName, match="codec"):
+        build("latent", {"epsilon": 5, "codec": ZEROS.replace("pca", "nothing")})
 
 
 def test_references_compare_by_what_is_written() -> None:

@@ -98,6 +98,19 @@ def test_a_portrait_finds_the_face_but_does_not_tell(photo: Photo) -> None:
     assert not nothing.any()
 
 
+def test_a_portrait_is_released_whatever_goes_wrong(photo: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal would show one thing about the photo that nobody paid for."""
+    import cv2
+
+    def fails(*_: object, **__: object) -> None:
+        raise cv2.error("colours of one kind only")
+
+    monkeypatch.setattr("dpveil.treatment.place", fails)
+    assert (dpveil.obfuscate(photo, Flat(), regions="whole", bits=SeededBits(1)).image == 90).all()
+    with pytest.raises(cv2.error):
+        dpveil.obfuscate(photo, Flat(), regions=FACE, bits=SeededBits(1))
+
+
 def test_no_face_no_release(photo: Photo) -> None:
     blank = Photo(np.full((200, 200, 3), 128, np.uint8))
     with pytest.raises(NoRegion):

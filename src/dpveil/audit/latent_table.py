@@ -89,7 +89,7 @@ def _audit(
     deep: Settings,
 ) -> LatentAudit:
     exact = _cases(method, quick)
-    level = LatentLevel(exact, (_drawn(exact[0]),))
+    level = LatentLevel(exact, tuple(map(_drawn, exact)))
     return LatentAudit(
         method=method,
         intact=LatentVersion(name="intact", law=recipe.law),

@@ -12,7 +12,7 @@ from dpveil.codecs.base import Codec
 from dpveil.codecs.defaults import default_path
 from dpveil.codecs.store import identified, packed
 from dpveil.core.parameters import Parameter
-from dpveil.errors import InvalidParameter, ModelError, UsageError
+from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 
 DEFAULT: Final = "default"
 WRITTEN: Final = re.compile(r"([a-z][a-z0-9-]*) ([1-9][0-9]{0,6}) sha256:([0-9a-f]{64})")
@@ -48,7 +48,7 @@ class CodecReference:
             raise InvalidParameter("codec", type(value).__name__, "is no codec", hint="a model's file")
         known = WRITTEN.fullmatch(str(value))
         if known is not None:
-            return cls(known[1], int(known[2]), known[3])
+            return cls(_known(known[1]), int(known[2]), known[3])
         return _of_file(default_path("pca") if str(value) == DEFAULT else Path(value))
 
     @property
@@ -69,6 +69,14 @@ class CodecReference:
 
     def __str__(self) -> str:
         return f"{self.name} {self.length} sha256:{self.digest}"
+
+
+def _known(name: str) -> str:
+    from dpveil.codecs import TABLE
+
+    if name not in TABLE:
+        raise UnknownName("codec", name, TABLE)
+    return name
 
 
 def _of_file(path: Path) -> CodecReference:

@@ -103,8 +103,8 @@ def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _M
     signs = [number.negative for pair in draw.pairs for number in pair]
     length = work.root(total)
     even = [
-        work.divide(_signed(work.root(square), minus), length)
-        for square, minus in zip(squares, signs, strict=False)
+        work.divide(work.negate(root) if minus else root, length)
+        for root, minus in zip(map(work.root, squares), signs, strict=False)
     ]
     whole = work.root(work.of(Fraction(sum(v * v for v in direction))))
     mean = [work.divide(work.of(Fraction(v)), whole) for v in direction]
@@ -165,10 +165,6 @@ def _most(dimension: int, concentration: Fraction) -> Decimal:
     ratio = work.log(work.of(at_most / (1 - t * t)))
     found = work.add(work.of((1 - at_most) / t * concentration), work.multiply(work.of(fewer), ratio))
     return found[1]
-
-
-def _signed(value: Interval, negative: bool) -> Interval:
-    return (-value[1], -value[0]) if negative else value
 
 
 def _sum(work: Enclosing, values: Sequence[Interval]) -> Interval:

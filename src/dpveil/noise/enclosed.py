@@ -85,6 +85,10 @@ class Enclosing:
         """Return a - b."""
         return self.below.subtract(a[0], b[1]), self.above.subtract(a[1], b[0])
 
+    def negate(self, a: Interval) -> Interval:
+        """Return -a, digit by digit: the minus sign of decimals rounds to the context of whoever calls."""
+        return a[1].copy_negate(), a[0].copy_negate()
+
     def multiply(self, a: Interval, b: Interval) -> Interval:
         """Return a·b, of any signs."""
         if a[0] >= 0 and b[0] >= 0:
@@ -125,10 +129,10 @@ class Enclosing:
         found = []
         for pair in pairs:
             length = self.of(*_square(*pair))
-            minus = self.log(length)
+            low, high = self.negate(self.log(length))
             # The log of 1, moved outward, ends above 0.
-            factor = self.divide((max(Decimal(0), -minus[1]), -minus[0]), length)
+            factor = self.divide((max(Decimal(0), low), high), length)
             for number in pair:
-                low, high = number.ends()
-                found.append(self.multiply(self.of(low * low, high * high), factor))
+                least, most = number.ends()
+                found.append(self.multiply(self.of(least * least, most * most), factor))
         return found

@@ -54,8 +54,8 @@ def _rounded(scale: Fraction, dimension: int, pairs: list[Pair], lengths: list[U
         product = work.multiply(product, work.of(*number.ends()))
     if product[0] == 0:
         return None
-    low, high = work.log(product)
-    length = work.multiply(work.of(scale), (max(Decimal(0), -high), -low))
+    low, high = work.negate(work.log(product))
+    length = work.multiply(work.of(scale), (max(Decimal(0), low), high))
     squares = work.squares(pairs)[:dimension]
     total = squares[0]
     for square in squares[1:]:

@@ -16,7 +16,7 @@ from dpveil.accounting import compose
 from dpveil.core.guarantee import KINDS, Guarantee
 from dpveil.errors import InvalidParameter, NoiseError, UnsupportedRelation
 from dpveil.mechanisms.latent import TABLE
-from dpveil.mechanisms.latent.base import STEPS
+from dpveil.mechanisms.latent.base import STEPS, TIME
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 
 SETTINGS = {
@@ -257,6 +257,11 @@ def test_pure_noise_does_not_show_the_code(name):
         released = make(name, **little).release(codes, FLAT, bits=SeededBits(seed))
         means.append(((released - box.low) / box.width).mean(axis=0))
     assert np.all(np.abs(means[0] - means[1]) < 7 * 0.5 * math.sqrt(2 / count))
+
+
+@pytest.mark.parametrize("name", ["box-truncated-laplace", "directional"])
+def test_draws_whose_time_depends_on_the_code_say_so(name):
+    assert TIME in TABLE[name](epsilon=20).guarantee(UNEVEN).scope.in_the_clear
 
 
 def test_clip_makes_the_box_and_the_noise_smaller():
