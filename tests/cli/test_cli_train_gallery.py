@@ -100,7 +100,7 @@ def train(*words: object) -> int:
 
 def test_shards_become_a_gallery_and_a_card(shard, tmp_path, capsys):
     out = tmp_path / "faces.safetensors"
-    words = ("--landmarks", 68, "--faces", 4, "--data", "made faces", "--terms", "none")
+    words = ("--landmarks-68", "package", "--faces", 4, "--data", "made faces", "--terms", "none")
     assert train(shard, "--out", out, *words) == 1  # one picture is broken
     said, told = capsys.readouterr()
     assert "gallery, 4 faces of nobody, 52 images" in said
@@ -126,7 +126,7 @@ def test_shards_become_a_gallery_and_a_card(shard, tmp_path, capsys):
 def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monkeypatch, made_up):
     outs = [tmp_path / f"{name}.safetensors" for name in "abc"]
     for out, seed in zip(outs[:2], (3, 4), strict=True):
-        assert train(shard, "--out", out, "--landmarks", 68, "--faces", 4, "--seed", seed) == 1
+        assert train(shard, "--out", out, "--landmarks-68", "package", "--faces", 4, "--seed", seed) == 1
     monkeypatch.setattr(gallery_candidates, "KEEP", 10)
     whole, usual = type(made_up).calls // 2, type(made_up).__call__
 
@@ -137,9 +137,9 @@ def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monk
 
     with monkeypatch.context() as patch:
         patch.setattr(type(made_up), "__call__", broken)
-        assert train(shard, "--out", outs[2], "--landmarks", 68, "--faces", 4, "--seed", 3) == 130
+        assert train(shard, "--out", outs[2], "--landmarks-68", "package", "--faces", 4, "--seed", 3) == 130
     before = type(made_up).calls
-    assert train(shard, "--out", outs[2], "--landmarks", 68, "--faces", 4, "--seed", 3) == 1
+    assert train(shard, "--out", outs[2], "--landmarks-68", "package", "--faces", 4, "--seed", 3) == 1
     assert type(made_up).calls - before <= whole - 15  # what was kept is not done again
     assert outs[0].read_bytes() == outs[2].read_bytes()
     assert outs[0].read_bytes() != outs[1].read_bytes()
@@ -148,13 +148,13 @@ def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monk
 def test_faces_that_look_like_a_contributor_are_not_kept(shard, tmp_path, capsys, made_up):
     """Where everybody looks alike, nobody is nobody."""
     type(made_up).alike = True
-    assert train(shard, "--out", tmp_path / "f.safetensors", "--landmarks", 68, "--faces", 4) == 2
+    assert train(shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--faces", 4) == 2
     assert "make no two faces of nobody" in capsys.readouterr().err
     assert not (tmp_path / "f.safetensors").exists()
 
 
 def test_fewer_faces_than_asked_for_are_said(shard, tmp_path, capsys):
-    assert train(shard, "--out", tmp_path / "f.safetensors", "--landmarks", 68, "--json") == 1
+    assert train(shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--json") == 1
     said, told = capsys.readouterr()
     document = json.loads(said)["trained"][0]
     assert document["codec"] == "gallery"
@@ -169,9 +169,9 @@ def test_fewer_faces_than_asked_for_are_said(shard, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ((), "--landmarks = 5 are too few"),
-        (("--landmarks", 68, "--grey"), "--grey is not for gallery"),
-        (("--landmarks", 68, "--length", 7), "--length is not for gallery"),
+        ((), "--landmarks-68 is missing"),
+        (("--landmarks-68", "package", "--grey"), "--grey is not for gallery"),
+        (("--landmarks-68", "package", "--length", 7), "--length is not for gallery"),
     ],
 )
 def test_wrong_calls_are_one_line(shard, tmp_path, capsys, words, said):
@@ -184,5 +184,5 @@ def test_wrong_calls_are_one_line(shard, tmp_path, capsys, words, said):
 
 def test_pictures_without_labels_are_refused(tmp_path, capsys):
     Image.fromarray(faces(1, seed=1, canvas=(128, 128, 3))[0]).save(tmp_path / "face.png")
-    assert train(tmp_path / "face.png", "--out", tmp_path / "f.safetensors", "--landmarks", 68) == 4
+    assert train(tmp_path / "face.png", "--out", tmp_path / "f.safetensors", "--landmarks-68", "package") == 4
     assert "has no labels" in capsys.readouterr().err

@@ -191,7 +191,7 @@ def other_picture(tensors, about):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (other_version, "format 2"),
+        (other_version, "format 99"),
         (no_labels, "no complete gallery"),
         (no_values, "no complete gallery"),
         (odd_values, "no complete gallery"),
