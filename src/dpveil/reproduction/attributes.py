@@ -24,7 +24,14 @@ from dpveil.io import read
 from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.reproduction.attributes_attack import Held, by_embedding, by_law, by_parrot, by_telling
+from dpveil.reproduction.attributes_attack import (
+    Held,
+    by_embedding,
+    by_law,
+    by_learning,
+    by_parrot,
+    by_telling,
+)
 from dpveil.reproduction.attributes_data import FRAME, Crops, People, Say, read_labelled, read_people
 from dpveil.reproduction.attributes_figures import draw_attributes
 
@@ -148,10 +155,12 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
         kept, people = tuple(method.responses), scene.owners * DRAWS
         shown = np.concatenate([scene.released(setting, scene.probes, f"probe {n}") for n in range(DRAWS)])
         parrot = [scene.released(setting, scene.known, f"parrot {n}") for n in range(PARROT_DRAWS)]
+        own = np.concatenate(parrot)
         looks = {name: np.tile(places, DRAWS) for name, places in clean.items()}
         attacks = {
             "embedding": by_embedding(held, shown, people),
-            "embedding, parrot": by_parrot(held, np.concatenate(parrot), shown, people),
+            "embedding, parrot": by_parrot(held, own, shown, people),
+            "embedding, parrot that learns": by_learning(held, own, shown, people),
             "knows gallery and method": by_law(held, method, shown, people),
         }
         told = by_telling(held, kept, looks, people)
