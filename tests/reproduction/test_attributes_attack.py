@@ -15,11 +15,12 @@ from made_nobody import crop, gallery, model
 from dpveil.errors import UsageError
 from dpveil.facespace import Attributes
 from dpveil.noise.bits import SeededBits
-from dpveil.reproduction.attributes import of, prices, row
+from dpveil.reproduction.attributes import difference, of, prices, row
 from dpveil.reproduction.attributes_attack import (
     Held,
     by_embedding,
     by_law,
+    by_learning,
     by_parrot,
     by_telling,
     likelihoods,
@@ -68,7 +69,8 @@ def test_who_knows_the_law_is_right_as_often_as_nobody_can_exceed():
     found = by_law(held(), own, shown, people)
     assert abs(found.rate - best) < 7 * (best * (1 - best) / len(people)) ** 0.5
     parrot = by_parrot(held(), shown[:8].repeat(50), shown, people)
-    for other in (by_embedding(held(), shown, people), parrot):
+    learned = by_learning(held(), shown[:8].repeat(50), shown, people)
+    for other in (by_embedding(held(), shown, people), parrot, learned):
         assert other.rate <= found.rate + 7 * (best * (1 - best) / len(people)) ** 0.5
 
 
@@ -104,6 +106,14 @@ def test_prices_follow_from_the_law():
 def test_rows_have_intervals_over_people():
     one = row("LFW", "none", "strongest", of(np.array([1.0, 0.0, 1.0, 0.0]), ["a", "a", "b", "b"], 0.25))
     assert (one["mean"], one["low"], one["high"], one["people"]) == ("0.50000", "0.50000", "0.50000", "2")
+
+
+def test_differences_have_intervals_around_them_also_below_zero():
+    apart = np.array([-0.5, 0.1, -0.3, 0.1, -0.1, -0.3])
+    one = difference("LFW", "none", "apart", apart, list("abcdef"))
+    low, mean, high = (float(one[name]) for name in ("low", "mean", "high"))
+    assert mean == pytest.approx(apart.mean(), abs=1e-4)
+    assert -0.5 <= low < mean < high <= 0.1
 
 
 def test_a_folder_without_photos_is_refused(tmp_path):

@@ -24,7 +24,14 @@ from dpveil.io import read
 from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.reproduction.attributes_attack import Held, by_embedding, by_law, by_parrot, by_telling
+from dpveil.reproduction.attributes_attack import (
+    Held,
+    by_embedding,
+    by_law,
+    by_learning,
+    by_parrot,
+    by_telling,
+)
 from dpveil.reproduction.attributes_data import FRAME, Crops, People, Say, read_labelled, read_people
 from dpveil.reproduction.attributes_figures import draw_attributes
 
@@ -148,10 +155,12 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
         kept, people = tuple(method.responses), scene.owners * DRAWS
         shown = np.concatenate([scene.released(setting, scene.probes, f"probe {n}") for n in range(DRAWS)])
         parrot = [scene.released(setting, scene.known, f"parrot {n}") for n in range(PARROT_DRAWS)]
+        own = np.concatenate(parrot)
         looks = {name: np.tile(places, DRAWS) for name, places in clean.items()}
         attacks = {
             "embedding": by_embedding(held, shown, people),
-            "embedding, parrot": by_parrot(held, np.concatenate(parrot), shown, people),
+            "embedding, parrot": by_parrot(held, own, shown, people),
+            "embedding, parrot that learns": by_learning(held, own, shown, people),
             "knows gallery and method": by_law(held, method, shown, people),
         }
         told = by_telling(held, kept, looks, people)
@@ -160,7 +169,7 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
         rows.append(row("LFW", setting, "strongest", attacks[best]))
         rows.append(row("LFW", setting, "told the attributes", told))
         apart = attacks[best].right.astype(float) - told.right
-        rows.append(row("LFW", setting, "strongest minus told", of(apart, people, 0.0)))
+        rows.append(difference("LFW", setting, "strongest minus told", apart, people))
         read = {name: places[shown] for name, places in scene.model.read(scene.gallery.faces).items()}
         for name in kept:
             right = read[name] == np.tile(scene.truth[name], DRAWS)
@@ -241,9 +250,20 @@ def of(right: np.ndarray, people: Sequence[str], chance: float) -> Identified:
 def row(data: str, setting: str, measure: str, found: Identified) -> Row:
     """Return a mean with its 95 % interval over people."""
     low, high = found.interval()
-    numbers = {"mean": found.rate, "low": low, "high": high, "chance": found.chance}
-    told = {name: f"{value:.5f}" for name, value in numbers.items()}
-    sizes = {"tries": str(len(found.people)), "people": str(len(set(found.people)))}
+    return _row(data, setting, measure, (found.rate, low, high, found.chance), found.people)
+
+
+def difference(data: str, setting: str, measure: str, apart: np.ndarray, people: Sequence[str]) -> Row:
+    """Return the mean of differences of shares, from -1 to 1, with its 95 % interval over people."""
+    half = of((apart + 1) / 2, people, 0.5)  # intervals are made for shares
+    low, high = half.interval()
+    return _row(data, setting, measure, (2 * half.rate - 1, 2 * low - 1, 2 * high - 1, 0.0), people)
+
+
+def _row(data: str, setting: str, measure: str, numbers: Sequence[float], people: Sequence[str]) -> Row:
+    names = ("mean", "low", "high", "chance")
+    told = {name: f"{value:.5f}" for name, value in zip(names, numbers, strict=True)}
+    sizes = {"tries": str(len(people)), "people": str(len(set(people)))}
     return {"data": data, "setting": setting, "measure": measure, **told, **sizes}
 
 

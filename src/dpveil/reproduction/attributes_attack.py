@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.attacks import Identified, identify
+from dpveil.attacks import Identified, identify, parrot
 from dpveil.codecs.attributes import VALUES
 from dpveil.facespace import Attributes
 
@@ -79,6 +79,12 @@ def by_parrot(held: Held, released: Numbers, shown: Numbers, people: list[str]) 
     """Return whom the nearest mean of released faces names; `released` are draws × the attacker's photos."""
     owners = held.owners * (len(released) // len(held.owners))
     return identify(held.faces[released], owners, held.faces[shown], people)
+
+
+def by_learning(held: Held, released: Numbers, shown: Numbers, people: list[str]) -> Identified:
+    """Return the same for one who learns from the released faces what varies in those of one person."""
+    owners = held.owners * (len(released) // len(held.owners))
+    return parrot(held.faces[released], owners, held.faces[shown], people)
 
 
 def by_law(held: Held, method: Attributes, shown: Numbers, people: list[str]) -> Identified:
