@@ -18,6 +18,7 @@ import make_code_pictures
 import make_gallery
 import make_geometry
 import make_ksame_picture
+import make_latent
 import make_plots
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -117,6 +118,7 @@ def pictures() -> dict[str, bytes]:
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "k-same.png": make_ksame_picture.groups(),
+        "latent-budgets.png": sheet(make_latent.rows()),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "attributes.png": sheet(make_attributes.rows()),
