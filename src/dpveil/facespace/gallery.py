@@ -51,6 +51,8 @@ class Gallery(FaceMethod):
         if self.near is not None and self.law != "two-level":
             problem = f"is not a parameter of the law {self.law}"
             raise InvalidParameter("near", self.near, problem, hint="leave it out, or take two-level")
+        if self.gallery.source is not None:
+            _ = self._choice  # what does not fit the gallery is refused now
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return ε, for any two crops."""
