@@ -63,8 +63,8 @@ def results() -> str:
         "pose agrees",
     )
     lines = [
-        "| setting | strongest attacker | embedding alone | gender | race label | age band | pose |",
-        "|---|---|---|---|---|---|---|",
+        "| setting | strongest attacker | embedding alone | gender | race label | age band |",
+        "|---|---|---|---|---|---|",
     ]
     settings = list(dict.fromkeys(row["setting"] for row in found if row["measure"] == "strongest"))
     for setting in ("clean", *settings):

@@ -50,13 +50,17 @@ class Network:
 
     calls = 0
     alike = False
+    size = 1.0
 
     def __call__(self, chips):
         type(self).calls += len(chips)
         if self.alike:
             return np.ones((len(chips), 128))
         return np.stack(
-            [np.random.default_rng(int(chip.astype(np.int64).sum())).normal(size=128) for chip in chips]
+            [
+                np.random.default_rng(int(chip.astype(np.int64).sum())).normal(0, self.size, 128)
+                for chip in chips
+            ]
         )
 
 
@@ -151,6 +155,20 @@ def test_faces_that_look_like_a_contributor_are_not_kept(shard, tmp_path, capsys
     assert train(shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--faces", 4) == 2
     assert "make no two faces of nobody" in capsys.readouterr().err
     assert not (tmp_path / "f.safetensors").exists()
+
+
+def test_faces_that_are_nearer_to_contributors_than_strangers_are_not_kept(
+    shard, tmp_path, capsys, made_up, monkeypatch
+):
+    """The average of everybody: as near to each as their own size, 0.57, where strangers lie 0.6 apart."""
+    type(made_up).size = 0.05
+    monkeypatch.setattr(training_gallery, "embedder", lambda: lambda chips: np.zeros((len(chips), 128)))
+    words = (shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--faces", 4)
+    assert train(*words) == 2
+    assert "make no two faces of nobody" in capsys.readouterr().err
+    far = np.full((1, 128), 0.2)
+    monkeypatch.setattr(training_gallery, "embedder", lambda: lambda chips: far)
+    assert train(*words) == 1
 
 
 def test_fewer_faces_than_asked_for_are_said(shard, tmp_path, capsys):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import cv2
 import numpy as np
 import pytest
@@ -206,6 +208,16 @@ def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
     assert np.array_equal(first, kept[0])
     unwanted = sum(1 for _ in Groups(loose, 3))
     assert unwanted <= 60  # refused sets are not counted, and do not come back
+
+
+def test_nobody_contributes_to_more_than_four(candidates, monkeypatch):
+    """Also where sets may share as many as they like."""
+    monkeypatch.setattr(contributors, "MOST_SHARED", 10)
+    cells, apart = np.zeros(60, np.int64), np.full(60, 1e-9)
+    groups = Groups(dataclasses.replace(candidates, cells=cells, apart=apart), 3)
+    for members in groups:
+        groups.keep(members)
+    assert groups.used.max() == contributors.MOST_USES
 
 
 def test_cuts_are_quantiles_of_pairs_of_a_group():

@@ -11,7 +11,7 @@ ATTACKS: Final = {
     "strongest": "strongest attacker",
     "embedding": "embedding, knows photos",
 }
-AGREE: Final = ("gender", "perceived-race", "age", "pose")
+AGREE: Final = ("gender", "perceived-race", "age")
 Rows = Sequence[Mapping[str, str]]
 
 
