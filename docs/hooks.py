@@ -21,6 +21,8 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import make_attributes
+import make_gallery
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -204,5 +206,7 @@ PARTS = {
     "error_tree": error_tree,
     "certificate_example": certificate_example,
     "certificate_schema": certificate_schema,
+    "attributes": make_attributes.results,
+    "gallery": make_gallery.results,
     **reproduced.PARTS,
 }

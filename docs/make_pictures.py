@@ -13,8 +13,11 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
+import make_attributes
 import make_code_pictures
+import make_gallery
 import make_geometry
+import make_ksame_picture
 import make_plots
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -113,8 +116,12 @@ def pictures() -> dict[str, bytes]:
         "compare.png": comparison(),
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
+        "k-same.png": make_ksame_picture.groups(),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
+        "attributes.png": sheet(make_attributes.rows()),
+        "gallery.png": make_gallery.contact_sheet(),
+        "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file, save_file
 
 from dpveil.codecs import Dictionary, card_path, load, save
 from dpveil.codecs.checkpoint import FileCheckpoint
-from dpveil.codecs.store import KEY, MOST, _hash, packed, tensors_of
+from dpveil.codecs.store import FORMAT, KEY, MOST, _hash, opened, packed, sealed, tensors_of
 from dpveil.errors import ModelError, OutputError
 
 
@@ -67,6 +67,17 @@ def test_nothing_is_overwritten_unless_asked(codecs, model):
     with pytest.raises(OutputError, match="exists already"):
         save(codecs[("pca", 1)], model)
     assert not model.exists()
+
+
+def test_arrays_that_lie_in_another_order_are_kept(tmp_path):
+    rows = np.arange(12.0).reshape(3, 4)
+    about = {"format": FORMAT, "codec": "none"}
+    data, digest = sealed(about, {"rows": np.asfortranarray(rows), "part": rows[:, ::2]})
+    (tmp_path / "model.safetensors").write_bytes(data)
+    _, tensors, again = opened(tmp_path / "model.safetensors")
+    assert again == digest
+    assert np.array_equal(tensors["rows"], rows)
+    assert np.array_equal(tensors["part"], rows[:, ::2])
 
 
 def test_missing_files(tmp_path):

@@ -47,6 +47,7 @@ def test_a_metric_guarantee_names_its_metric_and_its_diameter() -> None:
     promised = method.guarantee(**SIZE)
     assert (promised.kind, promised.epsilon, promised.diameter) == ("metric", 5, 1)
     assert method.mechanism == "croft-metric"
+    assert f"codec sha256:{16 * '0'}" in promised.metric  # distances of other codecs never add up
     given = {"guarantee": "metric", "metric": "leading-mean", "ratio": 2, "codec": ZEROS}
     leading = build("latent", {"epsilon": 5, **given})
     assert leading.mechanism == "pca-basis"

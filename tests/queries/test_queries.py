@@ -12,6 +12,7 @@ from dpveil import queries
 from dpveil.accounting import compose
 from dpveil.errors import DataError, DPVeilError, InvalidParameter, UnknownName
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range, ScalarMechanism, TruncatedLaplace
+from dpveil.mechanisms.scalar.noisy import NoisyMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
 from dpveil.queries.utility import answers_of, utility
 
@@ -29,7 +30,8 @@ def truth(monkeypatch):
         return np.zeros(np.shape(answer)) if np.ndim(answer) else 0.0
 
     monkeypatch.setattr(ScalarMechanism, "release", release)
-    monkeypatch.setattr(ScalarMechanism, "prepare", lambda self: None)
+    for kind in (ScalarMechanism, NoisyMechanism):
+        monkeypatch.setattr(kind, "prepare", lambda self: None)
     return seen
 
 

@@ -56,6 +56,11 @@ PARAMETERS: Final = {
     "allocation": ("RULE", "equal or optimal: how a budget is divided over a code; latent."),
     "ratio": ("R", "Noise of a component, beside its deviation, at most; default: 1.5; latent."),
     "codec": ("FILE", "The model of dpveil train, or default; latent."),
+    "attributes": ("LIST", "What is kept, such as gender=4,age=2 with their budgets, or none; attributes."),
+    "gallery": ("FILE", "The faces of nobody that are shown, or default; gallery and attributes."),
+    "near": ("T", "How many of the nearest faces get the higher chance; gallery."),
+    "law": ("NAME", "two-level, exponential or permute-and-flip: how chances fall with the rank; gallery."),
+    "model": ("FILE", "The model of dpveil train attributes that reads faces, or default; attributes."),
     "protect": ("WHAT", "box or head: what is replaced around a face."),
     "placing": ("RULE", "auto, landmarks or box: how another face is put into place."),
 }

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def train_command(
-    codec: Annotated[str, typer.Argument(metavar="CODEC", help="pca, dictionary or aam.")],
+    codec: Annotated[
+        str, typer.Argument(metavar="CODEC", help="pca, dictionary or aam; gallery or attributes.")
+    ],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
     ],
@@ -36,9 +38,11 @@ def train_command(
     landmarks_68: Annotated[
         str | None,
         typer.Option(
-            metavar="package|FILE", help="For aam: allow dlib's file of 68 landmarks (no commercial use)."
+            metavar="package|FILE",
+            help="Allow dlib's file of 68 landmarks (no commercial use); aam, gallery, attributes.",
         ),
     ] = None,
+    faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
     json: AsJson = False,
 ) -> int:
@@ -52,10 +56,31 @@ def train_command(
     never train on what has to stay private. Every 20th image is held out and measured. An interrupted
     training goes on where the same command is run again. Exit code 1: a model was written, and some images
     were not readable.
+
+    gallery makes faces of nobody for the methods gallery and attributes: averages of ten different adults of
+    the same labels, from such shards as attributes takes, and only with --landmarks-68 package.
+
+    attributes learns what a face looks like from .tar shards with a .json of age, gender and race beside
+    every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
+    pictures is held out. With --landmarks-68 package it also learns pose and smile.
     """
     from dpveil.cli.marks import finder_for
     from dpveil.cli.training import Order, trained
 
+    if codec in ("gallery", "attributes"):
+        canvas = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
+        _usual({**canvas, "--faces": faces == 1024 or codec == "gallery"}, codec)
+        words = {"data": data, "terms": terms}
+        taken = (_expanded(images), _new_model(out, force))
+        if codec == "gallery":
+            from dpveil.cli.train_gallery import train_gallery
+
+            return train_gallery(*taken, faces, seed, words, landmarks_68, force, json)
+        from dpveil.cli.train_attributes import train_attributes
+
+        return train_attributes(*taken, seed, words, landmarks_68, force, json)
+
+    _usual({"--faces": faces == 1024}, codec)
     order = Order(
         codec=_known(codec),
         paths=_expanded(images),
@@ -71,6 +96,13 @@ def train_command(
     made = trained(order)
     _tell(order, made, json)
     return exits.INCOMPLETE if made.failed else exits.DONE
+
+
+def _usual(options: dict[str, bool], codec: str) -> None:
+    """Raise `InvalidParameter` for an option that was given and is not for what is trained."""
+    for name, usual in options.items():
+        if not usual:
+            raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
 
 
 def _known(codec: str) -> str:

@@ -6,6 +6,7 @@ from dpveil.codecs.aam import AAM
 from dpveil.codecs.apart import Apart
 from dpveil.codecs.base import Bounds, Card, Codec
 from dpveil.codecs.dictionary import Dictionary
+from dpveil.codecs.gallery import FaceGallery, load_gallery, save_gallery
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.store import card_path, load, save
 
@@ -20,7 +21,10 @@ __all__ = [
     "Card",
     "Codec",
     "Dictionary",
+    "FaceGallery",
     "card_path",
     "load",
+    "load_gallery",
     "save",
+    "save_gallery",
 ]

@@ -164,6 +164,14 @@ class CropFile:
         """Yield the crops that training does not see."""
         return self._batches(self.held_out, lambda: None)
 
+    def all_crops(self) -> Iterator[Crops]:
+        """Yield every crop, in the order of the files."""
+        return self._batches(np.arange(self.count), lambda: None)
+
+    def taken(self, numbers: Int64[np.ndarray, " k"]) -> Crops:
+        """Return these crops."""
+        return np.concatenate([*self._batches(numbers, lambda: None), np.empty((0, *self.canvas), np.uint8)])
+
     def _batches(self, numbers: Int64[np.ndarray, " k"], step: Callable[[], None]) -> Iterator[Crops]:
         size = int(np.prod(self.canvas))
         for start in range(0, len(numbers), BATCH):

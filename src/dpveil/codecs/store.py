@@ -44,16 +44,23 @@ def card_path(path: str | Path) -> Path:
 
 def packed(codec: Codec) -> tuple[bytes, str]:
     """Return the bytes of a codec's file, the same for the same codec, and its hash."""
+    about = {"format": FORMAT, "codec": codec.name, "canvas": list(codec.canvas), "card": asdict(codec.card)}
+    return sealed(about, codec.tensors())
+
+
+def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
+    """Return the bytes of a file that says `about` itself and holds these arrays, and its hash."""
     try:
         from safetensors.numpy import save as packed_tensors
     except ImportError as error:
         raise missing() from error
-    tensors = codec.tensors()
-    about = {"format": FORMAT, "codec": codec.name, "canvas": list(codec.canvas), "card": asdict(codec.card)}
     digest = _hash(about, tensors)
     # One entry: of several, the library writes now this one first and now that.
     text = json.dumps({"about": about, "sha256": digest}, sort_keys=True)
-    return packed_tensors(tensors, metadata={KEY: text}), digest
+    kept = {
+        name: np.array(tensor, order="C") for name, tensor in tensors.items()
+    }  # it copies memory as it lies
+    return packed_tensors(kept, metadata={KEY: text}), digest
 
 
 def load(path: str | Path, *, expected: str | None = None) -> Codec:
@@ -70,16 +77,7 @@ def identified(path: str | Path, *, expected: str | None = None) -> tuple[Codec,
     from dpveil.codecs import TABLE
 
     name = shown(path)
-    about, tensors, digest = _read(Path(path))
-    if expected is not None and digest != expected.strip().lower():
-        raise ModelError(
-            f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…", hint="it is another model"
-        )
-    if about.get("format") != FORMAT:
-        raise ModelError(
-            f"{name} has format {about.get('format')!r}, and this version reads {FORMAT}",
-            hint="train it again, or use the version of dpveil that wrote it",
-        )
+    about, tensors, digest = opened(path, expected=expected)
     if about.get("codec") not in TABLE:
         raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=f"known: {', '.join(TABLE)}")
     try:
@@ -116,6 +114,27 @@ def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
             return tensors, (opened.metadata() or {})[KEY]
     except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
         raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+
+
+def opened(
+    path: str | Path, *, expected: str | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+    """Return what a file of this version says about itself, its arrays and its hash, all as they were sealed.
+
+    Raises `ModelError`.
+    """
+    about, tensors, digest = _read(Path(path))
+    name = shown(path)
+    if expected is not None and digest != expected.strip().lower():
+        raise ModelError(
+            f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…", hint="it is another model"
+        )
+    if about.get("format") != FORMAT:
+        raise ModelError(
+            f"{name} has format {about.get('format')!r}, and this version reads {FORMAT}",
+            hint="train it again, or use the version of dpveil that wrote it",
+        )
+    return about, tensors, digest
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:

@@ -1,11 +1,16 @@
-"""A codec's card in words, for people: what lies beside every model."""
+"""Cards in words, for people: what lies beside every codec, gallery and model of attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from dpveil.codecs.base import Codec
+from dpveil.codecs.base import Card, Codec
 from dpveil.core.numbers import Json
+
+if TYPE_CHECKING:
+    from dpveil.codecs.attributes import AttributeModel
+    from dpveil.codecs.gallery import FaceGallery
 
 
 def card_text(codec: Codec, file: str, digest: str) -> str:
@@ -21,12 +26,7 @@ def card_text(codec: Codec, file: str, digest: str) -> str:
         f"- crops of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}",
         f"- SHA-256 that dpveil checks: `{digest}`",
         "",
-        "## Training data",
-        "",
-        _plain(card.data),
-        "",
-        f"Terms: {_plain(card.terms)}",
-        "",
+        *_origin(card),
         "What a codec shows was learned from these images: it may be bound to the same terms, and a decoded",
         "face may resemble people in them.",
         "",
@@ -47,6 +47,76 @@ def card_text(codec: Codec, file: str, digest: str) -> str:
         "Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew.",
     ]
     return "\n".join(lines) + "\n"
+
+
+def gallery_text(gallery: FaceGallery, file: str, digest: str) -> str:
+    """Return a gallery's card as Markdown; `file` is its name and `digest` its hash."""
+    card = gallery.card
+    lines = [
+        f"# {_plain(file)}",
+        "",
+        f"A dpveil gallery: {len(gallery)} faces of nobody, 128 × 128 pixels in colour.",
+        "",
+        f"- SHA-256 that dpveil checks: `{digest}`",
+        *(_counted(gallery, name) for name in gallery.values),
+        "",
+        "Labels are what most of the people in an average are labelled with in the training data. They are",
+        "what its annotators or models saw in a picture, not what a person says of themself.",
+        "",
+        *_origin(card),
+        "Every face is an average of several people. It may resemble somebody, who need not be one of them.",
+        "",
+        "## Making",
+        "",
+        *_rows({**card.settings, "seed": card.seed}),
+        "",
+        "## Measured",
+        "",
+        *(_rows(card.metrics) or ["Nothing."]),
+        "",
+        "A gallery alone promises nothing. Privacy comes from a mechanism that draws a face of it.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def attributes_text(model: AttributeModel, file: str, digest: str) -> str:
+    """Return the card of a model of attributes as Markdown; `file` is its name and `digest` its hash."""
+    card = model.card
+    lines = [
+        f"# {_plain(file)}",
+        "",
+        "A dpveil model of attributes: what a face of 128 × 128 pixels in colour looks like.",
+        "",
+        f"- SHA-256 that dpveil checks: `{digest}`",
+        *(f"- {_plain(name)}: {', '.join(map(_plain, words))}" for name, words in model.values.items()),
+        "",
+        "Gender, age and race are what annotators or models saw in a picture: not what a person is, or says",
+        "of themself. Two values of gender and five of race hold nobody's whole truth. Do not use this model",
+        "to decide anything about people; here it chooses which invented face stands for one.",
+        "",
+        *_origin(card),
+        "## Training",
+        "",
+        *_rows({**card.settings, "seed": card.seed}),
+        "",
+        "## Measured on images that were held out",
+        "",
+        *(_rows(card.metrics) or ["Nothing: there were too few images."]),
+        "",
+        "What the model reads is private. Privacy comes from randomised response on what it says.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _counted(gallery: FaceGallery, name: str) -> str:
+    """Return how many faces have each label of one name."""
+    labels = gallery.labels[name].tolist()
+    counts = (f"{_plain(word)} {labels.count(place)}" for place, word in enumerate(gallery.values[name]))
+    return f"- {_plain(name)}: {', '.join(counts)}"
+
+
+def _origin(card: Card) -> list[str]:
+    return ["## Training data", "", _plain(card.data), "", f"Terms: {_plain(card.terms)}", ""]
 
 
 def _rows(values: Mapping[str, Json]) -> list[str]:

@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from dpveil.facespace.attributes import Attributes
 from dpveil.facespace.base import FaceMethod
+from dpveil.facespace.gallery import Gallery
 from dpveil.facespace.latent import Latent
 
-TABLE: Final[dict[str, type[FaceMethod]]] = {method.name: method for method in (Latent,)}
+TABLE: Final[dict[str, type[FaceMethod]]] = {method.name: method for method in (Latent, Gallery, Attributes)}
 
-__all__ = ["TABLE", "FaceMethod", "Latent"]
+__all__ = ["TABLE", "Attributes", "FaceMethod", "Gallery", "Latent"]

@@ -150,14 +150,12 @@ class Latent(FaceMethod):
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return what the mechanism promises about one face's code, whatever the size of its region.
 
-        A distance is one between codes of this codec: its words name it.
+        A distance is one of codes, so that it names the codec: other codecs have others, which never add.
         """
         promised = self._own.guarantee(Told(self.codec))  # type: ignore[arg-type]
         if promised.metric is None:
             return promised
-        return replace(
-            promised, metric=f"{promised.metric}; codes of {self.codec.name} {self.codec.digest[:12]}"
-        )
+        return replace(promised, metric=f"{promised.metric}, codec sha256:{self.codec.digest[:16]}")
 
     def apart(self) -> Mapping[float, float] | None:
         """Return how far different people of the codec's training set lie apart, by shares of their pairs.

@@ -6,9 +6,21 @@ methods and measures, below the command line.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
-from dpveil.reproduction import croft_2022, croft_thesis_5, errata_e1, half_infinite, reilly_fan_2021
+from dpveil.reproduction import (
+    attributes,
+    croft_2022,
+    croft_thesis_5,
+    errata_e1,
+    faceidp,
+    gallery,
+    half_infinite,
+    ksame,
+    li_clifton_2021,
+    reilly_fan_2021,
+)
 from dpveil.reproduction.grid import Experiment
 
 EXPERIMENTS: Final[dict[str, Experiment]] = {
@@ -22,4 +34,13 @@ COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
 }
 """Experiments without data: each returns its files by their names."""
 
-__all__ = ["COMPUTED", "EXPERIMENTS", "Experiment"]
+TRAINED: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
+    "faceidp": faceidp.make,
+    "li-clifton-2021": li_clifton_2021.make,
+    "croft-2022-ksame": ksame.make,
+    "attributes": attributes.make,
+    "gallery": gallery.make,
+}
+"""Experiments of their own on the data: the folder, how many pairs or photos, and what is told of it."""
+
+__all__ = ["COMPUTED", "EXPERIMENTS", "TRAINED", "Experiment"]

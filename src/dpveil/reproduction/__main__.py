@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpveil.errors import DPVeilError, UsageError
 from dpveil.io import make_folder, write_together
-from dpveil.reproduction import COMPUTED, EXPERIMENTS
+from dpveil.reproduction import COMPUTED, EXPERIMENTS, TRAINED
 from dpveil.reproduction.data import read_pictures
 from dpveil.reproduction.grid import differences, rows, run, to_csv
 from dpveil.reproduction.plots import draw
@@ -38,6 +38,12 @@ def compute(name: str, out: Path) -> list[Path]:
     return _write([(out / file, content) for file, content in COMPUTED[name]().items()], out)
 
 
+def train(name: str, data: Path, out: Path, count: int | None = None) -> list[Path]:
+    """Run an experiment that trains codecs and return what was written; files in `out` are replaced."""
+    made = TRAINED[name](data, count, _say)
+    return _write([(out / file, content) for file, content in made.items()], out)
+
+
 def _write(files: list[tuple[Path, bytes]], out: Path) -> list[Path]:
     make_folder(out)
     write_together(files, replace=True)
@@ -45,7 +51,11 @@ def _write(files: list[tuple[Path, bytes]], out: Path) -> list[Path]:
 
 
 def _tell(done: int, count: int) -> None:
-    sys.stderr.write(f"{done} of {count} photos\n")
+    _say(f"{done} of {count} photos")
+
+
+def _say(words: str) -> None:
+    sys.stderr.write(f"{words}\n")
 
 
 def _run(name: str, data: Path | None, out: Path, images: int | None) -> list[Path]:
@@ -55,6 +65,8 @@ def _run(name: str, data: Path | None, out: Path, images: int | None) -> list[Pa
         return compute(name, out)
     if data is None:
         raise UsageError(f"{name} needs --data", hint="the folder that holds the data set's folder")
+    if name in TRAINED:
+        return train(name, data, out, images)
     return reproduce(name, data, out, images)
 
 
@@ -65,14 +77,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Run a paper's experiment anew on your copy of its data, and write CSV and plots.",
         epilog="Example: python -m dpveil.reproduction croft-2022 --data DATA --out reproduction/croft-2022",
     )
-    parser.add_argument("name", choices=sorted({**EXPERIMENTS, **COMPUTED}), help="the paper or question")
+    parser.add_argument(
+        "name", choices=sorted({**EXPERIMENTS, **COMPUTED, **TRAINED}), help="the paper or question"
+    )
     parser.add_argument(
         "--data",
         type=Path,
         help=f"the folder that holds the data set's folder; not for {', '.join(COMPUTED)}",
     )
     parser.add_argument("--out", type=Path, required=True, help="where to write; files there are replaced")
-    parser.add_argument("--images", type=int, help="how many photos; default: as docs/reproduction.md says")
+    parser.add_argument(
+        "--images",
+        type=int,
+        help="how many photos (faceidp: pairs); default: as docs/reproduction.md says",
+    )
     given = parser.parse_args(arguments)
     try:
         if given.images is not None and given.images < 1:

@@ -29,3 +29,19 @@ def clustered_mean(values: Float64[np.ndarray, " n"], people: Sequence[str]) -> 
     variance = len(sums) / (len(sums) - 1) * float(sums @ sums) / len(values) ** 2
     reach = float(t.ppf((1 + LEVEL) / 2, len(sums) - 1)) * variance**0.5
     return mean, mean - reach, mean + reach
+
+
+def clustered_share(values: Float64[np.ndarray, " n"], people: Sequence[str]) -> tuple[float, float, float]:
+    """Return `clustered_mean` of shares between 0 and 1, with an interval that does not leave these.
+
+    Where all shares are 0, or all are 1, the inner end is that of Clopper and Pearson for as many tries as
+    there are people.
+
+    >>> [round(number, 3) for number in clustered_share(np.ones(6), list("abcdef"))]
+    [1.0, 0.541, 1.0]
+    """
+    mean, low, high = clustered_mean(values, people)
+    inner = ((1 - LEVEL) / 2) ** (1 / len(set(people)))
+    if mean in (0, 1):
+        return mean, mean * inner, 1 - (1 - mean) * inner
+    return mean, float(np.maximum(low, 0)), float(np.minimum(high, 1))

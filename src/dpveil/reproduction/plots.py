@@ -19,6 +19,11 @@ MEASURES: Final = {
     "cpu_ms": "processor time of one photo, ms",
     "error": "expected absolute error",
     "bayes": "expected absolute error, after Bayesian remapping",
+    "psnr": "PSNR, dB (higher is better)",
+    "epsilon": "ε (smaller says more)",
+    "utility": "squared error (lower is better)",
+    "taken": "share of pictures taken for A",
+    "difference": "mean absolute difference of B and A",
 }
 
 
@@ -46,6 +51,8 @@ class Panel:
     high: float = float("inf")
     more: str | None = None
     """Another sweep that lines may come from."""
+    bands: bool = True
+    """Whether intervals are drawn."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,8 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
             for row in table
             if row["sweep"] in (panel.sweep, panel.more) and row["series"] == line.series
         ]
-        _line(axes, line, [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high])
+        shown = [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high]
+        _line(axes, line, shown, bands=panel.bands)
     axes.set_xlabel(panel.xlabel, color=INK)
     axes.set_ylabel(MEASURES[panel.measure], color=INK)
     axes.set_title(panel.title, color=INK, fontsize=11, loc="left")
@@ -111,7 +119,7 @@ def _columns(measure: str) -> tuple[str, str, str]:
     return measure, f"{measure}_low", f"{measure}_high"
 
 
-def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]]) -> None:
+def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], *, bands: bool) -> None:
     colour = COLOURS[line.colour % len(COLOURS)]
     if not points:
         raise UsageError(f"no row of the run is called {line.series!r}", hint="run the experiment again")
@@ -119,5 +127,6 @@ def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]]) -> None:
         axes.axhline(points[0][1], color=SOFT, lw=1.2, ls=line.style, label=line.series)
         return
     x, mean, low, high = zip(*points, strict=True)
-    axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    if bands:
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
     axes.plot(x, mean, color=colour, lw=1.8, ls=line.style, marker="o", ms=3.2, label=line.series)

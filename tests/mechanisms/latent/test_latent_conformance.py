@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from latent_spaces import FLAT, UNEVEN, Space
 
+from dpveil.accounting import compose
 from dpveil.core.guarantee import KINDS, Guarantee
-from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.errors import InvalidParameter, NoiseError, UnsupportedRelation
 from dpveil.mechanisms.latent import TABLE
 from dpveil.mechanisms.latent.base import STEPS, TIME
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
@@ -105,6 +106,23 @@ def test_states_its_guarantee_before_it_draws(name, setting):
     mechanism.prepare(UNEVEN)
     with pytest.raises(AssertionError, match="bits were drawn"):
         mechanism.release(CODES, UNEVEN, bits=NoBits())
+
+
+@pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name].metric])
+def test_other_distances_are_never_added_up(name):
+    """Boxes of another clip, and components that another budget affords, have distances of their own."""
+    first, other = (make(name, clip=clip).guarantee(UNEVEN) for clip in (0, "2.5"))
+    with pytest.raises(UnsupportedRelation):
+        compose([first, other])
+    assert compose([first, first]).epsilon == 2 * first.epsilon
+    more = make(name, epsilon=30).guarantee(UNEVEN)
+    if name == "pca-basis":
+        with pytest.raises(UnsupportedRelation):
+            compose([first, more])
+        with pytest.raises(UnsupportedRelation):
+            compose([first, make(name, ratio=1).guarantee(UNEVEN)])
+    else:
+        assert compose([first, more]).epsilon == 50
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from latent_spaces import FLAT, UNEVEN, Space, clipped_law, worst
+from scipy.special import logsumexp
 
 from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.laws import finite_law, laplace_law
@@ -215,3 +216,54 @@ def test_errata_e9_neither_scales_nor_the_box_depend_on_the_code():
     a, b = np.array([[0.25, -1.0]]), np.array([[0.75, 3.0]])
     first, second = (mechanism.release(c, FLAT, bits=SeededBits(3)) for c in (a, b))
     assert np.allclose(second - first, b - a, atol=1e-9)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1, 30])
+def test_truncated_laplace_over_a_whole_side_needs_no_more_than_its_width_over_epsilon(epsilon):
+    """Every two of 65 places: the ends, whose normalisers are equal, are the worst, at exactly ε."""
+    places = np.arange(65)
+    logs = -np.abs(places - places[:, None]) * epsilon / 64
+    logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+    ratios = np.max(logs[:, None] - logs[None], axis=2)
+    assert math.isclose(ratios.max(), epsilon, rel_tol=1e-9)
+    assert math.isclose(ratios[0, 64], epsilon, rel_tol=1e-9)
+    metric = (
+        ratios[places[:, None] != places] * 64 / np.abs(places - places[:, None])[places[:, None] != places]
+    )
+    assert metric.max() > 1.02 * epsilon  # for ε·d at every distance this scale would be too small
+
+
+@pytest.mark.parametrize("rho", [0.05, 1, 20])
+def test_discrete_gaussian_noise_costs_rho_over_a_whole_side_and_less_after_clipping(rho):
+    """D_α ≤ α·ρ at every move of up to 64 steps, with equality for the longest; clipping only takes away."""
+    variance = 64**2 / (2 * rho)
+    reach = math.ceil(14 * math.sqrt(variance)) + 2000
+    z = np.arange(-reach, reach + 1)
+    log = -(z**2) / (2 * variance)
+    constant = logsumexp(log)
+    inner = slice(reach + 1, reach + 64)
+
+    def clipped(logs):  # into 0..64: what lies beyond counts to the ends
+        return np.array([logsumexp(logs[: reach + 1]), *logs[inner], logsumexp(logs[reach + 64 :])])
+
+    for order in (1.01, 2, 8):
+        for move in (1, 32, 64):
+            pair = log - constant, -((z - move) ** 2) / (2 * variance) - constant
+            cost, after = (
+                logsumexp(order * a + (1 - order) * b) / (order - 1) for a, b in (pair, map(clipped, pair))
+            )
+            assert cost <= order * rho * (move / 64) ** 2 * (1 + 1e-9) + 1e-11
+            assert after <= cost + 1e-11
+        assert cost == pytest.approx(order * rho, rel=1e-3)
+
+
+def test_rounding_moves_a_distance_by_a_step_at_most():
+    """Half a step for each of two codes: 2^-16 in the mean of parts of the box."""
+    rng = np.random.default_rng(8)
+    box = UNEVEN.bounds()
+    a, b = (box.low + box.width * rng.random((5000, 3)) for _ in range(2))
+    whole = [np.rint((codes - box.low) / box.width * STEPS) / STEPS for codes in (a, b)]
+    exact = np.abs((a - b) / box.width).mean(axis=1)
+    moved = np.abs(np.abs(whole[0] - whole[1]).mean(axis=1) - exact)
+    assert moved.max() <= 1 / STEPS
+    assert moved.max() > 0.5 / STEPS

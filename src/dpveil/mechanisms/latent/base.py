@@ -110,9 +110,10 @@ class LatentMechanism(ABC):
         released: Codes = box.low + width * drawn / STEPS
         return released
 
-    def distance(self, words: str) -> str:
-        """Return the words of a metric with its box: to `compose`, alike words are one metric."""
-        return words if self.clip == 0 else f"{words}; the box with clip {to_json(Fraction(self.clip))}"
+    @property
+    def grid(self) -> str:
+        """What is done to codes before their distance is taken: another clip is another distance."""
+        return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
 
     def scope(self, space: CodeSpace) -> Scope:
         """Return what a guarantee is about, and what is shown beside the code."""

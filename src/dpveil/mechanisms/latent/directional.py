@@ -16,8 +16,7 @@ from dpveil.noise.directional import check, von_mises_fisher
 
 MIDDLE: Final = STEPS // 2
 METRIC: Final = (
-    "chord between the directions in which codes, clipped and rounded to 2^-16, lie from the middle of the"
-    " box, in half sides"
+    "chord between the directions in which codes lie from the middle of the box, in half sides, {grid}"
 )
 
 
@@ -50,7 +49,7 @@ class Directional(LatentMechanism):
         return Guarantee(
             kind="metric",
             epsilon=self.epsilon,
-            metric=self.distance(METRIC),
+            metric=METRIC.format(grid=self.grid),
             diameter=2,
             relation=Relation("latent-cell"),
             scope=self.scope(space),

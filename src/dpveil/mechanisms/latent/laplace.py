@@ -13,7 +13,7 @@ from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace, prepared
 
-METRIC: Final = "mean of |z_i - z′_i| / (high_i - low_i) over the code, clipped and rounded to 2^-16"
+METRIC: Final = "mean of |z_i - z′_i| / (high_i - low_i) over the code, {grid}"
 
 
 def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Points:
@@ -51,7 +51,7 @@ class CroftMetric(LatentMechanism):
         return Guarantee(
             kind="metric",
             epsilon=self.epsilon,
-            metric=self.distance(METRIC),
+            metric=METRIC.format(grid=self.grid),
             diameter=1,
             relation=Relation("latent-cell"),
             scope=self.scope(space),

@@ -19,8 +19,8 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import prepared
 
 METRIC: Final = (
-    "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon {} and ratio"
-    " {} afford, clipped and rounded to 2^-16; 0 for codes that differ in the others only"
+    "mean of |z_i - z′_i| / (high_i - low_i) over the leading principal components that epsilon {epsilon}"
+    " affords at ratio {ratio}, {grid}; 0 for codes that differ in the others only"
 )
 Sides = Float64[np.ndarray, " m"]
 
@@ -63,11 +63,12 @@ class PCABasis(LatentMechanism):
     ratio: Positive = Positive(default=Fraction(3, 2))
 
     def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε·d with diameter 1."""
+        """Return ε·d with diameter 1; another ε keeps other components, and so has another distance."""
+        epsilon, ratio = to_json(Fraction(self.epsilon)), to_json(Fraction(self.ratio))
         return Guarantee(
             kind="metric",
             epsilon=self.epsilon,
-            metric=self.distance(METRIC.format(*map(to_json, (self.epsilon, self.ratio)))),
+            metric=METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid),
             diameter=1,
             relation=Relation("latent-cell"),
             scope=self.scope(space),

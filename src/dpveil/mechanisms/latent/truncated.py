@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from dpveil.core.guarantee import Guarantee, Relation
@@ -51,21 +52,20 @@ class BoxTruncatedLaplace(LatentMechanism):
         """Return the mechanism of every coordinate, on the grid's own numbers."""
         box = space.bounds(self.clip)
         shares = whole(RULES[self.allocation](box.high - box.low, space.column_energy))
-        return tuple(
-            TruncatedLaplace(
-                range=(0, STEPS),
-                sensitivity=STEPS,
-                epsilon=1 / rounded_up(1 / (share * Fraction(self.epsilon))),
-                relation=RECORD,
-                step=1,
-            )
-            for share in shares
-        )
+        return tuple(_coordinate(1 / rounded_up(1 / (share * Fraction(self.epsilon)))) for share in shares)
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        out, every = points.copy(), self.coordinates(space)
-        for one in dict.fromkeys(every):
-            columns = [i for i, own in enumerate(every) if own == one]
+        out = points.copy()
+        alike: dict[TruncatedLaplace, list[int]] = {}
+        for column, one in enumerate(self.coordinates(space)):
+            alike.setdefault(one, []).append(column)
+        for one, columns in alike.items():
             drawn = one.draw(points[:, columns].ravel(), bits)
             out[:, columns] = drawn.reshape(len(points), len(columns))
         return out
+
+
+@lru_cache(maxsize=1024)
+def _coordinate(epsilon: Fraction) -> TruncatedLaplace:
+    """Return the mechanism of a coordinate: for one face, making it takes longer than drawing."""
+    return TruncatedLaplace(range=(0, STEPS), sensitivity=STEPS, epsilon=epsilon, relation=RECORD, step=1)

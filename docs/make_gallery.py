@@ -1,0 +1,82 @@
+"""The page on the gallery: a part of it, releases of one public photograph, and what was measured."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import reproduced
+from PIL import Image
+from skimage import data
+
+import dpveil
+from dpveil.codecs.defaults import default_path
+from dpveil.codecs.gallery import load_gallery
+from dpveil.noise.bits import SeededBits
+
+VIEW = (slice(10, 230), slice(110, 330))
+EPSILONS = (2, 8)
+DRAWS = 4
+ROWS, COLUMNS = 6, 14
+
+Tile = tuple[np.ndarray, str]
+
+
+def contact_sheet() -> bytes:
+    """Return 84 faces of the default gallery, in its own order, as PNG."""
+    faces = load_gallery(default_path("gallery")).faces[: ROWS * COLUMNS]
+    grid = faces.reshape(ROWS, COLUMNS, 128, 128, 3).transpose(0, 2, 1, 3, 4)
+    buffer = io.BytesIO()
+    Image.fromarray(grid.reshape(ROWS * 128, COLUMNS * 128, 3)).save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()
+
+
+def rows() -> list[list[Tile]]:
+    """Return the photograph and four releases, at two budgets."""
+    photo = dpveil.Photo(data.astronaut())
+    return [
+        [
+            (photo.image[VIEW], "original\nnot protected"),
+            *(
+                (_released(photo, epsilon, 10 * epsilon + draw), f"gallery\nepsilon {epsilon}")
+                for draw in range(DRAWS)
+            ),
+        ]
+        for epsilon in EPSILONS
+    ]
+
+
+def _released(photo: dpveil.Photo, epsilon: int, seed: int) -> np.ndarray:
+    return dpveil.obfuscate(photo, "gallery", epsilon=epsilon, bits=SeededBits(seed)).image[VIEW]
+
+
+def results() -> str:
+    """Return who is named at every setting, and what is read in a released face as in the person."""
+    found = reproduced.rows("gallery", "results")
+    cells = {(row["setting"], row["measure"]): row for row in found}
+    measures = (
+        "strongest",
+        "embedding",
+        "gender agrees",
+        "perceived-race agrees",
+        "age agrees",
+        "pose agrees",
+    )
+    lines = [
+        "| setting | strongest attacker | embedding alone | gender | race label | age band | pose |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    settings = list(dict.fromkeys(row["setting"] for row in found if row["measure"] == "strongest"))
+    for setting in ("clean", *settings):
+        name = "*the photos themselves*" if setting == "clean" else setting.replace("epsilon", "ε")
+        row = [cells.get((setting, measure)) for measure in measures]
+        row[0] = cells["clean", "embedding"] if setting == "clean" else row[0]
+        lines.append("| " + " | ".join([name, *(_cell(one) for one in row)]) + " |")
+    return "\n".join(lines)
+
+
+def _cell(row: dict[str, str] | None) -> str:
+    if row is None:
+        return ""
+    mean, low, high = (100 * float(row[name]) for name in ("mean", "low", "high"))
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"

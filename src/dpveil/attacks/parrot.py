@@ -1,0 +1,71 @@
+"""The parrot attack: an attacker who learns from released pictures instead of clean ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.attacks.identify import Embeddings, Identified, Known, check_named, means_of, nearest
+
+LEAST: Final = 1e-3
+"""The least part that is mixed in, so that no direction is free of scatter."""
+
+
+def parrot(
+    known: Embeddings, known_people: Sequence[str], probes: Embeddings, people: Sequence[str]
+) -> Identified:
+    """Return whom an attacker names who knows released pictures of everybody, and learns what varies in them.
+
+    `known` are embeddings of pictures that were released by the method under attack, of other photos than
+    the probes' originals. Directions are divided by how much the released pictures of one person differ
+    there (Fisher's linear discriminant with shrinkage), then the nearest mean is named. A probe of NaN is
+    nobody, and wrong. Raises `InvalidParameter`. Source: Newton, Sweeney & Malin 2005; Croft 2022 §6.4.
+
+    With one picture of everybody nothing can be learned, and this is `identify` on released pictures.
+    """
+    check_named("probes", probes, people)
+    everybody = means_of(known, known_people)
+    turn = _whitening(known, known_people)
+    return nearest(Known(everybody.names, everybody.means @ turn), probes @ turn, people)
+
+
+def _whitening(known: Embeddings, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:
+    """Return the map under which the scatter within people is the same in all directions.
+
+    The scatter is mixed with one that is the same everywhere, by as much as its own noise asks for: few
+    pictures teach little. Source: Ledoit & Wolf 2004, lemma 3.2 and section 3.2.
+    """
+    rest = _contrasts(known, people)
+    scatter = rest.T @ rest / max(1, len(rest))
+    size = float(np.trace(scatter)) / len(scatter)
+    if not size > 0:
+        return np.eye(len(scatter))
+    away = float(((scatter - size * np.eye(len(scatter))) ** 2).sum())
+    noise = float(((rest**2).sum(axis=1) ** 2).sum()) / len(rest) - float((scatter**2).sum())
+    part = min(1.0, max(LEAST, noise / len(rest) / away)) if away > 0 else 1.0
+    mixed = (1 - part) * scatter + part * size * np.eye(len(scatter))
+    values, vectors = np.linalg.eigh(mixed)
+    turn: Float64[np.ndarray, "d d"] = vectors / np.sqrt(values)
+    return turn
+
+
+def _contrasts(known: Embeddings, people: Sequence[str]) -> Embeddings:
+    """Return for every picture but a person's first what sets it apart from those before, independent rows.
+
+    Source: Helmert's contrasts, whose sum of squares is that of deviations from the mean.
+    """
+    there = np.isfinite(known).all(axis=1)
+    names, found = np.asarray(people)[there], [np.empty((0, known.shape[1]))]
+    for name in np.unique(names):
+        own = known[there][names == name]
+        before = np.arange(1, len(own))[:, None]
+        found.append((np.cumsum(own, axis=0)[:-1] - before * own[1:]) / np.sqrt(before * (before + 1)))
+    return np.concatenate(found)
+
+
+def strongest(*attacks: Identified) -> Identified:
+    """Return the attack that named most probes rightly: what has to be reported of several."""
+    return max(attacks, key=lambda one: one.rate)

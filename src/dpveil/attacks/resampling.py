@@ -1,0 +1,48 @@
+"""Intervals over people: photos of one person are alike, so that people are drawn, and not photos."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import SeededBits
+
+Interval = tuple[float, float]
+
+
+def drawn_people(count: int, draws: int, seed: int) -> Int64[np.ndarray, "draws people"]:
+    """Return how often each of `count` people is in each draw of `count` of them, with replacement."""
+    words = SeededBits(seed, "bootstrap").words(draws * count).reshape(draws, count)
+    picks = (words % np.uint64(count)).astype(np.int64) + count * np.arange(draws)[:, None]
+    return np.bincount(picks.ravel(), minlength=draws * count).reshape(draws, count)
+
+
+def by_person(
+    values: Float64[np.ndarray, " n"], people: Sequence[str], *, draws: int, level: float, seed: int
+) -> Interval:
+    """Return the ends of a percentile bootstrap interval of the mean of shares between 0 and 1.
+
+    A mean of exactly 0 or 1 gets the inner end of Clopper and Pearson for as many tries as there are people.
+    """
+    names, person = np.unique(np.asarray(people), return_inverse=True)
+    times = drawn_people(len(names), draws, seed)
+    sums = times @ np.bincount(person, weights=values, minlength=len(names))
+    means = sums / (times @ np.bincount(person, minlength=len(names)))
+    return ends(means, float(values.mean()), len(names), level)
+
+
+def ends(means: Float64[np.ndarray, " draws"], mean: float, people: int, level: float) -> Interval:
+    """Return the quantiles of the draws, or exact ends where the mean is 0 or 1."""
+    if not 0 < level < 1:
+        raise InvalidParameter("level", level, "is not between 0 and 1", hint="such as 0.95")
+    tail = (1 - level) / 2
+    inner = 1 - tail ** (1 / people)
+    if mean <= 0:
+        return 0.0, inner
+    if mean >= 1:
+        return 1 - inner, 1.0
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return float(low), float(high)

@@ -1,0 +1,175 @@
+"""A model that reads what a face looks like: a file of a small network over gradients and colours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import cv2
+import numpy as np
+from jaxtyping import Float32, Int64, UInt8
+
+from dpveil.codecs.base import Card
+from dpveil.codecs.checkpoint import Tensors
+from dpveil.codecs.store import FORMAT, card_path, opened, sealed
+from dpveil.codecs.words import attributes_text
+from dpveil.errors import InvalidParameter, ModelError
+from dpveil.io import write_together
+from dpveil.io.names import shown
+
+KIND: Final = "attributes"
+SIDE: Final = 128
+SMALL: Final = 64
+"""Side of the picture whose gradients are counted, in cells of 8 × 8 pixels and 9 directions."""
+COARSE: Final = 16
+"""Side of the picture whose colours are read."""
+LENGTH: Final = 7 * 7 * 36 + COARSE * COARSE * 3
+MOST_VALUES: Final = 256
+
+VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "gender": ("male", "female"),
+    "age": ("18-29", "30-44", "45-59", "60+"),
+    "perceived-race": ("white", "black", "asian", "indian", "other"),
+    "pose": ("left", "frontal", "right"),
+    "smile": ("no", "yes"),
+}
+"""Every attribute that can be learned, and its values. The first three are what annotators or models saw in
+a picture, not what a person says of themself. The pose is where in the picture the nose points."""
+
+Crops = UInt8[np.ndarray, "n 128 128 3"]
+Answers = dict[str, Int64[np.ndarray, " n"]]
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeModel:
+    """Features of a crop, `hidden` units cut at zero, and a score for every value of every attribute.
+
+    `values` names the attributes and their values in the order of the columns of `out`. Crops are of 128 ×
+    128 pixels in the frame of UTKFace. What it reads is private: only randomised response may release it.
+    `card` is as for codecs.
+    """
+
+    name: ClassVar[str] = KIND
+
+    values: Mapping[str, tuple[str, ...]]
+    hidden: Float32[np.ndarray, "f h"]
+    hidden_bias: Float32[np.ndarray, " h"]
+    out: Float32[np.ndarray, "h k"]
+    out_bias: Float32[np.ndarray, " k"]
+    card: Card
+
+    def scores(self, crops: Crops) -> Float32[np.ndarray, "n k"]:
+        """Return the score of every value, n × k; the largest of an attribute is what a face looks like."""
+        units = np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0)
+        scores: Float32[np.ndarray, "n k"] = units @ self.out + self.out_bias
+        return scores
+
+    def read(self, crops: Crops) -> Answers:
+        """Return the place in `values` of what each crop looks like, int64 for every attribute.
+
+        Raises `InvalidParameter` for other crops.
+        """
+        scores = self.scores(crops)
+        return {name: scores[:, columns].argmax(axis=1) for name, columns in self.columns.items()}
+
+    @cached_property
+    def columns(self) -> dict[str, slice]:
+        """Which columns of the scores belong to each attribute."""
+        return columns_of(self.values)
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file, which certificates name."""
+        return packed_attributes(self)[1]
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return what a file keeps; 16-bit floats are enough for weights."""
+        kept = {"hidden": self.hidden, "out": self.out}
+        biases = {"hidden bias": self.hidden_bias, "out bias": self.out_bias}
+        return {name: weights.astype(np.float16) for name, weights in kept.items()} | biases
+
+
+def columns_of(values: Mapping[str, tuple[str, ...]]) -> dict[str, slice]:
+    """Return which columns belong to each attribute, one for each of its values."""
+    ends = np.cumsum([len(words) for words in values.values()]).tolist()
+    starts = [0, *ends[:-1]]
+    return {
+        name: slice(*ends_of) for name, ends_of in zip(values, zip(starts, ends, strict=True), strict=True)
+    }
+
+
+def features(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n f"]:
+    """Return what the network sees: gradients in all directions, cell by cell, and coarse colours (CIE Lab).
+
+    Raises `InvalidParameter` for other crops. Source: Dalal & Triggs 2005.
+    """
+    if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (SIDE, SIDE, 3):
+        raise InvalidParameter(
+            "crops", f"{crops.dtype} {crops.shape}", f"are not uint8 n × {SIDE} × {SIDE} × 3"
+        )
+    cell, block = (8, 8), (16, 16)
+    counted = cv2.HOGDescriptor((SMALL, SMALL), block, cell, cell, 9)
+    found = np.empty((len(crops), LENGTH), np.float32)
+    edges = LENGTH - COARSE * COARSE * 3
+    for row, crop in zip(found, crops, strict=True):
+        small = cv2.resize(crop, (SMALL, SMALL), interpolation=cv2.INTER_AREA)
+        coarse = cv2.resize(crop, (COARSE, COARSE), interpolation=cv2.INTER_AREA)
+        row[:edges] = np.ravel(counted.compute(small))
+        row[edges:] = cv2.cvtColor(coarse, cv2.COLOR_RGB2LAB).ravel() / np.float32(255) - np.float32(0.5)
+    return found
+
+
+def save_attributes(model: AttributeModel, path: str | Path, *, replace: bool = False) -> str:
+    """Write a model and its card in words (`store.card_path`), both or neither; return its hash.
+
+    Raises `OutputError` where it cannot, or where there is a file already and not `replace`.
+    """
+    data, digest = packed_attributes(model)
+    words = attributes_text(model, Path(path).name, digest)
+    write_together([(card_path(path), words.encode("utf-8")), (Path(path), data)], replace=replace)
+    return digest
+
+
+def packed_attributes(model: AttributeModel) -> tuple[bytes, str]:
+    """Return the bytes of a model's file, the same for the same model, and its hash."""
+    values = [[name, list(words)] for name, words in model.values.items()]
+    about = {"format": FORMAT, "codec": KIND, "values": values, "card": asdict(model.card)}
+    return sealed(about, model.tensors())
+
+
+def load_attributes(path: str | Path, *, expected: str | None = None) -> AttributeModel:
+    """Return the model of a file; `expected` is its hash, if the user knows it.
+
+    Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
+    version, or no such model. The hash inside finds damage, not forgery: that needs `expected`.
+    """
+    name = shown(path)
+    about, tensors, _ = opened(path, expected=expected)
+    if about.get("codec") != KIND:
+        hint = "a model of attributes is needed here: dpveil train attributes"
+        raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=hint)
+    try:
+        return _of(about, tensors)
+    except ModelError as error:
+        raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelError(f"{name} is no complete model of attributes", hint="train it again") from error
+
+
+def _of(about: dict[str, Any], tensors: Tensors) -> AttributeModel:
+    """Return the model of what a file holds; raises `ModelError` where something does not fit."""
+    values = {str(name): tuple(str(word) for word in words) for name, words in about["values"]}
+    if not values or not all(2 <= len(words) <= MOST_VALUES for words in values.values()):
+        raise ModelError("the file's attributes have no 2 to 256 values each")
+    kept = [tensors[name].astype(np.float32) for name in ("hidden", "hidden bias", "out", "out bias")]
+    hidden, hidden_bias, out, out_bias = kept
+    units, answers = len(hidden_bias), sum(len(words) for words in values.values())
+    shapes = (LENGTH, units), (units,), (units, answers), (answers,)
+    if any(weights.shape != shape for weights, shape in zip(kept, shapes, strict=True)):
+        raise ModelError("the file's weights do not fit together")
+    if not all(np.isfinite(weights).all() for weights in kept):
+        raise ModelError("the file's weights are not finite")
+    return AttributeModel(values, hidden, hidden_bias, out, out_bias, Card(**about["card"]))

@@ -1,0 +1,78 @@
+"""Which attributes of a face are kept, and what each may cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from typing import Final
+
+from dpveil.codecs.attributes import VALUES
+from dpveil.core.numbers import Number, to_json
+from dpveil.core.parameters import Parameter, positive
+from dpveil.errors import InvalidParameter, UnknownName
+
+NONE: Final = "none"
+HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
+Budgets = tuple[tuple[str, Fraction | None], ...]
+
+
+class Kept(Parameter[object, Budgets]):
+    """Attributes by name, each with a budget, or all without: "gender=4,age=2", or a mapping."""
+
+    hint = HINT
+
+    def check(self, value: object) -> Budgets:
+        """Return pairs of name and budget, in the order of `attributes.VALUES`."""
+        pairs = list(_pairs(value, self.name))
+        names = [name for name, _ in pairs]
+        for name in names:
+            if name not in VALUES:
+                raise UnknownName("attribute", name, VALUES)
+            if names.count(name) > 1:
+                raise InvalidParameter(self.name, name, "is given twice", hint=HINT)
+        budgets = {name: None if own is None else positive(own, f"epsilon of {name}") for name, own in pairs}
+        if len({own is None for own in budgets.values()}) > 1:
+            bare = next(name for name, own in budgets.items() if own is None)
+            raise InvalidParameter(self.name, bare, "has no budget, and others have", hint=HINT)
+        return tuple((name, budgets[name]) for name in VALUES if name in budgets)
+
+
+def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction], ...]:
+    """Return the budget of each attribute: its own, or an equal share of `epsilon`, which is their sum.
+
+    Raises `InvalidParameter`.
+    """
+    own = [budget for _, budget in kept if budget is not None]
+    if not kept and epsilon is not None:
+        raise InvalidParameter("epsilon", to_json(epsilon), "is more than 0, and nothing is kept", hint=HINT)
+    if len(own) < len(kept):
+        if epsilon is None:
+            raise InvalidParameter("epsilon", None, "is missing", hint=HINT)
+        return tuple((name, epsilon / len(kept)) for name, _ in kept)
+    if epsilon is not None and sum(own) != epsilon:
+        problem = f"is not the sum of the attributes' budgets, {to_json(Fraction(sum(own)))}"
+        raise InvalidParameter("epsilon", to_json(epsilon), problem, hint="leave it out")
+    return tuple((name, budget) for name, budget in kept if budget is not None)
+
+
+def written(budgets: Iterable[tuple[str, Fraction]]) -> str:
+    """Return budgets as they are written on the command line, exact."""
+    return ",".join(f"{name}={to_json(budget)}" for name, budget in budgets) or NONE
+
+
+def _pairs(value: object, name: str) -> Iterable[tuple[str, Number | None]]:
+    if isinstance(value, Mapping):
+        yield from ((str(key), own) for key, own in value.items())
+        return
+    if isinstance(value, str):
+        words = [] if value.strip() == NONE else value.split(",")
+        for word in words:
+            key, equals, own = (part.strip() for part in word.partition("="))
+            if not key or (equals and not own):
+                raise InvalidParameter(name, value, "is not a list of attributes", hint=HINT)
+            yield key, own or None
+        return
+    if not isinstance(value, Iterable):
+        raise InvalidParameter(name, type(value).__name__, "is not a list of attributes", hint=HINT)
+    for pair in value:
+        yield (pair, None) if isinstance(pair, str) else pair

@@ -1,0 +1,26 @@
+"""k-same: one file each, and this table, the only list to edit."""
+
+from typing import Final
+
+from dpveil.mechanisms.ksame.base import FaceSpace, Hidden, KSame
+from dpveil.mechanisms.ksame.furthest import KSameFurthest
+from dpveil.mechanisms.ksame.groups import Group
+from dpveil.mechanisms.ksame.model import KSameM
+from dpveil.mechanisms.ksame.pixels import KSamePixel
+from dpveil.mechanisms.ksame.select import KSameSelect
+
+TABLE: Final[dict[str, type[KSame]]] = {
+    method.name: method for method in (KSamePixel, KSameSelect, KSameM, KSameFurthest)
+}
+
+__all__ = [
+    "TABLE",
+    "FaceSpace",
+    "Group",
+    "Hidden",
+    "KSame",
+    "KSameFurthest",
+    "KSameM",
+    "KSamePixel",
+    "KSameSelect",
+]

@@ -1,0 +1,164 @@
+"""The role of k-same: faces of different people in, one picture for every k or more of them out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final, Protocol
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.parameters import Count, Flag, check_count
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.ksame.groups import Features, Group, Grouping, within
+
+Faces = UInt8[np.ndarray, "n h w c"]
+Codes = Float64[np.ndarray, "n m"]
+MOST: Final = 10_000
+"""Faces of the largest gallery: all distances are kept, 8 bytes each."""
+BROKEN_BY: Final = (
+    "composition: two releases of a face in two galleries, whose groups have fewer than k people in common"
+    " (Croft 2022 §3.2)",
+    "background knowledge: whoever knows the other faces of a group subtracts them from the mean, and whoever"
+    " knows where some of them were strikes them off (Croft 2022 §3.1)",
+    "a person who is in the gallery twice, and a gallery that is not the whole of who it could be",
+    "everything outside the faces",
+)
+
+
+class FaceSpace(Protocol):
+    """What k-same needs of a codec."""
+
+    in_the_clear: ClassVar[tuple[str, ...]]
+
+    def encode(self, crops: Faces) -> Codes:
+        """Return the codes of faces."""
+
+    def decode(self, codes: Codes) -> Faces:
+        """Return the faces of codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hidden:
+    """What k-same makes of a gallery: `faces` to release, in the order of the gallery, and its groups.
+
+    `groups` tells who shares a picture with whom, which the pictures show as well.
+    """
+
+    faces: Faces
+    groups: tuple[Group, ...]
+
+    @property
+    def group_of(self) -> Int64[np.ndarray, " n"]:
+        """The number of the group of every face."""
+        return numbered(self.groups)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KSame(ABC):
+    """Every face becomes the mean of a group of `k` or more; nothing is drawn, and nothing is promised.
+
+    Who sees one release and knows nothing but the faces of the gallery names at most one of k people rightly.
+    Everything in `broken_by` undoes that, so its kind is heuristic: it exists to be compared with and
+    attacked. `repeats` allows galleries in which a person appears twice, which the papers rule out.
+    Concrete methods are frozen dataclasses and never subclassed. Deterministic: the order of the gallery says
+    whose group is made first.
+    """
+
+    name: ClassVar[str]
+    kind: ClassVar[str] = "heuristic"
+    summary: ClassVar[str]
+    source: ClassVar[str]
+    fewest: ClassVar[int] = 1
+    """Groups without which it does not work."""
+
+    k: Count = Count(low=2, high=MOST)
+    repeats: Flag = Flag(default=False)
+
+    @property
+    def broken_by(self) -> tuple[str, ...]:
+        """What is known to break it."""
+        return BROKEN_BY
+
+    @abstractmethod
+    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+        """Return a picture for every face, uint8 n × h × w × c, the same for all of a group of k or more.
+
+        `people` names who is on each face, `classes` what is to be kept, such as the gender: groups are made
+        within a class then. Raises `InvalidParameter` for fewer than k faces, of any class; for people who
+        appear twice; and for other arrays.
+        """
+
+    def guarantee(self, *, faces: int) -> Guarantee:
+        """Return that nothing is promised to a gallery of so many faces, and why."""
+        check_count(faces, "faces")
+        shown = ("which faces of the gallery share a picture", *self._in_the_clear())
+        scope = Scope(f"{faces} faces, of which {self.k} or more share each picture", shown)
+        relation = Relation("any-image")
+        return Guarantee(kind=self.kind, relation=relation, scope=scope, broken_by=self.broken_by)
+
+    def _in_the_clear(self) -> tuple[str, ...]:
+        return ()
+
+    def _grouped(
+        self,
+        features: Features,
+        people: Sequence[str],
+        classes: Sequence[str] | None,
+        grouping: Grouping,
+    ) -> tuple[Group, ...]:
+        """Return the groups of checked features."""
+        count = len(features)
+        _check_people(people, count, self.repeats)
+        labels = ["all"] * count if classes is None else list(classes)
+        if len(labels) != count:
+            raise InvalidParameter("classes", len(labels), f"are not {count}, one for each face")
+        least = self.fewest * self.k
+        for label, held in sorted(Counter(labels).items()):
+            if held < least:
+                where = "" if classes is None else f" of class {label!r}"
+                raise InvalidParameter(
+                    "k", self.k, f"needs {least} faces{where}, not {held}", hint="lower k, or add faces"
+                )
+        if count > MOST:
+            raise InvalidParameter("faces", count, f"are more than {MOST}", hint="divide the gallery")
+        return tuple(within(features, labels, self.k, grouping))
+
+
+def numbered(groups: Sequence[Group]) -> Int64[np.ndarray, " n"]:
+    """Return the number of the group of every face."""
+    numbers = np.empty(sum(len(group.members) for group in groups), np.int64)
+    for number, group in enumerate(groups):
+        numbers[group.members] = number
+    return numbers
+
+
+def check_faces(faces: Faces) -> Faces:
+    """Return faces that are uint8 n × h × w × c, or raise `InvalidParameter`."""
+    if faces.dtype != np.uint8 or faces.ndim != 4 or not faces.size:
+        raise InvalidParameter("faces", f"{faces.dtype} {faces.shape}", "are not uint8 n × h × w × c, n > 0")
+    return faces
+
+
+def check_codes(codes: Codes) -> Codes:
+    """Return codes that are finite numbers, n × m, or raise `InvalidParameter`."""
+    if codes.ndim != 2 or not codes.size or not np.isfinite(codes).all():
+        raise InvalidParameter("codes", str(codes.shape), "are not finite numbers, n × m, n > 0")
+    return codes.astype(np.float64)
+
+
+def _check_people(people: Sequence[str], count: int, repeats: bool) -> None:
+    if isinstance(people, str) or len(people) != count:
+        raise InvalidParameter("people", None, f"do not name {count} faces", hint="one name for each face")
+    often = sum(times > 1 for times in Counter(people).values())
+    if often and not repeats:
+        raise InvalidParameter(
+            "people",
+            None,
+            f"appear more than once: {often} of {len(set(people))}",
+            hint="keep one face of each, or say repeats=True: a group may then hold fewer than k people",
+        )

@@ -1,0 +1,58 @@
+"""k-same-m: k-same in the space of a model of faces (Gross, Sweeney, De la Torre & Baker 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpveil.mechanisms.ksame.base import (
+    Codes,
+    Faces,
+    FaceSpace,
+    Hidden,
+    KSame,
+    check_codes,
+    check_faces,
+    numbered,
+)
+from dpveil.mechanisms.ksame.groups import Group, greedy
+
+
+def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> Hidden:
+    """Return for every face the picture of its group's mean code, decoded once a group."""
+    means = np.stack([codes[group.averaged].mean(axis=0) for group in groups])
+    return Hidden(space.decode(means)[numbered(groups)], tuple(groups))
+
+
+@dataclass(frozen=True, kw_only=True)
+class KSameM(KSame):
+    """Every face becomes the picture of the mean code of the `k` or more whose codes are most alike.
+
+    `space` is any codec; the paper's is an active appearance model, and with eigenfaces it is k-same-eigen.
+    Codes lie nearer where the sum of their squared differences is smaller, unweighted as published. `repeats`
+    as in `KSame`. Nothing is promised. Raises `InvalidParameter`.
+    Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
+    """
+
+    name: ClassVar[str] = "k-same-m"
+    summary: ClassVar[str] = "means of k or more like codes of any codec, decoded"
+    source: ClassVar[str] = "Gross, Sweeney, De la Torre & Baker 2006"
+
+    space: FaceSpace
+
+    def _in_the_clear(self) -> tuple[str, ...]:
+        return self.space.in_the_clear
+
+    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+        """Return the decoded means; see `KSame.release`."""
+        return self.release_codes(self.space.encode(check_faces(faces)), people=people, classes=classes)
+
+    def release_codes(
+        self, codes: Codes, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> Hidden:
+        """Return the decoded means of faces whose codes, n × m, are known."""
+        codes = check_codes(codes)
+        return decoded(codes, self._grouped(codes, people, classes, greedy), self.space)

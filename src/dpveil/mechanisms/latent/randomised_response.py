@@ -1,0 +1,80 @@
+"""Randomised response over k values: the true one is kept with a chance that ε decides, else another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Final
+
+import numpy as np
+from jaxtyping import Int64
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.parameters import Count, Positive
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import BitSource
+from dpveil.noise.laplace import exp_below
+from dpveil.noise.matrix import IntegerMatrix, certified
+
+DIGITS: Final = 128
+"""Binary digits that e^-ε is known to; what is drawn is certified by its own integers."""
+MOST: Final = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomisedResponse:
+    """The value that is true is kept with chance e^ε/(e^ε + k - 1); else one of the others, all alike.
+
+    `epsilon` is the budget and `values` the number k of values, 2 to 256. Pure ε-DP for any two inputs: each
+    answer y has one of two chances, a = e^ε/(e^ε + k - 1) where y is true and b = 1/(e^ε + k - 1) where it is
+    not, so P(y | x)/P(y | x') is 1, a/b = e^ε or b/a = e^-ε for every x and x'. Nothing is kept more often at
+    the same ε (Kairouz, Oh & Viswanath 2016). What is drawn are the whole numbers of `matrix`, in units of
+    2^-64, whose own largest ratio is at most e^ε. Raises `InvalidParameter`. Source: Warner 1965;
+    Kairouz, Oh & Viswanath 2016.
+
+    >>> method = RandomisedResponse(epsilon=2, values=4)
+    >>> round(float(method.kept), 4)
+    0.7112
+    """
+
+    name: ClassVar[str] = "randomised-response"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "a value of k is kept, or replaced by another one"
+    source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
+
+    epsilon: Positive = Positive()
+    values: Count = Count(low=2, high=MOST)
+
+    def guarantee(self) -> Guarantee:
+        """Return ε for any two inputs, whatever the value was computed from."""
+        scope = Scope(f"one of {self.values} values")
+        return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("any-image"), scope=scope)
+
+    @property
+    def kept(self) -> Fraction:
+        """The chance that the true value is shown, as it is drawn."""
+        return Fraction(self.matrix.weights[0][0], 1 << 64)
+
+    @cached_property
+    def matrix(self) -> IntegerMatrix:
+        """The law: row x is what is shown when x is true. Beyond ε = 44 the others keep a chance of 2^-64."""
+        return certified(self._law, Fraction(self.epsilon))
+
+    def _law(self, budget: Fraction) -> Sequence[Sequence[int]]:
+        """Return weights in a common unit: one where the value is true, e^-ε or a little more elsewhere."""
+        other, true = exp_below(budget, DIGITS) + 3, 1 << DIGITS
+        count: int = self.values
+        return [[true if y == x else min(other, true) for y in range(count)] for x in range(count)]
+
+    def draw(self, true: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return one answer for each true value, drawn anew for each; each costs `epsilon`.
+
+        `true` are whole numbers from 0 to k - 1. Raises `InvalidParameter` for others.
+        """
+        whole = true.dtype == np.int64 and true.ndim == 1
+        if not whole or (len(true) and not 0 <= true.min() <= true.max() < self.values):
+            raise InvalidParameter("true", None, f"are not int64 from 0 to {self.values - 1}")
+        drawn: Int64[np.ndarray, " n"] = self.matrix.sample(true, bits)
+        return drawn

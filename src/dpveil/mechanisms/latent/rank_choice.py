@@ -1,0 +1,217 @@
+"""A choice of one of K public candidates, by the rank of their distance to something private.
+
+*Proof that any law over ranks with p_max/p_min ≤ e^ε is ε-DP.* An input x orders the candidates somehow: by
+distance, ties by number, or in any other way. Candidate y has some rank r(x, y), from 0 to K - 1, and is
+given with chance p_r(x, y). The numbers p_0, …, p_(K-1) are fixed before any input is seen and sum to 1 over
+ranks, so there is no normaliser that depends on x. For any two inputs P(y | x)/P(y | x′) =
+p_r(x, y)/p_r(x′, y), which is at most p_max/p_min. ∎ Nothing is said, or needed, about how far a distance can
+move.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.core.parameters import Count, OptionalCount, Parameter, Positive
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.mechanisms.scalar.permute_and_flip import law as flips
+from dpveil.noise.bits import BitSource
+from dpveil.noise.laplace import exp_below
+from dpveil.noise.matrix import log_above
+
+BITS: Final = 62
+"""Weights of all ranks sum to less than 2^62, so that a 64-bit word draws one."""
+FINE: Final = 320
+OFF: Final = 3
+"""`exp_below` is too low by less than so many units."""
+HALVINGS: Final = 44
+SPARE: Final = 1e-9
+Weights = tuple[int, ...]
+
+
+def two_level(count: int, epsilon: Fraction, near: int | None) -> Weights:
+    """Return weight e^ε for the `near` nearest candidates and 1 for all others.
+
+    No law with p_max/p_min ≤ e^ε has a smaller mean of any cost that grows with the rank, for the best
+    `near`: with the smallest weight set to 1, the mean Σ w_r·c_r / Σ w_r over w in [1, e^ε]^K is monotone in
+    each w_r, so it is least where each is 1 or e^ε, and the larger weights belong to the smaller costs. None
+    is the `near` that makes the mean rank least.
+    """
+    scale = max(0, BITS - 1 - count.bit_length() - int(epsilon * 3 / 2))  # e^ε is below 2^(3ε/2)
+    low, high = 1 << scale, exp_of(epsilon, scale)
+    nearest = _best(count, low, high) if near is None else near
+    return (high,) * nearest + (low,) * (count - nearest)
+
+
+def _best(count: int, low: int, high: int) -> int:
+    """Return how many candidates get the higher weight for the least mean rank."""
+    every = count * (count - 1) // 2
+
+    def mean(near: int) -> Fraction:
+        inside = near * (near - 1) // 2
+        return Fraction(high * inside + low * (every - inside), high * near + low * (count - near))
+
+    return min(range(1, count), key=mean)
+
+
+def exponential(count: int, epsilon: Fraction, near: int | None) -> Weights:
+    """Return weights e^(-ε·r/(K - 1)): the exponential mechanism over ranks, whose normaliser is constant."""
+    units = BITS - 1 - count.bit_length()
+    one = 1 << units
+    rates = (epsilon * rank / (count - 1) for rank in range(1, count))
+    return (one, *(min(one, (exp_below(rate, FINE) + OFF >> FINE - units) + 1) for rate in rates))
+
+
+def permute_and_flip(count: int, epsilon: Fraction, near: int | None) -> Weights:
+    """Return the law of candidates in random order, each taken with chance e^(-rate·r/(K - 1)), until one is.
+
+    At rate ε this would cost more than ε: the nearest has one sure rival less than the farthest. The rate is
+    the largest, up to a part in 10^9, at which p_0/p_(K-1) ≤ e^ε. Source: McKenna & Sheldon 2020.
+    """
+    rate = epsilon * _rate(count, float(epsilon))
+    chances = [1 << FINE] + [exp_below(rate * rank / (count - 1), FINE) for rank in range(1, count)]
+    fine, units = flips(np.array(chances, dtype=object)), BITS - 1 - count.bit_length()
+    return tuple(min(1 << units, -(-(weight << units) // fine[0])) for weight in fine)
+
+
+def _rate(count: int, epsilon: float) -> Fraction:
+    """Return the part of ε that the rate of permute-and-flip may be."""
+    nodes, weights = np.polynomial.legendre.leggauss(count // 2 + 1)
+    times, weights = (nodes + 1) / 2, weights / 2
+    ranks = np.arange(count) / (count - 1)
+
+    def cost(rate: float) -> float:
+        stay = np.log1p(-times[:, None] * np.exp(-rate * ranks))
+        both = stay.sum(axis=1)
+        first, last = (weights @ np.exp(both - stay[:, rank]) for rank in (0, -1))
+        return float(rate + np.log(first) - np.log(last))
+
+    low, high = 0, 1 << HALVINGS
+    while high - low > 1:
+        middle = (low + high) // 2
+        if cost(epsilon * middle / (1 << HALVINGS)) <= epsilon * (1 - SPARE):
+            low = middle
+        else:
+            high = middle
+    return Fraction(low, 1 << HALVINGS)
+
+
+LAWS: Final[dict[str, Callable[[int, Fraction, int | None], Weights]]] = {
+    "two-level": two_level,
+    "exponential": exponential,
+    "permute-and-flip": permute_and_flip,
+}
+
+
+class RankLaw(Parameter[str, str]):
+    """How chances fall with the rank: a name in `LAWS`."""
+
+    def check(self, value: str) -> str:
+        """Return the name of a law."""
+        if value not in LAWS:
+            raise InvalidParameter(self.name, value, "is unknown", hint=" or ".join(LAWS))
+        return value
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankChoice:
+    """One of `count` public candidates, drawn by the rank of its distance: ε-DP for any two inputs.
+
+    `law` is "two-level" (the best), "exponential" or "permute-and-flip"; `near` is for two-level only: to how
+    many of the nearest the higher weight goes, None for the number that makes the mean rank least. Raises
+    `InvalidParameter`, and `NoiseError` for budgets that 62 bits do not carry.
+
+    >>> RankChoice(count=3, epsilon=1, near=1).probabilities[0] < 0.577  # e/(e + 2) is 0.5761
+    True
+    """
+
+    count: Count = Count(low=2, high=1 << 15)
+    epsilon: Positive = Positive()
+    law: RankLaw = RankLaw(default="two-level")
+    near: OptionalCount = OptionalCount(optional=True)
+
+    def __post_init__(self) -> None:
+        if self.near is not None and (self.law != "two-level" or self.near >= self.count):
+            problem = f"does not go with {self.law} and {self.count} candidates"
+            raise InvalidParameter("near", self.near, problem, hint="two-level, and fewer than there are")
+
+    @property
+    def weights(self) -> Weights:
+        """Whole weights by rank, from the nearest: the law itself."""
+        return _certified(self.law, self.count, self.epsilon, self.near)
+
+    @property
+    def probabilities(self) -> tuple[Fraction, ...]:
+        """The chance of every rank, exactly."""
+        total = sum(self.weights)
+        return tuple(Fraction(weight, total) for weight in self.weights)
+
+    @property
+    def spent(self) -> Fraction:
+        """ln(p_max/p_min) of the whole weights, rounded up: at most `epsilon`."""
+        return log_ratio(self.weights)
+
+    @property
+    def mean_quantile(self) -> Fraction:
+        """The mean rank as a part of the farthest: 0 would be always the nearest, 1/2 is pure chance."""
+        ranks = sum(rank * weight for rank, weight in enumerate(self.weights))
+        return Fraction(ranks, sum(self.weights) * (self.count - 1))
+
+    def choose(self, distances: Float64[np.ndarray, "n k"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return the number of one candidate for every row of distances; each costs `epsilon`.
+
+        Ties go by number. Raises `InvalidParameter` for distances that are not finite, or not of all
+        candidates.
+        """
+        if distances.ndim != 2 or distances.shape[1] != self.count or not np.isfinite(distances).all():
+            shape = f"are not finite numbers, n × {self.count}"
+            raise InvalidParameter("distances", str(distances.shape), shape, hint="one for each candidate")
+        ranks = self.ranks(len(distances), bits)
+        order = np.argsort(distances, axis=1, kind="stable")
+        chosen: Int64[np.ndarray, " n"] = order[np.arange(len(distances)), ranks]
+        return chosen
+
+    def ranks(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+        """Return `size` independent ranks, 0 for the nearest, with exactly the law of the weights."""
+        ends = np.cumsum(np.array(self.weights, np.uint64))
+        shift = np.uint64(64 - int(ends[-1]).bit_length())
+        out, left = np.empty(size, np.int64), size
+        while left:
+            words = bits.words(left) >> shift
+            kept = words[words < ends[-1]]  # what is above is drawn again: all that remain are equally likely
+            out[size - left : size - left + len(kept)] = np.searchsorted(ends, kept, side="right")
+            left -= len(kept)
+        return out
+
+
+def exp_of(epsilon: Fraction, units: int) -> int:
+    """Return ⌊e^ε·2^units⌋ or a little less, never more."""
+    precision = FINE + int(3 * epsilon)
+    return (1 << units + precision) // (exp_below(epsilon, precision) + OFF)
+
+
+def log_ratio(weights: Weights) -> Fraction:
+    """Return the logarithm of the largest ratio of two weights, rounded up."""
+    return log_above(Fraction(max(weights), min(weights)))
+
+
+@lru_cache(maxsize=64)
+def _certified(law: str, count: int, epsilon: Fraction, near: int | None) -> Weights:
+    """Return the weights of a law, whose ratio is measured on the integers themselves."""
+    refusal = NoiseError(
+        f"62-bit weights cannot carry a budget of {float(epsilon):.4g} over {count} candidates",
+        hint="lower epsilon",
+    )
+    if epsilon > BITS:
+        raise refusal
+    weights = LAWS[law](count, epsilon, near)
+    if min(weights) < 1 or sum(weights) >= 1 << BITS or log_ratio(weights) > epsilon:
+        raise refusal
+    return weights

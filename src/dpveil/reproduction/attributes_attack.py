@@ -1,0 +1,106 @@
+"""Who is behind a released face? Attackers of the attributes method, and one who is told what was kept."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import product
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.attacks import Identified, identify
+from dpveil.codecs.attributes import VALUES
+from dpveil.facespace import Attributes
+
+SMOOTH: Final = 0.5
+"""Added to every count of what an attacker has seen of somebody: nothing is taken for impossible."""
+TIES: Final = 1e-12
+Answers = Mapping[str, Int64[np.ndarray, " n"]]
+Numbers = Int64[np.ndarray, " n"]
+Embeddings = Float64[np.ndarray, "n d"]
+Chances = Float64[np.ndarray, "people combinations"]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """What an attacker has of everybody: `photos` of each, their embeddings and what they look like.
+
+    `looks` are places of values, people × photos for each attribute; `faces` embeds the whole gallery.
+    """
+
+    names: tuple[str, ...]
+    photos: int
+    embeddings: Embeddings
+    looks: Answers
+    faces: Embeddings
+
+    @property
+    def owners(self) -> list[str]:
+        """Whose every photo is."""
+        return [name for name in self.names for _ in range(self.photos)]
+
+    def expected(self, kept: tuple[str, ...]) -> Chances:
+        """Return how likely everybody is to look like each combination of values, attributes apart."""
+        rows = []
+        for name in kept:
+            seen = self.looks[name].reshape(len(self.names), self.photos)
+            counts = np.stack([(seen == place).sum(axis=1) for place in range(len(VALUES[name]))], axis=1)
+            rows.append((counts + SMOOTH) / (counts + SMOOTH).sum(axis=1, keepdims=True))
+        places = list(product(*(range(row.shape[1]) for row in rows)))
+        found = [math.prod(row[:, place] for row, place in zip(rows, one, strict=True)) for one in places]
+        whole = np.ones(len(self.names))
+        chances: Chances = np.stack([whole * one for one in found], axis=1)
+        return chances
+
+
+def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
+    """Return the chance of every face of the gallery for every combination of true values."""
+    table, count = method.table, len(method.gallery.held)
+    laws = [np.array(one.matrix.weights, np.float64) / 2.0**64 for one in method.responses.values()]
+    shown = np.zeros((len(table), count))
+    for row, numbers in enumerate(table.values()):
+        shown[row, numbers] = 1 / len(numbers)
+    drawn: Float64[np.ndarray, "combinations answers"] = np.ones((1, 1))
+    for law in laws:
+        drawn = np.asarray(np.kron(drawn, law))
+    chances: Float64[np.ndarray, "combinations faces"] = drawn @ shown
+    return chances
+
+
+def by_embedding(held: Held, shown: Numbers, people: list[str]) -> Identified:
+    """Return whom the nearest mean of clean photos names."""
+    return identify(held.embeddings, held.owners, held.faces[shown], people)
+
+
+def by_parrot(held: Held, released: Numbers, shown: Numbers, people: list[str]) -> Identified:
+    """Return whom the nearest mean of released faces names; `released` are draws × the attacker's photos."""
+    owners = held.owners * (len(released) // len(held.owners))
+    return identify(held.faces[released], owners, held.faces[shown], people)
+
+
+def by_law(held: Held, method: Attributes, shown: Numbers, people: list[str]) -> Identified:
+    """Return how often the likeliest person is right, for one who knows the gallery and the method."""
+    expected = held.expected(tuple(method.responses))
+    return _likeliest(expected @ likelihoods(method)[:, shown], held.names, people)
+
+
+def by_telling(held: Held, kept: tuple[str, ...], looks: Answers, people: list[str]) -> Identified:
+    """Return the same for one who sees no release, and is told what the photo really looks like."""
+    sizes = [len(VALUES[name]) for name in kept]
+    places = np.zeros(len(people), np.int64)
+    for name, size in zip(kept, sizes, strict=True):
+        places = places * size + looks[name]
+    return _likeliest(held.expected(kept)[:, places], held.names, people)
+
+
+def _likeliest(
+    chances: Float64[np.ndarray, "people probes"], names: tuple[str, ...], people: list[str]
+) -> Identified:
+    """Return the chance to be right for who names the likeliest person, or one of them if they are alike."""
+    best = chances >= chances.max(axis=0) * (1 - TIES)
+    own = np.array([names.index(name) for name in people])
+    right = best[own, np.arange(len(people))] / best.sum(axis=0)
+    return Identified(right, tuple(people), 1 / len(names))
