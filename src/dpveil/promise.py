@@ -37,9 +37,10 @@ SPREAD: Final = (
 )
 SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
 FACE_BOX: Final = f"position and size of the face box, {SAME}"
+BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
-    "landmarks": f"position, size and angle of the face by its landmarks, and that these were sure, {SAME}",
-    "auto": f"position, size and angle of the face by its landmarks, or that these were not sure, {SAME}",
+    "landmarks": f"{BY_LANDMARKS}, and that these were sure, {SAME}",
+    "auto": f"{BY_LANDMARKS}, or that these were not sure, {SAME}",
 }
 """What the place of another face shows of the first one, by the rule that puts it there."""
 PLACE: Final = f"position and size of the region, {SAME}"

@@ -16,6 +16,7 @@ from dpveil.codecs.gallery import FaceGallery, save_gallery, webp
 from dpveil.errors import InvalidParameter, ModelError, NoiseError, UsageError
 from dpveil.facespace import TABLE
 from dpveil.facespace.gallery import Gallery
+from dpveil.mechanisms.latent.base import TIME
 from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice
 from dpveil.noise.bits import SeededBits
 
@@ -152,3 +153,8 @@ def test_what_cannot_be_drawn_is_refused_before_it_is_paid_for():
     with pytest.raises(InvalidParameter, match="bits"):
         own.release(np.zeros((1, 128, 128, 3), np.uint8), bits=7)
     assert own.release(np.zeros((0, 128, 128, 3), np.uint8), bits=SeededBits(1)).shape == (0, 128, 128, 3)
+
+
+def test_sorting_takes_its_time_and_the_certificate_says_so():
+    named = Gallery(epsilon=8, gallery="gallery sha256:" + 64 * "0")
+    assert TIME in named.guarantee(height=9, width=9, channels=3).scope.in_the_clear

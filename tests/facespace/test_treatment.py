@@ -139,6 +139,7 @@ def test_what_is_shown_of_the_place_is_said(photo: Photo) -> None:
         return "; ".join(release.certificate.guarantees[0].scope.in_the_clear)
 
     assert "and that these were sure" in said(placing="landmarks")
+    assert "turn of its head" in said(placing="auto"), "a turned head's region reaches farther behind"
     assert "or that these were not sure" in said(placing="auto")
     assert "landmarks" not in said(placing="box")
     assert "silhouette with its hair" in said(protect="head")

@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import pytest
 
+from dpveil.errors import NoiseError
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.directional import von_mises_fisher
 from dpveil.noise.enclosed import Enclosing, Uniform, in_disc
@@ -41,6 +42,12 @@ def test_squares_hold_the_true_squares(length):
             factor = -(a * a + b * b).ln() / (a * a + b * b)
             true = a * a * factor, b * b * factor
         assert all(low <= square <= high for (low, high), square in zip(found, true, strict=True))
+
+
+def test_a_concentration_next_to_nothing_is_drawn_or_refused():
+    assert len(von_mises_fisher([1, 2], Fraction(1, 10**300), Fraction(9), SeededBits(1))) == 2
+    with pytest.raises(NoiseError):
+        von_mises_fisher([1, 2], Fraction(1, 10**400), Fraction(9), SeededBits(1))
 
 
 @pytest.mark.parametrize("precision", [1, 2, 4, 100])

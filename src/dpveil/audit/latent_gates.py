@@ -13,7 +13,7 @@ from jaxtyping import Float64, Int64
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.gates_drawn import pair_fits
-from dpveil.audit.latent import Code, LatentCase, LatentDrawn, LatentVersion
+from dpveil.audit.latent import Code, Codes, LatentCase, LatentDrawn, LatentVersion
 from dpveil.audit.latent_laws import loss
 from dpveil.audit.laws import finite_law
 from dpveil.audit.lower_bound import lower_bound
@@ -54,9 +54,8 @@ def fit_gate(
     if intact.law is None:
         return
     p_values: dict[str, float] = {}
-    for code in setting.fits:
-        codes = np.tile(np.array([code]), (setting.draws, 1))
-        seen = case.read(version.release(case, codes, bits))
+    for code, released in _releases(version, setting, bits):
+        seen = case.read(released)
         masses = [np.exp(part) for part in intact.law(case, code).parts]
         masses = [mass / mass.sum() for mass in masses]
         for number, mass in enumerate(masses):
@@ -72,6 +71,17 @@ def fit_gate(
     limit = float(-np.log10(ALPHA))
     what = f"fit of {setting.draws:,} draws, worst at {worst}"
     yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
+
+
+def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
+    """Yield every code with its releases: from one batch that mixes them; mutants take one code at a time."""
+    codes = np.array(setting.fits)
+    if version.intact:
+        mixed = version.release(setting.case, np.tile(codes, (setting.draws, 1)), bits)
+        yield from ((code, mixed[number :: len(codes)]) for number, code in enumerate(setting.fits))
+        return
+    for code in setting.fits:
+        yield code, version.release(setting.case, np.tile(np.array([code]), (setting.draws, 1)), bits)
 
 
 def _fits(seen: Int64[np.ndarray, " n"], mass: Float64[np.ndarray, " outcomes"]) -> dict[str, float]:

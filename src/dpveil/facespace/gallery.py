@@ -15,6 +15,7 @@ from dpveil.core.parameters import OneOf, OptionalCount, Positive
 from dpveil.errors import InvalidParameter
 from dpveil.facespace.base import Crops, FaceMethod
 from dpveil.geometry import Frame
+from dpveil.mechanisms.latent.base import TIME
 from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice
 from dpveil.noise.bits import BitSource
 
@@ -56,7 +57,7 @@ class Gallery(FaceMethod):
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return ε, for any two crops."""
-        scope = Scope("the canonical crop of the face")
+        scope = Scope("the canonical crop of the face", (TIME,))
         return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:

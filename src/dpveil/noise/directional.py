@@ -23,6 +23,8 @@ from dpveil.noise.enclosed import Enclosing, Interval, Pair, Uniform, in_disc
 
 MOST: Final = 10**9
 """κ beyond which nothing is drawn: the first guess at t is no longer below 1 in 64-bit floats."""
+LEAST: Final = Fraction(1, 10**300)
+"""κ below which nothing is drawn: t would be 0 in 64-bit floats."""
 ONE: Final[Interval] = (Decimal(1), Decimal(1))
 NOTHING: Final[Interval] = (Decimal(0), Decimal(0))
 
@@ -76,7 +78,7 @@ def von_mises_fisher(
 
 def check(dimension: int, concentration: Fraction) -> None:
     """Raise `NoiseError` where nothing can be drawn."""
-    if dimension < 2 or not 0 < concentration <= MOST:
+    if dimension < 2 or not LEAST <= concentration <= MOST:
         raise NoiseError(
             f"no directions of concentration {float(concentration):.3g} in {dimension} dimensions",
             hint=f"take at least two, and a concentration of at most {MOST}",
