@@ -186,7 +186,8 @@ def main() -> None:
         shots = make(work / "photos", 20 if quick else STEP)
         rows = attacked(shots, outputs(work / "photos", work))
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    report("face_attack-quick" if quick else "face_attack", rows, notes=(f"Load of the machine: {load}.",))
+    note = f"Load of the machine's {os.cpu_count()} cores: {load}."
+    report("face_attack-quick" if quick else "face_attack", rows, notes=(note,))
 
 
 if __name__ == "__main__":

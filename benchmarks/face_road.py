@@ -180,8 +180,8 @@ def main() -> None:
         made_photo(work / "photo.jpg")
         rows += stages(method, work / "photo.jpg", work, rounds)
     load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    notes = (f"Load of the machine: {load}.",)
-    report("face_road-quick" if quick else "face_road", rows, notes=notes)
+    note = f"Load of the machine's {os.cpu_count()} cores: {load}."
+    report("face_road-quick" if quick else "face_road", rows, notes=(note,))
 
 
 if __name__ == "__main__":
