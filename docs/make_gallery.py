@@ -60,7 +60,6 @@ def results() -> str:
         "gender agrees",
         "perceived-race agrees",
         "age agrees",
-        "pose agrees",
     )
     lines = [
         "| setting | strongest attacker | embedding alone | gender | race label | age band |",
