@@ -127,7 +127,7 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
         success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
-        sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width),
+        sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width, found),
         needs=tuple(_need(method, name, size) for name in STRENGTHS),
         same_noise=_same_noise(method, guarantee, size),
         metric=_distances(method, guarantee),
@@ -165,13 +165,15 @@ def _numbers_of(account: Account, delta: Fraction | None) -> dict[str, dict[str,
     return {**stated, "approximate": {"epsilon": account.epsilon(delta), "delta": delta}}
 
 
-def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int) -> str:
+def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int, faces: bool) -> str:
     if not guarantee.formal:
         return "No formal guarantee: nothing is promised, whatever the picture looks like."
     pair = success_bound(guarantee, 2)
     grade = CLAIMS[strength(guarantee)]
     relation = guarantee.relation
     alike = "any two photos" if relation.name == "any-image" else relation.in_words()
+    if faces and relation.name == "any-image":
+        alike = "any two faces in the same place of the same photo"
     if relation.m is not None:
         alike = f"two photos that differ in at most {relation.m:,} pixels"
     if pair < 0.99995:

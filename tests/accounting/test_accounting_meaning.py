@@ -297,3 +297,16 @@ def test_huge_budgets_neither_overflow_nor_pass_one():
         assert success_bound(guarantee, 1000) == 1
         assert detection_bound(guarantee, 0.01) == 1
         assert strength(guarantee) == NONE
+
+
+def test_a_metric_without_an_end_bounds_nothing_at_its_diameter():
+    endless = Guarantee(
+        kind="metric",
+        epsilon=1,
+        metric="difference of answers",
+        relation=Relation("any-database"),
+        scope=Scope("an answer"),
+    )
+    assert success_bound(endless, 2) == 1
+    assert detection_bound(endless, 0.01) == 1
+    assert math.isinf(odds(endless))

@@ -25,10 +25,12 @@ ROUNDING: Final = 2.0**-50
 def line(guarantee: Guarantee) -> tuple[float, float] | None:
     """Return the (ε, δ) that the guarantee states, rounded up; None for ρ-zCDP and heuristic ones.
 
-    Metric guarantees are taken at the diameter of their domain.
+    Metric guarantees are taken at the diameter of their domain: without an end, ε is infinite.
     """
     if guarantee.kind in ("heuristic", "zcdp"):
         return None
+    if guarantee.kind == "metric" and guarantee.diameter is None:
+        return math.inf, 0.0
     epsilon = (guarantee.epsilon or Fraction(0)) * (1 if guarantee.diameter is None else guarantee.diameter)
     return float_above(epsilon), float_above(guarantee.delta or Fraction(0))
 

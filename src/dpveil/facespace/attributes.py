@@ -135,11 +135,11 @@ def looks_of(model: AttributeModel, gallery: FaceGallery, name: str) -> list[Num
     """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
 
     Both are public. Averages look younger than who is in them, so that labels alone would not do, and
-    readings alone would be wrong where the model is. A label counts where its values are the same.
+    readings alone would be wrong where the model is. A label counts where its name and values are the same.
     """
     found = [_read(model, gallery)[name]]
     for own, words in gallery.values.items():
-        if set(words) == set(model.values[name]):
+        if own == name and set(words) == set(model.values[name]):
             places = np.array([model.values[name].index(word) for word in words], np.int64)
             found.append(places[gallery.labels[own].astype(np.int64)])
     return found

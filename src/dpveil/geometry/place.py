@@ -47,7 +47,9 @@ class Placed:
         """What a picture made with this place shows of the original, beside the code."""
         where: tuple[str, ...] = ("position and size of the face's box",)
         if self.landmarks is not None:
-            where += ("position, size and angle of the face, from landmarks found in it",)
+            where += (
+                "position, size and angle of the face and the turn of its head, from landmarks found in it",
+            )
         if self.region.mask is not None:
             where += ("silhouette of the head, found by its colours, with its hair",)
         return (*where, "everything outside the region, such as hair, neck and clothes beyond it")
