@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from dpveil.audit.findings import Audited, Finding, Mutant
+from dpveil.audit.findings import Audited, Finding
+from dpveil.audit.killing import audited
 from dpveil.audit.latent import LatentAudit, LatentDrawn, LatentLevel, LatentVersion
 from dpveil.audit.latent_gates import bound_gate, exact_gate, fit_gate
 from dpveil.noise.bits import BitSource
@@ -16,17 +17,11 @@ Check = Callable[[LatentVersion], Iterator[Finding]]
 
 def run_latent(entry: LatentAudit, level: str, bits: Bits, step: Callable[[], None]) -> Audited:
     """Audit a mechanism at a level, and its mutants at the quick one."""
-    found = [
-        finding for _, check in _checks(entry, entry.levels[level], bits) for finding in check(entry.intact)
-    ]
-    step()
-    mutants = []
-    for mutant in entry.mutants:
-        checks = list(_checks(entry, entry.levels["quick"], bits))
-        tried = tuple(dict.fromkeys(gate for gate, _ in checks))
-        mutants.append(Mutant(mutant.name, tried, tuple(_killers(mutant, checks))))
-        step()
-    return Audited(entry.method.name, tuple(found), tuple(mutants))
+
+    def gates(name: str) -> Iterator[tuple[str, Check]]:
+        return _checks(entry, entry.levels[name], bits)
+
+    return audited(entry.method.name, entry.intact, entry.mutants, gates, level, step)
 
 
 def _checks(entry: LatentAudit, level: LatentLevel, bits: Bits) -> Iterator[tuple[str, Check]]:
@@ -47,12 +42,3 @@ def _fit(
 
 def _bound(setting: LatentDrawn, bits: Bits, stream: str, version: LatentVersion) -> Iterator[Finding]:
     return bound_gate(version, setting, bits=bits(stream))
-
-
-def _killers(mutant: LatentVersion, checks: list[tuple[str, Check]]) -> Iterator[str]:
-    """Yield the gates that reject a mutant; each stops at the first finding that does."""
-    done: set[str] = set()
-    for gate, check in checks:
-        if gate not in done and not all(finding.passed for finding in check(mutant)):
-            done.add(gate)
-            yield gate

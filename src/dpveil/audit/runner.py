@@ -7,6 +7,8 @@ from functools import partial
 from typing import Final
 
 from dpveil.audit.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.faces_run import run_faces
+from dpveil.audit.faces_table import face_methods
 from dpveil.audit.findings import Audited, Finding, Mutant, Report
 from dpveil.audit.fit import ALPHA
 from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate
@@ -59,8 +61,8 @@ def run(
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, then scalar and latent mechanisms, then samplers."""
-    return (*TABLE, *scalars(), *latents(), *samplers())
+    """Return what can be audited by name: methods, scalar and latent mechanisms, face methods, samplers."""
+    return (*TABLE, *scalars(), *latents(), *face_methods(), *samplers())
 
 
 def steps_of(target: str | None) -> int:
@@ -68,6 +70,7 @@ def steps_of(target: str | None) -> int:
     wrong = {name: len(entry.mutants) for name, entry in TABLE.items()}
     wrong |= {name: len(audit.mutants) for name, audit in scalars().items()}
     wrong |= {name: len(audit.mutants) for name, audit in latents().items()}
+    wrong |= {name: len(audit.mutants) for name, audit in face_methods().items()}
     wrong |= {name: len(audit.faults) for name, audit in samplers().items()}
     return sum(1 + wrong.get(name, 0) for name in (names() if target is None else (target,)))
 
@@ -102,6 +105,8 @@ def _jobs(target: str | PixelMethod | ScalarMechanism | None, level: str) -> Ite
             yield partial(run_scalar, scalars()[name], level)
         elif name in latents():
             yield partial(run_latent, latents()[name], level)
+        elif name in face_methods():
+            yield partial(run_faces, face_methods()[name], level)
         else:
             yield partial(_sampler, samplers()[name], level)
 

@@ -1,0 +1,191 @@
+"""Audits of methods that show a face of a gallery: laws are right, what is planted into the code is seen."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from dpveil import audit
+from dpveil.audit import faces_laws as laws
+from dpveil.audit.faces_gates import exact_gate, same_gate
+from dpveil.audit.faces_mutants import wrong
+from dpveil.audit.faces_run import checks_of
+from dpveil.audit.faces_table import _answered, _ranked, face_methods
+from dpveil.facespace import TABLE, Attributes, Gallery
+from dpveil.facespace import attributes as attributes_file
+from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.noise import SeededBits
+
+SEED = 20261121
+
+
+def broken(name):
+    """Return the gates that reject a method as it is, at its quick settings."""
+    entry = face_methods()[name]
+    level = entry.levels["quick"]
+    found = {
+        gate
+        for gate, check in checks_of(entry, level, lambda stream: SeededBits(SEED, stream))
+        if not all(finding.passed for finding in check(entry.intact))
+    }
+    same = (finding for case in level.exact for finding in same_gate(entry, case))
+    return found | {finding.gate for finding in same if not finding.passed}
+
+
+def cost(version, case):
+    """Return the largest log-ratio in floating point, without the gate."""
+    chances = np.array([[float(p) for p in version.law(case, row)] for row in case.inputs])
+    chances = chances[:, chances.any(axis=0)]
+    with np.errstate(divide="ignore"):
+        return float(np.max(np.log(chances.max(axis=0)) - np.log(chances.min(axis=0))))
+
+
+def test_every_method_that_draws_a_face_has_an_audit_with_mutants():
+    """What `latent` draws is what the latent mechanisms draw, and they have audits."""
+    assert set(face_methods()) == set(TABLE) - {"latent"} <= set(audit.names())
+    for name, entry in face_methods().items():
+        assert entry.method is TABLE[name]
+        assert set(entry.levels) == {"quick", "deep"}
+        assert len({mutant.name for mutant in entry.mutants}) == len(entry.mutants) >= 5
+        assert len(entry.levels["deep"].exact) > len(entry.levels["quick"].exact)
+
+
+@pytest.mark.parametrize("name", ["gallery", "attributes"])
+def test_mutants_cost_what_they_are_there_for(name):
+    """Each breaks its promise by a hundredth and more, but for those with the right law, or nearly."""
+    entry = face_methods()[name]
+    cases = entry.levels["quick"].exact
+    for mutant in entry.mutants:
+        over = max(cost(mutant, case) / float(case.epsilon) for case in cases)
+        little = mutant.name in ("every draw used twice", "larger weight rounded up")
+        assert math.isclose(over, 1, rel_tol=1e-9) if little else over > 1.01
+    for case in cases:
+        assert cost(entry.intact, case) >= float(case.epsilon) * (1 - 1e-8)  # nothing is wasted
+
+
+def test_a_weight_rounded_up_is_seen_without_tolerance():
+    case = _ranked(4, 2, "two-level")
+    [mutant] = [m for m in face_methods()["gallery"].mutants if m.name == "larger weight rounded up"]
+    found = mutant.law(case, (0, 1, 2, 5))
+    over = Fraction(max(found), min(found)) - Fraction(math.exp(2))
+    assert abs(over) < Fraction(1, 10**14)
+    assert [finding.passed for finding in exact_gate(mutant, case)] == [False, True]
+
+
+def test_laws_by_hand():
+    half = Fraction(1, 2)
+    assert laws.by_rank([half, half / 2, half / 2], (5, 0, 5)) == (half / 2, half, half / 2)
+    first, last = laws.flips(2, 1.0)  # the second is only given when it comes first and is taken
+    assert math.isclose(last, math.exp(-1) / 2)
+    assert math.isclose(first + last, 1)
+    coins = [(half, half), (Fraction(1, 4), Fraction(3, 4))]
+    assert laws.apart(coins)[0, 1] == Fraction(3, 8)
+    assert laws.together(coins) == {(0, 0): Fraction(1, 4), (0, 1): Fraction(1, 4), (1, 0): 0, (1, 1): half}
+    thirds = laws.kept_with(2.0, 3, 1)
+    assert thirds == (Fraction(1, 4), half, Fraction(1, 4))
+
+
+def test_faces_for_answers_by_hand():
+    """Two faces of each of gender and age, not all of them; the last one's label is wrong."""
+    case = _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3)))
+    looks = [look[:2] for look in case.gallery.looks]
+    assert looks == [(0, 1)] * 2 + [(0, 2)] * 2 + [(0, 3)] * 2 + [(1, 0)] * 2 + [(1, 1)] * 2
+    assert laws.faces_for(case, (0, 0)) == laws.faces_for(case, (0, 1)) == (0, 1)
+    assert laws.faces_for(case, (1, 0)) == (6, 7)
+    assert laws.faces_for(case, (1, 3)) == (8,)
+
+
+def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch):
+    case = face_methods()["gallery"].levels["quick"].exact[0]
+    rows = np.array([(0, 1, 2, 5)] * 3)
+    assert set(case.draw(rows, SeededBits(1)).tolist()) <= {0, 1, 2, 3}
+    right = Gallery._draw
+    monkeypatch.setattr(Gallery, "_draw", lambda self, crops, bits: right(self, crops, bits) ^ 64)
+    assert case.draw(rows, SeededBits(1)).tolist() == [-1] * 3
+
+
+def test_a_mutant_that_is_not_wrong_lives():
+    """What kills mutants is what is wrong with them."""
+    for entry in face_methods().values():
+        same = wrong("right", entry.intact.law)
+        checks = checks_of(entry, entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+        assert all(finding.passed for _, check in checks for finding in check(same))
+
+
+# Planted into the code itself
+
+
+def test_weights_of_a_larger_budget_are_seen(monkeypatch: pytest.MonkeyPatch):
+    right = RankChoice.weights.fget
+
+    def more(self):
+        return right(RankChoice(count=self.count, epsilon=self.epsilon * 6 / 5, law=self.law, near=self.near))
+
+    monkeypatch.setattr(RankChoice, "weights", property(more))
+    monkeypatch.setattr(
+        "dpveil.mechanisms.latent.rank_choice.RankChoice.probabilities",
+        property(lambda self: tuple(Fraction(w, sum(more(self))) for w in more(self))),
+    )
+    assert {"exact", "fit", "same"} <= broken("gallery")
+
+
+def test_a_choice_with_more_than_its_own_budget_is_seen(monkeypatch: pytest.MonkeyPatch):
+    """The weights are right, but not for this ε."""
+
+    def choice(self):
+        return RankChoice(count=len(self._faces), epsilon=self.epsilon * 2, law=str(self.law), near=self.near)
+
+    monkeypatch.setattr(Gallery, "_choice", property(choice))
+    assert broken("gallery") == {"fit", "bound"}
+
+
+def test_ties_in_another_order_that_the_input_decides_are_seen(monkeypatch: pytest.MonkeyPatch):
+    """Ranks by an unstable rule: the farthest of equals first."""
+    right = RankChoice.choose
+    monkeypatch.setattr(
+        RankChoice,
+        "choose",
+        lambda self, distances, bits: self.count - 1 - right(self, distances[:, ::-1], bits),
+    )
+    assert broken("gallery") == {"fit"}
+
+
+def test_budgets_that_are_not_divided_are_seen(monkeypatch: pytest.MonkeyPatch):
+    right = Attributes.responses.fget
+
+    def undivided(self):
+        total = sum(budget for _, budget in self.costs)
+        return {n: RandomisedResponse(epsilon=total, values=r.values) for n, r in right(self).items()}
+
+    monkeypatch.setattr(Attributes, "responses", property(undivided))
+    assert broken("attributes") == {"same", "exact", "fit", "bound"}
+
+
+def test_one_draw_for_all_attributes_is_seen(monkeypatch: pytest.MonkeyPatch):
+    right = RandomisedResponse.draw
+    monkeypatch.setattr(
+        RandomisedResponse, "draw", lambda self, true, bits: right(self, true, SeededBits(SEED))
+    )
+    assert "fit" in broken("attributes")
+
+
+def test_a_face_that_is_not_drawn_evenly_is_seen(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(attributes_file, "evenly", lambda faces, bits: int(faces[0]))
+    assert broken("attributes") == {"fit"}
+
+
+def test_a_face_chosen_by_the_crop_is_seen(monkeypatch: pytest.MonkeyPatch):
+    right = Attributes._draw
+
+    def nearest(self, crops, bits):
+        """Shows the first face of the pair to dark crops, and the second to bright ones."""
+        shown = right(self, crops, bits)
+        pairs = shown[:, 0, -1, 0] // 2 * 2 + (crops[:, 0, 2, 0] > 100)
+        return self.gallery.held.faces[pairs]
+
+    monkeypatch.setattr(Attributes, "_draw", nearest)
+    assert broken("attributes") == {"fit", "bound"}
