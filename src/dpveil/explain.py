@@ -128,10 +128,15 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width, found),
-        needs=tuple(_need(method, name, size) for name in STRENGTHS),
+        needs=tuple(_need(method, name, size) for name in STRENGTHS if not _nothing(guarantee)),
         same_noise=_same_noise(method, guarantee, size),
         metric=_distances(method, guarantee),
     )
+
+
+def _nothing(guarantee: Guarantee) -> bool:
+    """Whether a release tells nothing at all: then no budget is needed for any strength."""
+    return guarantee.kind == "pure" and not guarantee.epsilon
 
 
 def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
@@ -239,7 +244,7 @@ def _budget(method: Method, name: str, size: Size) -> Method | None:
         return only if only is not None and reaches(only.guarantee(**size), name) else None
 
     def tried(value: Fraction) -> Method:
-        return replace(method, **{knob: value}, **least)  # type: ignore[type-var]
+        return method.costing(**{knob: value}, **least)
 
     def good(value: Fraction) -> bool:
         return reaches(tried(value).guarantee(**size), name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import cast
+from typing import Final, cast
 
 import numpy as np
 from jaxtyping import UInt8
@@ -26,6 +27,10 @@ from dpveil.regions.masks import GivenMask
 from dpveil.regions.whole import Whole
 
 Image = UInt8[np.ndarray, "h w c"]
+SOFT: Final = 0.08
+"""How soft a portrait becomes beside its square, and how soon, in parts of a crop's side."""
+LEAST: Final = 8
+"""Pixels of the shorter side of a box that a user gives as that of a face."""
 
 
 class Treatment(ABC):
@@ -144,6 +149,10 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
     """Return the place of the face in a box, by the method's rule."""
     if region.mask is not None:
         raise RegionError(f"{region.label} is a mask", hint="face-space methods take boxes of faces")
+    if not region.found and min(region.box.w, region.box.h) < LEAST:
+        size = f"{region.box.w}×{region.box.h} pixels"
+        hint = "draw it from the forehead to the chin"
+        raise RegionError(f"{region.label} is {size}, too small for a face", hint=hint)
     settings = {"frame": method.frame, "protect": method.protect, "label": region.label}
     if method.placing != "box":
         try:
@@ -151,7 +160,11 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
         except RegionError:
             if method.placing == "landmarks":
                 raise
-    return place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
+    there = place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
+    if method.placing == "auto" or method.protect == "head":
+        return there
+    # From a given box alone nothing was found: the region follows from the box.
+    return replace(there, region=replace(there.region, found=region.found))
 
 
 @lru_cache(maxsize=1)
@@ -178,17 +191,37 @@ def _found_at(photo: Photo, method: FaceMethod) -> Similarity:
 
 
 def _spread(crop: Image, photo: Photo) -> Image:
-    """Return a picture of the photo's size and channels with the crop on its middle square."""
+    """Return a picture of the photo's size and channels with the crop on its middle square, carried on."""
     import cv2
 
     height, width, channels = photo.image.shape
-    scale = min(width, height) / crop.shape[0]
+    size, side = crop.shape[0], min(width, height)
+    scale = side / size
+    across, down = (math.ceil((longer - side) / 2 / scale) for longer in (width, height))
+    wide = _carried_on(crop, across, down)
     move = (scale - 1) / 2
-    left, top = (width - scale * crop.shape[1]) / 2 + move, (height - scale * crop.shape[0]) / 2 + move
+    left, top = (width - side) / 2 + move - scale * across, (height - side) / 2 + move - scale * down
     matrix = np.array([[scale, 0, left], [0, scale, top]])
     mode = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
-    size = (width, height)
-    shown = cv2.warpAffine(crop, matrix, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    shown = cv2.warpAffine(wide, matrix, (width, height), flags=mode, borderMode=cv2.BORDER_REPLICATE)
     if channels == 1:
         shown = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
     return np.asarray(shown, np.uint8).reshape(height, width, channels)
+
+
+def _carried_on(crop: Image, across: int, down: int) -> Image:
+    """Return the crop with so many pixels more on each side: its mirror images, the farther out the softer."""
+    import cv2
+
+    if not (across or down):
+        return crop
+    wide = np.pad(crop, ((down, down), (across, across), (0, 0)), mode="reflect")
+    soft = cv2.GaussianBlur(wide, (0, 0), SOFT * crop.shape[0], borderType=cv2.BORDER_REPLICATE)
+    rows, columns = (
+        np.maximum(
+            0, np.maximum(more - np.arange(size + 2 * more), np.arange(size + 2 * more) - more - size + 1)
+        )
+        for size, more in ((crop.shape[0], down), (crop.shape[1], across))
+    )
+    far = np.clip(np.maximum(rows[:, None], columns) / (SOFT * crop.shape[0]), 0, 1)[..., None]
+    return np.rint(wide + far * (soft.astype(np.float32) - wide)).astype(np.uint8)

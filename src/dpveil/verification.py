@@ -203,5 +203,9 @@ def _agree(stated: Guarantee, expected: Guarantee, same_words: bool) -> bool:
 
 def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:
     if str(stated) == str(expected):
-        return f"{what}: the scope or a number is not what the parameters and regions give"
+        numbers = stated is not None and replace(stated, scope=Scope("")) == replace(
+            expected, scope=Scope("")
+        )
+        wrong = "the words of its scope are" if numbers else "a number is"
+        return f"{what}: {wrong} not what the parameters and regions give"
     return f"{what}: the certificate states {stated}, and the parameters and regions give {expected}"

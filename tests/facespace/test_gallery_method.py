@@ -13,7 +13,7 @@ import dpveil.codecs.defaults
 from dpveil.audit.fit import fit
 from dpveil.audit.laws import finite_law
 from dpveil.codecs.gallery import FaceGallery, save_gallery, webp
-from dpveil.errors import InvalidParameter, ModelError, NoiseError, UsageError
+from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.facespace import TABLE
 from dpveil.facespace.gallery import Gallery
 from dpveil.mechanisms.latent.base import TIME
@@ -144,7 +144,7 @@ def test_bad_parameters_are_refused(more, match):
 def test_what_cannot_be_drawn_is_refused_before_it_is_paid_for():
     with pytest.raises(InvalidParameter, match="near = 12 does not go with"):
         Gallery(epsilon=1, near=12, gallery=FACES).prepare(**SIZE)
-    with pytest.raises(NoiseError, match="cannot carry"):
+    with pytest.raises(InvalidParameter, match="too large for a choice among 12"):
         Gallery(epsilon=99, gallery=FACES).prepare(**SIZE)
     own = Gallery(epsilon=1, gallery=FACES)
     own.prepare(**SIZE)

@@ -83,7 +83,7 @@ def test_distances_that_are_not_the_same_do_not_add_up(metric, change) -> None:
         ({"epsilon": 5, "guarantee": "metric"}, "metric"),
         ({"epsilon": 5, "mechanism": "croft-metric"}, "metric"),
         ({"epsilon": 5, "metric": "box-mean"}, "metric"),
-        ({"epsilon": 5, "guarantee": "zcdp"}, "epsilon"),
+        ({"epsilon": 5, "guarantee": "zcdp"}, "rho"),
         ({"epsilon": 5, "guarantee": "pure", "mechanism": "croft-metric", "metric": "box-mean"}, "guarantee"),
         ({"epsilon": 5, "guarantee": "absolute"}, "guarantee"),
         ({"epsilon": 5, "mechanism": "box-lapla"}, "mechanism"),

@@ -81,7 +81,7 @@ def test_the_whole_photo_shows_the_released_face_and_nothing_else(photo: Photo) 
 def test_a_portrait_of_any_size_is_one_released_face(shape) -> None:
     release = dpveil.obfuscate(np.full(shape, 200, np.uint8), Flat(), regions="whole", bits=SeededBits(1))
     assert release.image.shape == shape
-    assert (release.image == 90).all()
+    assert np.abs(release.image.astype(int) - 90).max() <= 2
 
 
 def test_a_portrait_finds_the_face_but_does_not_tell(photo: Photo) -> None:

@@ -62,6 +62,8 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
     if stated is None:
         return 1.0
     epsilon, delta = stated
+    if not epsilon and not delta:
+        return 1 / candidates
     least = math.exp(-epsilon) * (candidates - 1)  # never overflows
     return min(1.0, (1 + least * delta) / (1 + least) * (1 + ROUNDING))
 
@@ -97,6 +99,6 @@ def reaches(guarantee: Guarantee, name: str) -> bool:
 
 def _exp_above(epsilon: float) -> float:
     try:
-        return math.nextafter(math.exp(epsilon), math.inf)
+        return math.nextafter(math.exp(epsilon), math.inf) if epsilon else 1.0
     except OverflowError:
         return math.inf

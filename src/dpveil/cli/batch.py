@@ -253,8 +253,12 @@ def _same(output: Path, choices: Choices) -> bool:
         tidy(output.parent)
         with suppress(OSError), sole_writer([output.parent]):
             found = verify(output, max_pixels=choices.max_pixels)
-    same = found.certificate is not None and found.certificate.settings == choices.settings
-    return same and found.status == "consistent"
+    if found.certificate is None:
+        return False
+    if found.status == "unprotected":  # what an earlier run copied, where it was told to
+        asked = list(found.certificate.request) == choices.settings["request"]
+        return choices.if_none == "copy" and asked
+    return found.certificate.settings == choices.settings and found.status == "consistent"
 
 
 @contextmanager

@@ -67,7 +67,8 @@ def compare_command(
     from dpveil.io import encode, read, write_together
 
     lines = _lines(method, epsilon, delta, block, neighbourhood)
-    chosen = finders(regions or ["whole"], {})
+    usual = {one.regions for line in lines for one in line.methods if one is not None}
+    chosen = finders(regions or sorted(usual if len(usual) == 1 else {"whole"}), {})
     _check_out(out, photo, force)
     compared = compare(read(photo, max_pixels=max_pixels), lines, chosen)
     write_together([(out, encode(compared.draw(), "png"))], replace=force)

@@ -57,7 +57,11 @@ class Compared:
 
     def lines(self) -> tuple[str, ...]:
         """Return what is printed under the picture."""
-        return self._promise(), noise_line(self.noise_scale), "   ".join(self.measured())
+        return self._promise(), self.noise(), "   ".join(self.measured())
+
+    def noise(self) -> str:
+        """Return the line that tells the noise; what is drawn of a face has no levels."""
+        return "a face drawn anew" if self.method.regions == "faces" else noise_line(self.noise_scale)
 
     def _promise(self) -> str:
         """Return the guarantee, without the formula of a metric, which has no room."""
@@ -96,7 +100,7 @@ class Comparison:
         for line, row in self.lines:
             for made in row:
                 if made is not None:
-                    scale, measured = noise_line(made.noise_scale), "  ".join(made.measured())
+                    scale, measured = made.noise(), "  ".join(made.measured())
                     yield f"{line.name:<16} {made.guarantee!s:<40} {scale:<32} {measured}"
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:

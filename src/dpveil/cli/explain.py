@@ -109,8 +109,9 @@ def _tell(explanation: Explanation, size: str) -> None:
         named = f"with {100 * alarm:>4.3g} % false alarms"
         say.answer(f"detection     {named:<32} at most {percent_above(detection):>10}")
     _tell_distances(explanation)
+    where = " for any two faces, however far apart" if explanation.metric else ""
     for need in explanation.needs:
-        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}")
+        say.answer(f"{need.strength:<13} {_need(need.budget, need.noise_scale, need.neighbourhood)}{where}")
     say.answer("")
     for entry in guarantee.scope.in_the_clear:
         say.answer(f"in the clear  {entry}")

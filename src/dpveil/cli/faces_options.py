@@ -19,7 +19,10 @@ Threshold = Annotated[
 ]
 Margin = Annotated[
     str | None,
-    typer.Option(metavar="F", help="Part of a face's width and height added on each side. Default: 0.3."),
+    typer.Option(
+        metavar="F",
+        help="Part of a face's width and height added on each side. Default: 0.3; not for methods of faces.",
+    ),
 ]
 MinFace = Annotated[
     str | None, typer.Option(metavar="N", help="Leave faces as they are that have fewer pixels. Default: 1.")

@@ -31,7 +31,7 @@ def obfuscate_command(
         list[str] | None,
         typer.Option(
             metavar="SPEC",
-            help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: whole, or faces for latent.",
+            help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: by the method.",
         ),
     ] = None,
     only: Annotated[Text, typer.Option(metavar="N,N", help="Of the faces, only these numbers.")] = None,

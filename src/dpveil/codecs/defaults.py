@@ -10,8 +10,8 @@ from dpveil.errors import UsageError
 
 PACKAGE: Final = "dpveil_faces"
 INSTALL: Final = (
-    "pip install dpveil-faces (learned from UTKFace: for non-commercial research only), or name a file"
-    " of your own"
+    "pip install packages/dpveil-faces, from dpveil's repository (learned from UTKFace: for non-commercial"
+    " research only), or name a file of your own"
 )
 
 

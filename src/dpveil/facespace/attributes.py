@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from jaxtyping import Int64
@@ -60,7 +60,13 @@ class Attributes(FaceMethod):
     model: FileField = FileField("attributes")
 
     def __post_init__(self) -> None:
-        _ = self.costs
+        if self.costs:
+            self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
+
+    def costing(self, **budget: Any) -> Self:
+        """Return the same with another `epsilon`, of which every attribute has the share that it has now."""
+        parts = {name: own * budget["epsilon"] / Fraction(self.epsilon or 1) for name, own in self.costs}
+        return replace(self, attributes=parts, epsilon=None)
 
     @cached_property
     def costs(self) -> tuple[tuple[str, Fraction], ...]:

@@ -10,9 +10,9 @@ from typing import ClassVar
 from dpveil.codecs.gallery import FaceGallery
 from dpveil.codecs.references import FileField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json
+from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OneOf, OptionalCount, Positive
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.facespace.base import Crops, FaceMethod
 from dpveil.geometry import Frame
 from dpveil.mechanisms.latent.base import TIME
@@ -53,7 +53,17 @@ class Gallery(FaceMethod):
             problem = f"is not a parameter of the law {self.law}"
             raise InvalidParameter("near", self.near, problem, hint="leave it out, or take two-level")
         if self.gallery.source is not None:
-            _ = self._choice  # what does not fit the gallery is refused now
+            self._fits()
+
+    def _fits(self) -> None:
+        """Raise what does not fit the gallery now, before a photo is read."""
+        try:
+            _ = self._choice.weights
+        except NoiseError as error:
+            problem = f"is too large for a choice among {len(self._faces)} faces"
+            raise InvalidParameter(
+                "epsilon", to_json(self.epsilon), problem, hint="30 or less; 12 is nearly always the nearest"
+            ) from error
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return ε, for any two crops."""

@@ -111,7 +111,10 @@ class Latent(FaceMethod):
         if self.metric != needed:
             hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
             raise InvalidParameter("metric", self.metric, "does not belong here", hint=hint)
-        self._own  # noqa: B018  built now, so that what does not fit is refused now
+        if self.codec.source is None:
+            self._own  # noqa: B018  built now, so that what does not fit is refused now
+        else:
+            self._own.prepare(self.codec.source)
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -122,6 +125,9 @@ class Latent(FaceMethod):
             return cls(**given)
         if wanted not in ("pure", "metric", "zcdp"):
             raise InvalidParameter(WRITTEN, wanted, "is unknown", hint="pure, metric or zcdp")
+        budget = "rho" if wanted == "zcdp" else "epsilon"
+        if given.get(budget) is None and given.keys() & {"epsilon", "rho"}:
+            raise InvalidParameter(budget, None, "is missing", hint=f"{wanted} is paid in {budget}")
         if given.get("mechanism") is None:
             given["mechanism"] = _of_kind(wanted, given.get("metric"))
         mechanism = TABLE.get(given["mechanism"])

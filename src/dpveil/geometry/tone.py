@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float32, UInt8
 
 SAMPLES: Final = 1 << 16
 """Pixels outside that are looked at, at most about so many."""
-GREY: Final = (6.0, 18.0)
+GREY: Final = (3.0, 9.0)
 """Levels between the largest and the least channel: a photo whose most colourful pixels have less than the
 first has no colour; from the second on it has."""
 BRIGHT: Final = 60.0

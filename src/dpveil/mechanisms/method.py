@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
@@ -35,6 +35,10 @@ class Method(ABC):
     def of(cls, parameters: Mapping[str, Any]) -> Self:
         """Return the method with these parameters, as users write them."""
         return cls(**parameters)
+
+    def costing(self, **budget: Any) -> Self:
+        """Return the same method with another budget, such as `epsilon`: what `explain` tries."""
+        return replace(self, **budget)  # type: ignore[type-var]
 
     @classmethod
     def spoken(cls) -> tuple[str, ...]:
