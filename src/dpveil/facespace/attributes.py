@@ -37,9 +37,9 @@ class Attributes(FaceMethod):
     evenly among those with the values that were drawn. Both that and `model`, which reads the face, are
     "default" or a file, by kind and hash in certificates. Pure ε-DP for any two crops, where ε is the sum:
     the attributes are drawn apart, each is a function of the crop followed by randomised response, so log-
-    ratios add up, and the face is drawn from the answers alone. `protect` and `placing` as in `FaceMethod`.
-    Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` where the
-    defaults are not installed. Source: Warner 1965; docs, "Attributes".
+    ratios add up, and the face is drawn from the answers alone. `protect`, `placing` and `inpainting`
+    as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and
+    `UsageError` where the defaults are not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -99,6 +99,7 @@ class Attributes(FaceMethod):
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load both files, and raise what keeps a face from being chosen."""
+        super().prepare(height=height, width=width, channels=channels)
         _ = self._chosen
 
     @cached_property

@@ -11,6 +11,7 @@ from jaxtyping import UInt8
 
 from dpveil.core.parameters import OneOf
 from dpveil.errors import InvalidParameter
+from dpveil.facespace.inpainting import TELEA, InpaintingField
 from dpveil.geometry import Frame
 from dpveil.mechanisms.method import Method, check_bits
 from dpveil.noise.bits import BitSource
@@ -32,6 +33,8 @@ class FaceMethod(Method):
     `protect` is what of a photo is replaced: "box", all around any head that could be there, or "head", a
     mask that shows the head's silhouette. `placing` is how the face is put into place: "landmarks" refuses a
     face whose landmarks are not sure, "box" takes its box alone, "auto" takes landmarks where they are sure.
+    `inpainting` is what fills the rest of what is replaced: "telea", or the file of a network as
+    `geometry.lama` takes it; in certificates its hash.
     """
 
     only_faces: ClassVar[bool] = True
@@ -40,6 +43,7 @@ class FaceMethod(Method):
 
     protect: OneOf = OneOf(*PROTECT, default="box")
     placing: OneOf = OneOf(*PLACING, default="auto")
+    inpainting: InpaintingField = InpaintingField(default=TELEA)
 
     @property
     @abstractmethod
@@ -53,6 +57,13 @@ class FaceMethod(Method):
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
         """Return None: levels get no noise of their own."""
         return
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Raise what would keep a face from being put back, such as a network that is not at hand.
+
+        Methods with files of their own add to this.
+        """
+        _ = self.inpainting.filling
 
     def release(self, crops: Crops, *, bits: BitSource) -> Crops:
         """Return a released crop for every crop, uint8 n × s × s × 3 of `frame`; each costs the guarantee.

@@ -28,9 +28,9 @@ class Gallery(FaceMethod):
     chances fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1 to all others
     (by default so many that the mean rank is least), "exponential" and "permute-and-flip" fall smoothly and
     are less true at the same ε. Pure ε-DP for any two crops: chances of two ranks are at most e^ε apart, and
-    nothing else depends on the crop (proof in `mechanisms.latent.rank_choice`). `protect` and `placing` as
-    in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError` where the default gallery is
-    not installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
+    nothing else depends on the crop (proof in `mechanisms.latent.rank_choice`). `protect`,
+    `placing` and `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError`
+    where the default gallery is not installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
 
     >>> method = Gallery(epsilon=8, gallery="gallery sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3))
@@ -81,6 +81,7 @@ class Gallery(FaceMethod):
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load the gallery, and raise what keeps a face from being drawn."""
+        super().prepare(height=height, width=width, channels=channels)
         _ = self._choice.weights
 
     @cached_property

@@ -76,9 +76,9 @@ class Latent(FaceMethod):
     `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance: its epsilon is
     for each unit of that. `clip` is the share of public codes, in per cent, that each side of the box leaves
     out, `allocation` "equal" or "optimal" where the mechanism divides its budget, `ratio` how large noise may
-    be beside a component's deviation (`pca-basis`). `protect` and `placing` as in `FaceMethod`. Raises
-    `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not installed.
-    Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
+    be beside a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting` as in
+    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not
+    installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3)), method.mechanism
@@ -189,6 +189,7 @@ class Latent(FaceMethod):
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load the codec, and raise what would keep a code from being drawn."""
+        super().prepare(height=height, width=width, channels=channels)
         self._own.prepare(self._codec)
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
@@ -20,6 +21,33 @@ SOME: Final = 0.1
 """Part of a small pixel that has to be known for it to count."""
 
 Picture = Float32[np.ndarray, "h w c"]
+
+
+class Filling(ABC):
+    """What fills the place that a head leaves free, from the pixels around it and nothing else.
+
+    `around` is how much around regions it sees, in parts of their longer side.
+    """
+
+    around: ClassVar[float]
+
+    @abstractmethod
+    def __call__(
+        self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
+    ) -> UInt8[np.ndarray, "H W c"]:
+        """Return `part` of a picture in which every pixel of `hole` was filled; none under it is read."""
+
+
+class Telea(Filling):
+    """A smooth guess by OpenCV's inpainting (Telea 2004): `fill`."""
+
+    around: ClassVar[float] = 0.15
+
+    def __call__(
+        self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
+    ) -> UInt8[np.ndarray, "H W c"]:
+        """Return `part` of a picture in which the hole was filled, as `fill` does."""
+        return fill(known, hole, part)
 
 
 def fill(

@@ -14,13 +14,11 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.geometry.align import BLUR, Frame, Similarity
 from dpveil.geometry.dress import dressed
-from dpveil.geometry.fill import fill
+from dpveil.geometry.fill import Filling, Telea, fill
 from dpveil.geometry.head import grid
 from dpveil.geometry.place import Placed
 from dpveil.geometry.tone import Tone, tone_of
 
-AROUND: Final = 0.15
-"""How much around regions the filling sees, in parts of their longer side."""
 SEAM: Final = 0.08
 """Width of the seam within a region's edge, in parts of UTKFace's crop."""
 NEEDED: Final = 0.45
@@ -47,13 +45,18 @@ class Part:
 
 
 def recombine(
-    image: UInt8[np.ndarray, "H W c"], places: Sequence[Placed], crops: Sequence[UInt8[np.ndarray, "_ _ _"]]
+    image: UInt8[np.ndarray, "H W c"],
+    places: Sequence[Placed],
+    crops: Sequence[UInt8[np.ndarray, "_ _ _"]],
+    *,
+    filling: Filling | None = None,
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released crop, and what is left of it filled in.
 
     `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 of each place's own frame. No pixel
     under any region is read: all are set to 0 first. Pixels outside the regions stay as they are, bit for
-    bit. Of faces that overlap the larger lies on top. Raises `InvalidParameter` where crops do not fit.
+    bit. Of faces that overlap the larger lies on top. `filling` is by default `Telea`. Raises
+    `InvalidParameter` where crops do not fit, and what the filling raises.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, in words, by `Placed.in_the_clear`), and of the crops, which were released: post-processing. ∎
@@ -76,7 +79,7 @@ def recombine(
         np.multiply(view, ~own[..., None], out=view)
     outside, tone = out.copy(), tone_of(out, hidden)
     for group in _groups(parts, image.shape[1], image.shape[0]):
-        _put(out, outside, hidden, group, tone)
+        _put(out, outside, hidden, group, tone, filling or Telea())
     return out
 
 
@@ -96,6 +99,7 @@ def _put(
     hidden: Bool[np.ndarray, "H W"],
     group: Sequence[Part],
     tone: Tone,
+    filling: Filling,
 ) -> None:
     """Write one group of faces that overlap into `out`, within their regions.
 
@@ -103,7 +107,7 @@ def _put(
     """
     import cv2
 
-    view = _around([part.region.box for part in group], AROUND, *hidden.shape)
+    view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
     drawn = [(part.region, *_drawn(part, known.shape[2], tone)) for part in group]
@@ -111,7 +115,7 @@ def _put(
         own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
         filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
     else:
-        filled = fill(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h))
+        filled = filling(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h))
     for region, alpha, face in drawn:
         box = region.box
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
