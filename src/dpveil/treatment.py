@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, cast
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Float64, UInt8
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
@@ -211,18 +211,20 @@ def _spread(crop: Image, photo: Photo) -> Image:
 
 
 def _carried_on(crop: Image, across: int, down: int) -> Image:
-    """Return the crop with so many pixels more on each side: its mirror images, the farther out the softer."""
+    """Return the crop with so many pixels more on each side: mirrored, and softer farther out."""
     import cv2
 
     if not (across or down):
         return crop
     wide = np.pad(crop, ((down, down), (across, across), (0, 0)), mode="reflect")
     soft = cv2.GaussianBlur(wide, (0, 0), SOFT * crop.shape[0], borderType=cv2.BORDER_REPLICATE)
-    rows, columns = (
-        np.maximum(
-            0, np.maximum(more - np.arange(size + 2 * more), np.arange(size + 2 * more) - more - size + 1)
-        )
-        for size, more in ((crop.shape[0], down), (crop.shape[1], across))
-    )
+    rows, columns = _beyond(crop.shape[0], down), _beyond(crop.shape[1], across)
     far = np.clip(np.maximum(rows[:, None], columns) / (SOFT * crop.shape[0]), 0, 1)[..., None]
-    return np.rint(wide + far * (soft.astype(np.float32) - wide)).astype(np.uint8)
+    return np.asarray(np.rint(wide + far * (soft.astype(np.float32) - wide)), np.uint8)
+
+
+def _beyond(size: int, more: int) -> Float64[np.ndarray, " n"]:
+    """Return how far each of size + 2 × more pixels lies outside the middle ones."""
+    at = np.arange(size + 2 * more, dtype=np.float64) - more
+    beyond: Float64[np.ndarray, " n"] = np.maximum(0, np.maximum(-at, at - size + 1))
+    return beyond
