@@ -128,15 +128,10 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width, found),
-        needs=tuple(_need(method, name, size) for name in STRENGTHS if not _nothing(guarantee)),
+        needs=tuple(_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
         metric=_distances(method, guarantee),
     )
-
-
-def _nothing(guarantee: Guarantee) -> bool:
-    """Whether a release tells nothing at all: then no budget is needed for any strength."""
-    return guarantee.kind == "pure" and not guarantee.epsilon
 
 
 def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:

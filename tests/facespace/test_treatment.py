@@ -215,3 +215,32 @@ def test_a_release_verifies_without_the_model_and_an_edited_one_does_not(
     document["guarantees"][0]["epsilon"] = 5
     certificate.write_text(json.dumps(document), encoding="utf-8")
     assert verify(image).status == "inconsistent"
+
+
+def test_a_given_box_that_is_too_small_for_a_face_is_refused(photo: Photo) -> None:
+    with pytest.raises(RegionError, match="1×1 pixels, too small for a face"):
+        dpveil.obfuscate(photo, Flat(), regions="200,80,1,1")
+
+
+def test_from_a_given_box_alone_nothing_is_found(photo: Photo) -> None:
+    release = dpveil.obfuscate(photo, Flat(placing="box"), regions=FACE, bits=SeededBits(1))
+    (record,) = release.certificate.regions
+    assert not record.found
+    assert "which follow from" not in "; ".join(release.certificate.guarantees[0].scope.in_the_clear)
+    (by_landmarks,) = dpveil.obfuscate(photo, Flat(), regions=FACE, bits=SeededBits(1)).certificate.regions
+    assert by_landmarks.found
+
+
+def test_beside_a_portrait_is_the_released_crop_made_soft(photo: Photo) -> None:
+    rng = np.random.default_rng(3)
+    crop = rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+
+    class Given(Flat):
+        def _draw(self, crops, bits):
+            return crop[None]
+
+    wide = dpveil.obfuscate(photo.image[:200, :400], Given(), regions="whole", bits=SeededBits(1)).image
+    middle, far = wide[:, 100:300], wide[:, :60]
+    assert middle.std() > 40
+    assert far.std() < 15, "stripes or mirror images, as sharp as the crop, lie beside it"
+    assert abs(float(far.mean()) - float(crop.mean())) < 15
