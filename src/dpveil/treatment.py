@@ -27,7 +27,7 @@ from dpveil.regions.masks import GivenMask
 from dpveil.regions.whole import Whole
 
 Image = UInt8[np.ndarray, "h w c"]
-SOFT: Final = 0.08
+SOFT: Final = 0.12
 """How soft a portrait becomes beside its square, and how soon, in parts of a crop's side."""
 LEAST: Final = 8
 """Pixels of the shorter side of a box that a user gives as that of a face."""
@@ -211,12 +211,12 @@ def _spread(crop: Image, photo: Photo) -> Image:
 
 
 def _carried_on(crop: Image, across: int, down: int) -> Image:
-    """Return the crop with so many pixels more on each side: mirrored, and softer farther out."""
+    """Return the crop with so many pixels more on each side: its last ones, and softer farther out."""
     import cv2
 
     if not (across or down):
         return crop
-    wide = np.pad(crop, ((down, down), (across, across), (0, 0)), mode="reflect")
+    wide = np.pad(crop, ((down, down), (across, across), (0, 0)), mode="edge")
     soft = cv2.GaussianBlur(wide, (0, 0), SOFT * crop.shape[0], borderType=cv2.BORDER_REPLICATE)
     rows, columns = _beyond(crop.shape[0], down), _beyond(crop.shape[1], across)
     far = np.clip(np.maximum(rows[:, None], columns) / (SOFT * crop.shape[0]), 0, 1)[..., None]
