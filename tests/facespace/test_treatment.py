@@ -242,5 +242,5 @@ def test_beside_a_portrait_is_the_released_crop_made_soft(photo: Photo) -> None:
     wide = dpveil.obfuscate(photo.image[:200, :400], Given(), regions="whole", bits=SeededBits(1)).image
     middle, far = wide[:, 100:300], wide[:, :60]
     assert middle.std() > 40
-    assert far.std() < 15, "stripes or mirror images, as sharp as the crop, lie beside it"
-    assert abs(float(far.mean()) - float(crop.mean())) < 15
+    assert far.std() < 30, "stripes or mirror images, as sharp as the crop, lie beside it"
+    assert abs(float(far.mean()) - float(crop.mean())) < 25
