@@ -13,7 +13,7 @@ from dpveil.errors import InvalidParameter
 RELATIONS: Final = {
     "m-pixels": "two photos of the same size that differ in at most {m} pixels, each with all its channels",
     "any-image": "any two photos of the same size",
-    "latent-cell": "any two inputs after clipping to the public box",
+    "latent-cell": "any two faces, whatever their codes, which are clipped to a public box",
     "singular-values": "two photos with the same ordered singular vectors U and V, as computed",
     "database-record": "two databases that differ in one record",
     "any-database": "any two databases",

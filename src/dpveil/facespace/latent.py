@@ -106,7 +106,7 @@ class Latent(FaceMethod):
             object.__setattr__(self, "mechanism", USUAL["pure" if self.rho is None else "zcdp"])
         needed = METRICS.get(str(self.mechanism))
         if needed and self.metric is None:
-            hint = f"epsilon of {self.mechanism} is for one unit of a distance: say metric {needed}"
+            hint = f"epsilon of {self.mechanism} is for one unit of a distance: say --metric {needed}"
             raise InvalidParameter("metric", None, "is missing", hint=hint)
         if self.metric != needed:
             hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
@@ -204,7 +204,7 @@ def _of_kind(kind: str, metric: object) -> str:
     if kind != "metric":
         return USUAL[kind]
     if metric is None:
-        hint = f"epsilon is for one unit of a distance: say metric {' or '.join(METRICS.values())}"
+        hint = f"epsilon is for one unit of a distance: say --metric {' or '.join(METRICS.values())}"
         raise InvalidParameter("metric", None, "is missing", hint=hint)
     named = [mechanism for mechanism, its in METRICS.items() if its == metric]
     if not named:
