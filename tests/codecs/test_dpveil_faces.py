@@ -63,7 +63,7 @@ def test_defaults_are_found_where_it_is_installed(monkeypatch):
     monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
     with pytest.raises(UsageError) as refusal:
         default_path("pca")
-    assert "pip install dpveil-faces" in refusal.value.hint
+    assert "pip install packages/dpveil-faces" in refusal.value.hint
 
 
 def test_the_codec_is_the_one_that_is_documented():
