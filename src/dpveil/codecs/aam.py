@@ -71,16 +71,6 @@ class AAM(Codec):
         return len(self.space.basis)
 
     @property
-    def quantiles(self) -> Float64[np.ndarray, "2 percentiles m"]:
-        """Bounds of the training codes."""
-        return self.sides
-
-    @property
-    def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
-        """Distances between training codes."""
-        return self.between
-
-    @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
         """Of shape, in squared levels for a pixel, linearised at the mean face; of texture about 1."""
         return np.concatenate([self._shape_energy, self.texture.column_energy])

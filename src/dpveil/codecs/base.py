@@ -89,6 +89,8 @@ class Codec(ABC):
 
     card: Card
     canvas: Canvas
+    sides: Float64[np.ndarray, "2 percentiles m"]
+    between: Float64[np.ndarray, "measures percentiles shares"]
 
     @property
     @abstractmethod
@@ -96,14 +98,14 @@ class Codec(ABC):
         """Coordinates of a code."""
 
     @property
-    @abstractmethod
     def quantiles(self) -> Float64[np.ndarray, "2 percentiles m"]:
         """Lower and upper bounds of training codes, a row for every share in `PERCENTILES`."""
+        return self.sides
 
     @property
-    @abstractmethod
     def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
         """How far training codes lie apart, as `apart_of` gives it."""
+        return self.between
 
     @property
     @abstractmethod

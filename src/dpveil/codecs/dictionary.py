@@ -65,16 +65,6 @@ class Dictionary(Codec):
         return len(self.atoms)
 
     @property
-    def quantiles(self) -> Float64[np.ndarray, "2 percentiles m"]:
-        """Bounds of the training codes."""
-        return self.sides
-
-    @property
-    def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
-        """Distances between training codes."""
-        return self.between
-
-    @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
         """Squared norms of the atoms (FaceIDP eq. 15), over all pixels and channels."""
         return energies(self.atoms)

@@ -66,16 +66,6 @@ class PCA(Codec):
         return len(self.components)
 
     @property
-    def quantiles(self) -> Float64[np.ndarray, "2 percentiles m"]:
-        """Bounds of the training codes."""
-        return self.sides
-
-    @property
-    def distances(self) -> Float64[np.ndarray, "measures percentiles shares"]:
-        """Distances between training codes."""
-        return self.between
-
-    @property
     def deviations(self) -> Float64[np.ndarray, " m"]:
         """Standard deviations of the training codes."""
         return self.spread

@@ -37,8 +37,6 @@ class FaceMethod(Method):
     `geometry.lama` takes it; in certificates its hash.
     """
 
-    only_faces: ClassVar[bool] = True
-
     regions: ClassVar[str] = "faces"
 
     protect: OneOf = OneOf(*PROTECT, default="box")

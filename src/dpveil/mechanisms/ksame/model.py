@@ -18,7 +18,7 @@ from dpveil.mechanisms.ksame.base import (
     check_faces,
     numbered,
 )
-from dpveil.mechanisms.ksame.groups import Group, greedy
+from dpveil.mechanisms.ksame.groups import Group, Grouping, greedy
 
 
 def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> Hidden:
@@ -28,18 +28,10 @@ def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> Hidden:
 
 
 @dataclass(frozen=True, kw_only=True)
-class KSameM(KSame):
-    """Every face becomes the picture of the mean code of the `k` or more whose codes are most alike.
+class InSpace(KSame):
+    """k-same on codes: `space` encodes and decodes, `grouping` says whose mean every face becomes."""
 
-    `space` is any codec; the paper's is an active appearance model, and with eigenfaces it is k-same-eigen.
-    Codes lie nearer where the sum of their squared differences is smaller, unweighted as published. `repeats`
-    as in `KSame`. Nothing is promised. Raises `InvalidParameter`.
-    Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
-    """
-
-    name: ClassVar[str] = "k-same-m"
-    summary: ClassVar[str] = "means of k or more like codes of any codec, decoded"
-    source: ClassVar[str] = "Gross, Sweeney, De la Torre & Baker 2006"
+    grouping: ClassVar[Grouping]
 
     space: FaceSpace
 
@@ -55,4 +47,20 @@ class KSameM(KSame):
     ) -> Hidden:
         """Return the decoded means of faces whose codes, n × m, are known."""
         codes = check_codes(codes)
-        return decoded(codes, self._grouped(codes, people, classes, greedy), self.space)
+        return decoded(codes, self._grouped(codes, people, classes, type(self).grouping), self.space)
+
+
+@dataclass(frozen=True, kw_only=True)
+class KSameM(InSpace):
+    """Every face becomes the picture of the mean code of the `k` or more whose codes are most alike.
+
+    `space` is any codec; the paper's is an active appearance model, and with eigenfaces it is k-same-eigen.
+    Codes lie nearer where the sum of their squared differences is smaller, unweighted as published. `repeats`
+    as in `KSame`. Nothing is promised. Raises `InvalidParameter`.
+    Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
+    """
+
+    name: ClassVar[str] = "k-same-m"
+    summary: ClassVar[str] = "means of k or more like codes of any codec, decoded"
+    source: ClassVar[str] = "Gross, Sweeney, De la Torre & Baker 2006"
+    grouping: ClassVar[Grouping] = greedy
