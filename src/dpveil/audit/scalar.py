@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int64
 
+from dpveil.audit.scalar_arrivals import Pair, Read, beside_turns, read
 from dpveil.audit.scalar_laws import PointLaw, law_of
 from dpveil.core.numbers import show
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
@@ -43,15 +44,26 @@ class ScalarCase:
 
     def allowance(self, x: int, other: int) -> Fraction | None:
         """Return the largest log-ratio of two answers, or None where none is promised."""
-        lattice = self.method.lattice
         if self.method.promise == ANY:
-            return self.limit * abs(x - other) / lattice.reach
-        return self.limit if abs(x - other) <= lattice.reach else None
+            return self.limit * abs(x - other) / self.reach
+        return self.limit if abs(x - other) <= self.reach else None
+
+    @cached_property
+    def arrivals(self) -> tuple[Pair, ...]:
+        """Answers of neighbours, as they arrive, beside turns from point to point."""
+        return tuple(beside_turns(self.method))
+
+    @cached_property
+    def reach(self) -> int:
+        """The most steps between two neighbours' answers: seen in numbers, and never below ⌈ΔF/step⌉."""
+        lattice = self.method.lattice
+        seen = [abs(read(self.method, one) - read(self.method, other)) for one, other in self.arrivals]
+        return max([*seen, -(-lattice.sensitivity // lattice.step).__floor__()])
 
     @cached_property
     def length(self) -> int:
         """Steps to a scale of the noise, about, and at least 1."""
-        return max(1, round(self.method.lattice.reach / self.method.budget))
+        return max(1, round(self.reach / self.method.budget))
 
     @cached_property
     def edges(self) -> list[int]:
@@ -68,7 +80,7 @@ class ScalarCase:
     @cached_property
     def answers(self) -> list[int]:
         """Return answers around every edge, where normalisers change fastest, and far from all."""
-        reach, size = self.method.lattice.reach, self.method.lattice.size
+        reach, size = self.reach, self.method.lattice.size
         if size is not None and size <= FEW:
             return [int(point) for point in self.method.lattice.points]
         steps = [0, 1, reach, reach + 1, 2 * reach, self.length, 3 * self.length, 50 * self.length]
@@ -101,7 +113,7 @@ class ScalarCase:
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
         """Return answers to tell apart: a record from every end inwards, across gaps, inside, and further."""
-        reach = self.method.lattice.reach
+        reach = self.reach
         wanted = [(edge, edge + sign * reach) for edge in self.edges[:4] for sign in (1, -1)]
         if self.method.promise == ANY:
             wanted += [*self.method.lattice.gaps, (self.edges[0], self.edges[0] + 2 * reach)]
@@ -160,7 +172,8 @@ class ScalarVersion:
     """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
 
     `integers(method)` are what a finite one draws, None where the law is all there is. `fits(case)` tells
-    where a mutant is wrong at all; `bound` adds settings in which samples show it.
+    where a mutant is wrong at all; `bound` adds settings in which samples show it. `read` gives the
+    point that an answer is read as. `gates` are those that can see what is wrong, all of them where empty.
     """
 
     name: str
@@ -169,6 +182,8 @@ class ScalarVersion:
     integers: Callable[[Any], IntegerMatrix | None] = lambda method: method.integers
     fits: Callable[[ScalarCase], bool] = lambda case: True
     bound: tuple[ScalarDrawn, ...] = ()
+    read: Read = read
+    gates: tuple[str, ...] = ()
 
     @property
     def intact(self) -> bool:
@@ -194,11 +209,13 @@ class ScalarLevel:
 
     exact: tuple[ScalarCase, ...]
     drawn: tuple[ScalarDrawn, ...]
+    tables: int = 0
+    """Random tables that are tried, each with `PAIRS` pairs of neighbours."""
 
-    def more(self, exact: tuple[ScalarCase, ...], times: int = 5) -> ScalarLevel:
-        """Return this level with more settings, and with `times` the draws."""
+    def more(self, exact: tuple[ScalarCase, ...], times: int = 5, tables: int = 0) -> ScalarLevel:
+        """Return this level with more settings and tables, and with `times` the draws."""
         drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
-        return ScalarLevel(self.exact + exact, drawn)
+        return ScalarLevel(self.exact + exact, drawn, tables)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from jaxtyping import Float64
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar import Points, ScalarCase, ScalarVersion, masses
 from dpveil.audit.scalar_laws import MP, PointLaw, real
+from dpveil.errors import NoiseError
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
 
@@ -22,7 +23,7 @@ CLOSE: Final = 1e-9
 TIED: Final = 8
 MOST_TIED: Final = 4096
 UNBOUNDED: Final = Fraction(10**6)
-ROUNDED: Final = 10.0**-30
+ROUNDED: Final = Fraction(1, 10**30)
 """More than 50 digits lose: what a log-ratio may exceed its limit by."""
 UNLIKE: Final = 1e-4
 SAME: Final = 200
@@ -39,6 +40,11 @@ def same_gate(case: ScalarCase) -> Iterator[Finding]:
     outside = int(np.sum(~method.lattice.allowed(method.lattice.index(released))))
     yield Finding("same", "values unlike those of release", str(case), unlike, 0, unlike == 0, "values")
     yield Finding("same", "values out of range", str(case), outside, 0, outside == 0, "values")
+
+
+def refused(gate: str, case: ScalarCase, error: NoiseError) -> Finding:
+    """Return the finding of a mechanism that will not draw: its integers cost more than they should."""
+    return Finding(gate, f"refused: {error.message}", str(case), 1, 0, False)
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
@@ -84,7 +90,7 @@ def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, F
     worst = max((one[0] for one in looked), default=0.0)
     found: tuple[Fraction, Fraction] | None = None
     for _, i, j, y, allowed in [one for one in looked if one[0] >= worst - CLOSE][:MOST_TIED]:
-        ratio = _ratio(matrix.weights[i][y], matrix.weights[j][y])
+        ratio = ratio_of(matrix.weights[i][y], matrix.weights[j][y])
         loss = log_above(ratio) if ratio else UNBOUNDED
         if found is None or loss - allowed > found[0] - found[1]:
             found = loss, allowed
@@ -100,10 +106,10 @@ def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows responses"]:
 
 def _reached(points: Points, row: int, case: ScalarCase) -> int:
     """Return the first row that is more than one record away."""
-    return int(np.searchsorted(points, points[row] + case.method.lattice.reach, side="right"))
+    return int(np.searchsorted(points, points[row] + case.reach, side="right"))
 
 
-def _ratio(first: int, second: int) -> Fraction | None:
+def ratio_of(first: int, second: int) -> Fraction | None:
     """Return the larger over the smaller, 1 for two zeros, None where only one is zero."""
     low, high = min(first, second), max(first, second)
     return Fraction(high, low) if low else None if high else Fraction(1)
@@ -159,7 +165,7 @@ def _losses(law: PointLaw, case: ScalarCase) -> Iterator[Finding]:
     _, i, j, y = worst
     limit = case.allowance(answers[i], answers[j]) or Fraction(0)
     loss = MP.mpf(0) if logs[i][y] == logs[j][y] else abs(logs[i][y] - logs[j][y])
-    kept = bool(loss <= real(limit) + ROUNDED)
+    kept = bool(loss <= real(limit + ROUNDED))
     what = f"log-ratio of the law, {len(answers)} answers × {len(outputs)} responses"
     pair = f"{place(case, answers[i])} and {place(case, answers[j])}"
     where = f"{case}, answers {pair}, x = {place(case, outputs[y])}"

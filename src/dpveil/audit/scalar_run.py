@@ -8,9 +8,11 @@ from typing import Final
 
 from dpveil.audit.findings import Audited, Finding, Mutant
 from dpveil.audit.scalar import ScalarAudit, ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion
+from dpveil.audit.scalar_arrive import arrive_gate, tables_gate
 from dpveil.audit.scalar_drawn import bound_gate, fit_gate
-from dpveil.audit.scalar_gates import exact_gate, same_gate
+from dpveil.audit.scalar_gates import exact_gate, refused, same_gate
 from dpveil.audit.scalar_laws import law_of
+from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource
 
@@ -21,14 +23,16 @@ Check = Callable[[ScalarVersion], Iterator[Finding]]
 
 
 def run_scalar(entry: ScalarAudit, level: str, bits: Bits, step: Step) -> Audited:
-    """Audit a mechanism at a level, and its mutants at the quick one."""
-    found = _intact(entry.intact, entry.levels[level], bits)
+    """Audit a mechanism at a level, and at the quick one its mutants that are wrong anywhere there."""
+    found = _intact(entry.method, entry.intact, entry.levels[level], bits)
     step()
     mutants = []
     for mutant in entry.mutants:
-        checks = list(_checks(entry.levels["quick"], bits, mutant.bound))
+        every = _checks(entry.levels["quick"], bits, mutant.bound)
+        checks = [check for check in every if not mutant.gates or check[0] in mutant.gates]
         tried = tuple(dict.fromkeys(gate for gate, _, _ in checks))
-        mutants.append(Mutant(mutant.name, tried, tuple(_killers(mutant, checks))))
+        if any(_fits(mutant, case) for case in dict.fromkeys(case for _, case, _ in checks)):
+            mutants.append(Mutant(mutant.name, tried, tuple(_killers(mutant, checks))))
         step()
     return Audited(entry.method.name, found, tuple(mutants))
 
@@ -37,16 +41,24 @@ def own_scalar(method: ScalarMechanism, bits: Bits, step: Step) -> Audited:
     """Audit one mechanism with the user's own parameters, as it is."""
     method.prepare()
     case = ScalarCase(method)
-    found = _intact(ScalarVersion(name="intact"), ScalarLevel((case,), (ScalarDrawn(case, OWN_DRAWS),)), bits)
+    level = ScalarLevel((case,), (ScalarDrawn(case, OWN_DRAWS),))
+    found = _intact(type(method), ScalarVersion(name="intact"), level, bits)
     step()
     return Audited(method.name, found, ())
 
 
-def _intact(version: ScalarVersion, level: ScalarLevel, bits: Bits) -> tuple[Finding, ...]:
+def _intact(
+    kind: type[ScalarMechanism], version: ScalarVersion, level: ScalarLevel, bits: Bits
+) -> tuple[Finding, ...]:
     cases = dict.fromkeys([*level.exact, *(setting.case for setting in level.drawn)])
-    found = [finding for case in cases for finding in same_gate(case)]
-    for _, _, check in _checks(level, bits, ()):
-        found += check(version)
+    same: list[tuple[str, ScalarCase, Check]] = [("same", case, partial(_same, case)) for case in cases]
+    found: list[Finding] = []
+    for gate, case, check in [*same, *_checks(level, bits, ())]:
+        try:
+            found += check(version)
+        except NoiseError as error:
+            found.append(refused(gate, case, error))
+    found += tables_gate(kind, version, level.tables, bits=bits(f"{kind.name} tables"))
     return tuple(found)
 
 
@@ -54,12 +66,18 @@ def _checks(
     level: ScalarLevel, bits: Bits, more: tuple[ScalarDrawn, ...]
 ) -> Iterator[tuple[str, ScalarCase, Check]]:
     """Yield every gate with every setting; those that find most for their time come first."""
-    for case in dict.fromkeys([*level.exact, *(setting.case for setting in level.drawn)]):
-        yield "exact", case, partial(exact_gate, case=case)
+    cases = dict.fromkeys([*level.exact, *(setting.case for setting in level.drawn)])
+    for gate, look in (("exact", exact_gate), ("arrive", arrive_gate)):
+        for case in cases:
+            yield gate, case, partial(look, case=case)
     for k, setting in enumerate(level.drawn):
         yield "fit", setting.case, partial(_fit, setting, bits, f"fit {k}")
     for k, setting in enumerate(level.drawn + more):
         yield "bound", setting.case, partial(_bound, setting, bits, f"bound {k}")
+
+
+def _same(case: ScalarCase, version: ScalarVersion) -> Iterator[Finding]:
+    return same_gate(case)
 
 
 def _fit(setting: ScalarDrawn, bits: Bits, stream: str, version: ScalarVersion) -> Iterator[Finding]:
@@ -75,8 +93,17 @@ def _killers(mutant: ScalarVersion, checks: list[tuple[str, ScalarCase, Check]])
     """Yield the gates that reject a mutant; each stops at the first finding that does."""
     done: set[str] = set()
     for gate, case, check in checks:
-        if gate in done or not mutant.fits(case):
+        if gate in done or not _fits(mutant, case):
             continue
         if not all(finding.passed for finding in check(mutant)):
             done.add(gate)
             yield gate
+
+
+def _fits(mutant: ScalarVersion, case: ScalarCase) -> bool:
+    """Whether a mutant is wrong there; where the mechanism itself refuses, its own findings say so."""
+    try:
+        case.method.prepare()
+        return mutant.fits(case)
+    except NoiseError:
+        return False

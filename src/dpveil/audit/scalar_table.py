@@ -28,10 +28,14 @@ from dpveil.audit.scalar_mutants import (
     published,
 )
 from dpveil.audit.scalar_planted import PLANTS, ROWS
+from dpveil.audit.scalar_readings import READINGS
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
 
 DRAWS: Final = 20_000
 FINITE_DRAWS: Final = 50_000
+TABLES: Final = 2
+DEEP_TABLES: Final = 200
+"""Random tables of each mechanism, 500 pairs of neighbours each: 1000 and 100 000 for ten mechanisms."""
 MANY: Final = 20_000_000
 """Draws that show the published variable scale: where it breaks its promise, responses are rare."""
 
@@ -52,7 +56,10 @@ OPEN_EXACT: Final[tuple[dict[str, Any], ...]] = (
     {"range": ":-1", "epsilon": 8},
     {"range": "0:", "epsilon": "0.01", "step": 1},
     {"range": ":", "sensitivity": 3},
+    {"range": (0, 6), "sensitivity": "2.5", "step": 1},
+    {"range": "0:", "sensitivity": "2.5", "step": 1, "epsilon": 2},
 )
+"""The last ones have steps that do not divide ΔF."""
 OPEN_DEEP: Final[tuple[dict[str, Any], ...]] = (
     {"range": (-5, 300), "sensitivity": 2, "epsilon": "0.1"},
     {"range": GAPS, "step": "1/64", "epsilon": 4},
@@ -75,7 +82,10 @@ NOISY: Final[dict[str, tuple[ScalarVersion, ...]]] = {
     "staircase": STAIRCASE,
     "geometric": LAPLACE,
 }
-OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS, "uniform": UNIFORM}
+OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {
+    "explicit-fair": FAIR + ROWS,
+    "uniform": UNIFORM,
+}
 
 
 def scalars() -> dict[str, ScalarAudit]:
@@ -88,9 +98,9 @@ def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     if not method.finite_only:
         raise ValueError(f"{method.name} goes without ends, so it needs an entry in NOISY")
     drawn = _settings(method, FINITE)
-    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn, FINITE_DRAWS))
-    levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP))}
-    return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + PLANTS)
+    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn, FINITE_DRAWS), TABLES)
+    levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP), tables=DEEP_TABLES)}
+    return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + READINGS + PLANTS)
 
 
 def noisy_audit(method: type[ScalarMechanism], mutants: tuple[ScalarVersion, ...]) -> ScalarAudit:
@@ -99,9 +109,9 @@ def noisy_audit(method: type[ScalarMechanism], mutants: tuple[ScalarVersion, ...
     What is one law under every relation is drawn under each, and computed under the strongest.
     """
     own = method.relations if method is TruncatedLaplace else method.relations[:1]
-    quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn(_settings(method, OPEN)))
-    levels = {"quick": quick, "deep": quick.more(_settings(method, OPEN_DEEP, own))}
-    return ScalarAudit(method=method, levels=levels, mutants=mutants)
+    quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn(_settings(method, OPEN)), TABLES)
+    levels = {"quick": quick, "deep": quick.more(_settings(method, OPEN_DEEP, own), tables=DEEP_TABLES)}
+    return ScalarAudit(method=method, levels=levels, mutants=mutants + READINGS)
 
 
 def _settings(

@@ -140,8 +140,8 @@ class ScalarMechanism(ABC):
         """Return what must not exceed ε: by relation, over one record or for each sensitivity apart."""
         lattice = self.lattice
         if self.promise == ANY:
-            return lattice.reach * steepest(matrix, lattice.points)
-        return log_ratio(matrix, lattice.points, lattice.reach)
+            return lattice.furthest * steepest(matrix, lattice.points)
+        return log_ratio(matrix, lattice.points, lattice.furthest)
 
     @cached_property
     def integers(self) -> IntegerMatrix | None:
@@ -166,7 +166,7 @@ class ScalarMechanism(ABC):
         """What the integers cost, or None where there are none and a proof takes their place."""
         if self.integers is None:
             return None
-        return certificate(self.integers, self.lattice.points, self.lattice.reach)
+        return certificate(self.integers, self.lattice.points, self.lattice.furthest)
 
     def _refuse_gaps(self) -> None:
         raise InvalidParameter(

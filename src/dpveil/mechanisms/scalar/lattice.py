@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, reduce
 from math import gcd, lcm
+from numbers import Rational
 from typing import Any, Final
 
 import numpy as np
@@ -14,8 +15,11 @@ from jaxtyping import Bool, Float64, Int64
 from dpveil.core.numbers import exact, show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.ranges import Range
+from dpveil.mechanisms.scalar.reading import Reading
 
 LARGEST: Final = 1 << 62
+COARSE: Final = frozenset({"float16", "float32", "bfloat16", "half"})
+"""Types of floats that are off by more than any lattice allows for."""
 Spans = tuple[tuple[int | None, int | None], ...]
 
 
@@ -23,8 +27,8 @@ Spans = tuple[tuple[int | None, int | None], ...]
 class Lattice:
     """Points origin + i·step of a range, numbered by whole i; every end of a range or gap is one of them.
 
-    `reach` is the most steps by which one record moves an answer, once answers are rounded to points: two
-    numbers at most ΔF apart round to points at most ⌈ΔF/step⌉ apart.
+    `reach` is the most steps by which one record moves an answer, once answers are read as points: see
+    `reading`, which takes floats as they arrive.
 
     >>> grid = Lattice(Range(0, 5), Fraction(1, 2), Fraction(1))
     >>> grid.reach, grid.size, grid.index(4.3).item(), grid.value(np.array([9])).item()
@@ -52,9 +56,28 @@ class Lattice:
         return next(end for end in ends if end is not None)
 
     @cached_property
+    def reading(self) -> Reading:
+        """How numbers are read as points."""
+        return Reading.of(self.range, self.origin, self.step, self.sensitivity)
+
+    @cached_property
     def reach(self) -> int:
-        """Steps by which one record may move an answer."""
-        return -(-self.sensitivity // self.step).__floor__()
+        """Steps by which one record may move an answer: noise is made for so many."""
+        return self.reading.reach
+
+    @cached_property
+    def furthest(self) -> int:
+        """The same of a finite lattice, counted over all pairs of points that two neighbours can arrive at.
+
+        It looks at where answers turn from one point to the next, and knows nothing of `reach`.
+        """
+        first, last = int(self.points[0]), int(self.points[-1])
+        found, high = 0, first
+        for low in range(first, last + 1):
+            while high < last and self.reading.meet(low, high + 1):
+                high += 1
+            found = max(found, high - low)
+        return found
 
     @cached_property
     def spans(self) -> Spans:
@@ -91,26 +114,47 @@ class Lattice:
         return np.concatenate([np.arange(first, last + 1, dtype=np.int64) for first, last in ends])
 
     def index(self, answers: Any) -> Int64[np.ndarray, " n"]:
-        """Return the point nearest every answer (halves up), as a flat array.
+        """Return the point that every answer is read as, the nearest but for `Reading`, as a flat array.
 
-        Answers are numbers, or an array of them. Raises `InvalidParameter` for one outside the range or in
-        a gap, or that is no number.
+        Answers are numbers, or an array of them. Ints and fractions are exact; others, such as floats, may
+        be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a gap, that is no
+        number, or that is a float too coarse for the lattice.
         """
+        if _kind(answers) in COARSE:
+            raise _too_coarse(_kind(answers))
         flat = np.ravel(np.asarray(answers, dtype=object))
-        return np.array([self._nearest(answer) for answer in flat], np.int64)
+        return np.array([self._read(answer) for answer in flat], np.int64)
 
-    def _nearest(self, answer: Any) -> int:
-        value = exact(answer, "answer")
+    def _read(self, answer: Any) -> int:
+        value, rounded = exact(answer, "answer"), not isinstance(answer, Rational)
+        if rounded:
+            if _kind(answer) in COARSE:
+                raise _too_coarse(_kind(answer))
+            value = self._beside_an_edge(value)
         if value not in self.range:
             raise InvalidParameter(
                 "answer", show(value), f"is not in the range {self.range}", hint="clip it to the range first"
             )
-        place = ((value - self.origin) / self.step + Fraction(1, 2)).__floor__()
+        if rounded and not self.reading.takes(value):
+            raise InvalidParameter(
+                "answer",
+                show(value),
+                f"is a float whose rounding may count beside steps of {show(self.step)}",
+                hint="give it as an int or a fractions.Fraction, or choose another step",
+            )
+        place = self.reading.point(value)
         if abs(place) > LARGEST:
             raise InvalidParameter(
                 "answer", show(value), "is too many steps away", hint="choose a larger step"
             )
         return place
+
+    def _beside_an_edge(self, value: Fraction) -> Fraction:
+        """Return the edge of the range, or of a gap, that rounding took a number beyond; else the number."""
+        if value in self.range:
+            return value
+        nearest = min(_edges(self.range), key=lambda edge: abs(edge - value))
+        return nearest if abs(nearest - value) <= self.reading.off else value
 
     def value(self, points: Int64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
         """Return the numbers that points stand for, each rounded once to the nearest 64-bit float.
@@ -142,6 +186,16 @@ class Lattice:
             inside = (snapped > left) & (snapped < right)
             snapped[inside] = np.where(snapped[inside] - left <= right - snapped[inside], left, right)
         return snapped
+
+
+def _kind(answers: Any) -> str:
+    """Return the name of the type of a number or of the numbers in an array, without its library's."""
+    return str(getattr(answers, "dtype", "")).rpartition(".")[2].lower()
+
+
+def _too_coarse(kind: str) -> InvalidParameter:
+    hint = "compute it in float64, or give an int or a fractions.Fraction"
+    return InvalidParameter("answer", None, f"is a {kind}, rounded by far too much", hint=hint)
 
 
 def _edges(allowed: Range) -> list[Fraction]:
