@@ -16,6 +16,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dpveil.core.numbers import Number
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.noise.bits import BitSource
 
@@ -46,7 +47,10 @@ def read(method: ScalarMechanism, answer: Any) -> int:
 
 
 def beside_turns(method: ScalarMechanism, reader: Read = read) -> Iterator[Pair]:
-    """Yield neighbours' answers: one beside the turn from a point to the next, the other ΔF further on."""
+    """Yield neighbours' answers: one beside the turn from a point to the next, the other ΔF further on.
+
+    Those that the mechanism refuses are left out, such as floats that are too large for its steps.
+    """
     lattice = method.lattice
     for point in _probes(method):
         lower, upper = (lattice.origin + at * lattice.step for at in (point - 1, point))
@@ -55,7 +59,16 @@ def beside_turns(method: ScalarMechanism, reader: Read = read) -> Iterator[Pair]
             continue
         below, above = _turn(method, lower, upper, reader)
         for start, sign in ((below, 1), (above, -1), (middle, 1)):
-            yield from _further(start, sign * method.sensitivity, lattice.range)
+            further = _further(start, sign * method.sensitivity, lattice.range)
+            yield from (pair for pair in further if all(_taken(method, number) for number in pair))
+
+
+def _taken(method: ScalarMechanism, number: Any) -> bool:
+    try:
+        read(method, number)
+    except InvalidParameter:
+        return False
+    return True
 
 
 def _probes(method: ScalarMechanism) -> list[int]:

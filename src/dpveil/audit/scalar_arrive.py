@@ -19,7 +19,7 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import IntegerMatrix, log_above
 
-PAIRS: Final = 500
+PAIRS: Final = 100
 """Neighbours of one random table."""
 LAWS: Final = 24
 """Pairs of points that a law without integers is held against, the furthest apart first."""

@@ -33,9 +33,9 @@ from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
 
 DRAWS: Final = 20_000
 FINITE_DRAWS: Final = 50_000
-TABLES: Final = 2
-DEEP_TABLES: Final = 200
-"""Random tables of each mechanism, 500 pairs of neighbours each: 1000 and 100 000 for ten mechanisms."""
+TABLES: Final = 10
+DEEP_TABLES: Final = 1000
+"""Random tables of each mechanism, 100 pairs each: ten thousand and a million in all for ten mechanisms."""
 MANY: Final = 20_000_000
 """Draws that show the published variable scale: where it breaks its promise, responses are rare."""
 

@@ -208,8 +208,9 @@ class ScalarMechanism(ABC):
     def release(self, answer: Any, bits: BitSource) -> Any:
         """Return one response for every answer: a float for a number, an array of floats for an array.
 
-        Answers are numbers within the range (decimals are taken exactly). Every answer costs what
-        `guarantee` says. Raises `InvalidParameter` for others, before anything is drawn.
+        Answers are numbers within the range. Ints and fractions are exact; floats, decimals and texts may be
+        off by `lattice.reading.off`: 2^-40 of the largest number in the range, see `reading`. Every answer
+        costs what `guarantee` says. Raises `InvalidParameter` for others, before anything is drawn.
         """
         if not isinstance(bits, BitSource):
             raise InvalidParameter(

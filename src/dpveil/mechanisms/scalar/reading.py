@@ -10,8 +10,9 @@ before they are rounded, every one alike:
 a is monotone, never takes two numbers further apart, and takes those within V to 1 - θ of their distance. θ
 is so large that (1 - θ)(ΔF + 2η) ≤ ΔF, and so small that nothing moves by more than a quarter of a step: a
 point is still read as itself. Rounded to the nearest point, halves up, two reals within ΔF are at most
-⌈ΔF/step⌉ points apart. Ints and fractions are exact (η = 0), so beyond V they need no pull. A float is taken there only
-if it is a point itself: two such points within ΔF + 2η are at most ⌈ΔF/step⌉ steps apart, as 2η ≤ step.
+⌈ΔF/step⌉ points apart. Ints and fractions are exact (η = 0), so beyond V they need no pull. A float is taken
+there only if it is a point itself: two such points within ΔF + 2η are at most ⌈ΔF/step⌉ steps apart, as 2η is
+below a step.
 
 Where V cannot take in the whole range, and ΔF has many steps, there is no pull. Floats may be off by a
 quarter of a step, and ⌈ΔF/step + 1/2⌉ steps are counted instead.

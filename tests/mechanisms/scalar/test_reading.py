@@ -1,0 +1,175 @@
+"""Numbers as they arrive: what floats are read as, and how far apart neighbours' end up."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from dpveil.audit.scalar import ScalarVersion
+from dpveil.audit.scalar_arrive import tables_gate
+from dpveil.audit.scalar_readings import READINGS, shortest_decimal
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
+from dpveil.mechanisms.scalar.certify import log_ratio
+from dpveil.mechanisms.scalar.lattice import Lattice
+from dpveil.mechanisms.scalar.reading import OFF
+from dpveil.noise import SeededBits
+
+INTACT = ScalarVersion(name="intact")
+SEED = 20261122
+
+
+def counting_thirds(**more):
+    return Geometric(range=(0, 1), sensitivity=Fraction(1, 3), epsilon=1, relation="database-record", **more)
+
+
+def test_errata_e21_float_means_of_neighbours_cost_epsilon_and_no_more():
+    """1/6 and 1/2 as floats: halves up took them to points 0 and 2, and noise for one step then cost 2."""
+    method = counting_thirds()
+    means = [np.mean([0, 0, 0.5]), np.mean([1, 0, 0.5])]
+    rows = [method.integers.weights[point] for point in method.lattice.index(means)]
+    cost = max(abs(math.log(a / b)) for a, b in zip(*rows, strict=True))
+    assert cost <= 1
+    published = [shortest_decimal(method, mean) for mean in means]
+    assert published == [0, 2]
+    rows = [method.integers.weights[point] for point in published]
+    assert max(abs(math.log(a / b)) for a, b in zip(*rows, strict=True)) > 1.9
+
+
+@pytest.mark.parametrize("name", TABLE)
+def test_errata_e21_no_random_table_costs_more_than_is_stated(name):
+    """1000 pairs of neighbouring tables: random ranges, ΔF, steps, relations and ways to a mean."""
+    [found] = tables_gate(TABLE[name], INTACT, 10, bits=SeededBits(SEED, name))
+    assert found.passed, found
+
+
+@pytest.mark.parametrize("mutant", READINGS[:2], ids=lambda mutant: mutant.name)
+def test_errata_e21_random_tables_show_the_published_reading(mutant):
+    [found] = tables_gate(TABLE["geometric"], mutant, 60, bits=SeededBits(SEED, "geometric"))
+    assert not found.passed
+    assert found.value > 1.05 * found.limit
+
+
+lengths = st.fractions(min_value="1/30", max_value=9, max_denominator=30)
+
+
+@st.composite
+def lattices(draw):
+    """What lattices are made of: any ends, steps that divide ΔF or do not, coarse and fine."""
+    step = draw(lengths) / draw(st.sampled_from([1, 1, 10, 1000]))
+    low = step * draw(st.integers(-400, 400))
+    ends = draw(st.sampled_from(["both", "low", "high", "none"]))
+    high = low + step * draw(st.integers(1, 4000))
+    allowed = Range(low if ends in ("both", "low") else None, high if ends in ("both", "high") else None)
+    return allowed, step, draw(lengths)
+
+
+def away(value, ulps):
+    for _ in range(abs(ulps)):
+        value = math.nextafter(value, math.copysign(math.inf, ulps))
+    return value
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    lattices(),
+    st.integers(-3000, 3000),
+    st.integers(-3, 3),
+    st.integers(-3, 3),
+    st.sampled_from([0, 1, -1]),
+    st.booleans(),
+)
+def test_neighbours_floats_are_never_read_further_apart_than_reach(made, point, first, second, off, up):
+    """From where points turn, and from halves, ΔF on: floats a few last places off, or as far as may be."""
+    lattice = Lattice(*made)
+    reading, point = lattice.reading, point * (1 if lattice.range.finite else 211)  # beyond the pull as well
+    start = reading.first(point) if up else lattice.origin + (point + Fraction(1, 2)) * lattice.step
+    end = start + lattice.sensitivity + off * 2 * OFF * max(abs(start), abs(start + lattice.sensitivity))
+    numbers = away(float(start), first), away(float(end), second)
+    assume(all(Fraction(number) in lattice.range for number in numbers))
+    assume(all(reading.takes(Fraction(number)) for number in numbers))
+    one, other = lattice.index(list(numbers)).tolist()
+    assert abs(one - other) <= lattice.reach
+    exact = [start, start + lattice.sensitivity]
+    if all(number in lattice.range for number in exact):
+        one, other = lattice.index(exact).tolist()
+        assert abs(one - other) <= lattice.reach
+        assert lattice.reach <= -(-lattice.sensitivity // lattice.step) + (0 if reading.pull else 1)
+
+
+@settings(max_examples=80, deadline=None)
+@given(lattices(), st.integers(-(10**7), 10**7))
+def test_points_are_read_as_themselves_and_turns_are_where_they_are_said_to_be(made, point):
+    lattice = Lattice(*made)
+    value = lattice.origin + point * lattice.step
+    assume(value in lattice.range)
+    assert lattice.index(value).tolist() == [point]
+    turn = lattice.reading.first(point)
+    before = turn - lattice.step / 10**15
+    assert lattice.reading.point(turn) == point
+    assert lattice.reading.point(before) == point - 1
+
+
+@settings(max_examples=30, deadline=None)
+@given(lattices())
+def test_reach_is_the_furthest_of_all_pairs_that_can_meet(made):
+    """`furthest` looks at turns alone, and `reach` at the formula."""
+    assume(made[0].finite)
+    lattice = Lattice(*made)
+    assert lattice.furthest == min(lattice.reach, len(lattice.points) - 1)
+
+
+def test_integers_are_certified_against_what_arrives_and_not_against_reach(monkeypatch):
+    """With `reach` rounded down the integers cost too much, so none are drawn."""
+    right = Laplace(range=(0, 6), sensitivity="2.5", epsilon=1, step=1, relation="database-record")
+    assert right.lattice.reach == right.lattice.furthest == 3
+    assert log_ratio(right.integers, right.lattice.points, 3) <= 1
+    monkeypatch.setattr(Lattice, "reach", property(lambda self: int(self.sensitivity // self.step)))
+    wrong = Laplace(range=(0, 6), sensitivity="2.5", epsilon=1, step=1, relation="database-record")
+    with pytest.raises(NoiseError):
+        wrong.prepare()
+
+
+def test_whole_floats_are_taken_far_out_and_others_are_not():
+    """Beyond where the pull reaches a float between points could be on either side of a half."""
+    counts = Geometric(range="0:", sensitivity=1, epsilon=1).lattice
+    assert counts.reach == 1
+    assert counts.index([4.0e9, np.float64(12), 3, Decimal(7), "5"]).tolist() == [4 * 10**9, 12, 3, 7, 5]
+    assert counts.index([0.4, 1000.25, Fraction(10**12 + 1, 2)]).tolist() == [0, 1000, 5 * 10**11]
+    for answer in (4.0e9 + 0.5, 2.0**60, Decimal("4e9") + Decimal("0.1")):
+        with pytest.raises(InvalidParameter, match="float whose rounding may count"):
+            counts.index(answer)
+
+
+@pytest.mark.parametrize(
+    "answers", [np.float32(0.5), [np.float32(0.5)], np.array([0.5], np.float32), np.float16(0.5)]
+)
+def test_floats_of_few_digits_are_refused(answers):
+    with pytest.raises(InvalidParameter, match=r"rounded by far too much.*float64"):
+        counting_thirds().lattice.index(answers)
+
+
+def test_a_float_that_rounding_took_past_an_end_is_taken_for_the_end():
+    """The mean of three tenths is 0.10000000000000002; a number that is really outside is refused."""
+    lattice = Laplace(range=("0.1", "0.2"), sensitivity="0.05", epsilon=1).lattice
+    mean = np.mean([0.1, 0.1, 0.1])
+    assert Fraction(float(mean)) > Fraction(1, 10)
+    assert lattice.index([sum([0.1] * 3) / 3, mean, 0.1])[0] == 0
+    assert lattice.index(math.nextafter(0.1, 0)) == 0
+    for outside in (0.0999999, Fraction(1, 10) - Fraction(1, 10**30)):
+        with pytest.raises(InvalidParameter, match="is not in the range"):
+            lattice.index(outside)
+    gap = Laplace(range=Range(gaps=[(1, 2)]), sensitivity=1, epsilon=1).lattice
+    assert gap.index([math.nextafter(1, 2), math.nextafter(2, 1)]).tolist() == [0, round(1 / gap.step)]
+
+
+def test_minus_zero_is_zero_and_what_is_no_number_is_refused():
+    lattice = counting_thirds().lattice
+    assert lattice.index(-0.0).tolist() == lattice.index(0).tolist() == [0]
+    for wrong in (math.nan, math.inf, -math.inf, np.nan, Decimal("NaN"), "nan", True, np.True_, 1j):
+        with pytest.raises(InvalidParameter, match="answer"):
+            lattice.index(wrong)
