@@ -123,6 +123,13 @@ def test_reach_is_the_furthest_of_all_pairs_that_can_meet(made):
     assert lattice.furthest == min(lattice.reach, len(lattice.points) - 1)
 
 
+def test_the_furthest_pair_looks_at_points_and_not_at_what_lies_in_gaps():
+    """A gap of 10^15 steps is passed over; across a narrow one neighbours still meet."""
+    wide = Lattice(Range(0, 10**15 + 4, gaps=[(2, 10**15)]), Fraction(1), Fraction(1))
+    assert (wide.size, wide.furthest, wide.reach) == (8, 1, 1)
+    assert Lattice(Range(0, 9, gaps=[(2, 4)]), Fraction(1), Fraction(5, 2)).furthest == 3
+
+
 def test_integers_are_certified_against_what_arrives_and_not_against_reach(monkeypatch):
     """With `reach` rounded down the integers cost too much, so none are drawn."""
     right = Laplace(range=(0, 6), sensitivity="2.5", epsilon=1, step=1, relation="database-record")

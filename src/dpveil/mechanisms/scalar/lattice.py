@@ -71,12 +71,12 @@ class Lattice:
 
         It looks at where answers turn from one point to the next, and knows nothing of `reach`.
         """
-        first, last = int(self.points[0]), int(self.points[-1])
-        found, high = 0, first
-        for low in range(first, last + 1):
-            while high < last and self.reading.meet(low, high + 1):
-                high += 1
-            found = max(found, high - low)
+        points = self.points.tolist()
+        found, ahead = 0, 0
+        for low in points:
+            while ahead + 1 < len(points) and self.reading.meet(low, points[ahead + 1]):
+                ahead += 1
+            found = max(found, points[ahead] - low)
         return found
 
     @cached_property
