@@ -147,8 +147,9 @@ def test_whole_floats_are_taken_far_out_and_others_are_not():
     assert counts.reach == 1
     assert counts.index([4.0e9, np.float64(12), 3, Decimal(7), "5"]).tolist() == [4 * 10**9, 12, 3, 7, 5]
     assert counts.index([0.4, 1000.25, Fraction(10**12 + 1, 2)]).tolist() == [0, 1000, 5 * 10**11]
+    assert counts.index(["4000000000.75", "1/3"]).tolist() == [4 * 10**9 + 1, 0]  # as it is written
     for answer in (4.0e9 + 0.5, 2.0**60, Decimal("4e9") + Decimal("0.1")):
-        with pytest.raises(InvalidParameter, match="float whose rounding may count"):
+        with pytest.raises(InvalidParameter, match="too far out for a float"):
             counts.index(answer)
 
 

@@ -208,7 +208,7 @@ class ScalarMechanism(ABC):
     def release(self, answer: Any, bits: BitSource) -> Any:
         """Return one response for every answer: a float for a number, an array of floats for an array.
 
-        Answers are numbers within the range. Ints and fractions are exact; floats, decimals and texts may be
+        Answers are numbers within the range. Ints, fractions and texts are exact; floats and decimals may be
         off by `lattice.reading.off`: 2^-40 of the largest number in the range, see `reading`. Every answer
         costs what `guarantee` says. Raises `InvalidParameter` for others, before anything is drawn.
         """

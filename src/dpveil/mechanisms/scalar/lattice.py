@@ -116,9 +116,9 @@ class Lattice:
     def index(self, answers: Any) -> Int64[np.ndarray, " n"]:
         """Return the point that every answer is read as, the nearest but for `Reading`, as a flat array.
 
-        Answers are numbers, or an array of them. Ints and fractions are exact; others, such as floats, may
-        be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a gap, that is no
-        number, or that is a float too coarse for the lattice.
+        Answers are numbers, or an array of them. Ints, fractions and texts are exact; others, such as
+        floats, may be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a
+        gap, that is no number, or that is a float too coarse for the lattice.
         """
         if _kind(answers) in COARSE:
             raise _too_coarse(_kind(answers))
@@ -126,7 +126,7 @@ class Lattice:
         return np.array([self._read(answer) for answer in flat], np.int64)
 
     def _read(self, answer: Any) -> int:
-        value, rounded = exact(answer, "answer"), not isinstance(answer, Rational)
+        value, rounded = exact(answer, "answer"), not isinstance(answer, Rational | str)
         if rounded:
             if _kind(answer) in COARSE:
                 raise _too_coarse(_kind(answer))
@@ -139,8 +139,8 @@ class Lattice:
             raise InvalidParameter(
                 "answer",
                 show(value),
-                f"is a float whose rounding may count beside steps of {show(self.step)}",
-                hint="give it as an int or a fractions.Fraction, or choose another step",
+                f"lies between points {show(self.step)} apart, too far out for a float",
+                hint="give an int or a fractions.Fraction, or choose another step",
             )
         place = self.reading.point(value)
         if abs(place) > LARGEST:
