@@ -52,7 +52,7 @@ def log_ratios(responses: Any) -> dict[str, Float64[np.ndarray, " n"]]:
     """Return the largest log-ratio of answers 0 and 0.9 at each response, published and sound."""
     method = PublishedTruncatedLaplace(EPSILON)
     far = np.asarray(responses, np.float64)
-    sound = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/1000")
+    sound = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200")
     scale = float(sound.scale)
 
     def log_density(answer: float) -> Float64[np.ndarray, " n"]:
