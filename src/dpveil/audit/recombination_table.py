@@ -28,34 +28,32 @@ BESIDE: Final = (Box(15, 20, 9, 11), Box(46, 20, 9, 11))
 POINT: Final = (Box(84, 60, 1, 1),)
 LARGE: Final = (Box(10, 5, 65, 55),)
 """Its region is the whole photo."""
+WIDE: Final = (Box(140, 90, 105, 120),)
+"""In a photo so large that filling makes its surroundings smaller: see `geometry.fill.FINE`."""
 Crops = Sequence[Pixels]
 Put = Callable[[Pixels, Sequence[Placed], Crops], Pixels]
 
 
 def _quick() -> tuple[RecombinationCase, ...]:
+    """Return settings of every kind; mutants meet first what kills most of them."""
     case = RecombinationCase
-    faces = [case(boxes) for boxes in (TWO, CORNER, ONE, BESIDE, POINT, LARGE)]
-    tones = [
-        case(ONE, scene=name, channels=c) for name, c in (("dark", 3), ("without colour", 3), ("dark", 1))
-    ]
-    stored = [
+    return (
+        case(TWO),
+        case((), height=40, width=61),
         case(ONE, encoding=Encoding("4:2:0", 90)),
+        case(CORNER),
+        case(ONE, scene="dark"),
+        case(ONE, scene="without colour"),
+        case(ONE, scene="dark", channels=1),
+        case(TWO, protect="head"),
+        case(WIDE, height=331, width=421, protect="head"),
+        case(ONE, angle=0.4),
+        case(BESIDE),
+        case(TWO, steps=("median:3", "gaussian:2"), margin="0"),
+        case(POINT),
+        case(LARGE),
         case(TWO, encoding=Encoding("4:2:2", 95, turn=6)),
         case(CORNER, encoding=Encoding("grey", 60), channels=1),
-    ]
-    portraits = [case((), height=40, width=61), case((), height=31, width=9, channels=1)]
-    turned = [case(ONE, angle=0.4), case(TWO, protect="head")]
-    more = [case(TWO, steps=("median:3", "gaussian:2"), margin="0"), case(BESIDE, margin="0.25")]
-    return (
-        faces[0],
-        portraits[0],
-        stored[0],
-        *faces[1:],
-        *tones,
-        *stored[1:],
-        *turned,
-        *portraits[1:],
-        *more,
     )
 
 
@@ -71,8 +69,14 @@ def _deep() -> tuple[RecombinationCase, ...]:
         for kind in ("4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "grey")
         for turn, case in enumerate((every[0], every[9], every[18], every[27], every[2]), 1)
     ]
-    sizes = [replace(every[0], height=200, width=301), replace(every[9], height=61, width=90)]
-    return (*every, *stored, *sizes)
+    more = [
+        RecombinationCase(BESIDE, margin="0.25"),
+        RecombinationCase((), height=31, width=9, channels=1),
+        RecombinationCase((), height=1, width=1),
+        RecombinationCase(WIDE, height=480, width=640, scene="without colour"),
+        replace(every[9], height=200, width=301),
+    ]
+    return (*every, *stored, *more)
 
 
 LEVELS: Final = {"quick": _quick, "deep": lambda: (*_quick(), *_deep())}
@@ -135,7 +139,8 @@ def _toned_by_face(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixe
 
 
 def _levels(levels: np.ndarray) -> Pixels:
-    return np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+    whole: Pixels = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+    return whole
 
 
 def _feathered(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
