@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.audit.photos import Bits, Encoding, Pixels, neighbours, places, scene
+from dpveil.audit.photos import Bits, Encoding, Pixels, Places, neighbours, places, scene
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
@@ -19,12 +19,14 @@ from dpveil.core.region import Box, Region
 from dpveil.facespace import FaceMethod
 from dpveil.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.geometry.landmarks import SEEN, of_box
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import grow
 from dpveil.treatment import Heads, Treatment, treatment
 
 SIDE: Final = 32
+DRAWN_WITH: Final = 1
+"""The seed of draws that have to be the same for every photo: what they are plays no part."""
 SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
     "textured": lambda image: image,
     "dark": lambda image: image // 6,
@@ -149,10 +151,11 @@ class RecombinationCase:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """The photos of a case, made once: gates and mutants look at the same ones."""
+    """The photos of a case and what versions draw of them, each made once for all gates."""
 
     case: RecombinationCase
     bits: Bits
+    kept: dict[Any, Any] = field(default_factory=dict)
 
     @cached_property
     def photos(self) -> list[tuple[str, Photo]]:
@@ -169,7 +172,27 @@ class Made:
         """Its treatment."""
         return self.case.treated(self.photo)
 
-    def among(self, treated: Treatment, photo: Photo) -> Treatment:
+    def by(self, version: RecombinationVersion) -> Treatment:
+        """Return the treatment of the first photo by a version."""
+        if version not in self.kept:
+            self.kept[version] = version.treated(self)
+        treated: Treatment = self.kept[version]
+        return treated
+
+    def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
+        """Return what a version releases of a photo by the one draw, faces where the first has them."""
+        if (version, number) not in self.kept:
+            treated = self._among(self.by(version), self.photos[number][1])
+            bits = SeededBits(DRAWN_WITH)
+            self.kept[version, number] = version.draw(treated, bits, self.case.following)
+        released: Pixels = self.kept[version, number]
+        return released
+
+    def listed(self, version: RecombinationVersion) -> Places:
+        """Return which pixels a version says it replaces."""
+        return places(version.listed(self.by(version)), self.case.height, self.case.width)
+
+    def _among(self, treated: Treatment, photo: Photo) -> Treatment:
         """Return this treatment of another photo, its faces where they were: places are in the clear."""
         if not isinstance(treated, Heads):
             return self.case.treated(photo)
@@ -181,16 +204,11 @@ class Made:
 Draw = Callable[[Treatment, BitSource, Sequence[Step]], Pixels]
 
 
-def drawn(treated: Treatment, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    """Return what dpveil itself draws."""
-    return treated.draw(bits, steps)
-
-
 @dataclass(frozen=True, kw_only=True)
 class RecombinationVersion:
     """One way to put faces back: dpveil's own, or one that is wrong on purpose; `listed` are its regions."""
 
     name: str
-    draw: Draw = drawn
+    draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
     treated: Callable[[Made], Treatment] = lambda made: made.treated
     listed: Callable[[Treatment], Sequence[Region]] = lambda treated: treated.regions
