@@ -34,6 +34,10 @@ LONG_SIDES: Final = range(64, 8193)
 """A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, and grows with the pixels."""
 
 
+LARGEST: Final = 1 << 31
+"""Pixels along a box: what is larger would overflow."""
+
+
 @dataclass(frozen=True)
 class FaceFound:
     """One face: the box that would be protected, in pixels of the oriented photo, and its score."""
@@ -198,6 +202,8 @@ class Faces(Finder):
 def _plausible(face: np.ndarray, width: int, height: int) -> bool:
     """Whether a box has a positive size and a part in a picture of width × height, and its score is one."""
     x, y, w, h, score = map(float, face)
+    if max(w, h) > LARGEST:
+        return False
     return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 
 
