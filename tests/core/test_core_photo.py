@@ -36,7 +36,15 @@ def test_other_arrays_are_refused(image):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"margin": -3}, {"width": 0}, {"height": -8}, {"width": 8.0}, {"x0": 0.5}, {"y0": True}, {"margin": None}],
+    [
+        {"margin": -3},
+        {"width": 0},
+        {"height": -8},
+        {"width": 8.0},
+        {"x0": 0.5},
+        {"y0": True},
+        {"margin": None},
+    ],
 )
 def test_impossible_grids_are_refused(wrong):
     """A margin below 0 made regions smaller than what was asked for."""

@@ -186,7 +186,9 @@ def test_crops_that_do_not_fit_are_refused():
     assert (recombine(image, [], []) == image).all()
 
 
-@pytest.mark.parametrize("box", [Box(-2, 0, 40, 5), Box(-9, -9, 9, 9), Box(150, 100, 60, 40), Box(300, 0, 5, 5)])
+@pytest.mark.parametrize(
+    "box", [Box(-2, 0, 40, 5), Box(-9, -9, 9, 9), Box(150, 100, 60, 40), Box(300, 0, 5, 5)]
+)
 def test_regions_outside_of_the_photo_are_refused(box):
     with pytest.raises(RegionError, match="is outside the photo, which is 200 × 160"):
         recombine(textured(160, 200), [placed(box)], [textured(128, 128)])

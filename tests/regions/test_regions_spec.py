@@ -140,7 +140,7 @@ def test_a_finder_and_a_region_pass_through(photo):
 @pytest.mark.parametrize("box", [(-2, 0, 1, 5), (28, 0, 10, 10), (-2, -3, 1, 1), (40, 0, 5, 5)])
 @pytest.mark.parametrize("grid", [None, Grid(8, 8)])
 def test_a_finder_of_the_users_own_cannot_leave_the_photo(photo, box, grid):
-    """Negative places would count from the other side: other pixels were replaced than the certificate said."""
+    """Negative places counted from the other side: other pixels were replaced than certified."""
 
     class Own(regions.Finder):
         description = "own"

@@ -190,12 +190,13 @@ class Faces(Finder):
         return found
 
     def _grown(self, face: Sequence[float] | np.ndarray, photo: Photo) -> Box:
-        """Return the whole pixels of a found box and its margin, within the photo."""
+        """Return the whole pixels of a found box and its margin, within the photo; at least one."""
         x, y, w, h = map(float, face[:4])
         aside, above = w * float(self.margin), h * float(self.margin)
-        left, top = max(0, math.floor(x - aside)), max(0, math.floor(y - above))
-        right = min(photo.width, math.ceil(x + w + aside))
-        bottom = min(photo.height, math.ceil(y + h + above))
+        left = min(max(0, math.floor(x - aside)), photo.width - 1)
+        top = min(max(0, math.floor(y - above)), photo.height - 1)
+        right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
+        bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
         return Box(left, top, right - left, bottom - top)
 
 
