@@ -52,7 +52,8 @@ def test_files_show_the_made_picture_upright(kind, turn):
     photo = Encoding(kind, 95, turn=turn).photo(upright)
     assert photo.image.shape == upright.shape
     assert np.abs(photo.image.astype(int) - upright).mean() < 6
-    assert (photo.grid is not None) and photo.grid.codec == "JPEG"
+    assert photo.grid is not None
+    assert photo.grid.codec == "JPEG"
 
 
 def test_neighbours_differ_within_the_region_and_nowhere_else():
