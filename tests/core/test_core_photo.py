@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 
@@ -32,6 +32,24 @@ def test_a_photo_is_a_read_only_copy_with_channels_last():
 def test_other_arrays_are_refused(image):
     with pytest.raises(InvalidParameter, match="image"):
         Photo(image)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"margin": -3},
+        {"width": 0},
+        {"height": -8},
+        {"width": 8.0},
+        {"x0": 0.5},
+        {"y0": True},
+        {"margin": None},
+    ],
+)
+def test_impossible_grids_are_refused(wrong):
+    """A margin below 0 made regions smaller than what was asked for."""
+    with pytest.raises(InvalidParameter, match=f"grid {next(iter(wrong))}"):
+        Grid(**{"width": 16, "height": 16, **wrong})
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from skimage import data
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, RegionError
 from dpveil.geometry import Frame, Placed, recombine
 from dpveil.geometry.fill import fill
 from dpveil.geometry.tone import tone_of
@@ -184,6 +184,14 @@ def test_crops_that_do_not_fit_are_refused():
         with pytest.raises(InvalidParameter, match="crop"):
             recombine(image, faces, [crop])
     assert (recombine(image, [], []) == image).all()
+
+
+@pytest.mark.parametrize(
+    "box", [Box(-2, 0, 40, 5), Box(-9, -9, 9, 9), Box(150, 100, 60, 40), Box(300, 0, 5, 5)]
+)
+def test_regions_outside_of_the_photo_are_refused(box):
+    with pytest.raises(RegionError, match="is outside the photo, which is 200 × 160"):
+        recombine(textured(160, 200), [placed(box)], [textured(128, 128)])
 
 
 def test_a_photo_stays_as_it_was():

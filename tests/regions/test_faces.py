@@ -436,3 +436,18 @@ def test_paths_are_taken_as_text_too(tmp_path: Path):
         Faces(detector="yunet", model=str(path)).description
         == Faces(detector="yunet", model=path).description
     )
+
+
+def test_a_box_too_thin_for_floats_has_a_pixel(fake, photo):
+    """Where rounding left nothing of a row of faces, the order of reading never came to its end."""
+    fake.answer = [[10, 50, 5, 1e-15, 0.9], *ROW[:1]]
+    found = Faces(margin=0).detect(photo)
+    assert len(found) == 2
+    assert all(face.box.inside(photo.width, photo.height) for face in found)
+
+
+@pytest.mark.parametrize("row", [[0, 0, 1.7e308, 1.7e308, 0.9], [-1e300, 0, 2e300, 3, 0.9]])
+def test_boxes_larger_than_any_photo_are_refused(fake, photo, row):
+    fake.answer = [row]
+    with pytest.raises(RegionError, match="what is no face of this photo"):
+        Faces(long_side=64).detect(photo)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil import regions
-from dpveil.core.photo import Photo
+from dpveil import obfuscate, regions
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, PhotoError, RegionError, UnknownName
 
@@ -135,6 +135,23 @@ def test_a_finder_and_a_region_pass_through(photo):
     assert np.array_equal(found.mask, mask)
     assert regions.describe(region).startswith("1,2,3,3 mask sha256:")
     assert regions.describe(Region(Box(1, 2, 3, 4))) == "1,2,3,4"
+
+
+@pytest.mark.parametrize("box", [(-2, 0, 1, 5), (28, 0, 10, 10), (-2, -3, 1, 1), (40, 0, 5, 5)])
+@pytest.mark.parametrize("grid", [None, Grid(8, 8)])
+def test_a_finder_of_the_users_own_cannot_leave_the_photo(photo, box, grid):
+    """Negative places counted from the other side: other pixels were replaced than certified."""
+
+    class Own(regions.Finder):
+        description = "own"
+
+        def __call__(self, photo):
+            return [Region(Box(*box), label="own")]
+
+    with pytest.raises(RegionError, match="is outside the photo, which is 30 × 20 pixels"):
+        regions.find(Photo(photo.image, grid), [Own()])
+    with pytest.raises(RegionError, match="is outside the photo"):
+        obfuscate(Photo(photo.image, grid), "fill", regions=Own(), if_none="copy")
 
 
 def blob() -> np.ndarray:

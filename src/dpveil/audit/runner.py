@@ -16,6 +16,7 @@ from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
 from dpveil.audit.latent_run import run_latent
 from dpveil.audit.latent_table import latents
+from dpveil.audit.photos_run import photo_audits, run_photos
 from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
 from dpveil.audit.scalar_run import own_scalar, run_scalar
 from dpveil.audit.scalar_table import scalars
@@ -61,8 +62,8 @@ def run(
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, scalar and latent mechanisms, face methods, samplers."""
-    return (*TABLE, *scalars(), *latents(), *face_methods(), *samplers())
+    """Return what can be audited by name: methods, mechanisms, what surrounds them in photos, samplers."""
+    return (*TABLE, *scalars(), *latents(), *face_methods(), *photo_audits(), *samplers())
 
 
 def steps_of(target: str | None) -> int:
@@ -71,6 +72,7 @@ def steps_of(target: str | None) -> int:
     wrong |= {name: len(audit.mutants) for name, audit in scalars().items()}
     wrong |= {name: len(audit.mutants) for name, audit in latents().items()}
     wrong |= {name: len(audit.mutants) for name, audit in face_methods().items()}
+    wrong |= {name: len(audit.mutants) for name, audit in photo_audits().items()}
     wrong |= {name: len(audit.faults) for name, audit in samplers().items()}
     return sum(1 + wrong.get(name, 0) for name in (names() if target is None else (target,)))
 
@@ -107,6 +109,8 @@ def _jobs(target: str | PixelMethod | ScalarMechanism | None, level: str) -> Ite
             yield partial(run_latent, latents()[name], level)
         elif name in face_methods():
             yield partial(run_faces, face_methods()[name], level)
+        elif name in photo_audits():
+            yield partial(run_photos, photo_audits()[name], level)
         else:
             yield partial(_sampler, samplers()[name], level)
 

@@ -56,10 +56,8 @@ def _tell(report: Report) -> None:
         f"{len(report.audited)} audited, {counts['checks']} checks, {counts['failed']} failed; "
         f"{counts['mutants']} mutants, {counts['survived']} survived"
     )
-    say.answer(
-        f"level {report.level}, bits: {report.bits}; what is right fails by chance with probability below "
-        f"{report.false_alarm:.0e}"
-    )
+    chance = f"by chance with probability below {report.false_alarm:.0e}" if report.false_alarm else "never"
+    say.answer(f"level {report.level}, bits: {report.bits}; what is right fails {chance}")
     say.answer("every promise held" if report.passed else "NOT PASSED")
 
 

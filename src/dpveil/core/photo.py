@@ -21,6 +21,7 @@ class Grid:
     What lies inside a region has leaked to the edges of the blocks it touches and `margin` pixels beyond
     (docs: limits; chroma upsampling crosses a block's edge), so regions grow that far. Coordinates are those
     of the oriented photo: a flip moves the first line away from zero. `codec` names the format in labels.
+    Raises `InvalidParameter` for other than whole numbers, blocks without a pixel and margins below 0.
     """
 
     width: int
@@ -29,6 +30,13 @@ class Grid:
     y0: int = 0
     margin: int = 1
     codec: str = "JPEG"
+
+    def __post_init__(self) -> None:
+        for name, least in (("width", 1), ("height", 1), ("margin", 0), ("x0", None), ("y0", None)):
+            value: object = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or (least is not None and value < least):
+                problem = "is not a whole number" + ("" if least is None else f" of at least {least}")
+                raise InvalidParameter(f"grid {name}", value, problem, hint="leave grids to dpveil.read")
 
 
 @dataclass(frozen=True, eq=False, repr=False)

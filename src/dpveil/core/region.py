@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 
 from dpveil.core.photo import Photo
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, RegionError
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,18 @@ class Box:
     def slices(self) -> tuple[slice, slice]:
         """Rows and columns, to index an image array."""
         return slice(self.y, self.y + self.h), slice(self.x, self.x + self.w)
+
+
+def check_inside(box: Box, width: int, height: int) -> None:
+    """Raise `RegionError`, which states the photo's size, if `box` is not wholly in a photo of this size.
+
+    Slices do not: a negative place counts from the other side, and what lies beyond is cut off in silence.
+    """
+    if not box.inside(width, height):
+        raise RegionError(
+            f"the box {box} is outside the photo, which is {width} × {height} pixels",
+            hint=f"x and y start at 0; keep x + w within {width} and y + h within {height}",
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.geometry.align import BLUR, Frame, Similarity
 from dpveil.geometry.dress import dressed
@@ -56,7 +56,8 @@ def recombine(
     `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 of each place's own frame. No pixel
     under any region is read: all are set to 0 first. Pixels outside the regions stay as they are, bit for
     bit. Of faces that overlap the larger lies on top. `filling` is by default `Telea`. Raises
-    `InvalidParameter` where crops do not fit, and what the filling raises.
+    `InvalidParameter` where crops do not fit, `RegionError` where a region leaves the photo, and what the
+    filling raises.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, in words, by `Placed.in_the_clear`), and of the crops, which were released: post-processing. ∎
@@ -68,6 +69,7 @@ def recombine(
         if crop.dtype != np.uint8 or crop.shape != (side, side, 3):
             shape = f"is not uint8 {side} × {side} × 3"
             raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
+        check_inside(place.region.box, image.shape[1], image.shape[0])
     parts = [Part(p.region, p.pose, p.frame, crop) for p, crop in zip(places, crops, strict=True)]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:

@@ -9,8 +9,8 @@ from numbers import Integral
 from typing import Final
 
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
-from dpveil.errors import InvalidParameter, RegionError
+from dpveil.core.region import Box, Region, check_inside
+from dpveil.errors import InvalidParameter
 from dpveil.regions.finder import Finder
 
 HINT: Final = "write x,y,w,h in whole pixels, such as 40,52,112,112"
@@ -32,17 +32,8 @@ class GivenBox(Finder):
 
     def __call__(self, photo: Photo) -> list[Region]:
         """Return the box as a region, or raise `RegionError` if it is not wholly inside the photo."""
-        check_inside(self.box, photo)
+        check_inside(self.box, photo.width, photo.height)
         return [Region(self.box, label="box")]
-
-
-def check_inside(box: Box, photo: Photo) -> None:
-    """Raise `RegionError`, which states the photo's size, if `box` is not wholly inside `photo`."""
-    if not box.inside(photo.width, photo.height):
-        raise RegionError(
-            f"the box {box} is outside the photo, which is {photo.width} × {photo.height} pixels",
-            hint=f"x and y start at 0; keep x + w within {photo.width} and y + h within {photo.height}",
-        )
 
 
 def box_of_text(text: str) -> Box:

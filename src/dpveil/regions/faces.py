@@ -34,6 +34,10 @@ LONG_SIDES: Final = range(64, 8193)
 """A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, and grows with the pixels."""
 
 
+LARGEST: Final = 1 << 31
+"""Pixels along a box: what is larger would overflow."""
+
+
 @dataclass(frozen=True)
 class FaceFound:
     """One face: the box that would be protected, in pixels of the oriented photo, and its score."""
@@ -186,18 +190,21 @@ class Faces(Finder):
         return found
 
     def _grown(self, face: Sequence[float] | np.ndarray, photo: Photo) -> Box:
-        """Return the whole pixels of a found box and its margin, within the photo."""
+        """Return the whole pixels of a found box and its margin, within the photo; at least one."""
         x, y, w, h = map(float, face[:4])
         aside, above = w * float(self.margin), h * float(self.margin)
-        left, top = max(0, math.floor(x - aside)), max(0, math.floor(y - above))
-        right = min(photo.width, math.ceil(x + w + aside))
-        bottom = min(photo.height, math.ceil(y + h + above))
+        left = min(max(0, math.floor(x - aside)), photo.width - 1)
+        top = min(max(0, math.floor(y - above)), photo.height - 1)
+        right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
+        bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
         return Box(left, top, right - left, bottom - top)
 
 
 def _plausible(face: np.ndarray, width: int, height: int) -> bool:
     """Whether a box has a positive size and a part in a picture of width × height, and its score is one."""
     x, y, w, h, score = map(float, face)
+    if max(w, h) > LARGEST:
+        return False
     return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 
 

@@ -10,10 +10,9 @@ import numpy as np
 from jaxtyping import Bool
 
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.io import read_mask
-from dpveil.regions.boxes import check_inside
 from dpveil.regions.finder import Finder
 
 
@@ -60,7 +59,7 @@ class GivenRegion(Finder):
 
     def __call__(self, photo: Photo) -> list[Region]:
         """Return the region, or raise `RegionError` if it is not wholly inside the photo."""
-        check_inside(self.region.box, photo)
+        check_inside(self.region.box, photo.width, photo.height)
         return [self.region]
 
 

@@ -43,6 +43,7 @@ def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
     while len(rest):
         first = rest[0]
         in_row = (top + height / 2)[rest] < top[first] + height[first]
+        in_row[0] = True  # even where its height is lost in rounding
         row = rest[in_row]
         order += row[np.argsort(left[row], kind="stable")].tolist()
         rest = rest[~in_row]

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpveil.core.photo import Photo
-from dpveil.core.region import Box, Region
+from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName
 from dpveil.io import FORMATS
 from dpveil.regions.boxes import GivenBox, box_of_numbers, box_of_text
@@ -97,6 +97,8 @@ def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...],
             found = finder(photo)
             if not found:
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
+            for region in found:
+                check_inside(region.box, photo.width, photo.height)
             regions += [replace(region, found=region.found or finder.data_dependent) for region in found]
         except NoRegion as error:
             missing[finder.description] = error
