@@ -14,8 +14,8 @@ from dpveil.audit.fit import fit
 from dpveil.audit.laws import finite_law
 from dpveil.errors import NoiseError
 from dpveil.noise import SeededBits
-from dpveil.noise.bits import BitSource
 from dpveil.noise.alias import build_alias, look_up
+from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import DigitTables, geometric_digit
 from dpveil.noise.lazy import LazyTable
 
