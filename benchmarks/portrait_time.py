@@ -60,7 +60,9 @@ def pieces(size: tuple[int, int], rng: np.random.Generator) -> Iterator[np.ndarr
         least = max(wanted / have for wanted, have in zip(size, picture.shape[:2], strict=True))
         scale = least * rng.uniform(1, 2)
         large = cv2.resize(picture, None, fx=scale, fy=scale, interpolation=cv2.INTER_CUBIC)
-        top, left = (int(rng.integers(have - wanted + 1)) for have, wanted in zip(large.shape, size))
+        top, left = (
+            int(rng.integers(have - wanted + 1)) for have, wanted in zip(large.shape, size, strict=False)
+        )
         yield np.ascontiguousarray(large[top : top + size[0], left : left + size[1]])
 
 

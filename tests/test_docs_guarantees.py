@@ -45,7 +45,7 @@ def test_kinds_and_their_numbers_are_those_of_the_code() -> None:
 
 
 def test_relations_and_their_words_are_those_of_the_code() -> None:
-    page = {name: words for name, words in table("relation")}
+    page = dict(table("relation"))
     assert page == {f"`{name}`": words.format(m="m") for name, words in RELATIONS.items()}
 
 
@@ -66,7 +66,7 @@ def test_rules_of_composition_are_those_of_the_code() -> None:
 
 def test_numbers_add_as_the_page_says() -> None:
     quarter, half = Fraction(1, 4), Fraction(1, 2)
-    says = {together: rule for together, rule in table("together")}
+    says = dict(table("together"))
     assert says["`pure` and `approximate`"] == "ε adds, δ stays"
     both = compose([of_kind("pure"), of_kind("approximate")])
     assert (both.kind, both.epsilon, both.delta) == ("approximate", half, quarter)

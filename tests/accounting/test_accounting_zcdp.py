@@ -125,7 +125,7 @@ def test_budgets_far_below_what_floats_hold_are_answered():
 
 
 def infimum(rho: Fraction, epsilon: Fraction) -> mpmath.mpf:
-    """Return the proposition's infimum over all orders, with 700 digits: α is found to 1e-27, and δ is flat there."""
+    """Return the proposition's infimum over all orders, with 700 digits; α is near enough at 1e-27."""
     with mpmath.workdps(700):
         rho, epsilon = (mpmath.mpf(n.numerator) / n.denominator for n in (rho, epsilon))
         low, high = mpmath.mpf(-1500), mpmath.mpf(1500)
@@ -153,7 +153,7 @@ def extreme(random: Random) -> tuple[Fraction, Fraction]:
 
 def test_delta_is_never_below_its_infimum_however_extreme_the_budget():
     """Without digits for the cancellation in α·ln(1 - 1/α), δ was up to 5e-5 too small."""
-    random = Random(12)
+    random = Random(12)  # noqa: S311
     for _ in range(60):
         rho, epsilon = extreme(random)
         found, true = zcdp_delta(rho, epsilon), infimum(rho, epsilon)

@@ -87,7 +87,7 @@ def way(image: np.ndarray, steps: list[str], **settings: Any) -> list[str]:
 def test_all_photos_of_a_size_take_the_same_steps(steps: list[str], placing: str) -> None:
     ways = {name: way(image, steps, placing=placing) for name, image in pictures().items()}
     asked = ["near", *["_ask", "_patch"] * 3, "_score", "_patch"] if placing != "box" else []
-    assert ways == dict.fromkeys(ways, ["detect", *asked, "_patch"])
+    assert ways == {key: ["detect", *asked, "_patch"] for key in ways}
 
 
 @pytest.mark.parametrize("box", [(), (500, 400, 60, 70), (100, 50, 900, 1300), (0, 0, 1, 1)], ids=str)
