@@ -5,8 +5,9 @@ of one size are released in turns: with a face, without one, with a face that fi
 faces. Faces are those of LFW (`lfw_wide`), photos without are pieces of scikit-image's pictures that show
 nobody, and for the larger size both are pasted on or taken from an enlarged one. `AUC` is how often a photo
 of the row took longer than one with a face: 0.5 is what guessing reaches. `own noise` is where the AUC of two
-halves of the photos with a face against each other lies, 99 of 100 splits at random. Times are those of
-the processor, as a machine without other work would show them, for `obfuscate` without reading or writing. Needs ../shared/data and the default gallery.
+halves of the photos with a face against each other lies, 99 of 100 splits at random. Times are those of the
+processor, as a machine without other work would show them, for `obfuscate` without reading or writing. Needs
+../shared/data and the default gallery.
 """
 
 from __future__ import annotations

@@ -5,12 +5,13 @@ proposition 12). Any α gives a valid δ, so the best α is searched for in floa
 then evaluated at that rational α and rounded up: no interpolation is trusted. What is searched for in
 floating point first, an ε or a ρ, is accepted in the same way.
 
-*Rounding.* With g = α - 1, log δ is E + S - ln g, where E = g(αρ - ε) is exact until it is rounded once, and
-S = α·ln(1 - 1/α), of which the logarithm is within ±701, as g is between e^-700 and e^700. Work has 60 digits,
-so an operation is wrong by 5e-60 of its result. A quotient g/α near 1 loses 5e-60 before its logarithm is
-taken, and S loses α times that: below 1e-39 for α < 2^64. Beyond, S is replaced by -1 - 1/(2α), which is above
-it by the series, every term being negative. |E| matters only below 10^4, as S - ln g is within ±1500, and then
-loses 1e-55. So log δ is known to 1e-39, and a relative 1e-30, added in rational numbers, covers it.
+*Rounding.* With g = α - 1, log δ is E + S - ln g, where E = g(αρ - ε) is exact until it is rounded once,
+and S = α·ln(1 - 1/α), of which the logarithm is within ±701, as g is between e^-700 and e^700. Work has 60
+digits, so an operation is wrong by 5e-60 of its result. A quotient g/α near 1 loses 5e-60 before its
+logarithm is taken, and S loses α times that: below 1e-39 for α < 2^64. Beyond, S is replaced by -1 -
+1/(2α), which is above it by the series, every term being negative. |E| matters only below 10^4, as S - ln g
+is within ±1500, and then loses 1e-55. So log δ is known to 1e-39, and a relative 1e-30, added in rational
+numbers, covers it.
 """
 
 from __future__ import annotations
