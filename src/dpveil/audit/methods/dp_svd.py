@@ -60,7 +60,7 @@ class Steps:
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases."""
-        height, width, channels = image.shape
+        channels = image.shape[2]
         triples = [leading_triples(image[:, :, k], rank_of(method, image)) for k in range(channels)]
         exact = np.concatenate([in_steps(own[1]) for own in triples])
         noisy = (exact + self._drawn(method, image, count, bits)).reshape(count, channels, -1, 1) / STEPS
