@@ -30,8 +30,6 @@ from dpveil.regions import Finder
 class Watched(BitSource):
     """Counts what it hands out."""
 
-    kind = "seeded"
-
     def __init__(self):
         super().__init__()
         self.filled = 0
@@ -332,11 +330,9 @@ def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
 
 def test_heuristics_and_unknown_bits_are_not_for_publication():
     assert any("NO FORMAL GUARANTEE" in w for w in dpveil.obfuscate(ramp(), Plain()).certificate.warnings)
-    bits = Watched()
-    bits.kind = "homemade"
-    certificate = private(bits=bits).certificate
+    certificate = private(bits=Watched()).certificate
     assert not certificate.publishable
-    assert "nothing is known about 'homemade' bits" in certificate.warnings[0]
+    assert "nothing is known about 'unknown' bits" in certificate.warnings[0]
 
 
 @pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "tif", "bmp"])

@@ -17,7 +17,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, check_bits
-from dpveil.noise.bits import BitSource, SecureBits
+from dpveil.noise.bits import BitSource, SecureBits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.promise import (
     MISSING,
@@ -90,7 +90,8 @@ def obfuscate(
     for record in records:
         chosen.prepare(height=record.box.h, width=record.box.w, channels=given.channels)
     source = SecureBits() if bits is None else check_bits(bits)
-    warnings = bit_cautions(source.kind) + cautions(chosen, records, given.channels, total) + notes
+    kind = kind_of(source)
+    warnings = bit_cautions(kind) + cautions(chosen, records, given.channels, total) + notes
     if ledger is not None:
         ledger.debit(total)
 
@@ -104,7 +105,7 @@ def obfuscate(
         regions=records,
         composition=total,
         accountant=accountant(chosen),
-        bits=source.kind,
+        bits=kind,
         post_processing=tuple(step.description for step in steps),
         warnings=warnings,
     )

@@ -43,6 +43,8 @@ POSE: Final = {
     "auto": f"{BY_LANDMARKS}, or that these were not sure, {SAME}",
 }
 """What the place of another face shows of the first one, by the rule that puts it there."""
+ROAD: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
+"""Of every face-space method: a portrait takes the same steps whatever is found, but not the same time."""
 PLACE: Final = f"position and size of the region, {SAME}"
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
@@ -78,8 +80,9 @@ def promise(method: Method, record: RegionRecord, *, width: int, height: int, ch
     covers = f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
     whole = record.masked is None and record.box == Box(0, 0, width, height)
     shown = cost.scope.in_the_clear + _in_the_clear(record, whole)
-    if isinstance(method, FaceMethod) and record.found:
-        shown += (POSE[method.placing],) if method.placing in POSE else ()
+    if isinstance(method, FaceMethod):
+        shown += (POSE[method.placing],) if record.found and method.placing in POSE else ()
+        shown += (ROAD,)
     return replace(cost, scope=Scope(covers, shown))
 
 

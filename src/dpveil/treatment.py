@@ -16,7 +16,11 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.facespace import FaceMethod
-from dpveil.geometry import Placed, Similarity, place, recombine
+from dpveil.geometry import Frame, Placed, Similarity, place, recombine
+from dpveil.geometry.align import halvings, of_points
+from dpveil.geometry.head import between
+from dpveil.geometry.landmarks import SEEN, of_box, predictor
+from dpveil.geometry.place import check
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.noise.bits import BitSource
@@ -126,7 +130,8 @@ class Portrait(Treatment):
     """The whole photo is one face: another face, in the canonical place, takes the place of everything.
 
     Where the face was found, or whether one was, only steers what the code is, and so shows in nothing but
-    the draw: the guarantee holds for any two photos of one size.
+    the draw: the guarantee holds for any two photos of one size. Whatever is found, the same steps are taken
+    (docs, "Limits": running time).
     """
 
     def __init__(self, photo: Photo, region: Region, method: FaceMethod) -> None:
@@ -134,7 +139,7 @@ class Portrait(Treatment):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return a picture of the photo's size that shows the released crop, and nothing of the photo."""
-        crop = _found_at(self.photo, self.method).crop(self.photo.image, self.method.frame)
+        crop = _canonical(self.photo, self.method)
         (released,) = self.method.release(crop[None], bits=bits)
         for step in steps:
             released = step(released)
@@ -173,22 +178,63 @@ def _largest_face() -> Faces:
     return Faces(margin=0)
 
 
-def _found_at(photo: Photo, method: FaceMethod) -> Similarity:
-    """Return where the largest face of a photo is; its middle square where none is found.
+def _canonical(photo: Photo, method: FaceMethod) -> Image:
+    """Return the crop of the largest face of a photo; that of its middle square where none is found.
 
-    Whatever goes wrong goes to the middle square, too: a refusal would tell of the photo, unpaid.
+    Every photo of a size goes one way: a search, landmarks in one box, a crop from a reduced copy in which
+    that box is small, and only then is chosen what counts. Whatever goes wrong is as if nothing were found: a
+    refusal would tell of the photo, unpaid.
     """
+    copies, frame = halvings(photo.image), method.frame
+    found, middle = _largest(photo), _middle(photo.width, photo.height)
+    image, box = _reduced(copies, found or middle)
+    sure = _by_landmarks(image, box, frame) if method.placing != "box" else None
+    by_box = between(of_box(box), SEEN, frame)
+    if found is None or (sure is None and method.placing == "landmarks"):
+        image, _ = _reduced(copies, middle)
+        return _middle_square(image, frame).crop(image, frame)
+    return (sure or by_box).crop(image, frame)
+
+
+def _reduced(copies: Sequence[Image], box: Box) -> tuple[Image, Box]:
+    """Return the copy of a photo in which a face in `box` is just large enough, and the box in it."""
+    steps = min(max(0, math.floor(-math.log2(of_box(box).scale))), len(copies) - 1)
+    x, y, w, h = (side >> steps for side in (box.x, box.y, box.w, box.h))
+    return copies[steps], Box(x, y, max(1, w), max(1, h))
+
+
+def _largest(photo: Photo) -> Box | None:
+    """Return the box of the largest face that is found, if any."""
     try:
         boxes = [found.box for found in _largest_face().detect(photo)]
-        box = max(boxes, key=lambda box: box.w * box.h)
-        return _placed(photo, Region(box), method).pose
-    except Exception:  # noqa: BLE001  a photo that makes any of this fail is no other case than the rest
-        side = min(photo.width, photo.height)
-        scale = method.frame.size / side
-        left, top = (photo.width - side) / 2, (photo.height - side) / 2
-        # Centres of pixels are whole numbers: corners of pixels are mapped onto corners.
-        move = (scale - 1) / 2
-        return Similarity(scale, 0.0, move - scale * left, move - scale * top)
+    except Exception:  # noqa: BLE001  a photo that makes the detector fail is no other case than the rest
+        boxes = []
+    large = [box for box in boxes if min(box.w, box.h) >= LEAST]
+    return max(large, key=lambda box: box.w * box.h, default=None)
+
+
+def _by_landmarks(image: Image, box: Box, frame: Frame) -> Similarity | None:
+    """Return where the face in a box is by its landmarks, or None where they are not sure."""
+    try:
+        return of_points(check(predictor().near(image, box)).points, frame.points())
+    except Exception:  # noqa: BLE001  as above
+        return None
+
+
+def _middle(width: int, height: int) -> Box:
+    """Return the middle square of a photo, to the pixel."""
+    side = min(width, height)
+    return Box((width - side) // 2, (height - side) // 2, side, side)
+
+
+def _middle_square(image: Image, frame: Frame) -> Similarity:
+    """Return the similarity that takes the middle square onto the crop, corners onto corners."""
+    height, width = image.shape[:2]
+    side = min(width, height)
+    scale = frame.size / side
+    # Centres of pixels are whole numbers: corners of pixels are mapped onto corners.
+    move = (scale - 1) / 2
+    return Similarity(scale, 0.0, move - scale * (width - side) / 2, move - scale * (height - side) / 2)
 
 
 def _spread(crop: Image, photo: Photo) -> Image:

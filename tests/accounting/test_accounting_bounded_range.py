@@ -4,6 +4,7 @@ import itertools
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.stats import binom
@@ -147,3 +148,39 @@ def test_wide_draws_do_not_overflow():
     for spread in (Fraction(10**6), Fraction(2000), Fraction(1, 10**9)):
         account = BoundedRangeAccount(spread, 3)
         assert 0 <= account.epsilon(MILLIONTH) <= account.pure
+
+
+def exactly(draws: int, eta: Fraction, epsilon: Fraction) -> mpmath.mpf:
+    """Return the largest G_i with 60 digits."""
+    with mpmath.workdps(60):
+        spread, at = (mpmath.mpf(n.numerator) / n.denominator for n in (eta, epsilon))
+        best = mpmath.mpf(0)
+        for i in range(draws):
+            t = min(max((at + (i + 1) * spread) / (draws + 1), 0), spread)
+            q = mpmath.expm1(-t) / mpmath.expm1(-spread)
+            sums = []
+            for chance in (q * mpmath.exp(t - spread), q):
+                terms = [
+                    mpmath.binomial(draws, j) * chance**j * (1 - chance) ** (draws - j) for j in range(i + 1)
+                ]
+                sums.append(mpmath.fsum(terms))
+            best = max(best, sums[0] - mpmath.exp(at) * sums[1])
+        return best
+
+
+@pytest.mark.parametrize(
+    ("draws", "eta", "epsilon"),
+    [(30, "26", "735"), (30, "26", "650"), (40, "19", "720"), (10, "90", "500"), (3, "300", "755")],
+)
+def test_delta_of_draws_of_a_large_range_is_rounded_up(draws, eta, epsilon):
+    """Chances near 1, and those below 1e-300, lost their digits: δ was up to half a per cent too small."""
+    account = BoundedRangeAccount(Fraction(eta), draws)
+    assert account.delta(Fraction(epsilon)) >= exactly(draws, Fraction(eta), Fraction(epsilon))
+
+
+@pytest.mark.parametrize(
+    ("draws", "eta", "epsilon"), [(30, "26", "600"), (64, "1e-6", "1e-5"), (12, "2", "9")]
+)
+def test_delta_is_near_where_chances_can_be_held(draws, eta, epsilon):
+    true = float(exactly(draws, Fraction(eta), Fraction(epsilon)))
+    assert true < BoundedRangeAccount(Fraction(eta), draws).delta(Fraction(epsilon)) < true + 1e-8

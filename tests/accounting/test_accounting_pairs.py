@@ -10,6 +10,7 @@ from scipy.stats import binom
 
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair, extremes, randomised_response
 from dpveil.accounting.renyi import rate
+from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.mse_law import law
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
 
@@ -180,3 +181,11 @@ def test_nothing_costs_nothing():
     even = MirrorPair((1 << 63, 1 << 63))
     account = DrawsAccount(((even, 10),))
     assert (account.pure, account.rho, account.epsilon(Fraction(1, 10**6))) == (0, 0, 0)
+
+
+def test_a_budget_that_64_bits_do_not_carry_has_no_pair():
+    """Its pair would be that of a smaller budget, and so dominate nothing."""
+    assert randomised_response(Fraction(44)).pure >= 44
+    for epsilon in (45, 100):
+        with pytest.raises(NoiseError, match="64-bit weights"):
+            randomised_response(Fraction(epsilon))

@@ -1,7 +1,10 @@
 """The tight conversion between ρ-zCDP and (ε, δ), held against other people's code and a true mechanism."""
 
+import decimal
 import math
 from fractions import Fraction
+from itertools import product
+from random import Random
 
 import dp_accounting
 import mpmath
@@ -12,6 +15,7 @@ from scipy.stats import norm
 
 from dpveil.accounting import zcdp_delta, zcdp_epsilon, zcdp_rho
 from dpveil.accounting.zcdp import smallest
+from dpveil.core.numbers import exact
 from dpveil.errors import InvalidParameter
 
 CASES = [
@@ -118,3 +122,78 @@ def test_budgets_far_below_what_floats_hold_are_answered():
     assert zcdp_delta("1e-400", 1) < Fraction(1, 10**2000)
     with pytest.raises(InvalidParameter, match="delta"):
         zcdp_epsilon(1, Fraction(1, 10**3000))
+
+
+def infimum(rho: Fraction, epsilon: Fraction) -> mpmath.mpf:
+    """Return the proposition's infimum over all orders, with 700 digits; α is near enough at 1e-27."""
+    with mpmath.workdps(700):
+        rho, epsilon = (mpmath.mpf(n.numerator) / n.denominator for n in (rho, epsilon))
+        low, high = mpmath.mpf(-1500), mpmath.mpf(1500)
+        for _ in range(100):
+            gap = mpmath.exp((low + high) / 2)
+            falls = (1 + 2 * gap) * rho - epsilon < mpmath.log1p(1 / gap)
+            low, high = ((low + high) / 2, high) if falls else (low, (low + high) / 2)
+        log = gap * ((1 + gap) * rho - epsilon) - (1 + gap) * mpmath.log1p(1 / gap) - mpmath.log(gap)
+        return min(mpmath.mpf(1), mpmath.exp(log))
+
+
+def extreme(random: Random) -> tuple[Fraction, Fraction]:
+    """Return a ρ from 1e-300 to 1e300, and an ε near it, near its root, or far from both."""
+    rho = Fraction(10) ** random.choice((random.randint(-300, 300), random.randint(-130, 6)))
+    rho *= Fraction(random.randint(1, 999), 1000)
+    ways = (
+        Fraction(0),
+        rho * Fraction(random.randint(0, 2000), 1000),
+        Fraction(math.sqrt(rho) * 30 * random.random()),
+        rho + Fraction(2 * math.sqrt(rho) * 30 * random.random()),
+        Fraction(10) ** random.randint(-12, 12),
+    )
+    return rho, random.choice(ways)
+
+
+def test_delta_is_never_below_its_infimum_however_extreme_the_budget():
+    """Without digits for the cancellation in α·ln(1 - 1/α), δ was up to 5e-5 too small."""
+    random = Random(12)  # noqa: S311
+    for _ in range(60):
+        rho, epsilon = extreme(random)
+        found, true = zcdp_delta(rho, epsilon), infimum(rho, epsilon)
+        with mpmath.workdps(700):
+            assert mpmath.mpf(found.numerator) / found.denominator >= true, (rho, epsilon)
+
+
+@pytest.mark.parametrize(("rho", "epsilon"), [("6.45e-111", "1.6e-54"), ("6.06e-67", "1.19e-33"), (0.5, 5)])
+def test_delta_is_above_the_infimum_by_its_margin(rho: object, epsilon: object):
+    rho, epsilon = exact(rho), exact(epsilon)
+    found, true = zcdp_delta(rho, epsilon), infimum(rho, epsilon)
+    with mpmath.workdps(700):
+        above = mpmath.mpf(found.numerator) / found.denominator / true - 1
+        assert mpmath.mpf("9e-31") < above < mpmath.mpf("1e-12")
+
+
+def test_epsilon_and_rho_of_extreme_budgets_are_valid_by_the_infimum():
+    for rho, delta in product(("1e-300", "1e-30", "1e6", "1e300"), ("1e-900", "1e-6", "0.999")):
+        epsilon = zcdp_epsilon(rho, delta)
+        assert infimum(exact(rho), epsilon) <= mpmath.mpf(delta)
+    for epsilon, delta in product(("1e-100", "1e-12", "1e12", "1e300"), ("1e-900", "1e-6", "0.999")):
+        assert infimum(zcdp_rho(epsilon, delta), exact(epsilon)) <= mpmath.mpf(delta)
+
+
+def test_the_margin_does_not_depend_on_the_caller_s_decimal_context():
+    known = zcdp_delta("0.5", 5)
+    with decimal.localcontext(prec=3, rounding=decimal.ROUND_FLOOR):
+        assert zcdp_delta("0.5", 5) == known
+
+
+@pytest.mark.parametrize(
+    ("call", "values", "words"),
+    [
+        (zcdp_delta, (Fraction(10) ** 301, 1), "rho is above 1e300"),
+        (zcdp_delta, (1, Fraction(10) ** 301), "epsilon is above 1e300"),
+        (zcdp_epsilon, (Fraction(10) ** 400, "0.1"), "rho is above 1e300"),
+        (zcdp_rho, (Fraction(10) ** 400, "0.1"), "epsilon is above 1e300"),
+        (zcdp_rho, ("1e-101", "0.1"), "epsilon = '1e-101' is below 1e-100"),
+    ],
+)
+def test_budgets_beyond_all_floats_are_refused_in_words(call, values, words):
+    with pytest.raises(InvalidParameter, match=words):
+        call(*values)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
+from dpveil.accounting.meaning import STRENGTHS
 from dpveil.accounting.metric_meaning import SHARES, meaning
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
@@ -89,3 +92,19 @@ def test_other_guarantees_are_refused():
     pure = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a photo"))
     with pytest.raises(InvalidParameter, match="no distance"):
         meaning(pure)
+
+
+def test_success_and_epsilons_are_rounded_away_from_what_is_promised():
+    """Against 50 digits: one step of a float did not always cover what exp, log and a division lose."""
+    with mpmath.workdps(50):
+        for number in range(1, 400):
+            epsilon = Fraction(number, 37)
+            found = meaning(metric(epsilon), dict.fromkeys(APART, 0.01 * number)).at
+            for one in found:
+                # At the distance as it is meant, which the float of it may exceed.
+                true = 1 / (1 + mpmath.exp(-mpmath.mpf(number) / 37 * mpmath.mpf(str(one.distance))))
+                assert one.success >= true, (epsilon, one)
+            wanted = meaning(metric(epsilon), dict.fromkeys(APART, 0.01 * number)).epsilon_for
+            for name, chance in STRENGTHS.items():
+                odds = mpmath.mpf(chance.numerator) / (chance.denominator - chance.numerator)
+                assert wanted[name] * mpmath.mpf(0.01 * number) <= mpmath.log(odds), (name, number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
@@ -166,3 +167,17 @@ def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
 def test_directions_of_other_spaces_have_no_circle():
     with pytest.raises(ValueError, match="no directions"):
         around(LatentCase(CroftMetric(epsilon=1), TWO, codes_of(TWO)), (0, 0), 1.0)
+
+
+@pytest.mark.parametrize("name", ["croft-metric", "pca-basis", "directional"])
+def test_a_diameter_that_codes_exceed_is_seen(name, monkeypatch):
+    """What is said about odds is computed at the diameter: one that is too small is a broken promise."""
+    entry = latents()[name]
+    case = entry.levels["quick"].exact[0]
+    assert all(finding.passed for finding in exact_gate(entry.intact, case))
+    real = entry.method.guarantee
+    monkeypatch.setattr(
+        entry.method, "guarantee", lambda self, space: replace(real(self, space), diameter=Fraction(9, 10))
+    )
+    failed = [finding for finding in exact_gate(entry.intact, replace(case)) if not finding.passed]
+    assert [finding.what for finding in failed] == ["distance of two codes"]

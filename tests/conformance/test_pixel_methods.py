@@ -119,8 +119,6 @@ NOT_A_COUNT = [0, -1, 1.5, 2.0, True, "4", math.nan, [2], 2**40]
 class NoBits(BitSource):
     """A source that must not be asked."""
 
-    kind = "seeded"
-
     def _first_key(self):
         return bytes(32)
 

@@ -87,3 +87,8 @@ def test_shown_numbers_are_never_below(value):
 
 def test_numbers_beyond_floats_have_a_json_form():
     assert to_json(Fraction(10**400 + 1, 3)) == f"{10**400 + 1}/3"
+
+
+def test_what_is_smaller_than_any_float_is_never_shown_as_nothing():
+    for digits in (324, 400, 2100):
+        assert 0 < float(show(Fraction(1, 10**digits))) < 1e-320

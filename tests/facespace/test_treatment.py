@@ -74,6 +74,7 @@ def test_the_whole_photo_shows_the_released_face_and_nothing_else(photo: Photo) 
     assert (release.image == 90).all()
     assert release.certificate.guarantees[0].scope.in_the_clear == (
         "the photo's size in pixels and its number of channels",
+        "how long finding, aligning and drawing the face took, which depends a little on the photo",
     )
 
 

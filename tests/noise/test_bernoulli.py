@@ -14,8 +14,6 @@ from dpveil.noise.bits import BitSource, SeededBits
 class Scripted(BitSource):
     """A source that gives these words and then fails."""
 
-    kind = "seeded"
-
     def __init__(self, *words):
         super().__init__()
         self.left = list(words)

@@ -9,7 +9,7 @@ from scipy import integrate, stats
 
 from dpveil.errors import NoiseError
 from dpveil.noise import enclosed, spherical
-from dpveil.noise.bits import SeededBits
+from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.enclosed import Uniform
 from dpveil.noise.spherical import spherical_laplace
 
@@ -142,9 +142,12 @@ def test_no_noise_is_refused(scale, dimension):
 
 
 def test_a_source_that_never_settles_is_given_up():
-    class Zeros(SeededBits):
+    class Zeros(BitSource):
+        def _first_key(self):
+            return bytes(32)
+
         def fill(self, out):
             out[...] = 0
 
     with pytest.raises(NoiseError, match="not settled"):
-        spherical_laplace(Fraction(1), 2, Zeros(1))
+        spherical_laplace(Fraction(1), 2, Zeros())

@@ -75,8 +75,6 @@ def photo():
 class Untouchable:
     """A bit source that must not be asked."""
 
-    kind = "secure"
-
     def words(self, count):
         raise AssertionError("noise was drawn")
 

@@ -28,6 +28,7 @@ from functools import lru_cache
 from typing import Final
 
 import numpy as np
+from jaxtyping import Float64, Int64
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.zcdp import smallest, zcdp_epsilon, zcdp_rho
@@ -37,9 +38,13 @@ MOST_DRAWS: Final = 1 << 15
 """Beyond, zCDP alone is asked: it is within a few per cent there, and the optimum takes seconds."""
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
 CDF_ERROR: Final = 1e-9
-"""More than the relative error of SciPy's binomial distribution function: near 1e-12 for these sizes."""
+"""More than the relative error of SciPy's incomplete beta function: near 1e-12 for these sizes."""
+SMALLEST_CHANCE: Final = 1e-290
+"""Below, floats lose digits: such a chance under Q is taken as none, which is the private side."""
 FARTHEST: Final = 700.0
 TOLERANCE: Final = Fraction(1, 10**6)
+Chances = Float64[np.ndarray, " draws"]
+Counts = Int64[np.ndarray, " draws"]
 
 
 @dataclass(frozen=True)
@@ -73,16 +78,29 @@ class BoundedRangeAccount(Account):
 
     def delta(self, epsilon: Fraction) -> float:
         """Return δ(ε) of the worst draws of this range, rounded up; for δ of 1e-10 and more."""
-        from scipy.stats import binom  # a third of a second that most releases need not pay
-
         eta, draws, at = float_above(self.spread), self.draws, float(epsilon)
         later = np.arange(draws)
         t = np.clip((at + (later + 1) * eta) / (draws + 1), 0.0, eta)
-        under_q = np.expm1(-t) / math.expm1(-eta)
-        under_p = np.clip(under_q * np.exp(t - eta), 0.0, 1.0)
-        seen = binom.cdf(later, draws, under_p)
-        other = np.exp(np.minimum(at + binom.logcdf(later, draws, np.clip(under_q, 0.0, 1.0)), FARTHEST))
+        whole = math.expm1(-eta)
+        seen = _at_most(later, draws, np.exp(t - eta) * np.expm1(-t) / whole, np.expm1(t - eta) / whole)
+        under_q = _at_most(later, draws, np.expm1(-t) / whole, np.exp(-t) * np.expm1(t - eta) / whole)
+        known = np.log(np.maximum(under_q, SMALLEST_CHANCE))
+        other = np.where(under_q > SMALLEST_CHANCE, np.exp(np.minimum(at + known, FARTHEST)), 0.0)
         return float(np.max(seen * (1 + CDF_ERROR) - other * (1 - CDF_ERROR), initial=0.0))
+
+
+def _at_most(count: Counts, draws: int, chance: Chances, rest: Chances) -> Chances:
+    """Return P(J ≤ count) of a binomial J; `rest` is 1 - chance, and the smaller of the two is used.
+
+    Where draws have a large range, one of them is far nearer to 1 than a float can say.
+    """
+    from scipy.special import betainc, betaincc  # a third of a second that most releases need not pay
+
+    chance, rest = np.clip(chance, 0.0, 1.0), np.clip(rest, 0.0, 1.0)
+    low = betaincc(count + 1, draws - count, np.minimum(chance, 0.5))
+    high = betainc(draws - count, count + 1, np.minimum(rest, 0.5))
+    found: Chances = np.where(chance <= rest, low, high)
+    return found
 
 
 def countable(draws: int, delta: Fraction) -> bool:

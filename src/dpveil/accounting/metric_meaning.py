@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpveil.accounting.meaning import STRENGTHS
+from dpveil.accounting.meaning import ROUNDING, STRENGTHS
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, float_above, show
 from dpveil.errors import InvalidParameter
@@ -116,7 +116,7 @@ def meaning(guarantee: Guarantee, apart: Mapping[float, float] | None = None) ->
 
 def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> At:
     spent = float_above(epsilon * distance)
-    success = min(1.0, math.nextafter(1 / (1 + math.exp(-spent)), 2))
+    success = min(1.0, (1 + ROUNDING) / (1 + math.exp(-spent)))
     return At(float_above(distance), _exp_above(spent), success, share)
 
 
@@ -125,7 +125,7 @@ def _wanted(distance: Fraction) -> dict[str, float]:
     if distance == 0:
         return {}
     far = float_above(distance)
-    return {name: math.nextafter(math.log(odds) / far, 0) for name, odds in MOST_ODDS.items()}
+    return {name: math.log(odds) / far * (1 - ROUNDING) for name, odds in MOST_ODDS.items()}
 
 
 def _exp_above(value: float) -> float:

@@ -24,6 +24,7 @@ from dpveil.accounting.account import Account
 from dpveil.accounting.laplace import MOST_DRAWS, SMALLEST_DELTA, float_slack
 from dpveil.accounting.renyi import largest_rate
 from dpveil.accounting.zcdp import zcdp_epsilon
+from dpveil.errors import NoiseError
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
 
@@ -90,14 +91,19 @@ class MirrorPair:
 def randomised_response(epsilon: Fraction) -> MirrorPair:
     """Return the pair that dominates every ε-DP draw (Kairouz, Oh & Viswanath 2015), ε up to ln(2^64 - 1).
 
-    The integers are rounded so that their ratio is not below e^ε.
+    The integers are rounded so that their ratio is not below e^ε. Raises `NoiseError` for a larger ε.
 
     >>> float(randomised_response(Fraction(1)).pure)
     1.0
     """
     shrink = Fraction(exp_below(epsilon, DIGITS), 1 << DIGITS)
     false = max(1, int(TOTAL * shrink / (1 + shrink)))
-    return MirrorPair((TOTAL - false, false))
+    pair = MirrorPair((TOTAL - false, false))
+    if pair.pure < epsilon:
+        raise NoiseError(
+            f"64-bit weights cannot carry a budget of {float(epsilon):.4g}", hint="44 or less for each draw"
+        )
+    return pair
 
 
 def extremes(matrix: IntegerMatrix) -> MirrorPair:

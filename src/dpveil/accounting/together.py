@@ -75,7 +75,8 @@ def _pld_epsilon(parts: Sequence[Guarantee], delta: Fraction) -> Fraction | None
         many = one.self_compose(count)
         total = many if total is None else total.compose(many)
     found = 0.0 if total is None else total.get_epsilon_for_delta(float(delta) - float_slack(len(parts)))
-    return None if found == math.inf else exact(found, "epsilon")
+    # The shortest decimal of a float may be below it: that of the next one is not.
+    return None if found == math.inf else exact(math.nextafter(found, math.inf), "epsilon")
 
 
 def _refuse_or_heuristic(guarantees: Sequence[Guarantee]) -> Guarantee:

@@ -2,8 +2,16 @@
 
 δ(ε) = inf over α > 1 of exp((α - 1)(αρ - ε)) · (1 - 1/α)^α / (α - 1)  (Canonne, Kamath & Steinke 2020,
 proposition 12). Any α gives a valid δ, so the best α is searched for in floating point and the formula is
-then evaluated at that rational α with fifty digits and rounded up: no interpolation is trusted. What is
-searched for in floating point first, an ε or a ρ, is accepted in the same way.
+then evaluated at that rational α and rounded up: no interpolation is trusted. What is searched for in
+floating point first, an ε or a ρ, is accepted in the same way.
+
+*Rounding.* With g = α - 1, log δ is E + S - ln g, where E = g(αρ - ε) is exact until it is rounded once,
+and S = α·ln(1 - 1/α), of which the logarithm is within ±701, as g is between e^-700 and e^700. Work has 60
+digits, so an operation is wrong by 5e-60 of its result. A quotient g/α near 1 loses 5e-60 before its
+logarithm is taken, and S loses α times that: below 1e-39 for α < 2^64. Beyond, S is replaced by -1 -
+1/(2α), which is above it by the series, every term being negative. |E| matters only below 10^4, as S - ln g
+is within ±1500, and then loses 1e-55. So log δ is known to 1e-39, and a relative 1e-30, added in rational
+numbers, covers it.
 """
 
 from __future__ import annotations
@@ -19,7 +27,8 @@ from dpveil.core.parameters import probability
 from dpveil.errors import InvalidParameter
 
 WORK: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
-SLACK: Final = Decimal(10) ** -30
+SLACK: Final = Fraction(1, 10**30)
+FAR: Final = 2**64
 STEPS: Final = 60
 GUESSED: Final = (2.0**-42, 2.0**-30, 2.0**-15)
 PRECISION: Final = Fraction(1, 2**41)
@@ -27,12 +36,15 @@ MOST_LOG: Final = 700.0
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
 """More than any δ that is smaller than e^-5000, and less than any that can be asked for."""
+MOST: Final = 10**300
+LEAST: Final = Fraction(1, 10**100)
 
 
 def zcdp_delta(rho: Number, epsilon: Number) -> Fraction:
     """Return a δ, rounded up, for which every ρ-zCDP release is (ε, δ)-DP.
 
-    Raises `InvalidParameter` for numbers below zero. Source: Canonne, Kamath & Steinke 2020, proposition 12.
+    Raises `InvalidParameter` for numbers below zero or above 1e300. Source: Canonne, Kamath & Steinke 2020,
+    proposition 12.
 
     >>> float(zcdp_delta("0.5", 5)) < 1e-5
     True
@@ -64,8 +76,9 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
     True
     """
     wanted, given = _reachable(delta), _at_least_zero(epsilon, "epsilon")
-    if given == 0:
-        raise InvalidParameter("epsilon", epsilon, "is not above 0", hint="no noise reaches epsilon 0")
+    if given < LEAST:
+        problem = "is below 1e-100" if given else "is not above 0"
+        raise InvalidParameter("epsilon", epsilon, problem, hint="no noise reaches epsilon 0")
     inverse = 1 / given
     while _delta(1 / inverse, given) > wanted:
         inverse *= 2
@@ -111,13 +124,19 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
     gap = Fraction(_best_gap(max(float(rho), SMALLEST_RHO), float(epsilon)))  # α - 1
     alpha = gap + 1
     exponent = _decimal(gap * (alpha * rho - epsilon))
-    shrink = WORK.multiply(_decimal(alpha), WORK.ln(_decimal(gap / alpha)))
-    power = WORK.subtract(WORK.add(exponent, shrink), WORK.ln(_decimal(gap)))
+    power = WORK.subtract(WORK.add(exponent, _shrink(gap, alpha)), WORK.ln(_decimal(gap)))
     if power > 0:
         return Fraction(1)
     if power < -5000:
         return TINIEST  # an exact value could have a billion digits
-    return min(Fraction(1), Fraction(WORK.multiply(WORK.exp(power), 1 + SLACK)))
+    return min(Fraction(1), Fraction(WORK.exp(power)) * (1 + SLACK))
+
+
+def _shrink(gap: Fraction, alpha: Fraction) -> Decimal:
+    """Return α·ln(1 - 1/α) to 1e-39, or for large α a number above it (docstring of the module)."""
+    if alpha > FAR:
+        return _decimal(-1 - 1 / (2 * alpha))
+    return WORK.multiply(_decimal(alpha), WORK.ln(_decimal(gap / alpha)))
 
 
 def _best_gap(rho: float, epsilon: float) -> float:
@@ -158,4 +177,6 @@ def _at_least_zero(value: Number, name: str) -> Fraction:
     number = exact(value, name)
     if number < 0:
         raise InvalidParameter(name, value, "is below 0", hint="budgets are not negative")
+    if number > MOST:
+        raise InvalidParameter(name, None, "is above 1e300", hint="nothing is left to state")
     return number

@@ -64,6 +64,10 @@ def exact_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Fin
         return
     law = version.law(case.method, images)
     yield DIVERGENCES[case.guarantee.kind](_Look(version, case, entry, images, pairs, law))
+    if case.guarantee.diameter is not None and entry.distances is not None:
+        most, farthest = float(case.guarantee.diameter), float(entry.distances(images, pairs).max())
+        kept = farthest <= most + LOSS_TOLERANCE
+        yield held("distance of two images", case, farthest, most, kept, "d", LOSS_TOLERANCE)
     if entry.right is not None:
         gap = law.distance(entry.right(case.method, images))
         label = "distance to the right law"

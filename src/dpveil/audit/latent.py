@@ -122,11 +122,10 @@ class LatentCase:
         promise = self.guarantee
         if promise.rho is not None:
             return float(promise.rho)
-        return float(promise.epsilon or 0) * (
-            self._distance(first, second) if promise.kind == "metric" else 1
-        )
+        return float(promise.epsilon or 0) * (self.distance(first, second) if promise.kind == "metric" else 1)
 
-    def _distance(self, first: Code, second: Code) -> float:
+    def distance(self, first: Code, second: Code) -> float:
+        """Return how far two codes are apart in the metric of the mechanism, by its definition."""
         if self.circle is not None:
             ends = [np.array(self.direction(code)) for code in (first, second)]
             return math.dist(*(end / math.hypot(*end) for end in ends))

@@ -42,6 +42,10 @@ def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
     what = f"{'log-ratio' if unit == 'ε' else 'Rényi divergence'} of the law, {len(laws)} codes"
     where = f"{case}, {_place(pair[0])} and {_place(pair[1])}"
     yield Finding("exact", what, where, min(cost, 1e9), allowed, not broken, unit)
+    if case.guarantee.diameter is not None:
+        farthest = max(case.distance(first, second) for first, second in permutations(case.codes, 2))
+        most = float(case.guarantee.diameter) * (1 + CLOSE)
+        yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
     lost = max(abs(1 - float(np.exp(part).sum())) for law in laws.values() for part in law.parts)
     yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
 

@@ -23,7 +23,7 @@ from dpveil.errors import BudgetExceeded, DPVeilError, NoRegion, OutputError, Ph
 from dpveil.io import make_folder, read, sole_writer
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.pipeline import obfuscate
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
@@ -61,7 +61,7 @@ class Choices:
             "parameters": self.method.parameters(),
             "request": [finder.description for finder in self.regions],
             "post_processing": [step.description for step in self.post_processing],
-            "bits": (SecureBits if self.seed is None else SeededBits).kind,
+            "bits": SECURE if self.seed is None else SEEDED,
         }
 
 

@@ -100,4 +100,5 @@ def show(value: Fraction, digits: int = 4) -> str:
         return str(short)
     exponent = math.floor(math.log10(abs(float_above(value)))) - digits + 1
     unit = Fraction(10) ** exponent
-    return f"{float(math.ceil(value / unit) * unit):.{digits}g}"
+    rounded = float(math.ceil(value / unit) * unit) or float_above(value)  # never 0 for what is above it
+    return f"{rounded:.{digits}g}"

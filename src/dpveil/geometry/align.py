@@ -19,6 +19,8 @@ centres are (0.3025, 0.3043) and (0.6830, 0.3051)."""
 BLUR: Final = 0.5
 """Pixels of Gaussian blur, for each step of one pixel beyond the first, before a picture is made smaller."""
 MOST: Final = 1 << 20
+SMALLEST: Final = 64
+"""Pixels of the shorter side down to which a photo is halved."""
 
 Points = Float64[np.ndarray, "n 2"]
 
@@ -139,6 +141,17 @@ def of_points(found: Points, wanted: Points) -> Similarity:
     turn = complex(np.vdot(a - a.mean(), b - b.mean())) / spread
     move = complex(b.mean() - turn * a.mean())
     return Similarity(abs(turn), math.atan2(turn.imag, turn.real), move.real, move.imag)
+
+
+def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c"]]:
+    """Return the photo and copies of half its sides, a quarter and so on, to `SMALLEST` pixels and above.
+
+    An odd last row or column is left out of the next one. How many there are follows from the size alone.
+    """
+    copies = [image]
+    while min(copies[-1].shape[:2]) >= 2 * SMALLEST:
+        copies.append(_reduced(copies[-1], 2)[0])
+    return copies
 
 
 def _reduced(patch: UInt8[np.ndarray, "H W c"], times: int) -> tuple[UInt8[np.ndarray, "h w c"], int]:

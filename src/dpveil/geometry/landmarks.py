@@ -130,11 +130,10 @@ class Predictor:
         apart = float(np.sqrt(((many - middle) ** 2).sum(axis=2).mean()))
         five = _five(middle)
         distance = float(np.hypot(*(five[:2].mean(axis=0) - five[2:4].mean(axis=0))))
+        score = self._score(image, pose)  # in any case: how long this takes tells nothing then
         if not distance > 0:
             raise RegionError("the eyes of a face fall together", hint="it may be no face, or too small")
-        return Landmarks(
-            five, apart / distance, self._score(image, pose), middle if len(middle) == 68 else None
-        )
+        return Landmarks(five, apart / distance, score, middle if len(middle) == 68 else None)
 
     def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:
         """Return the landmarks of an aligned crop, in its pixels, from one start: quick, unjudged."""

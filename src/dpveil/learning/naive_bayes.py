@@ -16,7 +16,7 @@ from dpveil.core.parameters import positive
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.learning.moments import LEVELS, Deviations, Moments, Shares, encode, release_moments
 from dpveil.mechanisms.scalar import TABLE
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -132,7 +132,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         self.guarantee_ = self._guarantee(groups * shares.total(features), bits)
         self.split_ = {"count": shares.count, "mean": shares.mean, "deviation": shares.deviation}
-        self.for_publication_ = bits.kind == "secure"
+        self.for_publication_ = kind_of(bits) == SECURE
         self._lower, self._upper = lower, upper
         return self._keep(classes, moments, float(floor))
 
@@ -161,7 +161,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             clear.append("which labels occur in the table: they were taken as public")
         if not TABLE[self.mechanism].finite_only:
             clear.append("how long the draws took, which depends a little on the table")
-        if bits.kind != "secure":
+        if kind_of(bits) != SECURE:
             clear.append("the noise, to everyone who knows the seed: the model is not for publication")
         covers = f"a Gaussian naive Bayes model; neighbours: {NEIGHBOURS[self.neighbours][1]}"
         scope = Scope(covers, tuple(clear))

@@ -13,7 +13,7 @@ import sys
 import threading
 import weakref
 from abc import ABC, abstractmethod
-from typing import ClassVar, NoReturn
+from typing import Final, NoReturn, final
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -21,15 +21,22 @@ from jaxtyping import UInt64
 
 from dpveil.errors import InvalidParameter, UsageError
 
+SECURE: Final = "secure"
+SEEDED: Final = "seeded"
+UNKNOWN: Final = "unknown"
+
 _KEY = 32
 _NONCE = bytes(16)
 _ZEROS = memoryview(bytes(1 << 16))
 
 
 class BitSource(ABC):
-    """A stream of independent uniform bits; `kind` is what a certificate says about it."""
+    """A stream of independent uniform bits; `kind_of` says what a certificate states about it.
 
-    kind: ClassVar[str]
+    Sources have slots and no other attributes, so that no method of one can be replaced by accident.
+    """
+
+    __slots__ = ("__weakref__", "_key", "_lock")
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -72,6 +79,7 @@ class BitSource(ABC):
             out.byteswap(inplace=True)
 
 
+@final
 class SecureBits(BitSource):
     """Bits that nobody can predict: keyed by the operating system, rekeyed in every forked child.
 
@@ -79,7 +87,7 @@ class SecureBits(BitSource):
     (3,)
     """
 
-    kind = "secure"
+    __slots__ = ()
 
     def __init__(self) -> None:
         super().__init__()
@@ -94,13 +102,14 @@ class SecureBits(BitSource):
         self._key = self._first_key()
 
 
+@final
 class SeededBits(BitSource):
     """Reproducible bits for tests and experiments; a release made with them is not for publication.
 
     `seed` is a non-negative integer; equal seeds with another `stream` name give independent streams.
     """
 
-    kind = "seeded"
+    __slots__ = ("seed", "stream")
 
     def __init__(self, seed: int, stream: str = "") -> None:
         whole: object = seed
@@ -112,6 +121,21 @@ class SeededBits(BitSource):
 
     def _first_key(self) -> bytes:
         return hashlib.sha256(f"dpveil {self.seed} {self.stream}".encode()).digest()
+
+
+_KINDS: Final[dict[type, str]] = {SecureBits: SECURE, SeededBits: SEEDED}
+
+
+def kind_of(bits: BitSource) -> str:
+    """Return what a certificate says about `bits`: "secure", "seeded", or "unknown".
+
+    The exact type decides, and nothing that a source says of itself: a subclass may hand out other bits. Who
+    sets the private state of a source, or changes its class, changes this package.
+
+    >>> kind_of(SecureBits()), kind_of(SeededBits(7))
+    ('secure', 'seeded')
+    """
+    return _KINDS.get(type(bits), UNKNOWN)
 
 
 _alive: weakref.WeakSet[SecureBits] = weakref.WeakSet()

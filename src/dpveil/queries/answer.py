@@ -8,7 +8,7 @@ from fractions import Fraction
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.mechanisms.scalar import ScalarMechanism
-from dpveil.noise.bits import SecureBits
+from dpveil.noise.bits import SECURE
 
 SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
@@ -32,7 +32,7 @@ class Answer:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What speaks against publishing it."""
-        return () if self.bits == SecureBits.kind else (SEEDED,)
+        return () if self.bits == SECURE else (SEEDED,)
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON document: nothing in it is of the data but the response."""

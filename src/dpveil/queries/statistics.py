@@ -20,7 +20,7 @@ from dpveil.core.numbers import Number, exact, show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, kind_of
 from dpveil.queries.answer import Answer, about
 from dpveil.queries.choice import build, choose
 from dpveil.queries.values import bounds, clipped, is_missing, listed, number
@@ -155,7 +155,7 @@ def histogram(
     clear = (f"the number of rows, {len(rows)}, the range {allowed} and the edges of {len(counts)} bins",)
     covers = f"how many of {len(rows)} values lie in each of {len(counts)} bins; {REPLACED}"
     guarantee = about(_for_two_bins(drawn.guarantee(), len(rows)), covers, clear)
-    return Answer("histogram", response, len(rows), guarantee, drawn, bits.kind, edges)
+    return Answer("histogram", response, len(rows), guarantee, drawn, kind_of(bits), edges)
 
 
 def _for_two_bins(one: Guarantee, rows: int) -> Guarantee:
@@ -188,7 +188,7 @@ def _answer(
     drawn.prepare()
     response = float(drawn.release(value, bits))
     clear = (f"the number of rows, {rows}, and the query with its range",)
-    return Answer(query, response, rows, about(drawn.guarantee(), covers, clear), drawn, bits.kind)
+    return Answer(query, response, rows, about(drawn.guarantee(), covers, clear), drawn, kind_of(bits))
 
 
 def _checked(bits: object) -> None:

@@ -43,8 +43,6 @@ CODES = np.array([[0.0, 7.0, 0.1], [0.9, 2.0, 0.25], [-1.0, 12.0, 0.0]])
 class NoBits(BitSource):
     """A source that must not be asked."""
 
-    kind = "seeded"
-
     def _first_key(self):
         return bytes(32)
 

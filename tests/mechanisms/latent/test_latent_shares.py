@@ -9,6 +9,7 @@ import pytest
 from latent_spaces import UNEVEN, Space
 from scipy.optimize import minimize
 
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.mechanisms.latent.shares import equal, optimal_gaussian, optimal_laplace, whole
 from dpveil.noise.bits import SeededBits
@@ -104,3 +105,11 @@ def test_shares_come_from_the_box_that_is_used():
     space = Uneven(wide.low, wide.high)
     assert BoxLaplace(epsilon=1).shares(space) == (Fraction(1, 2),) * 2
     assert BoxLaplace(epsilon=1, clip=10).shares(space)[0] > Fraction(3, 4)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf, -1.0])
+def test_shares_of_a_codec_that_is_no_codec_are_refused(wrong):
+    """An infinite one used to make another one negative."""
+    with pytest.raises(InvalidParameter, match="not finite"):
+        whole(np.array([1.0, wrong, 2.0]))
+    assert whole(np.array([1.0, 0.0]))[1] > 0

@@ -159,8 +159,6 @@ def test_draws_follow_the_law(law):
 class Given(BitSource):
     """Words that a test chose."""
 
-    kind = "given"
-
     def __init__(self, *words):
         super().__init__()
         self.left = list(words)

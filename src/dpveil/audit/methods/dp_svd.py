@@ -21,12 +21,14 @@ from dpveil.audit.pairs import Pair
 from dpveil.audit.product import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
 from dpveil.audit.version import Method, Version
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.spectrum import STEPS, leading_triples, whole_values
+from dpveil.mechanisms.pixel.spectrum import leading_triples
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.spherical import spherical_laplace
 
+STEPS: Final = 1024
+"""Steps of a singular value in a grey level: written here a second time."""
 LENGTHS: Final = 64
 SHARES: Final = 31
 """Bins of the length, and of the first value's share of it: an odd number, so that no edge is at 0."""
@@ -58,9 +60,9 @@ class Steps:
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases."""
-        height, width, channels = image.shape
+        channels = image.shape[2]
         triples = [leading_triples(image[:, :, k], rank_of(method, image)) for k in range(channels)]
-        exact = np.concatenate([whole_values(own[1], height * width) for own in triples])
+        exact = np.concatenate([in_steps(own[1]) for own in triples])
         noisy = (exact + self._drawn(method, image, count, bits)).reshape(count, channels, -1, 1) / STEPS
         planes = [u @ (noisy[:, k] * v) for k, (u, _, v) in enumerate(triples)]
         shown: Releases = np.rint(np.clip(np.stack(planes, axis=3), 0, 255)).astype(np.uint8)
@@ -194,11 +196,16 @@ def pairs(case: Case) -> list[Pair]:
     return [Pair("last value", first, second, _distance(case, first, second))]
 
 
+def in_steps(values: Float64[np.ndarray, " rank"]) -> list[int]:
+    """Return singular values on the grid that the distance is about, whatever the method makes of them."""
+    return [round(float(value) * STEPS) for value in values]
+
+
 def _distance(case: Case, first: Image, second: Image) -> float:
     rank, squares = rank_of(case.method, first), 0
     for k in range(case.channels):
         found = [leading_triples(image[:, :, k], rank) for image in (first, second)]
-        a, b = (whole_values(own[1], case.height * case.width) for own in found)
+        a, b = (in_steps(own[1]) for own in found)
         squares += sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
     return math.sqrt(squares) / STEPS
 

@@ -39,6 +39,8 @@ def release_command(
     """
     import numpy as np
 
+    from dpveil.noise.bits import kind_of
+
     for text in answers:
         if text.startswith("-") and not text.lstrip("-+.")[:1].isdigit():
             raise UsageError(f"no such option: {text}", hint="see dpveil mechanism release --help")
@@ -55,7 +57,7 @@ def release_command(
         document: dict[str, Any] = {"responses": responses, "guarantee": total.to_json()}
         if len(answers) > 1:
             document |= {"each": each.to_json(), "composition": words}
-        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": bits.kind}
+        settings = {"mechanism": chosen.name, "parameters": chosen.parameters(), "bits": kind_of(bits)}
         say.document({**document, **settings, "warnings": warnings})
         return exits.DONE
     for response in responses:
