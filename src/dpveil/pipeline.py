@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.catalogue import build
-from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
+from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate, RegionRecord
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, RegionError
 from dpveil.mechanisms.method import Method, check_bits
 from dpveil.noise.bits import BitSource, SecureBits
 from dpveil.postprocessing import Step, parse_all
@@ -84,6 +84,10 @@ def obfuscate(
 
     treated = treatment(given, found, chosen)
     records = tuple(RegionRecord.of(region) for region in treated.regions)
+    if max(len(records), len(request)) > MOST_REGIONS:
+        raise RegionError(
+            f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
+        )
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
     total = composition(chosen, records, guarantees, given.channels)

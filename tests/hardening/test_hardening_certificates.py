@@ -1,0 +1,76 @@
+"""A received folder is hostile: certificates open nothing, end in one line each, and cost in proportion."""
+
+import hashlib
+import json
+import os
+from copy import deepcopy
+
+import pytest
+from hardening_certificates import FILES, TABLE, WATCH, honest, placed, sealed
+
+import dpveil
+
+HONEST = honest()
+
+
+def looked_at(image):
+    """What `verify` says of a file, having touched nothing but the image and its certificate."""
+    dpveil.verify(image)  # first uses import modules
+    with WATCH.watching():
+        result = dpveil.verify(image)
+    assert WATCH.strange(image) == []
+    assert len(result.problems) <= 21
+    assert all(problem.isprintable() and len(problem) <= 500 for problem in result.problems)
+    return result
+
+
+def test_the_watch_notices(tmp_path):
+    (tmp_path / "b").write_bytes(b"")
+    with WATCH.watching():
+        (tmp_path / "b").is_file()
+        (tmp_path / "b").read_bytes()
+        os.listdir(tmp_path)
+    assert {event for event, _ in WATCH.strange(tmp_path / "a")} == {"os.stat", "open", "os.listdir"}
+    assert {event for event, _ in WATCH.strange(tmp_path / "b")} == {"os.listdir"}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_certificate_of_every_method_is_consistent_without_any_model(tmp_path, name):
+    result = looked_at(placed(tmp_path, sealed(HONEST[name])))
+    assert (result.status, result.problems) == ("unprotected" if name == "copy" else "consistent", ())
+
+
+def test_every_method_has_an_honest_certificate():
+    assert {data["method"] for data in HONEST.values()} == {*TABLE, None}
+
+
+PLACES = {
+    (name, key): data
+    for name, data in HONEST.items()
+    for key in (*data["parameters"], "request", "post_processing", "bits", "method", "tool")
+}
+
+
+@pytest.mark.parametrize(("name", "key"), PLACES)
+def test_no_place_of_a_certificate_opens_or_asks_about_a_file(tmp_path, name, key):
+    trap = tmp_path / "secret"
+    trap.write_bytes(b"\x08\x07" * 100)
+    values = [str(trap), str(tmp_path), "default", "a\0b", "x" * 300, f"{FILES.get(key, '')}\n", "\ud800"]
+    for value in [*values, f"file://{trap}", "../secret", "~/secret", "lama sha256:" + 64 * "g", [str(trap)]]:
+        data = deepcopy(HONEST[name])
+        data["tool"] = "dpveil 9.9" if key in data["parameters"] else data["tool"]
+        if key in data["parameters"]:
+            data["parameters"][key] = value
+        else:
+            data[key] = [value] if isinstance(data[key], list) else value
+        result = looked_at(placed(tmp_path, sealed(data)))
+        if key in data["parameters"]:
+            assert result.status == "inconsistent", value
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_parameter_that_is_left_out_is_not_taken_from_the_defaults(tmp_path, name):
+    for key in HONEST[name]["parameters"]:
+        data = deepcopy(HONEST[name])
+        del data["parameters"][key]
+        assert looked_at(placed(tmp_path, sealed(data))).status == "inconsistent"
