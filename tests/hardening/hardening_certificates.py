@@ -119,7 +119,7 @@ def honest() -> dict[str, dict[str, Any]]:
 
 
 def sealed(data: Any) -> bytes:
-    """`data` in canonical form and with a fitting checksum where it can have one, as a forger would write it."""
+    """`data` in canonical form and, where it can have one, with a fitting checksum, as forgers write it."""
 
     def canonical(value: Any) -> bytes:
         text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"

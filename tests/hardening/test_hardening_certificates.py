@@ -1,8 +1,5 @@
 """A received folder is hostile: certificates open nothing, end in one line each, and cost in proportion."""
 
-import hashlib
-import json
-import os
 from copy import deepcopy
 
 import pytest
@@ -29,7 +26,7 @@ def test_the_watch_notices(tmp_path):
     with WATCH.watching():
         (tmp_path / "b").is_file()
         (tmp_path / "b").read_bytes()
-        os.listdir(tmp_path)
+        list(tmp_path.iterdir())
     assert {event for event, _ in WATCH.strange(tmp_path / "a")} == {"os.stat", "open", "os.listdir"}
     assert {event for event, _ in WATCH.strange(tmp_path / "b")} == {"os.listdir"}
 

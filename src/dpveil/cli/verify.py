@@ -112,4 +112,5 @@ def _line(result: Verification) -> str:
     if result.publishable:
         return f"{text}  {_exposure(result)}".rstrip()
     reasons = result.certificate.warnings if result.certificate else ()
-    return f"{text}  {quoted(next((w for w in reasons if w.isascii() and w[:3].isupper()), 'NOT FOR PUBLICATION'))}"
+    reason = next((w for w in reasons if w.isascii() and w[:3].isupper()), "NOT FOR PUBLICATION")
+    return f"{text}  {quoted(reason)}"

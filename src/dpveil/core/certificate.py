@@ -260,19 +260,19 @@ def _guarantee(data: Any) -> Guarantee:
 
 def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise CertificateError("an object of the certificate is none")
+        raise CertificateError("the certificate is malformed: an object is expected")
     return value
 
 
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise CertificateError("a list of the certificate is none")
+        raise CertificateError("the certificate is malformed: a list is expected")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise CertificateError("a text of the certificate is not text")
+        raise CertificateError("the certificate is malformed: a text is not text")
     return value
 
 
@@ -282,5 +282,5 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _single(value: object) -> Json:
     if isinstance(value, list | dict):
-        raise CertificateError("a parameter of the certificate is no single value")
+        raise CertificateError("the certificate is malformed: a parameter is no single value")
     return cast(Json, value)

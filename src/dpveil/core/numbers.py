@@ -102,7 +102,8 @@ def show(value: Fraction, digits: int = 4) -> str:
     if not isinstance(short, str) and len(str(short)) <= digits + 4:
         return str(short)
     if not SMALLEST <= abs(value) <= LARGEST:  # beyond what a float can show
-        return f"{Context(prec=digits, rounding=ROUND_CEILING).divide(*map(Decimal, value.as_integer_ratio())):e}"
+        context = Context(prec=digits, rounding=ROUND_CEILING)
+        return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):e}"
     exponent = math.floor(math.log10(abs(float_above(value)))) - digits + 1
     unit = Fraction(10) ** exponent
     return f"{float(math.ceil(value / unit) * unit):.{digits}g}"

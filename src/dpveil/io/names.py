@@ -45,11 +45,12 @@ def shown(path: str | Path) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return what a received file says, for a one-line message: nothing in it moves or colours the terminal.
+    r"""Return what a received file says, for a one-line message: nothing in it moves or colours the terminal.
 
-    >>> quoted("face\\x1b[2J\\n2"), len(quoted(600 * "a"))
-    ('face\\\\x1b[2J\\\\n2', 500)
+    >>> quoted("face\x1b[2J\n2"), len(quoted(600 * "a"))
+    ('face\\x1b[2J\\n2', 500)
     """
-    if len(text) > LONGEST_TEXT:
-        text = f"{text[: LONGEST_TEXT // 2]}…{text[1 - LONGEST_TEXT // 2 :]}"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    half = LONGEST_TEXT // 2
+    seen = text if len(text) <= LONGEST_TEXT else text[:half] + text[-half:]
+    told = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in seen)
+    return told if len(told) + len(text) - len(seen) <= LONGEST_TEXT else f"{told[: half - 1]}…{told[-half:]}"

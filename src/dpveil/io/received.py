@@ -1,4 +1,4 @@
-"""Files that somebody else made: plain ones only, never waited for, never followed, never more than a limit."""
+"""Files that somebody else made: plain ones alone, never waited for or followed, and no more than a limit."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, exact, show, to_json
-from dpveil.core.parameters import OptionalPositive, Value, Positive
+from dpveil.core.parameters import OptionalPositive, Positive, Value
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
