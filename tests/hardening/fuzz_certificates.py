@@ -1,4 +1,4 @@
-"""Feed forged certificates to `dpveil verify`: anything but one line each, and nothing else opened, is a finding.
+"""Feed forged certificates to `verify`: anything but one line each, with nothing else opened, is a finding.
 
     python tests/hardening/fuzz_certificates.py --files 100000 [--first 0] [--workers 2] [--only INDEX]
 
@@ -17,6 +17,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,10 @@ def _unclear(problems: tuple[str, ...], lines: list[str]) -> str:
 
 def work(first: int, stop: int, folder: Path) -> None:
     """Verify a range of certificates and print one JSON line for each."""
+    from dpveil.cli.verify import _line
+    from dpveil.io.names import quoted
+    from dpveil.verification import verify
+
     def hang(number: int, frame: object) -> None:
         raise Hang
 
@@ -81,21 +86,19 @@ def work(first: int, stop: int, folder: Path) -> None:
     warnings.simplefilter("ignore")
     originals = honest()
     for data in originals.values():  # first uses import modules
-        WATCH.seen.clear()
-        from dpveil.cli.verify import _line
-        from dpveil.verification import verify
-
         _line(verify(placed(folder, sealed(data))))
+    _line(verify(placed(folder, sealed(data | {"schema": "\ud800"}))))
+    quoted("\x1b")
     for index in range(first, stop):
         print(json.dumps(one(index, originals, folder)), flush=True)
 
 
 def fuzz(files: int, *, first: int = 0, workers: int = 2) -> list[dict[str, Any]]:
-    """Verify the certificates `first` to `first + files` in `workers` processes; return what became of them."""
+    """Verify the certificates `first` to `first + files` in `workers` processes; say what became of them."""
     ends = [first + files * part // workers for part in range(workers + 1)]
     with tempfile.TemporaryDirectory() as place:
         started = []
-        for number, (a, b) in enumerate(zip(ends, ends[1:], strict=False)):
+        for number, (a, b) in enumerate(pairwise(ends)):
             folder = Path(place) / str(number)
             folder.mkdir()
             command = [sys.executable, __file__, "--work", str(a), str(b), str(folder)]
@@ -109,7 +112,9 @@ def fuzz(files: int, *, first: int = 0, workers: int = 2) -> list[dict[str, Any]
             said.close()
             if process.returncode or len(own) != b - a:
                 finding = f"the process died ({process.returncode}): {error.decode()[-300:]}"
-                entries.append({"index": a + len(own), "kind": "lost", "status": "", "finding": finding, "seconds": 0})
+                entries.append(
+                    {"index": a + len(own), "kind": "lost", "status": "", "finding": finding, "seconds": 0}
+                )
     return entries
 
 
@@ -127,7 +132,11 @@ def main() -> int:
     if chosen.only is not None:
         with tempfile.TemporaryDirectory() as folder:
             work(chosen.only, chosen.only + 1, Path(folder))
-            print((Path(folder) / "a.png.certificate.json").read_bytes()[:3000].decode(errors="backslashreplace"))
+            print(
+                (Path(folder) / "a.png.certificate.json")
+                .read_bytes()[:3000]
+                .decode(errors="backslashreplace")
+            )
         return 0
     start = time.perf_counter()
     entries = fuzz(chosen.files, first=chosen.first, workers=chosen.workers)

@@ -31,7 +31,11 @@ FILES = {
 }
 """The parameters that name files, as certificates write them."""
 WAYS: dict[str, list[dict[str, Any]]] = {
-    "dp-pix": [{"epsilon": 1, "block": 8, "neighbourhood": 16}, {"rho": "1/3", "block": 4}],
+    "dp-pix": [
+        {"epsilon": 1, "block": 8, "neighbourhood": 16},
+        {"rho": "1/3", "block": 4},
+        {"epsilon": 1, "delta": 1e-6},
+    ],
     "dp-pix-gaussian": [{"epsilon": 1, "delta": 1e-6, "block": 8, "neighbourhood": 16}],
     "ssim-exponential": [{"epsilon": 20, "block": 8}],
     "mse-exponential": [{"epsilon": 20, "block": 8}],

@@ -21,20 +21,27 @@ TRAP = "/proc/self/mem"
 """A file that nobody may open, named wherever a text is."""
 NINES = "9" * 999
 TEXTS = [
-    TRAP, "default", "a\0b", "x" * 300, "../a.png", "~", "/dev/zero", "", " ", "\n", "\x1b[2J", "\x9b", "\u202e", "\ud800",
-    "NaN", "inf", "1e999999999", "1e-999", NINES, f"1/{NINES}", "1/0", "-1/3", "1/3", "٣", "0x10", "{m}", "%s", "{0.__class__}",
-    "gaussian:1", "gaussian:1e999", f"median:{'9' * 5000}", "median:٣", "telea", "none", "gender=4,age=2", "gender=" + NINES,
-    "gender=4,gender=4", "a" * 20_000, "(" * 5000, ", grown to the " * 500 + "x", "faces", "whole", "0,0,9" + "9" * 17 + ",1",
+    TRAP, "default", "a\0b", "x" * 300, "../a.png", "~", "/dev/zero", "", " ", "\n", "\x1b[2J", "\x9b",
+    "\u202e", "NaN", "inf", "1e999999999", "1e-999", NINES, f"1/{NINES}", "1/0", "-1/3", "1/3", "٣", "0x10",
+    "{m}", "%s", "{0.__class__}", "(" * 5000, ", grown to the " * 500 + "x", "a" * 20_000,
+    "gaussian:1", "gaussian:1e999", f"median:{'9' * 5000}", "median:٣", "telea", "none",
+    "gender=4,age=2", "gender=" + NINES, "gender=4,gender=4", "faces", "whole", "0,0,9" + "9" * 17 + ",1",
     "box, grown to the JPEG blocks", "UNPROTECTED: this", *FILES.values(), *TABLE,
 ]  # fmt: skip
 NUMBERS = [
-    0, 1, -1, 2, 3, 16, 255, 256, 2**31, 2**31 + 1, 2**53, 2**63, 2**64, 10**30, 10**40, 0.1, 0.5, -0.5, 1e-300, 1e300, 5e-324,
-    1e-12, 1e12, 700, 1e-6, 0.999999, 1e400, float("nan"),
+    0, 1, -1, 2, 3, 16, 255, 256, 2**31, 2**31 + 1, 2**53, 2**63, 2**64, 10**30, 10**40,
+    0.1, 0.5, -0.5, 1e-300, 1e300, 5e-324, 1e-12, 1e12, 700, 1e-6, 0.999999, 1e400, float("nan"),
 ]  # fmt: skip
 
 
-def value(rng: random.Random, depth: int = 0) -> Any:
-    """Any JSON value, most of them chosen to hurt."""
+def value(rng: random.Random, own: Any = None, depth: int = 0) -> Any:
+    """Any JSON value, chosen to hurt; mostly of the type of `own`, so that it is read further."""
+    if rng.random() < 0.75 and isinstance(own, str | int | float):
+        if isinstance(own, bool):
+            return not own
+        return rng.choice(TEXTS) if isinstance(own, str) else rng.choice([*NUMBERS, own + 1, own - 1])
+    if rng.random() < 0.01:
+        return "\ud800"
     kind = rng.random()
     if kind < 0.5:
         return rng.choice(TEXTS)
@@ -43,8 +50,8 @@ def value(rng: random.Random, depth: int = 0) -> Any:
     if kind < 0.9 or depth > 3:
         return rng.choice([None, True, False])
     if kind < 0.95:
-        return [value(rng, depth + 1) for _ in range(rng.randrange(4))]
-    return {rng.choice(TEXTS): value(rng, depth + 1) for _ in range(rng.randrange(4))}
+        return [value(rng, depth=depth + 1) for _ in range(rng.randrange(4))]
+    return {rng.choice(TEXTS): value(rng, depth=depth + 1) for _ in range(rng.randrange(4))}
 
 
 def by_schema(schema: Any, rng: random.Random) -> Any:
@@ -73,7 +80,10 @@ def by_schema(schema: Any, rng: random.Random) -> Any:
         inner = schema.get("prefixItems") or [schema["items"]] * rng.choice([0, 1, 1, 2, 3, 40])
         return [by_schema(entry, rng) for entry in inner]
     if kind == "string":
-        hexadecimal, ratio = "".join(rng.choices("0123456789abcdef", k=64)), rng.choice(["1/3", NINES, "4/2", "0"])
+        hexadecimal, ratio = (
+            "".join(rng.choices("0123456789abcdef", k=64)),
+            rng.choice(["1/3", "1/3", NINES, "4/2"]),
+        )
         return {None: rng.choice(TEXTS), "^[0-9a-f]{64}$": hexadecimal}.get(schema.get("pattern"), ratio)
     low = schema.get("minimum", -(2**70))
     if kind == "integer":
@@ -94,7 +104,9 @@ def parameters(name: str, rng: random.Random) -> dict[str, Any]:
             made[field.name] = FILES[field.name]
         elif field.name == "attributes":
             made[field.name] = rng.choice(["gender=4,age=2", "none", "gender=1e-12", f"age=1/{'7' * 12}"])
-        elif kind.optional and ((budget and way and field.name not in way) or (not budget and rng.random() < 0.6)):
+        elif kind.optional and (
+            (budget and way and field.name not in way) or (not budget and rng.random() < 0.6)
+        ):
             made[field.name] = None
         elif isinstance(kind, OneOf):
             made[field.name] = rng.choice(kind.words)
@@ -117,7 +129,7 @@ def legal(rng: random.Random) -> dict[str, Any] | None:
         records.append(RegionRecord(f"face {number + 1}", box, found=rng.random() < 0.5))
     try:
         given = {key: own for key, own in parameters(name, rng).items() if own is not None}
-        return stated(build(name, given), records, request=("faces",))
+        return stated(build(name, given), records, request=tuple(str(record.box) for record in records))
     except DPVeilError:
         return None
 
@@ -132,7 +144,7 @@ def _mutate(data: dict[str, Any], rng: random.Random, others: list[dict[str, Any
     target: Any = data
     for key in path[:-1]:
         target = target[key]
-    own, what = target[path[-1]], rng.randrange(9)
+    own, what = target[path[-1]], rng.randrange(16)
     if what == 0:
         del target[path[-1]]
     elif what == 1 and isinstance(target, list):
@@ -148,10 +160,10 @@ def _mutate(data: dict[str, Any], rng: random.Random, others: list[dict[str, Any
     elif what == 6:
         other = rng.choice(others)
         target[path[-1]] = deepcopy(other.get(str(path[0]), own))
-    elif what == 7 and data.get("method") in TABLE:
+    elif what in (7, 8) and data.get("method") in TABLE:
         data["parameters"] = parameters(data["method"], rng)
     else:
-        target[path[-1]] = value(rng)
+        target[path[-1]] = value(rng, own)
 
 
 def _bytes(contents: bytes, rng: random.Random) -> bytes:
@@ -161,11 +173,15 @@ def _bytes(contents: bytes, rng: random.Random) -> bytes:
         if what == 0:
             contents = contents[:at]
         elif what == 1:
-            contents = contents[:at] + bytes(rng.choices(range(256), k=rng.choice([1, 4]))) + contents[at + 1 :]
+            contents = (
+                contents[:at] + bytes(rng.choices(range(256), k=rng.choice([1, 4]))) + contents[at + 1 :]
+            )
         elif what == 2:
             contents = contents[:at] + contents[max(0, at - rng.randrange(200)) :]
         else:
-            contents = contents[:at] + rng.choice([b"\0", b"[", b'{"a":', b"\xff", b"9" * 50]) * 99 + contents[at:]
+            contents = (
+                contents[:at] + rng.choice([b"\0", b"[", b'{"a":', b"\xff", b"9" * 50]) * 99 + contents[at:]
+            )
     return contents
 
 
@@ -182,6 +198,12 @@ def forged(index: int, honest: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
         if rng.random() < 0.8:  # so that it comes as far as the promise
             made |= {"output": data["output"], "method": (name := rng.choice(list(TABLE)))}
             made |= {"parameters": parameters(name, rng), "tool": rng.choice([data["tool"], "dpveil 9.9"])}
+            made |= {"bits": "mine", "publishable": False}
+            made["guarantees"] = (made["guarantees"] * 40)[: len(made["regions"])]
+            for region in made["regions"]:
+                x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
+                region["box"] = [x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y)]
+                region["masked"] = rng.choice([None, 1])
         return "schema", sealed(made)
     if way < 0.45:
         return "bytes", _bytes(sealed(data), rng)

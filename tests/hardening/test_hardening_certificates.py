@@ -3,9 +3,15 @@
 from copy import deepcopy
 
 import pytest
+from fuzz_certificates import fuzz, one
 from hardening_certificates import FILES, TABLE, WATCH, honest, placed, sealed
+from hardening_forgeries import forged
 
 import dpveil
+from dpveil.verification import UNFORESEEN, Verification
+
+FORGED = 1000
+INDEX = 7
 
 HONEST = honest()
 
@@ -71,3 +77,51 @@ def test_a_parameter_that_is_left_out_is_not_taken_from_the_defaults(tmp_path, n
         data = deepcopy(HONEST[name])
         del data["parameters"][key]
         assert looked_at(placed(tmp_path, sealed(data))).status == "inconsistent"
+
+
+def test_forged_certificates_end_in_one_line_each_and_open_nothing():
+    """A short run of the fuzzer: `make fuzz` feeds it 100 000."""
+    entries = fuzz(FORGED, workers=2)
+    assert [(entry["index"], entry["finding"]) for entry in entries if entry["finding"]] == []
+    assert len(entries) == FORGED
+    assert {entry["kind"] for entry in entries} == {"schema", "mutant", "bytes", "legal"}
+    assert {entry["status"] for entry in entries} == {"consistent", "inconsistent", "unprotected"}
+
+
+def found(monkeypatch, folder, verify):
+    monkeypatch.setattr(dpveil.verification, "verify", verify)
+    return one(INDEX, HONEST, folder)["finding"]
+
+
+def test_the_fuzzer_notices(monkeypatch, tmp_path):
+    def saying(*problems):
+        return lambda image: Verification(image, "inconsistent", problems)
+
+    def opening(image):
+        (tmp_path.parent / "other").open("a").close()
+        return saying("x")(image)
+
+    def asking(image):
+        (tmp_path.parent / "other").exists()
+        return saying("x")(image)
+
+    def raising(image):
+        raise ValueError("oops")
+
+    def leaving(image):
+        placed(tmp_path, b"", "b.png")
+        return saying("x")(image)
+
+    assert found(monkeypatch, tmp_path, saying("x")) == ""
+    assert "unprintable" in found(monkeypatch, tmp_path, saying("\x1b"))
+    assert "problems" in found(monkeypatch, tmp_path, saying(*"x" * 22))
+    assert "unforeseen" in found(monkeypatch, tmp_path, saying(f"{UNFORESEEN} (KeyError)"))
+    assert "ValueError: oops" in found(monkeypatch, tmp_path, raising)
+    assert "touched ('open'" in found(monkeypatch, tmp_path, opening)
+    assert "touched ('os.stat'" in found(monkeypatch, tmp_path, asking)
+    assert "touched" in found(monkeypatch, tmp_path, leaving)
+
+
+def test_files_are_functions_of_their_index():
+    assert forged(INDEX, HONEST) == forged(INDEX, HONEST)
+    assert len({forged(index, HONEST) for index in range(50)}) == 50

@@ -51,8 +51,8 @@ def unreadable(path):
 
 
 KINDS = {
-    fifo: "not a regular file", endless: "symbolic link", elsewhere: "symbolic link", Path.mkdir: "regular file",
-    sparse: "2,147,483,648 bytes", lost: "symbolic link", unreadable: "",
+    fifo: "not a regular file", endless: "symbolic link", elsewhere: "symbolic link",
+    Path.mkdir: "not a regular file", sparse: "2,147,483,648 bytes", lost: "symbolic link", unreadable: "",
 }  # fmt: skip
 
 
@@ -118,8 +118,8 @@ def test_numbers_and_keys_that_json_alone_would_take_are_refused(tmp_path, name)
 
 
 VALUES = [
-    True, 0, -1, 2**31, 10**30, 10**40, -0.0, 1e308, 1e-308, 5e-324, [], {}, "", "a\0b", "\x1b[2J\n", "\u202e", "/",
-    "1e999999999", "9" * 999, "1/" + "9" * 900, "1" + "0" * 990, "0/0", "1/0", "١", "nan", "-inf", "x" * 10**5, None,
+    True, 0, -1, 2**31, 10**30, 10**40, -0.0, 1e308, 1e-308, 5e-324, [], {}, "", "a\0b", "\x1b[2J\n", "\u202e",
+    "1e999999999", "9" * 999, "1/" + "9" * 900, "1" + "0" * 990, "0/0", "1/0", "١", "nan", "-inf", "x" * 10**5,
 ]  # fmt: skip
 
 
@@ -180,17 +180,17 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
 
 def test_folders_may_lie_deeper_than_functions(tmp_path, capsys):
     placed(tmp_path, sealed(HONEST[ONE]))
-    here = os.getcwd()
+    here = Path.cwd()
     try:
         os.chdir(tmp_path)
         for _ in range(1500):
-            os.mkdir("d")
+            Path("d").mkdir()
             os.chdir("d")
         assert run(["verify", str(tmp_path)]) == 0
     finally:
         for _ in range(1500):
             os.chdir("..")
-            os.rmdir("d")
+            Path("d").rmdir()
         os.chdir(here)
     assert capsys.readouterr().out.count("\n") == 1
 
@@ -260,8 +260,12 @@ def test_only_so_many_sizes_are_planned_for_one_certificate(monkeypatch):
     """Calibrations and plans take milliseconds to seconds each: a certificate buys a limited number."""
     for method, name in ((DCTGaussian(rho=1, neighbourhood=4), "plan"), (BitPlanes(rho=1), "bands")):
         calls = []
-        kept = getattr(type(method), name)
-        monkeypatch.setattr(type(method), name, lambda self, k=kept, **s: calls.append(s) or k(self, **s))
+
+        def counting(self, *, kept=getattr(type(method), name), calls=calls, **size):
+            calls.append(size)
+            return kept(self, **size)
+
+        monkeypatch.setattr(type(method), name, counting)
         sizes = [{"height": 8 + i, "width": 8, "channels": 1} for i in range(100)]
         assert method.account_of(sizes, 4) is None
         assert len(calls) <= 64
