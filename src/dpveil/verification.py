@@ -41,8 +41,8 @@ NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not
 NO_GREY: Final = frozenset({"webp"})
 """Formats that give a grey release back with three equal channels."""
 MOST_PROBLEMS: Final = 20
-MOST_SIZES: Final = 8
-"""Different sizes of regions of which it is recomputed whether they are pure noise, which protects nobody."""
+MOST_SIZES: Final = 2
+"""Different sizes of regions of which it is recomputed whether they are pure noise: each may take seconds."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
 
 

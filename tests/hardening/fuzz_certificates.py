@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from hardening_certificates import WATCH, honest, placed, sealed
 from hardening_forgeries import forged
 
-HANG = 60
-"""Seconds for one certificate. Honest ones at the ends of what methods take are calibrated for up to ten."""
+HANG = 120
+"""Seconds for one certificate. Honest ones at the ends of what methods take are calibrated for up to ten each."""
 SUSPECT = ("recomputed (", "MemoryError")
 """What a line says where something went wrong that nobody foresaw."""
 

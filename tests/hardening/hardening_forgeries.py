@@ -160,7 +160,7 @@ def _mutate(data: dict[str, Any], rng: random.Random, others: list[dict[str, Any
     elif what == 6:
         other = rng.choice(others)
         target[path[-1]] = deepcopy(other.get(str(path[0]), own))
-    elif what in (7, 8) and data.get("method") in TABLE:
+    elif what in (7, 8) and data.get("method") in list(TABLE):
         data["parameters"] = parameters(data["method"], rng)
     else:
         target[path[-1]] = value(rng, own)

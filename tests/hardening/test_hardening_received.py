@@ -118,8 +118,9 @@ def test_numbers_and_keys_that_json_alone_would_take_are_refused(tmp_path, name)
 
 
 VALUES = [
-    True, 0, -1, 2**31, 10**30, 10**40, -0.0, 1e308, 1e-308, 5e-324, [], {}, "", "a\0b", "\x1b[2J\n", "\u202e",
-    "1e999999999", "9" * 999, "1/" + "9" * 900, "1" + "0" * 990, "0/0", "1/0", "١", "nan", "-inf", "x" * 10**5,
+    True, 0, -1, 2**31, 10**30, 10**40, -0.0, 1e308, 1e-308, 5e-324, [], {}, "", "a\0b", "\x1b[2J\n",
+    "\u202e", "1e999999999", "9" * 999, "1/" + "9" * 900, "1" + "0" * 990, "0/0", "1/0", "١", "nan", "-inf",
+    "x" * 10**5,
 ]  # fmt: skip
 
 
@@ -256,16 +257,20 @@ def test_a_certificate_of_too_many_regions_is_refused(tmp_path):
     assert "more than 10,000" in problem
 
 
+def counted(function, calls):
+    def called(self, **size):
+        calls.append(size)
+        return function(self, **size)
+
+    return called
+
+
 def test_only_so_many_sizes_are_planned_for_one_certificate(monkeypatch):
     """Calibrations and plans take milliseconds to seconds each: a certificate buys a limited number."""
     for method, name in ((DCTGaussian(rho=1, neighbourhood=4), "plan"), (BitPlanes(rho=1), "bands")):
         calls = []
 
-        def counting(self, *, kept=getattr(type(method), name), calls=calls, **size):
-            calls.append(size)
-            return kept(self, **size)
-
-        monkeypatch.setattr(type(method), name, counting)
+        monkeypatch.setattr(type(method), name, counted(getattr(type(method), name), calls))
         sizes = [{"height": 8 + i, "width": 8, "channels": 1} for i in range(100)]
         assert method.account_of(sizes, 4) is None
         assert len(calls) <= 64
