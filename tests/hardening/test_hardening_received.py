@@ -75,7 +75,7 @@ def test_a_large_file_is_refused_before_it_is_opened(tmp_path):
         file.truncate(MOST_BYTES + 1)
     with WATCH.watching():
         [problem] = dpveil.verify(image).problems
-    assert "open" not in dict(WATCH.seen)
+    assert ("open", str(certificate_path(image))) not in WATCH.seen
     assert f"at most {MOST_BYTES:,}" in problem
 
 
@@ -179,6 +179,17 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     assert [len(document[key]) for key in ("verified", "failed")] == [3, 7]
 
 
+def test_no_message_steers_the_terminal(tmp_path, capsys):
+    """Headers of tables and names of files reach messages of other commands too."""
+    table = tmp_path / "t.csv"
+    table.write_text("age\x1b[2J\u202e\n1\n", encoding="utf-8")
+    query = ["mechanism", "query", str(table), "--column", "x", "--range", "0:9", "--epsilon", "1"]
+    assert run([*query, "--query", "mean"]) != 0
+    told = capsys.readouterr()
+    assert "age\\x1b[2J\\u202e" in told.err
+    assert all(line.isprintable() for line in (told.out + told.err).split("\n"))
+
+
 def test_folders_may_lie_deeper_than_functions(tmp_path, capsys):
     placed(tmp_path, sealed(HONEST[ONE]))
     here = Path.cwd()
@@ -227,7 +238,7 @@ def test_leftovers_of_killed_runs_are_matched_with_bounded_reading(tmp_path):
     """`tidy` looks through certificates for the one that a leftover belongs to."""
     from dpveil.release import tidy
 
-    (tmp_path / ".dpveil-0123456789abcdef").write_bytes(picture())
+    (tmp_path / ".dpveil-0123456789abcdef.tmp").write_bytes(picture())
     sparse(tmp_path / "a.png.certificate.json")
     (tmp_path / "b.png.certificate.json").write_bytes(TEXTS["deep list"])
     with WATCH.watching():
