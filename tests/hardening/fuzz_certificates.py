@@ -26,7 +26,7 @@ from hardening_certificates import WATCH, honest, placed, sealed
 from hardening_forgeries import forged
 
 HANG = 120
-"""Seconds for one certificate. Honest ones at the ends of what methods take are calibrated for up to ten each."""
+"""Seconds for one certificate; each calibration at the ends of what methods take has up to ten."""
 SUSPECT = ("recomputed (", "MemoryError")
 """What a line says where something went wrong that nobody foresaw."""
 
