@@ -78,16 +78,13 @@ def obfuscate(
     request = tuple(finder.description for finder in finders)
     notes = tuple(note for finder in finders for note in finder.notes)
     found, missing = _found(given, finders, if_none)
+    _check_few(found, request)
     if not found:
         return _copy(given, request, notes)
     notes += missing
 
     treated = treatment(given, found, chosen)
     records = tuple(RegionRecord.of(region) for region in treated.regions)
-    if max(len(records), len(request)) > MOST_REGIONS:
-        raise RegionError(
-            f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
-        )
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
     total = composition(chosen, records, guarantees, given.channels)
@@ -129,6 +126,13 @@ def _found(
     if missing and if_none == "whole":
         return (replace(Region.whole(photo), label=NONE_FOUND),), ()
     return found, tuple(MISSING.format(description) for description in missing)
+
+
+def _check_few(found: Sequence[Region], request: Sequence[str]) -> None:
+    if max(len(found), len(request)) > MOST_REGIONS:
+        raise RegionError(
+            f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
+        )
 
 
 def _copy(photo: Photo, request: tuple[str, ...], notes: tuple[str, ...]) -> Release:
