@@ -260,10 +260,11 @@ def test_more_regions_than_can_be_verified_are_never_released():
         dpveil.obfuscate(np.zeros((100, 101), np.uint8), "fill", regions=boxes)
 
 
-def test_a_certificate_of_too_many_regions_is_refused(tmp_path):
+@pytest.mark.parametrize("keys", [("regions", "guarantees"), ("request",), ("post_processing",)])
+def test_a_certificate_of_too_many_regions_is_refused(tmp_path, keys):
     data = deepcopy(HONEST[ONE])
-    data["regions"] = data["regions"][:1] * (MOST_REGIONS + 1)
-    data["guarantees"] = data["guarantees"][:1] * (MOST_REGIONS + 1)
+    for key in keys:
+        data[key] = data[key][:1] * (MOST_REGIONS + 1)
     [problem] = dpveil.verify(placed(tmp_path, sealed(data))).problems
     assert "more than 10,000" in problem
 

@@ -24,7 +24,7 @@ SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever 
 MOST_BYTES: Final = 1 << 24
 """Bytes of the largest certificate that is read or written; one of MOST_REGIONS regions has about half."""
 MOST_REGIONS: Final = 10_000
-"""Regions of one release, and choices of regions that were asked for."""
+"""Regions of one release, choices of regions that were asked for, and steps after the draw."""
 MOST_DIGITS: Final = 32
 """Letters of a JSON number: honest ones are at most 2^53 or the shortest decimal of a float."""
 
@@ -130,9 +130,10 @@ class Certificate:
         object.__setattr__(self, "tool", self.tool or this_tool())
         if len(self.guarantees) != len(self.regions):
             raise CertificateError("guarantees and regions differ in number")
-        if max(len(self.regions), len(self.request)) > MOST_REGIONS:
+        if max(len(self.regions), len(self.request), len(self.post_processing)) > MOST_REGIONS:
             raise CertificateError(
-                f"there are more than {MOST_REGIONS:,} regions", hint="release a larger region around them"
+                f"there are more than {MOST_REGIONS:,} regions or steps",
+                hint="release a larger region around",
             )
 
     @property
