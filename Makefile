@@ -22,10 +22,10 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help venv demo test audit audit-deep fuzz slow lint format types docs serve bench reproduction lock clean
+.PHONY: help venv demo test audit audit-deep fuzz fuzz-certificates slow lint format types docs serve bench reproduction lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
 
 $(BIN)/python:
 	@found=; for python in $(PYTHON) python3.11 python3 python3.12 python3.13 python; do \
@@ -63,8 +63,11 @@ audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill
 audit-deep: $(DEV) ## the same with more settings and five to ten times the draws
 	@$(BIN)/dpveil audit --deep
 
-fuzz: $(DEV) ## feed 100 000 damaged photos to the reader: no crash, hang or bomb
+fuzz: fuzz-certificates $(DEV) ## feed 100 000 damaged photos to the reader: no crash, hang or bomb
 	@$(BIN)/python tests/hardening/fuzz_photos.py --files 100000
+
+fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one line each, nothing else opened
+	@$(BIN)/python tests/hardening/fuzz_certificates.py --files 100000
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

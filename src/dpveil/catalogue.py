@@ -109,6 +109,16 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
     return TABLE[method].of(parameters)
 
 
+def stated(method: object, parameters: Mapping[str, Json]) -> Method:
+    """Return the method of a received certificate: like `build`, but no parameter can open or name a file.
+
+    Raises `UnknownName`, and `InvalidParameter` for whatever is not stated as certificates state it.
+    """
+    if not isinstance(method, str) or method not in TABLE:
+        raise UnknownName("method", str(method), TABLE)
+    return TABLE[method].stated(parameters)
+
+
 def _parameters(kind: type[Method] | type[LatentMechanism]) -> dict[str, Json]:
     names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
     return {name: _default(inspect.getattr_static(kind, name)) for name in names}

@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.catalogue import build
-from dpveil.core.certificate import UNPROTECTED, Certificate, RegionRecord
+from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate, RegionRecord
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, RegionError
 from dpveil.mechanisms.method import Method, check_bits
 from dpveil.noise.bits import BitSource, SecureBits, kind_of
 from dpveil.postprocessing import Step, parse_all
@@ -78,6 +78,7 @@ def obfuscate(
     request = tuple(finder.description for finder in finders)
     notes = tuple(note for finder in finders for note in finder.notes)
     found, missing = _found(given, finders, if_none)
+    _check_few(found, request)
     if not found:
         return _copy(given, request, notes)
     notes += missing
@@ -126,6 +127,13 @@ def _found(
     if missing and if_none == "whole":
         return (replace(Region.whole(photo), label=NONE_FOUND),), ()
     return found, tuple(MISSING.format(description) for description in missing)
+
+
+def _check_few(found: Sequence[Region], request: Sequence[str]) -> None:
+    if max(len(found), len(request)) > MOST_REGIONS:
+        raise RegionError(
+            f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
+        )
 
 
 def _copy(photo: Photo, request: tuple[str, ...], notes: tuple[str, ...]) -> Release:

@@ -5,10 +5,9 @@ by `verify`. Computed from public settings alone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from itertools import combinations
 from typing import Final
 
 from dpveil.accounting import compose
@@ -17,10 +16,10 @@ from dpveil.core.certificate import SEEDED, RegionRecord
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import show
 from dpveil.core.photo import ESCAPING
-from dpveil.core.region import Box
+from dpveil.core.region import Box, first_overlap
 from dpveil.facespace import FaceMethod
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size, different
 
 ACCOUNTANT: Final = (
     "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
@@ -96,13 +95,15 @@ def composition(
     taken over only where that release costs what one region alone does: nothing is calibrated here.
     """
     total = compose(guarantees)
-    if len(records) < 2 or not isinstance(method, BudgetedMethod) or next(_overlaps(records), None):
+    if len(records) < 2 or not isinstance(method, BudgetedMethod):
+        return total
+    if first_overlap([record.box for record in records])[0]:
         return total
     sizes = [Size(height=r.box.h, width=r.box.w, channels=channels) for r in records]
     account = method.account_of(sizes, total.relation.m)
     if account is None:
         return total
-    if any(account == method.account(**size) for size in sizes):
+    if any(account == method.account(**size) for size in different(sizes)):
         return replace(total, epsilon=method.epsilon, delta=method.delta, rho=method.rho)
     if total.kind == "zcdp":
         return replace(total, rho=_least(account.rho, total.rho))
@@ -111,10 +112,6 @@ def composition(
 
 def _least(*costs: Fraction | None) -> Fraction:
     return min(cost for cost in costs if cost is not None)
-
-
-def _overlaps(records: Sequence[RegionRecord]) -> Iterator[tuple[RegionRecord, RegionRecord]]:
-    return ((a, b) for a, b in combinations(records, 2) if a.box.overlaps(b.box))
 
 
 def is_face(record: RegionRecord) -> bool:
@@ -152,15 +149,28 @@ def bit_cautions(bits: str) -> tuple[str, ...]:
 
 
 def cautions(
-    method: Method, records: Sequence[RegionRecord], channels: int, total: Guarantee
+    method: Method,
+    records: Sequence[RegionRecord],
+    channels: int,
+    total: Guarantee,
+    *,
+    sizes: int | None = None,
 ) -> tuple[str, ...]:
-    """Return the warnings that follow from the method, the regions' sizes and what they cost together."""
+    """Return the warnings that follow from the method, the regions' sizes and what they cost together.
+
+    Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
+    each size is another calibration, which takes up to seconds.
+    """
     notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
     notes += [text] if (text := exposure(total)) else []
-    pairs = [OVERLAP.format(a.label, b.label) for a, b in _overlaps(records)]
-    notes += [pairs[0] + (f" ({len(pairs) - 1} more pairs do)" if len(pairs) > 1 else "")] if pairs else []
+    pairs, (a, b) = first_overlap([record.box for record in records])
+    more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
+    notes += [OVERLAP.format(records[a].label, records[b].label) + more] if pairs else []
     notes += [SPREAD.format(r.label) for r in records if r.label.endswith(f"{ESCAPING} blocks")]
-    return tuple(notes) + tuple(text for record in records if (text := _pure_noise(method, record, channels)))
+    looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
+    noisy = {size: _pure_noise(method, *size, channels) for size in looked}
+    told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
+    return (*notes, *(f"{label}: {text}" for label, text in told if text))
 
 
 def exposure(guarantee: Guarantee) -> str:
@@ -176,13 +186,13 @@ def exposure(guarantee: Guarantee) -> str:
     return f"WITH PROBABILITY {show(guarantee.delta)} NOTHING IS PROMISED (delta)"
 
 
-def _pure_noise(method: Method, record: RegionRecord, channels: int) -> str:
-    size = {"height": record.box.h, "width": record.box.w, "channels": channels}
+def _pure_noise(method: Method, height: int, width: int, channels: int) -> str:
+    size = {"height": height, "width": width, "channels": channels}
     scale = method.noise_scale(**size)
     if scale is None or scale <= PURE_NOISE:
         return ""
-    text = f"{record.label}: practically pure noise, of scale {scale:,.0f} grey levels where 255 is white"
-    wide = getattr(method, "neighbourhood", SMALLER) or record.box.w * record.box.h
+    text = f"practically pure noise, of scale {scale:,.0f} grey levels where 255 is white"
+    wide = getattr(method, "neighbourhood", SMALLER) or width * height
     if wide <= SMALLER or "neighbourhood" not in {field.name for field in fields(method)}:  # type: ignore[arg-type]
         return f"{text}; a smaller neighbourhood, or a larger block or epsilon, means less"
     smaller = replace(method, neighbourhood=SMALLER).noise_scale(**size)  # type: ignore[type-var]

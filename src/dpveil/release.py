@@ -13,9 +13,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.certificate import Certificate, Output
-from dpveil.errors import CertificateError
-from dpveil.io import encode, format_of, leftovers, sole_writer, write_together
+from dpveil.core.certificate import MOST_BYTES, Certificate, Output
+from dpveil.errors import CertificateError, OutputError
+from dpveil.io import encode, format_of, leftovers, lies_there, received, sole_writer, write_together
+from dpveil.io.names import shown
+from dpveil.io.refused import Refused
 
 SUFFIX: Final = ".certificate.json"
 
@@ -27,6 +29,24 @@ def certificate_path(image: str | Path) -> Path:
     'group.private.png.certificate.json'
     """
     return Path(f"{image}{SUFFIX}")
+
+
+def read_certificate(image: Path) -> Certificate:
+    """Return the certificate that lies beside an image, which anybody may have written.
+
+    Raises `CertificateError` where there is none, and where it is none.
+    """
+    beside = certificate_path(image)
+    if not lies_there(beside):
+        missing = "has no certificate" if lies_there(image) else "does not exist"
+        raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
+    try:
+        return Certificate.from_text(received(beside, MOST_BYTES).decode())
+    except Refused as refusal:
+        raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
+    except UnicodeDecodeError as error:
+        problem = "the certificate cannot be read: it is no UTF-8 text"
+        raise CertificateError(problem, hint="release the photo again") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +73,9 @@ class Release:
         certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())
         beside = certificate_path(target)
         text = certificate.to_text().encode()
+        if len(text) > MOST_BYTES:
+            problem = f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes"
+            raise OutputError(problem, hint="nobody could verify it; release fewer regions")
         write_together([(beside, text), (target, contents)], replace=replace)
         return target, beside
 
@@ -74,9 +97,14 @@ def tidy(folder: Path) -> None:
         if not alone:
             return
         waiting = leftovers(folder)
-        _finish(folder, {hashlib.sha256(path.read_bytes()).hexdigest(): path for path in _plain(waiting)})
+        _finish(folder, {_hash(path): path for path in _plain(waiting)})
         for path in waiting:
             path.unlink(missing_ok=True)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain(paths: Iterable[Path]) -> Iterator[Path]:
@@ -90,8 +118,8 @@ def _finish(folder: Path, waiting: Mapping[str, Path]) -> None:
         if os.path.lexists(image):
             continue
         try:
-            output = Certificate.from_text(beside.read_text(encoding="utf-8")).output
-        except (CertificateError, UnicodeDecodeError, OSError):
+            output = read_certificate(image).output
+        except CertificateError:
             continue
         if output is not None and output.sha256 in waiting:
             waiting[output.sha256].replace(image)

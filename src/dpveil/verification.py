@@ -6,16 +6,22 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dpveil.catalogue import build
+import numpy as np
+from jaxtyping import Int64
+
+from dpveil.catalogue import stated
 from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.region import Box
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
-from dpveil.io import MAX_PIXELS, read
+from dpveil.io import MAX_PIXELS, lies_there, most_bytes, read_bytes, received
 from dpveil.io.containers import format_name
+from dpveil.io.names import quoted
+from dpveil.io.refused import Refused
 from dpveil.postprocessing import parse_all
 from dpveil.promise import (
     MISSING,
@@ -29,11 +35,15 @@ from dpveil.promise import (
     promise,
 )
 from dpveil.regions.boxes import box_of_text
-from dpveil.release import SUFFIX, certificate_path
+from dpveil.release import SUFFIX, read_certificate
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
 """Formats that give a grey release back with three equal channels."""
+MOST_PROBLEMS: Final = 20
+MOST_SIZES: Final = 2
+"""Different sizes of regions of which it is recomputed whether they are pure noise: each may take seconds."""
+UNFORESEEN: Final = "the certificate cannot be recomputed"
 
 
 @dataclass(frozen=True)
@@ -60,39 +70,35 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     """Return whether the image file at `path` (or the one that a certificate is beside) fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
-    sizes of the regions, and their composition. Never raises for what it finds in the files: that is a
-    problem of the result. Source: docs, "Certificate".
+    sizes of the regions, and their composition. Nothing but the two files is opened, whatever a certificate
+    names, and neither may be a link. Never raises for what it finds in the files: that is a problem of the
+    result, one printable line each, of which there are at most 20. Source: docs, "Certificate".
     """
     text = str(path)
     image = Path(text.removesuffix(SUFFIX) if text.endswith(SUFFIX) else text)
     try:
-        certificate = _load(image)
+        certificate = read_certificate(image)
     except CertificateError as error:
         return Verification(image, "inconsistent", (str(error),))
-    try:
-        problems = tuple(_problems(image, certificate, max_pixels))
-    except DPVeilError as error:
-        problems = (f"the certificate cannot be recomputed: {error.message}",)
+    problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     return Verification(image, "inconsistent" if problems else sound, problems, certificate)
 
 
-def _load(image: Path) -> Certificate:
-    beside = certificate_path(image)
-    if not _is_file(beside):
-        missing = "has no certificate" if _is_file(image) else "does not exist"
-        raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
+def _told(problems: Iterator[str]) -> Iterator[str]:
+    """Yield problems as they are found, each in one line; whatever goes wrong on the way is the last one."""
     try:
-        return Certificate.from_text(beside.read_bytes().decode())
-    except (OSError, UnicodeDecodeError) as error:
-        raise CertificateError("the certificate cannot be read", hint="release the photo again") from error
+        yield from map(quoted, problems)
+    except DPVeilError as error:
+        yield quoted(f"the certificate cannot be recomputed: {error.message}")
+    except Exception as error:  # noqa: BLE001  whoever made the files must not end the run for all others
+        yield f"{UNFORESEEN} ({type(error).__name__})"
 
 
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
+def _at_most(problems: Iterator[str]) -> tuple[str, ...]:
+    """Return the first problems; where there are more, no further ones are looked for."""
+    first = tuple(islice(problems, MOST_PROBLEMS))
+    return (*first, "and more") if next(problems, None) else first
 
 
 def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterator[str]:
@@ -109,13 +115,13 @@ def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterato
 
 
 def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
-    if not _is_file(image):
+    if not lies_there(image):
         yield "the image is missing"
         return
     try:
-        contents = image.read_bytes()
-    except OSError as error:
-        yield f"the image cannot be read ({error.strerror})"
+        contents = received(image, most_bytes(max_pixels))
+    except Refused as refusal:
+        yield f"the image {refusal.problem}"
         return
     if hashlib.sha256(contents).hexdigest() != output.sha256:
         yield "the image was changed: its SHA-256 is not the one in the certificate"
@@ -123,7 +129,7 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
     if (format_name(contents[:64]) or "unknown").lower() != output.format:
         yield f"the image is not a {output.format} file"
     try:
-        photo = read(image, max_pixels=max_pixels)
+        photo = read_bytes(contents, str(image), max_pixels=max_pixels)
     except PhotoError as error:
         yield f"the image cannot be decoded: {error.message}"
         return
@@ -142,22 +148,25 @@ def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
 
 
 def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    method = build(certificate.method or "", certificate.parameters)
+    method = stated(certificate.method, certificate.parameters)
     if json.dumps(method.parameters(), sort_keys=True) != json.dumps(
         dict(certificate.parameters), sort_keys=True
     ):
         yield "the parameters are not written as the method writes them"
+    outside = [r for r in certificate.regions if not r.box.inside(output.width, output.height)]
+    yield from (f"the region {record.in_words()} is outside the photo" for record in outside)
+    if outside:
+        return  # nothing is computed for places that no photo has
     # Another version may put the same promise into other words: then only numbers are compared.
     same_words = certificate.tool == this_tool()
     size = {"width": output.width, "height": output.height, "channels": output.channels}
-    for record, stated in zip(certificate.regions, certificate.guarantees, strict=True):
-        if not record.box.inside(output.width, output.height):
-            yield f"the region {record.in_words()} is outside the photo"
+    expected = [promise(method, record, **size) for record in certificate.regions]
+    for record, told, due in zip(certificate.regions, certificate.guarantees, expected, strict=True):
         if record.masked is not None and not 1 <= record.masked <= record.box.w * record.box.h:
             yield f"the region {record.in_words()} masks an impossible number of pixels"
-        if not _agree(stated, expected := promise(method, record, **size), same_words):
-            yield _difference(record.label, stated, expected)
-    total = composition(method, certificate.regions, certificate.guarantees, output.channels)
+        if not _agree(told, due, same_words):
+            yield _difference(record.label, told, due)
+    total = composition(method, certificate.regions, expected, output.channels)
     if certificate.composition is None or not _agree(certificate.composition, total, same_words):
         yield _difference("the composition", certificate.composition, total)
     if (
@@ -167,18 +176,21 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield "the post-processing is not written as its steps write it"
     if certificate.accountant != accountant(method):
         yield f"the accountant {certificate.accountant!r} is unknown"
-    due = bit_cautions(certificate.bits)
-    due += cautions(method, certificate.regions, output.channels, total) if same_words else ()
-    yield from (f"the warning {text!r} is missing" for text in due if text not in certificate.warnings)
+    needed = bit_cautions(certificate.bits)
+    if same_words:
+        needed += cautions(method, certificate.regions, output.channels, total, sizes=MOST_SIZES)
+    warned = frozenset(certificate.warnings)
+    yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
     yield from _request_problems(certificate, output)
 
 
 def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     """A box that was asked for lies inside a region (regions may grow, and `if_none` may protect all)."""
-    boxes = [record.box for record in certificate.regions]
+    boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in certificate.regions], np.int64)
+    protected, warned = frozenset(r.box for r in certificate.regions), frozenset(certificate.warnings)
     found = any(is_face(record) or record.label == NONE_FOUND for record in certificate.regions)
     for text in certificate.request:
-        if MISSING.format(text) in certificate.warnings:
+        if MISSING.format(text) in warned:
             continue
         if text.partition(" ")[0] == "faces" and not found:
             yield "faces were requested, and no protected region is one"
@@ -186,13 +198,14 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
             wanted = Box(0, 0, output.width, output.height) if text == "whole" else box_of_text(text)
         except InvalidParameter:
             continue
-        if not any(_within(wanted, box) for box in boxes):
+        if wanted not in protected and not _within(wanted, boxes):
             yield f"the requested region {text} is in no protected region"
 
 
-def _within(inner: Box, outer: Box) -> bool:
-    across = outer.x <= inner.x and inner.x + inner.w <= outer.x + outer.w
-    return across and outer.y <= inner.y and inner.y + inner.h <= outer.y + outer.h
+def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
+    x, y, w, h = boxes.T
+    across = (x <= inner.x) & (inner.x + inner.w <= x + w)
+    return bool((across & (y <= inner.y) & (inner.y + inner.h <= y + h)).any())
 
 
 def _agree(stated: Guarantee, expected: Guarantee, same_words: bool) -> bool:

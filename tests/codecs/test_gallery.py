@@ -175,6 +175,10 @@ def no_picture(tensors, about):
     tensors["pictures"][: tensors["ends"][0]] = 7
 
 
+def no_ends(tensors, about):
+    tensors["ends"] = np.zeros((), np.int64)
+
+
 def giant_picture(tensors, about):
     done, data = cv2.imencode(".webp", np.zeros((4000, 4000, 3), np.uint8))
     tensors["pictures"] = np.concatenate([data.ravel(), tensors["pictures"]])
@@ -207,6 +211,7 @@ def other_picture(tensors, about):
         (rows_of_another_size, "finite rows"),
         (no_picture, "face 0"),
         (giant_picture, "face 0"),
+        (no_ends, "no complete gallery"),
         (other_picture, "face 0"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

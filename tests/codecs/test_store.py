@@ -167,6 +167,18 @@ def odd_canvas(tensors, about):
     about["canvas"] = "abc"
 
 
+def endless_canvas(tensors, about):
+    about["canvas"] = [float("inf"), 17, 3]
+
+
+def listed_codec(tensors, about):
+    about["codec"] = ["pca"]
+
+
+def steering_format(tensors, about):
+    about["format"] = "\x1b[2J" + "a" * 10_000
+
+
 def odd_card(tensors, about):
     about["card"]["owner"] = "me"
 
@@ -221,6 +233,9 @@ def few_components(tensors, about):
         (no_canvas, "no complete model"),
         (odd_canvas, "no complete model"),
         (odd_card, "no complete model"),
+        (endless_canvas, "no complete model"),
+        (listed_codec, "holds the codec ['pca']"),
+        (steering_format, "has format '\\x1b[2Jaaa"),
         (no_tensor, "no complete model"),
         (not_finite, "not finite"),
         (empty_component, "empty"),
@@ -237,6 +252,8 @@ def few_components(tensors, about):
 def test_files_of_another_kind_are_refused(model, change, words):
     rewritten(model, change)
     assert words in refused(model)
+    assert len(refused(model)) < 1000
+    assert refused(model).isprintable()
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", "null", "{", '{"about": 3, "sha256": ""}', "[" * 100_000])

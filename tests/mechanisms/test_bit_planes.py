@@ -268,3 +268,10 @@ def test_explain_states_all_three_and_finds_a_neighbourhood():
     assert [other.kind for other in found.same_noise] == ["zcdp", "approximate"]
     assert found.guarantee.relation.m == 4
     assert all(need.budget for need in found.needs)
+
+
+def test_a_step_that_is_too_dear_by_rounding_alone_is_left_out():
+    """Found by `make fuzz-certificates`: this ended never, for users and for `verify`."""
+    method = BitPlanes(epsilon=10**5, delta=1e-12, wavelet=2, drop_coarse=True)
+    account = method.account(height=16, width=16, channels=3)
+    assert account.epsilon(method.delta) <= method.epsilon

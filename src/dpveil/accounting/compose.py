@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Final
 
@@ -32,7 +33,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     total = guarantees[0]
     for part in guarantees[1:]:
         total = _combine(total, part)
-    return total
+    return replace(total, scope=union(*(guarantee.scope for guarantee in guarantees)))
 
 
 def _combine(a: Guarantee, b: Guarantee) -> Guarantee:
@@ -46,7 +47,7 @@ def _combine(a: Guarantee, b: Guarantee) -> Guarantee:
             hint="state both as (epsilon, delta), or release them under separate certificates",
         )
     relation = a.relation if rule is _heuristic else weaker(a.relation, b.relation)
-    return Guarantee(relation=relation, scope=union(a.scope, b.scope), **rule(a, b))  # type: ignore[arg-type]
+    return Guarantee(relation=relation, scope=a.scope, **rule(a, b))  # type: ignore[arg-type]
 
 
 def weaker(a: Relation, b: Relation) -> Relation:
@@ -64,10 +65,12 @@ def weaker(a: Relation, b: Relation) -> Relation:
     return min(a, b, key=lambda relation: math.inf if relation.m is None else relation.m)
 
 
-def union(a: Scope, b: Scope) -> Scope:
-    """Return the scope of two releases together."""
-    clear = tuple(dict.fromkeys(a.in_the_clear + b.in_the_clear))
-    return Scope("; ".join(dict.fromkeys((a.covers, b.covers))), clear)
+def union(*scopes: Scope) -> Scope:
+    """Return the scope of several releases together; what they all cover is said once."""
+    covered = [scope.covers for scope in scopes]
+    same = next((i for i, covers in enumerate(covered) if covers != covered[0]), len(covered))
+    clear = dict.fromkeys(shown for scope in scopes for shown in scope.in_the_clear)
+    return Scope("; ".join(covered[same - 1 :]), tuple(clear))
 
 
 def _heuristic(a: Guarantee, b: Guarantee) -> dict[str, object]:

@@ -115,7 +115,8 @@ def _pld_epsilon(scale: Fraction, shifts: Shifts, delta: float) -> Fraction:
         composed = many if composed is None else pld_pmf.compose_pmfs(composed, many)
     if composed is None:
         return Fraction(0)
-    return Fraction(composed.get_epsilon_for_delta(delta))
+    found = composed.get_epsilon_for_delta(delta)
+    return Fraction(found) if math.isfinite(found) else pure_epsilon(scale, shifts)
 
 
 def _places(moved: int, inverse: float, grid: float) -> Int64[np.ndarray, " n"]:

@@ -74,12 +74,28 @@ def walk(folder: Path, skipped: Path | None = None) -> Iterator[Path]:
 
     Folders that cannot be read are yielded too, so that they are reported instead of left out in silence.
     """
-    unread: list[OSError] = []
-    for root, folders, files in os.walk(folder, onerror=unread.append):
-        here = Path(root)
-        folders[:] = sorted(f for f in folders if not f.startswith(".") and _real(here / f) != skipped)
-        yield from (here / name for name in sorted(files) if not name.startswith("."))
-    yield from (Path(str(error.filename)) for error in unread)
+    unread: list[Path] = []
+    waiting = [folder]
+    while waiting:  # a list, as folders may lie deeper in one another than functions can
+        here = waiting.pop()
+        try:
+            with os.scandir(here) as entries:
+                seen = sorted((entry.name, _entered(entry)) for entry in entries if entry.name[0] != ".")
+        except OSError:
+            unread.append(here)
+            continue
+        yield from (here / name for name, entered in seen if entered is None)
+        inside = [here / name for name, entered in seen if entered]
+        waiting += [path for path in reversed(inside) if skipped is None or _real(path) != skipped]
+    yield from unread
+
+
+def _entered(entry: os.DirEntry[str]) -> bool | None:
+    """Whether a folder is walked into, which a link is not; None for what is no folder."""
+    try:
+        return not entry.is_symlink() if entry.is_dir() else None
+    except OSError:
+        return None
 
 
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:

@@ -12,7 +12,7 @@ from dpveil.errors import DPVeilError
 
 def answer(text: str) -> None:
     """Print one line of the human-readable answer."""
-    print(text)  # noqa: T201  the command line's own voice
+    print(_still(text))  # noqa: T201  the command line's own voice
 
 
 def document(data: Mapping[str, Any]) -> None:
@@ -22,7 +22,13 @@ def document(data: Mapping[str, Any]) -> None:
 
 def note(text: str) -> None:
     """Print one line to stderr."""
-    print(text, file=sys.stderr)  # noqa: T201
+    print(_still(text), file=sys.stderr)  # noqa: T201
+
+
+def _still(text: str) -> str:
+    """Return `text` with escapes in place of what would steer a terminal: names and headers may hold it."""
+    shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
+    return text if text.isprintable() else "".join(shown)
 
 
 def one_line(error: BaseException) -> str:

@@ -99,7 +99,7 @@ def _exposure(result: Verification) -> str:
 
 
 def _line(result: Verification) -> str:
-    from dpveil.io.names import shown
+    from dpveil.io.names import quoted, shown
     from dpveil.release import certificate_path
 
     path = shown(result.path)
@@ -108,8 +108,9 @@ def _line(result: Verification) -> str:
         return f"{word:<13} {path}  {'; '.join(result.problems)}"
     if result.status == "unprotected":
         return f"UNPROTECTED   {path}  {UNPROTECTED_HINT}"
-    text = f"consistent    {path}  {_guarantee(result)}"
+    text = f"consistent    {path}  {quoted(str(_guarantee(result)))}"
     if result.publishable:
         return f"{text}  {_exposure(result)}".rstrip()
     reasons = result.certificate.warnings if result.certificate else ()
-    return f"{text}  {next((w for w in reasons if w.isascii() and w[:3].isupper()), 'NOT FOR PUBLICATION')}"
+    reason = next((w for w in reasons if w.isascii() and w[:3].isupper()), "NOT FOR PUBLICATION")
+    return f"{text}  {quoted(reason)}"

@@ -14,11 +14,11 @@ from jaxtyping import Float32, Int64, UInt8
 
 from dpveil.codecs.base import Card
 from dpveil.codecs.checkpoint import Tensors
-from dpveil.codecs.store import FORMAT, card_path, opened, sealed
+from dpveil.codecs.store import FORMAT, UNFIT, card_path, opened, sealed
 from dpveil.codecs.words import attributes_text
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.io import write_together
-from dpveil.io.names import shown
+from dpveil.io.names import quoted, shown
 
 KIND: Final = "attributes"
 SIDE: Final = 128
@@ -150,12 +150,12 @@ def load_attributes(path: str | Path, *, expected: str | None = None) -> Attribu
     about, tensors, _ = opened(path, expected=expected)
     if about.get("codec") != KIND:
         hint = "a model of attributes is needed here: dpveil train attributes"
-        raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=hint)
+        raise ModelError(f"{name} holds the codec {quoted(repr(about.get('codec')))}", hint=hint)
     try:
         return _of(about, tensors)
     except ModelError as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except UNFIT as error:
         raise ModelError(f"{name} is no complete model of attributes", hint="train it again") from error
 
 

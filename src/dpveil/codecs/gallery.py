@@ -14,11 +14,11 @@ from jaxtyping import Float32, Float64, Int8, UInt8
 
 from dpveil.codecs.base import Card
 from dpveil.codecs.checkpoint import Tensors
-from dpveil.codecs.store import FORMAT, card_path, opened, sealed
+from dpveil.codecs.store import FORMAT, UNFIT, card_path, opened, sealed
 from dpveil.codecs.words import gallery_text
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.io import read_bytes, write_together
-from dpveil.io.names import shown
+from dpveil.io.names import quoted, shown
 
 KIND: Final = "gallery"
 SIDE: Final = 128
@@ -152,13 +152,15 @@ def load_gallery(path: str | Path, *, expected: str | None = None) -> FaceGaller
     name = shown(path)
     about, tensors, _ = opened(path, expected=expected)
     if about.get("codec") != KIND:
-        raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint="a gallery is needed here")
+        raise ModelError(
+            f"{name} holds the codec {quoted(repr(about.get('codec')))}", hint="a gallery is needed here"
+        )
     try:
         gallery = _of(about, tensors)
         _ = gallery.faces
     except (ModelError, PhotoError) as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="make it again") from error
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except UNFIT as error:
         raise ModelError(f"{name} is no complete gallery", hint="make it again") from error
     return gallery
 

@@ -11,11 +11,13 @@ from typing import Final, cast
 from dpveil.codecs.base import Codec
 from dpveil.codecs.defaults import default_path
 from dpveil.codecs.store import identified, packed
+from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 
 DEFAULT: Final = "default"
 WRITTEN: Final = re.compile(r"([a-z][a-z0-9-]*) ([1-9][0-9]{0,6}) sha256:([0-9a-f]{64})")
+WRITTEN_HINT: Final = "name, length and hash, such as pca 100 sha256:…"
 
 
 @dataclass(frozen=True)
@@ -46,10 +48,20 @@ class CodecReference:
             return cls(value.name, value.length, packed(value)[1], value)
         if not isinstance(value, str | Path):
             raise InvalidParameter("codec", type(value).__name__, "is no codec", hint="a model's file")
-        known = WRITTEN.fullmatch(str(value))
-        if known is not None:
-            return cls(_known(known[1]), int(known[2]), known[3])
+        if WRITTEN.fullmatch(str(value)):
+            return cls.written(str(value))
         return _of_file(default_path("pca") if str(value) == DEFAULT else Path(value))
+
+    @classmethod
+    def written(cls, text: object) -> CodecReference:
+        """Return the reference that `text` is the written form of, as in certificates; opens no file.
+
+        Raises `InvalidParameter` for anything else, and `UnknownName`.
+        """
+        known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+        if known is None:
+            raise InvalidParameter("codec", text, "is not written as in certificates", hint=WRITTEN_HINT)
+        return cls(_known(known[1]), int(known[2]), known[3])
 
     @property
     def codec(self) -> Codec:
@@ -99,3 +111,7 @@ class CodecField(Parameter[object, CodecReference]):
     def check(self, value: object) -> CodecReference:
         """Return the reference to a codec."""
         return CodecReference.of(value)
+
+    def stated(self, value: Json) -> CodecReference:
+        """Return the reference that is written so."""
+        return CodecReference.written(value)

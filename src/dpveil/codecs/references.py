@@ -11,6 +11,7 @@ from typing import Any, Final
 from dpveil.codecs.attributes import AttributeModel, load_attributes
 from dpveil.codecs.defaults import default_path
 from dpveil.codecs.gallery import FaceGallery, load_gallery
+from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.io.names import shown
@@ -48,18 +49,27 @@ class FileReference:
             return cls(kind, value.digest, value)  # type: ignore[attr-defined]
         if not isinstance(value, str | Path):
             raise InvalidParameter(kind, type(value).__name__, "is no file", hint="name a file of that kind")
-        known = WRITTEN.fullmatch(str(value))
-        if known is not None:
-            if known[1] != kind:
-                raise InvalidParameter(kind, str(value), f"is no {kind}", hint=f"{kind} sha256:…")
-            return cls(kind, known[2])
+        if WRITTEN.fullmatch(str(value)):
+            return cls.written(str(value), kind)
         path = default_path(kind) if str(value) == DEFAULT else Path(value)
         try:
             stamp = path.stat().st_mtime_ns, path.stat().st_size
-        except OSError as error:
+        except (OSError, ValueError) as error:
             hint = f"make one: dpveil train {kind} SHARDS... --out {kind}.safetensors"
             raise ModelError(f"there is no {kind} {shown(path)}", hint=hint) from error
         return _loaded(kind, path, stamp)
+
+    @classmethod
+    def written(cls, text: object, kind: str) -> FileReference:
+        """Return the reference that `text` is the written form of, as in certificates; opens no file.
+
+        Raises `InvalidParameter` for anything else.
+        """
+        known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+        if known is None or known[1] != kind:
+            problem = f"is no {kind} as certificates write it"
+            raise InvalidParameter(kind, text, problem, hint=f"{kind} sha256:…")
+        return cls(kind, known[2])
 
     @property
     def held(self) -> Any:
@@ -97,3 +107,7 @@ class FileField(Parameter[object, FileReference]):
     def check(self, value: object) -> FileReference:
         """Return the reference to the file."""
         return FileReference.of(value, self.kind)
+
+    def stated(self, value: Json) -> FileReference:
+        """Return the reference that is written so."""
+        return FileReference.written(value, self.kind)

@@ -15,13 +15,15 @@ from dpveil.codecs.checkpoint import Tensors
 from dpveil.codecs.words import card_text
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
-from dpveil.io.names import shown
+from dpveil.io.names import quoted, shown
 
 FORMAT: Final = 2
 KEY: Final = "dpveil"
 SUFFIX: Final = ".safetensors"
 MOST: Final = 1 << 30
 """Bytes of the largest file that is read."""
+UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file raises that says something else than its kind does: anybody may have written it."""
 AGAIN: Final = "fetch it again, or train it again"
 
 
@@ -78,15 +80,16 @@ def identified(path: str | Path, *, expected: str | None = None) -> tuple[Codec,
 
     name = shown(path)
     about, tensors, digest = opened(path, expected=expected)
-    if about.get("codec") not in TABLE:
-        raise ModelError(f"{name} holds the codec {about.get('codec')!r}", hint=f"known: {', '.join(TABLE)}")
+    if about.get("codec") not in list(TABLE):
+        held = quoted(repr(about.get("codec")))
+        raise ModelError(f"{name} holds the codec {held}", hint=f"known: {', '.join(TABLE)}")
     try:
         height, width, channels = (int(side) for side in about["canvas"])
         canvas, card = (height, width, channels), Card(**about["card"])
         return TABLE[about["codec"]].of_tensors(tensors, canvas, card), digest
     except ModelError as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
-    except (KeyError, TypeError, ValueError) as error:
+    except UNFIT as error:
         raise ModelError(f"{name} is no complete model of {about['codec']}", hint="train it again") from error
 
 
@@ -131,7 +134,7 @@ def opened(
         )
     if about.get("format") != FORMAT:
         raise ModelError(
-            f"{name} has format {about.get('format')!r}, and this version reads {FORMAT}",
+            f"{name} has format {quoted(repr(about.get('format')))}, and this version reads {FORMAT}",
             hint="train it again, or use the version of dpveil that wrote it",
         )
     return about, tensors, digest
@@ -142,9 +145,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
     try:
         both = json.loads(text)
         about, digest = dict(both["about"]), str(both["sha256"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        own = _hash(about, tensors)
+    except UNFIT as error:
         raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
-    if _hash(about, tensors) != digest:
+    if own != digest:
         raise ModelError(f"{shown(path)} was altered since it was written", hint=AGAIN)
     return about, tensors, digest
 

@@ -6,8 +6,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Json
@@ -20,6 +21,15 @@ UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
 
+MOST_BYTES: Final = 1 << 24
+"""Bytes of the largest certificate that is read or written; one of MOST_REGIONS regions has about half."""
+MOST_REGIONS: Final = 10_000
+"""Regions of one release, choices of regions that were asked for, and steps after the draw."""
+MOST_DIGITS: Final = 32
+"""Letters of a JSON number: honest ones are at most 2^53 or the shortest decimal of a float."""
+
+
+@cache
 def this_tool() -> str:
     """Return the name and version of this program, as certificates state it."""
     return f"dpveil {version('dpveil')}"
@@ -36,11 +46,6 @@ def checksum(data: Mapping[str, Json]) -> str:
 
 def _canonical(data: Mapping[str, Json]) -> str:
     return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def _check_texts(*values: object) -> None:
-    if not all(isinstance(value, str) for value in values):
-        raise CertificateError("a text of the certificate is not text")
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,8 @@ class Output:
     def __post_init__(self) -> None:
         for name in ("width", "height", "channels"):
             check_count(getattr(self, name), name)
-        _check_texts(self.sha256, self.format)
+        for text in (self.sha256, self.format):
+            _text(text)
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate."""
@@ -124,12 +130,10 @@ class Certificate:
         object.__setattr__(self, "tool", self.tool or this_tool())
         if len(self.guarantees) != len(self.regions):
             raise CertificateError("guarantees and regions differ in number")
-        _check_texts(self.method or "", self.accountant, self.bits, self.tool, *self.request)
-        _check_texts(*self.post_processing, *self.warnings, *(record.label for record in self.regions))
-        for guarantee in (*self.guarantees, *filter(None, [self.composition])):
-            scope = guarantee.scope
-            _check_texts(
-                scope.covers, *scope.in_the_clear, guarantee.metric or "", *(guarantee.broken_by or ())
+        if max(len(self.regions), len(self.request), len(self.post_processing)) > MOST_REGIONS:
+            raise CertificateError(
+                f"there are more than {MOST_REGIONS:,} regions or steps",
+                hint="release a larger region around",
             )
 
     @property
@@ -172,13 +176,19 @@ class Certificate:
 
     @classmethod
     def from_text(cls, text: str) -> Certificate:
-        """Return the certificate that `text` is the canonical form of; else raise `CertificateError`."""
+        """Return the certificate that `text` is the canonical form of; else raise `CertificateError`.
+
+        Nothing of it is believed: texts are texts, numbers have at most MOST_DIGITS letters, and nothing is
+        nested deeper than the schema says. Whoever reads a file reads at most MOST_BYTES of it.
+        """
         try:
-            certificate = _parse(json.loads(text))
+            certificate = _parse(
+                json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse_constant)
+            )
             canonical = certificate.to_text()
         except CertificateError:
             raise
-        except (DPVeilError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
             raise CertificateError(
                 f"the certificate is malformed ({type(error).__name__})", hint="release the photo again"
             ) from error
@@ -190,33 +200,88 @@ class Certificate:
         return certificate
 
 
-def _parse(data: dict[str, Any]) -> Certificate:
+def _int(digits: str) -> int:
+    return int(_short(digits))
+
+
+def _float(digits: str) -> float:
+    return float(_short(digits))
+
+
+def _short(digits: str) -> str:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return digits
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _parse(data: Any) -> Certificate:
+    data = _object(data)
     if data["schema"] != SCHEMA:
-        raise CertificateError(f"unknown certificate schema {data['schema']!r}", hint=f"expected {SCHEMA}")
+        raise CertificateError("the certificate has another schema", hint=f"expected {SCHEMA}")
+    output = None if data["output"] is None else _object(data["output"])
     return Certificate(
-        method=data["method"],
-        parameters=data["parameters"],
-        request=tuple(data["request"]),
-        guarantees=tuple(_guarantee(entry) for entry in data["guarantees"]),
-        regions=tuple(_record(entry) for entry in data["regions"]),
+        method=None if data["method"] is None else _text(data["method"]),
+        parameters={name: _single(value) for name, value in _object(data["parameters"]).items()},
+        request=_texts(data["request"]),
+        guarantees=tuple(_guarantee(entry) for entry in _list(data["guarantees"])),
+        regions=tuple(_record(entry) for entry in _list(data["regions"])),
         composition=None if data["composition"] is None else _guarantee(data["composition"]),
-        accountant=data["accountant"],
-        bits=data["bits"],
-        post_processing=tuple(data["post_processing"]),
-        warnings=tuple(data["warnings"]),
-        output=None if data["output"] is None else Output(**data["output"]),
-        tool=data["tool"],
+        accountant=_text(data["accountant"]),
+        bits=_text(data["bits"]),
+        post_processing=_texts(data["post_processing"]),
+        warnings=_texts(data["warnings"]),
+        output=output if output is None else Output(**output),
+        tool=_text(data["tool"]),
     )
 
 
-def _record(data: dict[str, Any]) -> RegionRecord:
-    return RegionRecord(data["label"], Box(*data["box"]), data["masked"], data["found"])
+def _record(data: Any) -> RegionRecord:
+    x, y, w, h = _list(_object(data)["box"])
+    return RegionRecord(_text(data["label"]), Box(x, y, w, h), data["masked"], data["found"])
 
 
-def _guarantee(data: dict[str, Any]) -> Guarantee:
-    fields = {name: data[name] for name in KINDS[data["kind"]]}
-    if "broken_by" in fields:
-        fields["broken_by"] = tuple(fields["broken_by"])
-    relation = Relation(data["relation"]["name"], data["relation"].get("m"))
-    scope = Scope(data["scope"]["covers"], tuple(data["scope"]["in_the_clear"]))
-    return Guarantee(kind=data["kind"], relation=relation, scope=scope, **fields)
+def _guarantee(data: Any) -> Guarantee:
+    relation, scope = _object(_object(data)["relation"]), _object(data["scope"])
+    numbers: dict[str, Any] = {name: data[name] for name in KINDS[_text(data["kind"])]}
+    if "broken_by" in numbers:
+        numbers["broken_by"] = _texts(numbers["broken_by"])
+    if "metric" in numbers:
+        numbers["metric"] = _text(numbers["metric"])
+    return Guarantee(
+        kind=data["kind"],
+        relation=Relation(_text(relation["name"]), relation.get("m")),
+        scope=Scope(_text(scope["covers"]), _texts(scope["in_the_clear"])),
+        **numbers,
+    )
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise CertificateError("the certificate is malformed: an object is expected")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise CertificateError("the certificate is malformed: a list is expected")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise CertificateError("the certificate is malformed: a text is not text")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_text(entry) for entry in _list(value))
+
+
+def _single(value: object) -> Json:
+    if isinstance(value, list | dict):
+        raise CertificateError("the certificate is malformed: a parameter is no single value")
+    return cast(Json, value)

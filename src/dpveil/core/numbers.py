@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal, InvalidOperation
+from decimal import ROUND_CEILING, Context, Decimal, InvalidOperation
 from fractions import Fraction
 from numbers import Integral, Rational, Real
 
@@ -13,6 +13,9 @@ Number = int | float | str | Fraction | Decimal
 """What users may write: a number is taken as its shortest decimal, so 0.1 is exactly 1/10."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+
+
+SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
 def exact(value: object, name: str = "number") -> Fraction:
@@ -98,6 +101,9 @@ def show(value: Fraction, digits: int = 4) -> str:
     short = to_json(value)
     if not isinstance(short, str) and len(str(short)) <= digits + 4:
         return str(short)
+    if not SMALLEST <= abs(value) <= LARGEST:  # beyond what a float can show
+        context = Context(prec=digits, rounding=ROUND_CEILING)
+        return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):e}"
     exponent = math.floor(math.log10(abs(float_above(value)))) - digits + 1
     unit = Fraction(10) ** exponent
     rounded = float(math.ceil(value / unit) * unit) or float_above(value)  # never 0 for what is above it

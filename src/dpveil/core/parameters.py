@@ -6,7 +6,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
-from dpveil.core.numbers import Number, exact, to_json
+from dpveil.core.numbers import Json, Number, exact, to_json
 from dpveil.errors import InvalidParameter
 
 In = TypeVar("In", contravariant=True)
@@ -59,8 +59,26 @@ class Parameter(Generic[In, Out]):
         """Return the normalised value or raise `InvalidParameter`."""
         raise NotImplementedError
 
+    def stated(self, value: Json) -> Any:
+        """Return what `check` takes for `value`, as a received certificate states it; never opens anything.
 
-class Positive(Parameter[Number, Fraction]):
+        Whoever wrote the certificate chose `value`, so that a parameter that can name a file takes its
+        written form here and nothing else. Raises `InvalidParameter`.
+        """
+        raise NotImplementedError
+
+
+class Value(Parameter[In, Out]):
+    """A number or a word, which certificates write as users do."""
+
+    def stated(self, value: Json) -> Any:
+        """Return `value` itself: `check` opens nothing."""
+        if isinstance(value, list | dict):
+            raise InvalidParameter(self.name, type(value).__name__, "is no single value")
+        return value
+
+
+class Positive(Value[Number, Fraction]):
     """A rational number above zero, such as ε or ρ; exact, with no default."""
 
     def check(self, value: Number) -> Fraction:
@@ -68,7 +86,7 @@ class Positive(Parameter[Number, Fraction]):
         return positive(value, self.name)
 
 
-class OptionalPositive(Parameter[Number | None, Fraction | None]):
+class OptionalPositive(Value[Number | None, Fraction | None]):
     """A rational number above zero, or None where another parameter takes its place."""
 
     def check(self, value: Number | None) -> Fraction | None:
@@ -76,7 +94,7 @@ class OptionalPositive(Parameter[Number | None, Fraction | None]):
         return None if value is None else positive(value, self.name)
 
 
-class Probability(Parameter[Number, Fraction]):
+class Probability(Value[Number, Fraction]):
     """A rational number strictly between 0 and 1; exact, with no default."""
 
     def check(self, value: Number) -> Fraction:
@@ -84,7 +102,7 @@ class Probability(Parameter[Number, Fraction]):
         return probability(value, self.name)
 
 
-class OptionalProbability(Parameter[Number | None, Fraction | None]):
+class OptionalProbability(Value[Number | None, Fraction | None]):
     """A rational number strictly between 0 and 1, or None."""
 
     def check(self, value: Number | None) -> Fraction | None:
@@ -92,7 +110,7 @@ class OptionalProbability(Parameter[Number | None, Fraction | None]):
         return None if value is None else probability(value, self.name)
 
 
-class Between(Parameter[Number, Fraction]):
+class Between(Value[Number, Fraction]):
     """A rational number from `low` to `high`; `hint` names a usual one."""
 
     def __init__(self, low: Number, high: Number, *, hint: str, default: Number | None = None) -> None:
@@ -108,7 +126,7 @@ class Between(Parameter[Number, Fraction]):
         return number
 
 
-class Whole(Parameter[int, int]):
+class Whole(Value[int, int]):
     """A whole number from `low` to `high`, such as a grey level."""
 
     def __init__(self, low: int, high: int, *, default: int | None = None) -> None:
@@ -128,7 +146,7 @@ class Whole(Parameter[int, int]):
         return int(whole)
 
 
-class Count(Parameter[int, int]):
+class Count(Value[int, int]):
     """A whole number of at least one, such as a block size in pixels, or from `low` to `high`."""
 
     def __init__(self, *, default: int | None = None, low: int = 1, high: int = CEILING) -> None:
@@ -145,7 +163,7 @@ class Count(Parameter[int, int]):
         return count
 
 
-class OptionalCount(Parameter[int | None, int | None]):
+class OptionalCount(Value[int | None, int | None]):
     """A whole number of at least one, or None for all of them."""
 
     def check(self, value: int | None) -> int | None:
@@ -153,7 +171,7 @@ class OptionalCount(Parameter[int | None, int | None]):
         return check_count(value, self.name)
 
 
-class OneOf(Parameter[str | None, str | None]):
+class OneOf(Value[str | None, str | None]):
     """One of a few words; None where it is `optional`."""
 
     def __init__(self, *words: str, default: str | None = None, optional: bool = False) -> None:
@@ -167,7 +185,7 @@ class OneOf(Parameter[str | None, str | None]):
         return value
 
 
-class Flag(Parameter[bool, bool]):
+class Flag(Value[bool, bool]):
     """Yes or no."""
 
     def check(self, value: bool) -> bool:

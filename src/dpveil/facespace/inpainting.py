@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
+from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.geometry.fill import Filling, Telea
@@ -42,10 +43,21 @@ class Inpainting:
         if not isinstance(value, str | Path):
             problem = "is no file"
             raise InvalidParameter("inpainting", type(value).__name__, problem, hint="telea, or a file")
-        if value == TELEA:
-            return cls()
-        known = WRITTEN.fullmatch(str(value))
-        return cls(known[1]) if known else _of_file(Path(value))
+        if value == TELEA or WRITTEN.fullmatch(str(value)):
+            return cls.written(str(value))
+        return _of_file(Path(value))
+
+    @classmethod
+    def written(cls, text: object) -> Inpainting:
+        """Return the reference that `text` is the written form of, as in certificates; opens no file.
+
+        Raises `InvalidParameter` for anything else.
+        """
+        known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+        if known is None and text != TELEA:
+            problem = "is not written as in certificates"
+            raise InvalidParameter("inpainting", text, problem, hint="telea, or lama sha256:…")
+        return cls(known[1] if known else None)
 
     @property
     def filling(self) -> Filling:
@@ -81,3 +93,7 @@ class InpaintingField(Parameter[object, Inpainting]):
     def check(self, value: object) -> Inpainting:
         """Return the reference to the filling."""
         return Inpainting.of(value)
+
+    def stated(self, value: Json) -> Inpainting:
+        """Return the reference that is written so."""
+        return Inpainting.written(value)

@@ -8,7 +8,7 @@ from typing import Final
 
 from dpveil.codecs.attributes import VALUES
 from dpveil.core.numbers import Number, to_json
-from dpveil.core.parameters import Parameter, positive
+from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName
 
 NONE: Final = "none"
@@ -16,7 +16,7 @@ HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or non
 Budgets = tuple[tuple[str, Fraction | None], ...]
 
 
-class Kept(Parameter[object, Budgets]):
+class Kept(Value[object, Budgets]):
     """Attributes by name, each with a budget, or all without: "gender=4,age=2", or a mapping."""
 
     hint = HINT

@@ -3,7 +3,8 @@
 from dpveil.io.encoding import encode
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
-from dpveil.io.reading import MAX_PIXELS, read, read_bytes, read_mask
+from dpveil.io.reading import MAX_PIXELS, most_bytes, read, read_bytes, read_mask
+from dpveil.io.received import lies_there, received
 from dpveil.io.writing import make_folder, write_together
 
 __all__ = [
@@ -12,10 +13,13 @@ __all__ = [
     "encode",
     "format_of",
     "leftovers",
+    "lies_there",
     "make_folder",
+    "most_bytes",
     "read",
     "read_bytes",
     "read_mask",
+    "received",
     "sole_writer",
     "write_together",
 ]

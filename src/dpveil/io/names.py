@@ -18,6 +18,8 @@ FORMATS: Final[dict[str, str]] = {
 }
 """Suffix of an output, in small letters, to the format that is written."""
 
+LONGEST_TEXT: Final = 500
+"""Letters of a text of a received file that a message shows."""
 LONGEST: Final = 1000
 """Letters of a path that a message shows."""
 
@@ -40,3 +42,15 @@ def shown(path: str | Path) -> str:
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
     return text if text.isprintable() and text else repr(text)
+
+
+def quoted(text: str) -> str:
+    r"""Return what a received file says, for a one-line message: nothing in it moves or colours the terminal.
+
+    >>> quoted("face\x1b[2J\n2"), len(quoted(600 * "a"))
+    ('face\\x1b[2J\\n2', 500)
+    """
+    half = LONGEST_TEXT // 2
+    seen = text if len(text) <= LONGEST_TEXT else text[:half] + text[-half:]
+    told = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in seen)
+    return told if len(told) + len(text) - len(seen) <= LONGEST_TEXT else f"{told[: half - 1]}…{told[-half:]}"

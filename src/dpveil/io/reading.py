@@ -113,11 +113,16 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
 def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
     _check_path(path)
     try:
-        data = _contents(path, SPARE_BYTES + BYTES_PER_PIXEL * max_pixels)
+        data = _contents(path, most_bytes(max_pixels))
         with quiet_pillow():
             return _decode(data, max_pixels, paper)
     except Refused as refusal:
         raise PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy) from refusal.__cause__
+
+
+def most_bytes(max_pixels: int) -> int:
+    """Return how many bytes a file may have whose photo has at most so many pixels."""
+    return SPARE_BYTES + BYTES_PER_PIXEL * max_pixels
 
 
 def _check_path(path: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -35,6 +36,21 @@ class Method(ABC):
     def of(cls, parameters: Mapping[str, Any]) -> Self:
         """Return the method with these parameters, as users write them."""
         return cls(**parameters)
+
+    @classmethod
+    def stated(cls, parameters: Mapping[str, Json]) -> Self:
+        """Return the method with the parameters that a received certificate states; never opens anything.
+
+        All of them have to be there and no other, so that none is taken from a default, which may be a file.
+        Raises `InvalidParameter`.
+        """
+        names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+        for name in sorted({*names} ^ {*parameters}):
+            problem = "is missing" if name in names else f"is not a parameter of {cls.name}"
+            raise InvalidParameter(name, None, problem, hint=f"certificates state {', '.join(names)}")
+        given = {name: parameters[name] for name in names}
+        kinds = {name: inspect.getattr_static(cls, name) for name in names}
+        return cls(**{n: None if value is None else kinds[n].stated(value) for n, value in given.items()})
 
     def costing(self, **budget: Any) -> Self:
         """Return the same method with another budget, such as `epsilon`: what `explain` tries."""

@@ -9,17 +9,18 @@ import cv2
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.core.parameters import Parameter, check_count
+from dpveil.core.parameters import Value, check_count
 from dpveil.errors import InvalidParameter
 from dpveil.postprocessing.base import Step
 
 
-class OddSide(Parameter[int | str, int]):
+class OddSide(Value[int | str, int]):
     """The side of a square window in pixels: odd, from 3 to 15."""
 
     def check(self, value: int | str) -> int:
         """Return `value` as an odd whole number."""
-        side = check_count(int(value) if isinstance(value, str) and value.isdecimal() else value, self.name)
+        digits = isinstance(value, str) and value.isdecimal() and len(value) < 10
+        side = check_count(int(value) if digits else value, self.name)
         if side % 2 == 0 or not 3 <= side <= 15:
             raise InvalidParameter(self.name, value, "is not an odd number from 3 to 15", hint="such as 3")
         return side

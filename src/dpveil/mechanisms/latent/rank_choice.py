@@ -19,7 +19,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.core.parameters import Count, OptionalCount, Parameter, Positive
+from dpveil.core.parameters import Count, OptionalCount, Positive, Value
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar.permute_and_flip import law as flips
 from dpveil.noise.bits import BitSource
@@ -110,7 +110,7 @@ LAWS: Final[dict[str, Callable[[int, Fraction, int | None], Weights]]] = {
 }
 
 
-class RankLaw(Parameter[str, str]):
+class RankLaw(Value[str, str]):
     """How chances fall with the rank: a name in `LAWS`."""
 
     def check(self, value: str) -> str:

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.core.parameters import Parameter
+from dpveil.core.parameters import Value
 from dpveil.errors import InvalidParameter
 
 Energies = Float64[np.ndarray, " m"]
@@ -49,7 +49,7 @@ RULES: Final[dict[str, Callable[[Energies, Energies], Energies]]] = {
 }
 
 
-class Allocation(Parameter[str, str]):
+class Allocation(Value[str, str]):
     """How a pure budget is divided: "equal" or "optimal"."""
 
     def check(self, value: str) -> str:

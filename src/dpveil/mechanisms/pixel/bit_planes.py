@@ -17,7 +17,7 @@ from dpveil.accounting.search import least_scale
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
+from dpveil.mechanisms.pixel.budget import MOST_SIZES, BudgetedMethod, Size, different, only
 from dpveil.mechanisms.pixel.haar import COARSE, forward, inverse, padded
 from dpveil.mechanisms.pixel.planes import MOST, Band, Plane, allocated, bands, squared_error
 from dpveil.noise.bernoulli import bernoulli
@@ -85,17 +85,23 @@ class BitPlanes(BudgetedMethod):
         return _account(made, self.groups(height=height, width=width) * channels)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> DrawsAccount | None:
-        """Return what the bits of the groups that `changed` pixels can lie in cost; None for several budgets.
+        """Return what the bits of the groups that `changed` pixels can lie in cost; None for several budgets
+        and for more than MOST_SIZES sizes.
 
         *Proof.* Where the planes of all regions have the same budgets, every group of each is drawn by one
         law, which dominated flips of the same number and kind bound. A changed pixel lies in at most one
         region and there in one group, and all else is drawn alike: so at most min(changed, groups of all
         regions) groups differ, in all their bits and channels, and flips are independent. ∎
         """
-        made = {self.bands(**size) for size in sizes}
+        every_size = different(sizes)
+        if len(every_size) > MOST_SIZES:
+            return None
+        made = only(self.bands(**size) for size in every_size)
+        if made is None:
+            return None
         every = sum(self._every(size["height"], size["width"]) for size in sizes)
         groups = every if changed is None else min(every, changed)
-        return _account(made.pop(), groups * sizes[0]["channels"]) if len(made) == 1 else None
+        return _account(made, groups * sizes[0]["channels"])
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return the root of the mean squared error on photos as `planes` expects them."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Final, NamedTuple, TypedDict
+from typing import ClassVar, Final, NamedTuple, TypedDict, TypeVar
 
 from dpveil.accounting.account import Account
 from dpveil.core.guarantee import Guarantee, Relation, Scope
@@ -27,6 +27,25 @@ class Size(TypedDict):
     height: int
     width: int
     channels: int
+
+
+T = TypeVar("T")
+
+
+MOST_SIZES: Final = 64
+"""Different sizes of regions that are counted as one release where each takes a plan or a calibration."""
+
+
+def different(sizes: Sequence[Size]) -> list[Size]:
+    """Return every size once, in the order in which they come."""
+    return list({tuple(size.items()): size for size in sizes}.values())
+
+
+def only(values: Iterable[T]) -> T | None:
+    """Return the one value that all `values` are, or None; of several, only the first two are computed."""
+    every = iter(values)
+    first = next(every)
+    return first if all(value == first for value in every) else None
 
 
 class Budget(NamedTuple):

@@ -55,7 +55,10 @@ def fullest_in(regions: Iterable[tuple[int, int]], block: int, changed: int | No
     >>> fullest_in([(2, 2), (5, 5)], 2, 9)
     {1020: 2, 255: 1}
     """
-    return fullest_of(sum((_areas(*region, block) for region in regions), Counter()), changed)
+    areas: Counter[int] = Counter()
+    for region in regions:
+        areas.update(_areas(*region, block))
+    return fullest_of(areas, changed)
 
 
 def _areas(height: int, width: int, block: int) -> Counter[int]:

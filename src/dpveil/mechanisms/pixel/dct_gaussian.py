@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from typing import ClassVar, Final
 
@@ -16,7 +17,15 @@ from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, Flag, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size
+from dpveil.mechanisms.pixel.budget import (
+    EPSILON_DELTA,
+    MOST_SIZES,
+    RHO,
+    BudgetedMethod,
+    Size,
+    different,
+    only,
+)
 from dpveil.mechanisms.pixel.dct_plan import Plan, plan, reach_of, spent
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
@@ -66,10 +75,11 @@ class DCTGaussian(BudgetedMethod):
 
     def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
         """Return what the noise costs."""
-        return ZeroConcentrated(self._rho())
+        return ZeroConcentrated(self._rho)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
-        """Return what noise of one plan costs over the blocks of all regions; None for several plans.
+        """Return what noise of one plan costs over the blocks of all regions; None for several plans
+        and for more than MOST_SIZES sizes, each of which takes a plan.
 
         *Proof.* Regions with one transform and one list of variances are one set of blocks, B in all, and
         without a common pixel a changed pixel lies in one block of them. Block j, of which t_j pixels change,
@@ -77,20 +87,26 @@ class DCTGaussian(BudgetedMethod):
         most `changed` and at most the pixels of all regions. So Lagrange's bound on Σ f(t_j) holds with B
         blocks, and ρ of independent Gaussian noise adds over coefficients and blocks. ∎
         """
-        plans = {self.plan(**size) for size in sizes}
+        every_size = different(sizes)
+        if len(every_size) > MOST_SIZES:
+            return None
+        made = only(self.plan(**size) for size in every_size)
+        if made is None:
+            return None
         pixels = sum(size["height"] * size["width"] for size in sizes)
         reaches = [
             reach_of((size["height"], size["width"], size["channels"]), self.block, 1) for size in sizes
         ]
         blocks = sum(reach.blocks for reach in reaches)
         moved = changed if changed is None else min(changed, pixels)
-        return ZeroConcentrated(spent(plans.pop(), blocks, moved)) if len(plans) == 1 else None
+        return ZeroConcentrated(spent(made, blocks, moved))
 
     def plan(self, *, height: int, width: int, channels: int) -> Plan:
         """Return which coefficients of a region are kept, and the exact variance parameter σ² of each."""
         size = check_size(height, width, channels)
-        return plan(size, self.block, self.neighbourhood, self.coefficients, self._rho(), self.raw)
+        return plan(size, self.block, self.neighbourhood, self.coefficients, self._rho, self.raw)
 
+    @cached_property
     def _rho(self) -> Fraction:
         epsilon, delta, rho = self.budget
         return rho or zcdp_rho(epsilon or 0, delta or 0)

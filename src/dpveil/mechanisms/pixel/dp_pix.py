@@ -15,7 +15,7 @@ from dpveil.accounting.laplace import Shifts, laplace_rho, laplace_scale, merged
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size, different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace, prepared
@@ -61,10 +61,12 @@ class DPPix(BudgetedMethod):
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> LaplaceAccount | None:
         """Return what noise of one scale costs on the fullest cells of all; None for several scales."""
-        scales = {self.sum_scale(**size) for size in sizes}
+        scale = only(self.sum_scale(**size) for size in different(sizes))
+        if scale is None:
+            return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
         shifts = merged({shift: count * sizes[0]["channels"] for shift, count in moved.items()})
-        return LaplaceAccount(scales.pop(), shifts) if len(scales) == 1 else None
+        return LaplaceAccount(scale, shifts)
 
     def sum_scale(self, *, height: int, width: int, channels: int) -> Fraction:
         """Return the exact scale of the noise on cell sums: for ε alone, the L1 sensitivity over ε."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from math import sqrt
 from typing import ClassVar
 
@@ -15,7 +16,7 @@ from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size
+from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size, different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
@@ -52,21 +53,24 @@ class DPPixGaussian(BudgetedMethod):
 
     def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
         """Return what the noise costs."""
-        return ZeroConcentrated(self._rho())
+        return ZeroConcentrated(self._rho)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
         """Return what noise of one variance costs on the fullest cells of all regions; None for several."""
-        variances = {self.sum_variance(**size) for size in sizes}
+        variance = only(self.sum_variance(**size) for size in different(sizes))
+        if variance is None:
+            return None
         moved = fullest_in([(size["height"], size["width"]) for size in sizes], self.block, changed)
         squared = sizes[0]["channels"] * _squared(moved)
-        return ZeroConcentrated(squared / (2 * variances.pop())) if len(variances) == 1 else None
+        return ZeroConcentrated(squared / (2 * variance))
 
     def sum_variance(self, *, height: int, width: int, channels: int) -> Fraction:
         """Return the exact variance parameter σ² of the noise on cell sums."""
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
-        return channels * _squared(moved) / (2 * self._rho())
+        return channels * _squared(moved) / (2 * self._rho)
 
+    @cached_property
     def _rho(self) -> Fraction:
         epsilon, delta, rho = self.budget
         return rho or zcdp_rho(epsilon or 0, delta or 0)

@@ -179,7 +179,8 @@ def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
         if ratio <= 0:
             break
         if cost > left * (1 + 1e-13):  # found when there was more
-            best[place] = made[place].best(left)
+            again = made[place].best(left)
+            best[place] = (0.0, 0, 0.0) if again == best[place] else again  # too dear by rounding alone
             continue
         left -= cost
         made[place] = made[place].raised(plane, epsilon)

@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, exact, show, to_json
-from dpveil.core.parameters import OptionalPositive, Parameter, Positive
+from dpveil.core.parameters import OptionalPositive, Positive, Value
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
@@ -29,7 +29,7 @@ MOST: Final = 1 << 12
 SAMPLES: Final = "how long the draw took, which depends a little on the answer"
 
 
-class RelationName(Parameter[str | None, str | None]):
+class RelationName(Value[str | None, str | None]):
     """database-record: ε for two databases that differ in one record. any-database: ε for each ΔF between.
 
     Without a choice, the stronger one that the mechanism holds: any-database where it can.

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from dpveil.core.numbers import Number, exact, show
-from dpveil.core.parameters import Parameter
+from dpveil.core.parameters import Value
 from dpveil.errors import InvalidParameter
 
 LARGEST: Final = Fraction(10) ** 300
@@ -96,7 +96,7 @@ class Range:
         return ":".join(ends) + (f" without {holes}" if holes else "")
 
 
-class RangeParameter(Parameter[Any, Range]):
+class RangeParameter(Value[Any, Range]):
     """The range of a query: a `Range`, a pair of numbers, or text such as 0:5."""
 
     hint = f"there is no default: what is publicly known of the answer, never what the data show; {HINT}"

@@ -1,0 +1,50 @@
+"""Files that somebody else made: plain ones alone, never waited for or followed, and no more than a limit."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from dpveil.io.refused import COPY_AGAIN, Refused
+
+
+def received(path: Path, most: int) -> bytes:
+    """Return the contents of the plain file at `path`, which has at most `most` bytes.
+
+    Folders, devices, pipes and symbolic links are not opened: a link can lead anywhere. The size is looked at
+    before anything is read. Raises `Refused`.
+    """
+    try:
+        _check(path.lstat(), most)
+        with open(path, "rb", opener=_plainly) as file:
+            _check(os.fstat(file.fileno()), most)  # what lies there now, if it was exchanged
+            contents = file.read(most + 1)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not a valid file name"
+        raise Refused(f"cannot be read ({reason})", COPY_AGAIN) from error
+    if len(contents) > most:
+        raise _large(len(contents), most)
+    return contents
+
+
+def lies_there(path: Path) -> bool:
+    """Whether there is anything of that name, if only a link that leads nowhere."""
+    return os.path.lexists(path)
+
+
+def _check(status: os.stat_result, most: int) -> None:
+    if stat.S_ISLNK(status.st_mode):
+        raise Refused("is a symbolic link, and links are not followed", "copy the file that it leads to")
+    if not stat.S_ISREG(status.st_mode):
+        raise Refused("is not a regular file", COPY_AGAIN)
+    if status.st_size > most:
+        raise _large(status.st_size, most)
+
+
+def _large(size: int, most: int) -> Refused:
+    return Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
+
+
+def _plainly(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))

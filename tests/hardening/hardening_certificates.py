@@ -1,0 +1,193 @@
+"""Honest certificates of every method, ways to forge them, and a watch on what reading them touches."""
+
+import hashlib
+import io
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from dpveil.catalogue import TABLE, build
+from dpveil.core.certificate import UNPROTECTED, Certificate, Output, RegionRecord
+from dpveil.core.region import Box
+from dpveil.mechanisms.latent import TABLE as LATENT
+from dpveil.mechanisms.method import Method
+from dpveil.promise import NO_ACCOUNTANT, accountant, bit_cautions, cautions, composition, promise
+from dpveil.release import certificate_path
+
+WIDTH, HEIGHT = 40, 30
+ZEROS = 64 * "0"
+FILES = {
+    "codec": f"pca 100 sha256:{ZEROS}",
+    "gallery": f"gallery sha256:{ZEROS}",
+    "model": f"attributes sha256:{ZEROS}",
+    "inpainting": f"lama sha256:{ZEROS}",
+}
+"""The parameters that name files, as certificates write them."""
+WAYS: dict[str, list[dict[str, Any]]] = {
+    "dp-pix": [
+        {"epsilon": 1, "block": 8, "neighbourhood": 16},
+        {"rho": "1/3", "block": 4},
+        {"epsilon": 1, "delta": 1e-6},
+    ],
+    "dp-pix-gaussian": [{"epsilon": 1, "delta": 1e-6, "block": 8, "neighbourhood": 16}],
+    "ssim-exponential": [{"epsilon": 20, "block": 8}],
+    "mse-exponential": [{"epsilon": 20, "block": 8}],
+    "bit-planes": [{"epsilon": 20, "neighbourhood": 4}],
+    "dct-gaussian": [{"rho": 1, "neighbourhood": 16}],
+    "dp-svd": [{"epsilon": 1, "rank": 2}],
+    "dp-samp": [{"epsilon": 1, "clusters": 2, "neighbourhood": 4}],
+    "snow": [{"delta": "0.3"}],
+    "blur": [{"sigma": 4}],
+    "mosaic": [{"block": 8}],
+    "fill": [{}],
+    "latent": [{"rho": 2}],
+    "gallery": [{"epsilon": 8, "near": 5}, {"epsilon": 8, "law": "permute-and-flip"}],
+    "attributes": [{"attributes": "gender=4,age=2"}, {"attributes": "none"}],
+}
+"""At least one setting of every method; `latent` has one of each mechanism too."""
+
+
+def settings() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every method of the table, and every latent mechanism, with parameters as certificates state them."""
+    for name, method in TABLE.items():
+        files = {key: value for key, value in FILES.items() if key in method.spoken()}
+        for way in WAYS[name]:
+            yield name, files | way
+        for mechanism, kind in LATENT.items() if name == "latent" else ():
+            budget = {"rho": 2} if kind.kind == "zcdp" else {"epsilon": 300}
+            extra = {"ratio": 2} if mechanism == "pca-basis" else {}
+            yield name, files | budget | extra | {"mechanism": mechanism, "metric": kind.metric}
+
+
+def picture() -> bytes:
+    """The contents of the image that all these certificates are beside."""
+    levels = (np.arange(WIDTH * HEIGHT * 3) % 251).astype(np.uint8).reshape(HEIGHT, WIDTH, 3)
+    file = io.BytesIO()
+    Image.fromarray(levels).save(file, "png")
+    return file.getvalue()
+
+
+def output() -> Output:
+    return Output(hashlib.sha256(picture()).hexdigest(), "png", WIDTH, HEIGHT, 3)
+
+
+def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[str, Any]:
+    """The certificate of a release of these regions, as the pipeline states it."""
+    guarantees = tuple(promise(method, record, width=WIDTH, height=HEIGHT, channels=3) for record in records)
+    total = composition(method, records, guarantees, 3)
+    usual: dict[str, Any] = {
+        "method": method.name,
+        "parameters": method.parameters(),
+        "request": ("faces",) if method.regions == "faces" else tuple(str(r.box) for r in records),
+        "guarantees": guarantees,
+        "regions": tuple(records),
+        "composition": total,
+        "accountant": accountant(method),
+        "bits": "secure",
+        "post_processing": ("gaussian:1", "median:3"),
+        "warnings": bit_cautions("secure") + cautions(method, records, 3, total),
+        "output": output(),
+    }
+    return json.loads(Certificate(**usual | fields).to_text())
+
+
+def honest() -> dict[str, dict[str, Any]]:
+    """A certificate of every setting, of an unprotected copy, and of regions of every kind."""
+    boxes = [RegionRecord("box", Box(2, 3, 20, 10)), RegionRecord("mask", Box(4, 3, 16, 6), masked=50)]
+    faces = [
+        RegionRecord("face 1 of 2", Box(1, 1, 12, 14), found=True),
+        RegionRecord("head of face 2 of 2", Box(20, 2, 12, 14), masked=90, found=True),
+    ]
+    apart = [RegionRecord("box", Box(2, 3, 8, 8)), RegionRecord("box", Box(20, 3, 8, 8))]
+    grown = [RegionRecord("box, grown to the JPEG blocks", Box(0, 0, 16, 16), found=True)]
+    whole = [RegionRecord("whole photo", Box(0, 0, WIDTH, HEIGHT))]
+    made = {}
+    for number, (name, parameters) in enumerate(settings()):
+        method = build(name, parameters)
+        records = faces if method.regions == "faces" else (boxes, apart, grown, whole)[number % 4]
+        made[f"{name} {number}"] = stated(method, records)
+    made["copy"] = json.loads(
+        Certificate(
+            method=None, parameters={}, request=("faces",), guarantees=(), regions=(), composition=None,
+            accountant=NO_ACCOUNTANT, bits="none", warnings=(UNPROTECTED,), output=output(),
+        ).to_text()
+    )  # fmt: skip
+    return made
+
+
+def sealed(data: Any) -> bytes:
+    """`data` in canonical form and, where it can have one, with a fitting checksum, as forgers write it."""
+
+    def canonical(value: Any) -> bytes:
+        text = json.dumps(value, sort_keys=True, indent=2, ensure_ascii=False) + "\n"
+        return text.encode("utf-8", "surrogatepass")
+
+    if isinstance(data, dict):
+        rest = {key: value for key, value in data.items() if key != "checksum"}
+        data = rest | {"checksum": hashlib.sha256(canonical(rest)).hexdigest()}
+    return canonical(data)
+
+
+def placed(folder: Path, contents: bytes, name: str = "a.png") -> Path:
+    """The path of an image in `folder`, with a certificate of these bytes beside it."""
+    image = folder / name
+    image.write_bytes(picture())
+    certificate_path(image).write_bytes(contents)
+    return image
+
+
+class Watch:
+    """What happens beside computing: everything Python audits, and questions about files, which it does not.
+
+    Audit hooks cannot be removed, so that one is made and switched on and off.
+    """
+
+    SILENT = ("object.", "sys.", "code.", "cpython.", "builtins.", "gc.")
+    ASKED = ("stat", "lstat", "access", "readlink")
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[str, str]] = []
+        self._on = False
+        sys.addaudithook(self._hear)
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self._on and not event.startswith(self.SILENT):
+            self.seen.append((event, str(arguments[0]) if arguments else ""))
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        kept = {name: getattr(os, name) for name in self.ASKED}
+
+        def asking(name: str) -> Any:
+            def asked(path: Any, *rest: Any, **options: Any) -> Any:
+                self.seen.append((f"os.{name}", str(path)))
+                return kept[name](path, *rest, **options)
+
+            return asked
+
+        self.seen.clear()
+        for name in self.ASKED:
+            setattr(os, name, asking(name))
+        self._on = True
+        try:
+            yield
+        finally:
+            self._on = False
+            for name, function in kept.items():
+                setattr(os, name, function)
+
+    def strange(self, image: Path) -> list[tuple[str, str]]:
+        """What was touched beside the image and its certificate."""
+        own = {str(image), str(certificate_path(image))}
+        events = {"open", *(f"os.{name}" for name in self.ASKED)}
+        return [seen for seen in self.seen if seen[0] not in events or seen[1] not in own]
+
+
+WATCH = Watch()

@@ -1,0 +1,212 @@
+"""Certificates as forgers write them: by the schema, by mutation of honest ones, by flips of their bytes."""
+
+import json
+import random
+from copy import deepcopy
+from dataclasses import fields
+from importlib.resources import files
+from inspect import getattr_static
+from typing import Any
+
+from hardening_certificates import FILES, HEIGHT, WIDTH, sealed, stated
+
+from dpveil.catalogue import TABLE, build
+from dpveil.core.certificate import RegionRecord
+from dpveil.core.parameters import Count, Flag, OneOf, OptionalCount, Whole
+from dpveil.core.region import Box
+from dpveil.errors import DPVeilError
+
+SCHEMA = json.loads(files("dpveil.core").joinpath("certificate.schema.json").read_text(encoding="utf-8"))
+TRAP = "/proc/self/mem"
+"""A file that nobody may open, named wherever a text is."""
+NINES = "9" * 999
+TEXTS = [
+    TRAP, "default", "a\0b", "x" * 300, "../a.png", "~", "/dev/zero", "", " ", "\n", "\x1b[2J", "\x9b",
+    "\u202e", "NaN", "inf", "1e999999999", "1e-999", NINES, f"1/{NINES}", "1/0", "-1/3", "1/3", "٣", "0x10",
+    "{m}", "%s", "{0.__class__}", "(" * 5000, ", grown to the " * 500 + "x", "a" * 20_000,
+    "gaussian:1", "gaussian:1e999", f"median:{'9' * 5000}", "median:٣", "telea", "none",
+    "gender=4,age=2", "gender=" + NINES, "gender=4,gender=4", "faces", "whole", "0,0,9" + "9" * 17 + ",1",
+    "box, grown to the JPEG blocks", "UNPROTECTED: this", *FILES.values(), *TABLE,
+]  # fmt: skip
+NUMBERS = [
+    0, 1, -1, 2, 3, 16, 255, 256, 2**31, 2**31 + 1, 2**53, 2**63, 2**64, 10**30, 10**40,
+    0.1, 0.5, -0.5, 1e-300, 1e300, 5e-324, 1e-12, 1e12, 700, 1e-6, 0.999999, 1e400, float("nan"),
+]  # fmt: skip
+
+
+def value(rng: random.Random, own: Any = None, depth: int = 0) -> Any:
+    """Any JSON value, chosen to hurt; mostly of the type of `own`, so that it is read further."""
+    if rng.random() < 0.75 and isinstance(own, str | int | float):
+        if isinstance(own, bool):
+            return not own
+        return rng.choice(TEXTS) if isinstance(own, str) else rng.choice([*NUMBERS, own + 1, own - 1])
+    if rng.random() < 0.01:
+        return "\ud800"
+    kind = rng.random()
+    if kind < 0.5:
+        return rng.choice(TEXTS)
+    if kind < 0.8:
+        return rng.choice(NUMBERS)
+    if kind < 0.9 or depth > 3:
+        return rng.choice([None, True, False])
+    if kind < 0.95:
+        return [value(rng, depth=depth + 1) for _ in range(rng.randrange(4))]
+    return {rng.choice(TEXTS): value(rng, depth=depth + 1) for _ in range(rng.randrange(4))}
+
+
+def by_schema(schema: Any, rng: random.Random) -> Any:
+    """A value that the schema allows, with hostile texts and numbers where it allows any."""
+    if "$ref" in schema:
+        return by_schema(SCHEMA["$defs"][schema["$ref"].rpartition("/")[2]], rng)
+    if "const" in schema:
+        return schema["const"]
+    if "enum" in schema:
+        return rng.choice(schema["enum"])
+    kind = schema.get("type")
+    if kind == "object" or "properties" in schema:
+        choice = rng.choice(schema.get("oneOf", [{}]))
+        names = {*schema.get("required", ()), *choice.get("required", ())}
+        properties = schema.get("properties", {}) | {
+            name: entry for name, entry in choice.get("properties", {}).items() if entry is not False
+        }
+        made = {name: by_schema(properties[name], rng) for name in names}
+        if made.get("name") == "m-pixels":
+            made["m"] = by_schema(properties["m"], rng)
+        return made
+    if "oneOf" in schema:
+        return by_schema(rng.choice(schema["oneOf"]), rng)
+    kind = rng.choice(kind) if isinstance(kind, list) else kind
+    if kind == "array":
+        inner = schema.get("prefixItems") or [schema["items"]] * rng.choice([0, 1, 1, 2, 3, 40])
+        return [by_schema(entry, rng) for entry in inner]
+    if kind == "string":
+        hexadecimal, ratio = (
+            "".join(rng.choices("0123456789abcdef", k=64)),
+            rng.choice(["1/3", "1/3", NINES, "4/2"]),
+        )
+        return {None: rng.choice(TEXTS), "^[0-9a-f]{64}$": hexadecimal}.get(schema.get("pattern"), ratio)
+    low = schema.get("minimum", -(2**70))
+    if kind == "integer":
+        return rng.choice([low, low + 1, low + rng.randrange(60), 2**31, 10**25])
+    numbers = [number for number in NUMBERS if number >= low]
+    return {"number": rng.choice(numbers), "boolean": rng.random() < 0.5, "null": None}[kind]
+
+
+def parameters(name: str, rng: random.Random) -> dict[str, Any]:
+    """Every parameter of a method, each of a kind that it takes, most of them legal and many extreme."""
+    method, made = TABLE[name], {}
+    ways = method.budgets or ((),)
+    way = rng.choice(ways)
+    for field in fields(method):  # type: ignore[arg-type]
+        kind = getattr_static(method, field.name)
+        budget = field.name in ("epsilon", "delta", "rho") and name != "attributes"
+        if field.name in FILES:
+            made[field.name] = FILES[field.name]
+        elif field.name == "attributes":
+            made[field.name] = rng.choice(["gender=4,age=2", "none", "gender=1e-12", f"age=1/{'7' * 12}"])
+        elif kind.optional and (
+            (budget and way and field.name not in way) or (not budget and rng.random() < 0.6)
+        ):
+            made[field.name] = None
+        elif isinstance(kind, OneOf):
+            made[field.name] = rng.choice(kind.words)
+        elif isinstance(kind, Flag):
+            made[field.name] = rng.random() < 0.5
+        elif isinstance(kind, Count | OptionalCount | Whole):
+            made[field.name] = rng.choice([1, 2, 3, 4, 8, 16, 17, 255, 256, 10**6, 2**31])
+        else:
+            made[field.name] = rng.choice([*NUMBERS[-7:-2], 1, 0.5, "1/3", 20, 1e5, "1/" + "7" * 300])
+    return made
+
+
+def legal(rng: random.Random) -> dict[str, Any] | None:
+    """The honest certificate of extreme settings, or None where they are refused."""
+    name = rng.choice(list(TABLE))
+    records = []
+    for number in range(rng.choice([1, 1, 2, 3])):
+        x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
+        box = Box(x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y))
+        records.append(RegionRecord(f"face {number + 1}", box, found=rng.random() < 0.5))
+    try:
+        given = {key: own for key, own in parameters(name, rng).items() if own is not None}
+        return stated(build(name, given), records, request=tuple(str(record.box) for record in records))
+    except DPVeilError:
+        return None
+
+
+def _places(data: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
+    return [path] * bool(path) + [place for key, own in items for place in _places(own, (*path, key))]
+
+
+def _mutate(data: dict[str, Any], rng: random.Random, others: list[dict[str, Any]]) -> None:
+    path = rng.choice(_places(data))
+    target: Any = data
+    for key in path[:-1]:
+        target = target[key]
+    own, what = target[path[-1]], rng.randrange(16)
+    if what == 0:
+        del target[path[-1]]
+    elif what == 1 and isinstance(target, list):
+        target.insert(rng.randrange(len(target) + 1), deepcopy(own))
+    elif what == 2:
+        target[path[-1]] = [own]
+    elif what == 3:
+        target[path[-1]] = {"a": own}
+    elif what == 4 and isinstance(own, list):
+        own *= rng.choice([0, 2, 60])
+    elif what == 5 and isinstance(target, dict):
+        target[rng.choice([rng.choice(TEXTS), f"{path[-1]} "])] = own
+    elif what == 6:
+        other = rng.choice(others)
+        target[path[-1]] = deepcopy(other.get(str(path[0]), own))
+    elif what in (7, 8) and data.get("method") in list(TABLE):
+        data["parameters"] = parameters(data["method"], rng)
+    else:
+        target[path[-1]] = value(rng, own)
+
+
+def _bytes(contents: bytes, rng: random.Random) -> bytes:
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        at = rng.randrange(len(contents) + 1)
+        what = rng.randrange(4)
+        if what == 0:
+            contents = contents[:at]
+        elif what == 1:
+            contents = (
+                contents[:at] + bytes(rng.choices(range(256), k=rng.choice([1, 4]))) + contents[at + 1 :]
+            )
+        elif what == 2:
+            contents = contents[:at] + contents[max(0, at - rng.randrange(200)) :]
+        else:
+            contents = (
+                contents[:at] + rng.choice([b"\0", b"[", b'{"a":', b"\xff", b"9" * 50]) * 99 + contents[at:]
+            )
+    return contents
+
+
+def forged(index: int, honest: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
+    """How the certificate of one index was made, and its bytes: a function of the index alone."""
+    rng = random.Random(f"dpveil certificate {index}")  # noqa: S311  no secret depends on it
+    names, others = list(honest), list(honest.values())
+    data = deepcopy(honest[names[index % len(names)]])
+    way = rng.random()
+    if way < 0.02 and (settings := legal(rng)) is not None:
+        return "legal", sealed(settings)
+    if way < 0.3:
+        made = by_schema(SCHEMA, rng)
+        if rng.random() < 0.8:  # so that it comes as far as the promise
+            made |= {"output": data["output"], "method": (name := rng.choice(list(TABLE)))}
+            made |= {"parameters": parameters(name, rng), "tool": rng.choice([data["tool"], "dpveil 9.9"])}
+            made |= {"bits": "mine", "publishable": False}
+            made["guarantees"] = (made["guarantees"] * 40)[: len(made["regions"])]
+            for region in made["regions"]:
+                x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
+                region["box"] = [x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y)]
+                region["masked"] = rng.choice([None, 1])
+        return "schema", sealed(made)
+    if way < 0.45:
+        return "bytes", _bytes(sealed(data), rng)
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        _mutate(data, rng, others)
+    return "mutant", sealed(data)

@@ -1,0 +1,136 @@
+"""A received folder is hostile: certificates open nothing, end in one line each, and cost in proportion."""
+
+from copy import deepcopy
+
+import pytest
+from fuzz_certificates import fuzz, one
+from hardening_certificates import FILES, TABLE, WATCH, honest, placed, sealed
+from hardening_forgeries import forged
+
+import dpveil
+from dpveil.io.names import quoted
+from dpveil.verification import UNFORESEEN, Verification
+
+FORGED = 1000
+INDEX = 7
+
+HONEST = honest()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _warm(tmp_path_factory):
+    """First uses import modules, which open files."""
+    for data in HONEST.values():
+        dpveil.verify(placed(tmp_path_factory.mktemp("warm"), sealed(data)))
+    quoted("\x1b")
+
+
+def looked_at(image):
+    """What `verify` says of a file, having touched nothing but the image and its certificate."""
+    with WATCH.watching():
+        result = dpveil.verify(image)
+    assert WATCH.strange(image) == []
+    assert len(result.problems) <= 21
+    assert not any(problem.startswith(f"{UNFORESEEN} (") for problem in result.problems)
+    assert all(problem.isprintable() and len(problem) <= 500 for problem in result.problems)
+    return result
+
+
+def test_the_watch_notices(tmp_path):
+    (tmp_path / "b").write_bytes(b"")
+    with WATCH.watching():
+        (tmp_path / "b").is_file()
+        (tmp_path / "b").read_bytes()
+        list(tmp_path.iterdir())
+    assert {event for event, _ in WATCH.strange(tmp_path / "a")} == {"os.stat", "open", "os.listdir"}
+    assert {event for event, _ in WATCH.strange(tmp_path / "b")} == {"os.listdir"}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_an_honest_certificate_of_every_method_is_consistent_without_any_model(tmp_path, name):
+    result = looked_at(placed(tmp_path, sealed(HONEST[name])))
+    assert (result.status, result.problems) == ("unprotected" if name == "copy" else "consistent", ())
+
+
+def test_every_method_has_an_honest_certificate():
+    assert {data["method"] for data in HONEST.values()} == {*TABLE, None}
+
+
+PLACES = {
+    (name, key): data
+    for name, data in HONEST.items()
+    for key in (*data["parameters"], "request", "post_processing", "bits", "method", "tool")
+}
+
+
+@pytest.mark.parametrize(("name", "key"), PLACES)
+def test_no_place_of_a_certificate_opens_or_asks_about_a_file(tmp_path, name, key):
+    trap = tmp_path / "secret"
+    trap.write_bytes(b"\x08\x07" * 100)
+    values = [str(trap), str(tmp_path), "default", "a\0b", "x" * 300, f"{FILES.get(key, '')}\n", "\ud800"]
+    for value in [*values, f"file://{trap}", "../secret", "~/secret", "lama sha256:" + 64 * "g", [str(trap)]]:
+        data = deepcopy(HONEST[name])
+        data["tool"] = "dpveil 9.9" if key in data["parameters"] else data["tool"]
+        if key in data["parameters"]:
+            data["parameters"][key] = value
+        else:
+            data[key] = [value] if isinstance(data[key], list) else value
+        result = looked_at(placed(tmp_path, sealed(data)))
+        if key in data["parameters"]:
+            assert result.status == "inconsistent", value
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a_parameter_that_is_left_out_is_not_taken_from_the_defaults(tmp_path, name):
+    for key in HONEST[name]["parameters"]:
+        data = deepcopy(HONEST[name])
+        del data["parameters"][key]
+        assert looked_at(placed(tmp_path, sealed(data))).status == "inconsistent"
+
+
+def test_forged_certificates_end_in_one_line_each_and_open_nothing():
+    """A short run of the fuzzer: `make fuzz` feeds it 100 000."""
+    entries = fuzz(FORGED, workers=2)
+    assert [(entry["index"], entry["finding"]) for entry in entries if entry["finding"]] == []
+    assert len(entries) == FORGED
+    assert {entry["kind"] for entry in entries} == {"schema", "mutant", "bytes", "legal"}
+    assert {entry["status"] for entry in entries} == {"consistent", "inconsistent", "unprotected"}
+
+
+def found(monkeypatch, folder, verify):
+    monkeypatch.setattr(dpveil.verification, "verify", verify)
+    return one(INDEX, HONEST, folder)["finding"]
+
+
+def test_the_fuzzer_notices(monkeypatch, tmp_path):
+    def saying(*problems):
+        return lambda image: Verification(image, "inconsistent", problems)
+
+    def opening(image):
+        (tmp_path.parent / "other").open("a").close()
+        return saying("x")(image)
+
+    def asking(image):
+        (tmp_path.parent / "other").exists()
+        return saying("x")(image)
+
+    def raising(image):
+        raise ValueError("oops")
+
+    def leaving(image):
+        placed(tmp_path, b"", "b.png")
+        return saying("x")(image)
+
+    assert found(monkeypatch, tmp_path, saying("x")) == ""
+    assert "unprintable" in found(monkeypatch, tmp_path, saying("\x1b"))
+    assert "problems" in found(monkeypatch, tmp_path, saying(*"x" * 22))
+    assert "unforeseen" in found(monkeypatch, tmp_path, saying(f"{UNFORESEEN} (KeyError)"))
+    assert "ValueError: oops" in found(monkeypatch, tmp_path, raising)
+    assert "touched ('open'" in found(monkeypatch, tmp_path, opening)
+    assert "touched ('os.stat'" in found(monkeypatch, tmp_path, asking)
+    assert "touched" in found(monkeypatch, tmp_path, leaving)
+
+
+def test_files_are_functions_of_their_index():
+    assert forged(INDEX, HONEST) == forged(INDEX, HONEST)
+    assert len({forged(index, HONEST) for index in range(50)}) == 50
