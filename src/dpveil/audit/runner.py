@@ -16,6 +16,7 @@ from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
 from dpveil.audit.latent_run import run_latent
 from dpveil.audit.latent_table import latents
+from dpveil.audit.learning_run import learners, run_learner
 from dpveil.audit.queries_run import run_query
 from dpveil.audit.queries_table import query_audits
 from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
@@ -64,7 +65,7 @@ def run(
 
 def names() -> tuple[str, ...]:
     """Return what can be audited by name: methods, mechanisms, face methods, queries, models, samplers."""
-    return (*TABLE, *scalars(), *latents(), *face_methods(), *query_audits(), *samplers())
+    return (*TABLE, *scalars(), *latents(), *face_methods(), *query_audits(), *learners(), *samplers())
 
 
 def steps_of(target: str | None) -> int:
@@ -74,6 +75,7 @@ def steps_of(target: str | None) -> int:
     wrong |= {name: len(audit.mutants) for name, audit in latents().items()}
     wrong |= {name: len(audit.mutants) for name, audit in face_methods().items()}
     wrong |= {name: len(audit.mutants) for name, audit in query_audits().items()}
+    wrong |= {name: len(audit.mutants) for name, audit in learners().items()}
     wrong |= {name: len(audit.faults) for name, audit in samplers().items()}
     return sum(1 + wrong.get(name, 0) for name in (names() if target is None else (target,)))
 
@@ -112,6 +114,8 @@ def _jobs(target: str | PixelMethod | ScalarMechanism | None, level: str) -> Ite
             yield partial(run_faces, face_methods()[name], level)
         elif name in query_audits():
             yield partial(run_query, query_audits()[name], level)
+        elif name in learners():
+            yield partial(run_learner, learners()[name], level)
         else:
             yield partial(_sampler, samplers()[name], level)
 
