@@ -170,6 +170,11 @@ class LearnVersion:
     draw: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
     draws: bool = True
 
+    @property
+    def lawful(self) -> bool:
+        """Whether its laws are those of the model itself, so that only draws can show what is wrong."""
+        return self is not INTACT and self.plan is own_plan and self.asks is own_asks
+
     def learned(self, case: LearnCase, table: Table) -> Learned:
         """Return all that is asked about a table."""
         return self.asks(self.plan(case, *case.written(table)))
@@ -196,7 +201,7 @@ class LearnDrawn:
     case: LearnCase
     fit: Table = ()
     pairs: tuple[tuple[Table, Table], ...] = ()
-    draws: int = 3_000
+    draws: int = 1_200
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,10 @@ BOTH: Final[dict[str, Any]] = {"bounds": ((0, -3), (1, 9)), "floor": FLOOR}
 UNIT: Final[dict[str, Any]] = {"bounds": (0, 1), "floor": FLOOR}
 
 
-def _case(records: tuple[Record, ...], rows: tuple[int, ...], /, **settings: Any) -> LearnCase:
-    return LearnCase(records, rows, {"epsilon": 1, **settings})
+def _case(
+    records: tuple[Record, ...], rows: tuple[int, ...], classes: str = "abc", /, **settings: Any
+) -> LearnCase:
+    return LearnCase(records, rows, {"epsilon": 1, **settings}, tuple(classes))
 
 
 def naive_bayes() -> LearnAudit:
@@ -47,19 +49,17 @@ def naive_bayes() -> LearnAudit:
     )
     two = _case(TWO, (7,), **{**BOTH, "epsilon": 6})
     one = _case(ONE, (5,), spread="deviation", mechanism="laplace", **{**UNIT, "epsilon": 8})
-    sizes = _case(ONE, (12,), parts=(98, 1, 1), **{**UNIT, "epsilon": 3})
-    means = _case(ONE, (1, 2), neighbours="added", parts=(1, 98, 1), **{**UNIT, "epsilon": 3})
-    spreads = _case(ONE, (1, 2), neighbours="added", parts=(1, 1, 98), **{**UNIT, "epsilon": 3})
-    features = _case(TWO, (3,), neighbours="added", parts=(1, 98, 1), **{**BOTH, "epsilon": 3})
+    sizes = _case(ONE, (8,), "ab", parts=(98, 1, 1), **{**UNIT, "epsilon": 3})
+    means = _case(ONE, (1, 2), "a", neighbours="added", parts=(1, 98, 1), **{**UNIT, "epsilon": 3})
+    spreads = _case(ONE, (1, 2), "a", neighbours="added", parts=(1, 1, 98), **{**UNIT, "epsilon": 3})
     low, high, other_low = 0, 1, 4
-    moved = (low,) * 6 + (other_low,) * 6, (low,) * 5 + (other_low,) * 7
+    moved = (low,) * 4 + (other_low,) * 4, (low,) * 3 + (other_low,) * 5
     drawn = (
-        LearnDrawn(two, fit=(0, 1, 1, 2, 4, 5, 7)),
         LearnDrawn(one, fit=(0, 0, 1, 2, 5)),
+        LearnDrawn(two, fit=(0, 1, 1, 2, 4, 5, 7)),
         LearnDrawn(sizes, pairs=(moved,)),
         LearnDrawn(means, pairs=(((low,), (low, high)),)),
         LearnDrawn(spreads, pairs=(((low,), (low, high)),)),
-        LearnDrawn(features, pairs=(((low, high), (low, high, high)),)),
     )
     quick = LearnLevel(exact, drawn)
     return LearnAudit(name="naive-bayes", levels={"quick": quick, "deep": quick.more(deep)}, mutants=MUTANTS)

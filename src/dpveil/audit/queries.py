@@ -180,25 +180,27 @@ def planned_draws(
 
 @dataclass(frozen=True, kw_only=True)
 class QueryVersion:
-    """One way to answer: the query itself, or one that is wrong on purpose; `each` draws one by one."""
+    """One way to answer: the query itself, or one that is wrong on purpose."""
 
     name: str
     plan: PlanOf = own_plan
-    each: Draw = planned_draws
     many: Draw = planned_draws
 
 
-INTACT: Final = QueryVersion(name="intact", each=real_draws)
+INTACT: Final = QueryVersion(name="intact")
 
 
 @dataclass(frozen=True)
 class QueryDrawn:
-    """A setting for gates that draw: columns that are fitted, and pairs of neighbours that are told apart."""
+    """A setting for gates that draw: columns that are fitted, and pairs of neighbours that are told apart.
+
+    The query is called anew `each` times, and its plan draws `many` releases at once.
+    """
 
     case: QueryCase
     fits: tuple[Table, ...]
     pairs: tuple[tuple[Table, Table], ...]
-    each: int = 1_500
+    each: int = 400
     many: int = 10_000
 
 

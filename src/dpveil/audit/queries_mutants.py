@@ -204,5 +204,5 @@ HISTOGRAM: Final = (
     wrong("bins that overlap", _overlapping),
     wrong("bins from the data", _from_data),
     wrong("empty bins left out", _empty_out),
-    QueryVersion(name="one draw for all bins", each=one_draw, many=one_draw),
+    QueryVersion(name="one draw for all bins", many=one_draw),
 )

@@ -236,8 +236,9 @@ class Plan:
     def sums(self) -> Asked:
         """Return what is asked about the centred sum of every feature of every class, class by class."""
         mechanism = sum_mechanism(self.shares.mean)
-        sums = [centred_sums(group) for group in self.groups]
-        return Asked(mechanism, mechanism.lattice.index(np.array(sums, dtype=object)))
+        sums = [total for group in self.groups for total in centred_sums(group)]
+        points = {total: int(mechanism.lattice.index(total)[0]) for total in set(sums)}
+        return Asked(mechanism, np.array([points[total] for total in sums], np.int64))
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
         """Return Σ (u - j)² of every feature of every class about its public code j, and its reach W."""
