@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dpveil.audit.findings import Audited, Finding
-from dpveil.audit.killing import audited
+from dpveil.audit.killing import audited, told
 from dpveil.noise.bits import BitSource
 
 if TYPE_CHECKING:
-    from dpveil.audit.learning import LearnAudit, LearnDrawn, LearnLevel, LearnVersion
+    from dpveil.audit.learning import LearnAudit, LearnCase, LearnDrawn, LearnLevel, LearnVersion
 
 Bits = Callable[[str], BitSource]
 
@@ -34,7 +34,8 @@ def run_learner(entry: LearnAudit, level: str, bits: Bits, step: Callable[[], No
     from dpveil.audit.learning import INTACT
     from dpveil.audit.learning_gates import same_gate
 
-    same = tuple(finding for case in entry.levels[level].exact for finding in same_gate(case))
+    cases = entry.levels[level].exact
+    same = tuple(finding for case in cases for finding in told("same", case, same_gate(case)))
 
     def gates(name: str) -> Iterator[tuple[str, Callable[[LearnVersion], Iterator[Finding]]]]:
         return checks_of(entry.levels[name], bits)
@@ -50,17 +51,23 @@ def checks_of(
     from dpveil.audit.learning_gates import bound_gate, exact_gate, fit_gate
 
     for case in level.exact:
-        yield "exact", partial(exact_gate, case=case)
+        yield "exact", partial(_computed, exact_gate, case)
     for setting in level.drawn:
         if setting.fit:
-            yield "fit", partial(_drawn, fit_gate, setting, bits)
+            yield "fit", partial(_drawn, "fit", fit_gate, setting, bits)
         if setting.pairs:
-            yield "bound", partial(_drawn, bound_gate, setting, bits)
+            yield "bound", partial(_drawn, "bound", bound_gate, setting, bits)
+
+
+def _computed(
+    gate: Callable[..., Iterator[Finding]], case: LearnCase, version: LearnVersion
+) -> Iterator[Finding]:
+    return told("exact", case, gate(version, case))
 
 
 def _drawn(
-    gate: Callable[..., Iterator[Finding]], setting: LearnDrawn, bits: Bits, version: LearnVersion
+    name: str, gate: Callable[..., Iterator[Finding]], setting: LearnDrawn, bits: Bits, version: LearnVersion
 ) -> Iterator[Finding]:
     if not version.draws:
         return iter(())
-    return gate(version, setting, bits=bits(f"{setting.case} {gate.__name__}"))
+    return told(name, setting.case, gate(version, setting, bits=bits(f"{setting.case} {name}")))

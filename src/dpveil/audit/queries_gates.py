@@ -16,7 +16,7 @@ from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.joint import ROUNDED, UNBOUNDED, Number, Released, chances, cost, released
 from dpveil.audit.laws import finite_law
 from dpveil.audit.lower_bound import lower_bound
-from dpveil.audit.queries import INTACT, Draw, QueryCase, QueryDrawn, QueryVersion, Table, Values, real_draws
+from dpveil.audit.queries import INTACT, QueryCase, QueryDrawn, QueryVersion, Table, Values, real_draws
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.queries import Plan
@@ -125,7 +125,7 @@ def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> 
         right = INTACT.plan(case, table).mechanism
         laws = [_law(Number(right, point)) for point in case.points(table, right.lattice)]
         for draw, count in ways:
-            values = _drawn(draw, version, case, table, count, bits)
+            values = draw(version, case, table, count, bits)
             for name, p_value in _p_values(values, laws).items():
                 p_values[f"{name} of {case.values(table)}, {count:,} releases"] = p_value
     worst = min(p_values, key=lambda name: p_values[name])
@@ -150,16 +150,6 @@ def _p_values(values: Values, laws: list[dict[float, float]]) -> dict[str, float
     return found
 
 
-def _drawn(
-    draw: Draw, version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource
-) -> Values:
-    """Return responses; a column that is refused has none."""
-    try:
-        return draw(version, case, table, count, bits)
-    except DPVeilError:
-        return np.empty((count, 0))
-
-
 def _law(number: Number) -> dict[float, float]:
     """Return the chance of every response, as it is released."""
     return {float(value): weight / 2.0**64 for value, weight in chances(number).items()}
@@ -179,7 +169,7 @@ def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -
     for one, other in setting.pairs:
         first = INTACT.plan(case, one)
         limit = float(case.allowance(first, one, other) or 0)
-        sides = [_drawn(version.many, version, case, table, 2 * draws, bits) for table in (one, other)]
+        sides = [version.many(version, case, table, 2 * draws, bits) for table in (one, other)]
         where = f"{case}, {case.values(one)} and {case.values(other)}"
         if sides[0].shape != sides[1].shape:
             what = "counts of numbers that differ"

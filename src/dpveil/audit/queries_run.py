@@ -7,8 +7,8 @@ from dataclasses import replace
 from functools import partial
 
 from dpveil.audit.findings import Audited, Finding
-from dpveil.audit.killing import audited
-from dpveil.audit.queries import INTACT, QueryAudit, QueryDrawn, QueryLevel, QueryVersion
+from dpveil.audit.killing import audited, told
+from dpveil.audit.queries import INTACT, QueryAudit, QueryCase, QueryDrawn, QueryLevel, QueryVersion
 from dpveil.audit.queries_gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.noise.bits import BitSource
 
@@ -18,7 +18,8 @@ Check = Callable[[QueryVersion], Iterator[Finding]]
 
 def run_query(entry: QueryAudit, level: str, bits: Bits, step: Callable[[], None]) -> Audited:
     """Audit a query at a level, and its mutants at the quick one."""
-    same = tuple(finding for case in entry.levels[level].exact for finding in same_gate(case))
+    cases = entry.levels[level].exact
+    same = tuple(finding for case in cases for finding in told("same", case, same_gate(case)))
 
     def gates(name: str) -> Iterator[tuple[str, Check]]:
         return checks_of(entry.levels[name], bits)
@@ -30,16 +31,18 @@ def run_query(entry: QueryAudit, level: str, bits: Bits, step: Callable[[], None
 def checks_of(level: QueryLevel, bits: Bits) -> Iterator[tuple[str, Check]]:
     """Yield every gate with every setting."""
     for case in level.exact:
-        yield "exact", partial(exact_gate, case=case)
+        yield "exact", partial(_computed, case)
     for setting in level.drawn:
-        yield "fit", partial(_fit, setting, bits)
+        yield "fit", partial(_drawn, "fit", fit_gate, setting, bits)
     for setting in level.drawn:
-        yield "bound", partial(_bound, setting, bits)
+        yield "bound", partial(_drawn, "bound", bound_gate, setting, bits)
 
 
-def _fit(setting: QueryDrawn, bits: Bits, version: QueryVersion) -> Iterator[Finding]:
-    return fit_gate(version, setting, bits=bits(f"{setting.case} fit"))
+def _computed(case: QueryCase, version: QueryVersion) -> Iterator[Finding]:
+    return told("exact", case, exact_gate(version, case))
 
 
-def _bound(setting: QueryDrawn, bits: Bits, version: QueryVersion) -> Iterator[Finding]:
-    return bound_gate(version, setting, bits=bits(f"{setting.case} bound"))
+def _drawn(
+    name: str, gate: Callable[..., Iterator[Finding]], setting: QueryDrawn, bits: Bits, version: QueryVersion
+) -> Iterator[Finding]:
+    return told(name, setting.case, gate(version, setting, bits=bits(f"{setting.case} {name}")))

@@ -263,13 +263,12 @@ def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
     known = np.unique(np.asarray(classes))
     if np.ndim(classes) != 1 or not len(known):
         raise InvalidParameter("classes", None, "are not a list of labels", hint="such as ['no', 'yes']")
-    strange = ~np.isin(y, known)
-    if strange.any():
+    if not np.isin(y, known).all():
         raise InvalidParameter(
             "classes",
             None,
-            f"lack the label of {strange.sum()} records",
-            hint="list all, or leave records out",
+            "lack the label of some record",
+            hint="list all, or leave such records out",
         )
     return known, np.searchsorted(known, y).astype(np.int64)
 

@@ -211,12 +211,18 @@ def _holds(value: Any, row: int, equals: Any, over: Fraction | None, under: Frac
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    if str(value).strip() == str(wanted).strip():
-        return True
+    """Return whether both are one number, or one text: numbers are never compared by how they are written."""
+    one, other = _number(value), _number(wanted)
+    if one is None and other is None:
+        return str(value).strip() == str(wanted).strip()
+    return one == other
+
+
+def _number(value: Any) -> Fraction | None:
     try:
-        return exact(value) == exact(wanted)
+        return exact(value)
     except InvalidParameter:
-        return False
+        return None
 
 
 def _edges(allowed: Range, bins: int | Sequence[Number]) -> tuple[Fraction, ...]:
