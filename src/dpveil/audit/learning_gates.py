@@ -8,7 +8,7 @@ from itertools import combinations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64, UInt8
+from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
@@ -72,7 +72,7 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
 def stated(case: LearnCase) -> Fraction:
     """Return what a fitted model states, of a table like all others."""
     guarantee = case.fitted(case.tables[0], 1, SeededBits(1, "stated")).guarantee_
-    return Fraction(guarantee.epsilon)
+    return Fraction(guarantee.epsilon or 0)
 
 
 def _shown(case: LearnCase, table: Table) -> str:
@@ -103,8 +103,9 @@ def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> 
     yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
 
 
-def _cells(values: Float64[np.ndarray, " n"], count: int) -> np.ndarray:
-    return np.floor(values * count).astype(np.int64).clip(0, count - 1)
+def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, " n"]:
+    found: Int64[np.ndarray, " n"] = np.floor(values * count).astype(np.int64).clip(0, count - 1)
+    return found
 
 
 def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:

@@ -68,7 +68,7 @@ def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> Rele
 def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
     """Return the point nearest a square, or its root: tried from where floats put it."""
     power = 1 if squared else 2
-    point = round(float(square) ** (1 / power) / float(step))
+    point: int = round(float(square) ** (1 / power) / float(step))
     while ((point + HALF) * step) ** power <= square:
         point += 1
     while point and ((point - HALF) * step) ** power > square:

@@ -105,7 +105,7 @@ class QueryCase:
             return False
         if "equals" in asked:
             wanted: Any = asked["equals"]
-            return str(cell.written).strip() == wanted or cell.number == wanted
+            return bool(str(cell.written).strip() == wanted or cell.number == wanted)
         over = "above" not in asked or (cell.number or Fraction(0)) > exact(asked["above"])
         return over and ("below" not in asked or (cell.number or Fraction(0)) < exact(asked["below"]))
 

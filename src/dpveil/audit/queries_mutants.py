@@ -141,7 +141,8 @@ def _stated_alone(case: QueryCase, table: Table) -> Plan:
 def _stated_too(case: QueryCase, table: Table) -> Plan:
     """Draw every bin with all of ε, and state what that costs, which nobody asked for."""
     plan = _doubled(case, table)
-    return replace(plan, guarantee=replace(plan.guarantee, epsilon=2 * (plan.guarantee.epsilon or 0)))
+    stated = 2 * (plan.guarantee.epsilon or Fraction(0))
+    return replace(plan, guarantee=replace(plan.guarantee, epsilon=stated))
 
 
 def _overlapping(case: QueryCase, table: Table) -> Plan:
