@@ -70,7 +70,7 @@ def _present(case: QueryCase, table: Table) -> Plan:
 
 def _from_data(case: QueryCase, table: Table) -> Plan:
     """Read the range of values from the column."""
-    numbers = [case.cells[cell].number or exact(case.settings["missing"]) for cell in table]
+    numbers = _unclipped(case, table)
     low, high = min(numbers), max(numbers)
     settings = {**case.settings, "range": (low, high if high > low else low + 1), "step": None}
     if case.query == "histogram":
@@ -80,7 +80,8 @@ def _from_data(case: QueryCase, table: Table) -> Plan:
 
 
 def _unclipped(case: QueryCase, table: Table) -> list[Fraction]:
-    return [case.cells[cell].number or exact(case.settings["missing"]) for cell in table]
+    instead, given = exact(case.settings.get("missing", 0)), [case.cells[cell].number for cell in table]
+    return [instead if number is None else number for number in given]
 
 
 def _mean_unclipped(case: QueryCase, table: Table) -> Plan:
