@@ -13,7 +13,9 @@ from dpveil.audit.case import Case, Drawn
 from dpveil.audit.faces_table import face_methods
 from dpveil.audit.gates_drawn import bound_gate
 from dpveil.audit.latent_table import latents
+from dpveil.audit.learning_run import learners
 from dpveil.audit.photos_run import photo_audits
+from dpveil.audit.queries_table import query_audits
 from dpveil.audit.scalar_table import NOISY, OWN
 from dpveil.audit.table import TABLE
 from dpveil.errors import InvalidParameter, UnknownName
@@ -63,7 +65,8 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     [audited] = report.audited
     assert not [mutant.name for mutant in audited.mutants if mutant.survived]
     assert len(audited.mutants) >= 5 or audited.note
-    if name in {*METHODS, *NOISY, *OWN, *latents(), *face_methods(), *photo_audits()} and audited.mutants:
+    others = {*photo_audits(), *query_audits(), *learners()}
+    if name in {*METHODS, *NOISY, *OWN, *latents(), *face_methods(), *others} and audited.mutants:
         assert {m.name: ", ".join(m.killed_by) for m in audited.mutants} == documented_killers(name)
     assert report.false_alarm < 1e-7
     assert json.loads(json.dumps(report.to_json(), allow_nan=False))["survived"] == 0

@@ -246,21 +246,23 @@ def test_mutant_that_forgets_the_second_class_is_caught(monkeypatch):
 @pytest.mark.filterwarnings("ignore:The number of unique classes")
 def test_errata_e13_sensitivities_from_true_class_sizes_are_caught(monkeypatch):
     """The thesis' mean: noise of (b - a)/((n + 1)·ε) for a class of n records, n being the true one."""
-    real = moments.release_moments
+    right = moments.Plan.release
 
-    def watched(codes, labels, classes, **rest):
-        sizes = np.bincount(labels, minlength=classes)
+    def watched(plan, bits):
+        sizes = np.array([len(group) for group in plan.groups])
 
-        def leaking(sums, counts, epsilon, bits):
+        def leaking(asked, counts, bits):
             random = np.random.default_rng(int(bits.words(1)[0]))
-            means = (1 + np.array(sums, float) / sizes[:, None]) / 2
-            noisy = means + random.laplace(size=means.shape) / (sizes[:, None] + 1) / float(epsilon)
+            sums = asked.mechanism.lattice.value(asked.points).reshape(len(sizes), -1)
+            means = (1 + sums / sizes[:, None]) / 2
+            noisy = means + random.laplace(size=means.shape) / (sizes[:, None] + 1) / float(plan.shares.mean)
             return np.rint(np.clip(noisy, 0, 1) * LEVELS).astype(np.int64)
 
-        monkeypatch.setattr(moments, "release_means", leaking)
-        return real(codes, labels, classes, **rest)
+        with monkeypatch.context() as patch:
+            patch.setattr(moments, "mean_codes", leaking)
+            return right(plan, bits)
 
-    monkeypatch.setattr(naive_bayes, "release_moments", watched)
+    monkeypatch.setattr(moments.Plan, "release", watched)
     assert bound(*FAR, "far", **MEANS) > 3
 
 
@@ -306,7 +308,7 @@ def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_siz
         codes, labels = random.integers(0, LEVELS + 1, (9, 2)), random.integers(0, 3, 9)
         watched = Watched("laplace", "database-record", shares.deviation)
         bits = SeededBits(SEED, f"asked {stream}")
-        found = moments.release_moments(codes, labels, 3, shares=shares, deviations=watched, bits=bits)
+        found = moments.Plan.of(codes, labels, 3, shares, watched).release(bits)
         squares, reach, sizes = watched.asked
         for row, centre in enumerate(found.means):
             assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()

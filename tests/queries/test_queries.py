@@ -1,6 +1,7 @@
 """Users' data: answers, their sensitivities over neighbours, what is refused, and what is never told."""
 
 import json
+from decimal import Decimal
 from fractions import Fraction
 from itertools import product
 from math import exp, log, sqrt
@@ -230,7 +231,23 @@ def test_unknown_mechanisms_are_named():
         queries.mean([1], **{**MEAN, "mechanism": "geometrical"})
 
 
-@pytest.mark.parametrize("gap", [None, float("nan"), "", " NA ", "?", np.float64("nan")])
+class NotAvailable:
+    """Like pandas' NA: no comparison with it is true or false."""
+
+    def __ne__(self, other):
+        return self
+
+    def __bool__(self):
+        raise TypeError("boolean value of NA is ambiguous")
+
+    __hash__ = None
+
+
+GAPS = [None, float("nan"), "", " NA ", "?", np.float64("nan"), np.ma.masked]
+GAPS += [NotAvailable(), Decimal("nan"), Decimal("snan"), np.datetime64("NaT")]
+
+
+@pytest.mark.parametrize("gap", GAPS)
 def test_missing_values_are_refused_and_only_their_holder_learns_how_many(gap):
     with pytest.raises(DataError) as error:
         queries.mean([3, gap, 5, gap], **MEAN)
@@ -246,6 +263,31 @@ def test_what_is_no_number_is_refused_without_telling_it(value):
         queries.mean([3, value], **MEAN)
     assert "row 2" in error.value.private
     assert str(value) not in error.value.message
+
+
+NO_COLUMNS = ["123", b"12", {"a": 1}, {1, 2}, 5.0, None, np.float64(3), [np.ones(2), 3], np.ones((2, 2))]
+NO_COLUMNS += [np.array(["2020-01-01", "NaT"], "datetime64[ns]"), np.array([5, 6], "timedelta64[ns]")]
+
+
+@pytest.mark.parametrize("values", NO_COLUMNS)
+def test_what_is_no_column_of_numbers_is_refused_in_one_line(values):
+    """Texts would be columns of characters, sets lose rows, and NumPy has numbers for lost dates."""
+    with pytest.raises(InvalidParameter, match="values"):
+        queries.mean(values, **MEAN)
+
+
+def test_numbers_are_equal_whatever_they_are_written_as(truth):
+    texts = ["1", 1, 1.0, "1e0", Decimal("1.00"), Fraction(1), np.float32(1), "one", 10**5000]
+    assert asked(truth, queries.count, texts, equals="1", epsilon=1)[1] == 7
+    assert asked(truth, queries.count, texts, equals=" one", epsilon=1)[1] == 1
+    assert asked(truth, queries.count, texts, equals=10**5000, epsilon=1)[1] == 1
+
+
+def test_what_is_wrong_with_a_query_is_told_before_any_value_is_looked_at():
+    """Else whether a public refusal or a private one comes first would tell of the data."""
+    for values in ([1, 2, 3], [1, "old", None]):
+        with pytest.raises(InvalidParameter, match="step"):
+            queries.mean(values, **MEAN, step=7)
 
 
 # Columns of files

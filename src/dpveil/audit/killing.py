@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol, TypeVar
 
 from dpveil.audit.findings import Audited, Finding, Mutant
+from dpveil.errors import DPVeilError
 
 
 class Named(Protocol):
@@ -14,6 +15,14 @@ class Named(Protocol):
     @property
     def name(self) -> str:
         """What is wrong with it, or intact."""
+
+
+def told(gate: str, what: object, look: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield what a gate finds; that a release is refused, where none should be, is a finding as well."""
+    try:
+        yield from look
+    except DPVeilError as error:
+        yield Finding(gate, f"refused: {error.message}", str(what), 1, 0, False, "releases")
 
 
 V = TypeVar("V", bound=Named)

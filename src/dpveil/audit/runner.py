@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from dpveil.audit.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.faces_run import run_faces
@@ -16,7 +16,10 @@ from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.gates_noise import pld_gate
 from dpveil.audit.latent_run import run_latent
 from dpveil.audit.latent_table import latents
+from dpveil.audit.learning_run import learners, run_learner
 from dpveil.audit.photos_run import photo_audits, run_photos
+from dpveil.audit.queries_run import run_query
+from dpveil.audit.queries_table import query_audits
 from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
 from dpveil.audit.scalar_run import own_scalar, run_scalar
 from dpveil.audit.scalar_table import scalars
@@ -62,19 +65,30 @@ def run(
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, mechanisms, what surrounds them in photos, samplers."""
-    return (*TABLE, *scalars(), *latents(), *face_methods(), *photo_audits(), *samplers())
+    """Return what can be audited by name: methods, mechanisms, what surrounds them, models, samplers."""
+    return tuple(_entries())
 
 
 def steps_of(target: str | None) -> int:
     """Return how often `run` will call `step` for a name, or for None."""
-    wrong = {name: len(entry.mutants) for name, entry in TABLE.items()}
-    wrong |= {name: len(audit.mutants) for name, audit in scalars().items()}
-    wrong |= {name: len(audit.mutants) for name, audit in latents().items()}
-    wrong |= {name: len(audit.mutants) for name, audit in face_methods().items()}
-    wrong |= {name: len(audit.mutants) for name, audit in photo_audits().items()}
-    wrong |= {name: len(audit.faults) for name, audit in samplers().items()}
-    return sum(1 + wrong.get(name, 0) for name in (names() if target is None else (target,)))
+    found = _entries()
+    chosen = found.values() if target is None else (found[target],)
+    return sum(1 + len(entry.mutants) for entry, _ in chosen)
+
+
+def _entries() -> dict[str, tuple[Any, Callable[..., Audited]]]:
+    """Return every audit by name, with what runs it: a family a row, the only list to edit."""
+    families: tuple[tuple[Mapping[str, Any], Callable[..., Audited]], ...] = (
+        (TABLE, _method),
+        (scalars(), run_scalar),
+        (latents(), run_latent),
+        (face_methods(), run_faces),
+        (photo_audits(), run_photos),
+        (query_audits(), run_query),
+        (learners(), run_learner),
+        (samplers(), _sampler),
+    )
+    return {name: (entry, carry_out) for family, carry_out in families for name, entry in family.items()}
 
 
 class _Bits:
@@ -98,21 +112,12 @@ def _jobs(target: str | PixelMethod | ScalarMechanism | None, level: str) -> Ite
     if isinstance(target, ScalarMechanism):
         yield partial(own_scalar, target)
         return
-    if target is not None and target not in names():
-        raise UnknownName("method, mechanism or sampler", str(target), names())
-    for name in names() if target is None else (target,):
-        if name in TABLE:
-            yield partial(_method, TABLE[name], level)
-        elif name in scalars():
-            yield partial(run_scalar, scalars()[name], level)
-        elif name in latents():
-            yield partial(run_latent, latents()[name], level)
-        elif name in face_methods():
-            yield partial(run_faces, face_methods()[name], level)
-        elif name in photo_audits():
-            yield partial(run_photos, photo_audits()[name], level)
-        else:
-            yield partial(_sampler, samplers()[name], level)
+    found = _entries()
+    if target is not None and target not in found:
+        raise UnknownName("method, mechanism or sampler", str(target), tuple(found))
+    for name in found if target is None else (target,):
+        entry, carry_out = found[name]
+        yield partial(carry_out, entry, level)
 
 
 def _checks(entry: MethodAudit, level: Level, bits: _Bits) -> Iterator[tuple[str, Case, Check]]:
@@ -201,7 +206,7 @@ def _sampler(audit: SamplerAudit, level: str, bits: _Bits, step: Step) -> Audite
     step()
     mutants, draws = [], SAMPLER_DRAWS["quick"]
     samples = _samples(audit, draws, bits)
-    for name, fault in audit.faults.items():
+    for name, fault in audit.mutants.items():
         uniform = (bits(f"{audit.name} {name}").words(draws) >> 11).astype(float) / 2**53
         killed = any(
             not finding.passed

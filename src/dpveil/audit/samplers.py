@@ -47,7 +47,7 @@ class SamplerAudit:
     name: str
     exact: Callable[[], list[Finding]]
     cases: tuple[SamplerCase, ...]
-    faults: dict[str, Fault]
+    mutants: dict[str, Fault]
 
 
 def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:

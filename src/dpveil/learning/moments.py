@@ -27,7 +27,7 @@ for R, and holds only for a public m, with records left out or made up.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
@@ -75,6 +75,18 @@ class Moments:
     deviations: Float64[np.ndarray, "classes features"]
 
 
+@dataclass(frozen=True)
+class Asked:
+    """The true answers of some numbers that are released: points of the lattice of what draws them."""
+
+    mechanism: ScalarMechanism
+    points: Int64[np.ndarray, " n"] = field(repr=False)
+
+    def draw(self, bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return the responses, as points."""
+        return self.mechanism.draw(self.points, bits)
+
+
 class Spread(Protocol):
     """What releases the deviations of all classes."""
 
@@ -109,18 +121,25 @@ class Deviations:
         """Return the mechanism for a class of a public size."""
         return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
 
-    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
-        """Return a response for every root √squares / reach, a row a class, in the same unit."""
+    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], Asked]:
+        """Return what is asked about every root √squares / reach, by the classes that are drawn together."""
         nearest = square_point if self.squared else root_point
         tops = [self.top(size) for size in sizes]
-        found = np.empty(reach.shape)
-        for top in dict.fromkeys(tops):  # classes of one upper end are drawn together
-            rows = [row for row, own in enumerate(tops) if own == top]
+        found = {}
+        for top in dict.fromkeys(tops):  # classes of one upper end
+            rows = tuple(row for row, own in enumerate(tops) if own == top)
             mechanism = self.at(sizes[rows[0]])
-            pairs = zip(squares[rows].ravel().tolist(), reach[rows].ravel().tolist(), strict=True)
+            pairs = zip(squares[[*rows]].ravel().tolist(), reach[[*rows]].ravel().tolist(), strict=True)
             points = np.array([nearest(s, w, mechanism) for s, w in pairs], np.int64)
-            drawn = mechanism.lattice.value(mechanism.draw(points, bits))
-            found[rows] = drawn.reshape(len(rows), -1)
+            found[rows] = Asked(mechanism, points)
+        return found
+
+    def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
+        """Return a response for every root √squares / reach, a row a class, in the same unit."""
+        found = np.empty(reach.shape)
+        for rows, asked in self.plan(squares, reach, sizes).items():
+            drawn = asked.mechanism.lattice.value(asked.draw(bits))
+            found[[*rows]] = drawn.reshape(len(rows), -1)
         return np.sqrt(found) if self.squared else found
 
 
@@ -183,35 +202,57 @@ def encode(
     return codes.clip(0, LEVELS)
 
 
-def release_moments(
-    codes: Codes,
-    labels: Int64[np.ndarray, " records"],
-    classes: int,
-    *,
-    shares: Shares,
-    deviations: Spread,
-    bits: BitSource,
-) -> Moments:
-    """Return private counts, means and deviations of every class; `labels` are from 0 to `classes` - 1.
+@dataclass(frozen=True)
+class Plan:
+    """What is going to be asked about the classes: `groups` are the codes of their records, and private.
 
-    Costs `shares.total(features)` for one record added or removed, and twice that for one replaced: the
-    proof is above. Counts are drawn first, then all means, then all deviations.
+    Sizes are drawn first, then all sums, then all spreads, which are about released means. Costs
+    `shares.total(features)` for one record added or removed, and twice that for one replaced: the proof is
+    above.
     """
-    ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
-    groups = np.split(codes[np.argsort(labels, kind="stable")], ends)
-    counts = release_counts([len(group) for group in groups], shares.count, bits)
-    means = release_means([centred_sums(group) for group in groups], counts, shares.mean, bits)
-    squares = np.stack([squares_about(*both) for both in zip(groups, means, strict=True)])
-    reach, publicly = np.maximum(means, LEVELS - means), np.maximum(counts, 1)
-    roots = deviations.release(squares, reach, publicly.tolist(), bits)
-    most = np.sqrt(publicly)[:, None]
-    return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
 
+    groups: tuple[Codes, ...] = field(repr=False)
+    shares: Shares
+    deviations: Spread
 
-def release_counts(sizes: list[int], epsilon: Fraction, bits: BitSource) -> Int64[np.ndarray, " classes"]:
-    """Return class sizes with two-sided geometric noise, snapped at 0."""
-    drawn: Int64[np.ndarray, " classes"] = count_mechanism(epsilon).draw(np.array(sizes, np.int64), bits)
-    return drawn
+    @classmethod
+    def of(
+        cls,
+        codes: Codes,
+        labels: Int64[np.ndarray, " records"],
+        classes: int,
+        shares: Shares,
+        deviations: Spread,
+    ) -> Plan:
+        """Return the plan for records with labels from 0 to `classes` - 1."""
+        ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
+        return cls(tuple(np.split(codes[np.argsort(labels, kind="stable")], ends)), shares, deviations)
+
+    def sizes(self) -> Asked:
+        """Return what is asked about the size of every class."""
+        sizes = np.array([len(group) for group in self.groups], np.int64)
+        return Asked(count_mechanism(self.shares.count), sizes)
+
+    def sums(self) -> Asked:
+        """Return what is asked about the centred sum of every feature of every class, class by class."""
+        mechanism = sum_mechanism(self.shares.mean)
+        sums = [total for group in self.groups for total in centred_sums(group)]
+        points = {total: int(mechanism.lattice.index(total)[0]) for total in set(sums)}
+        return Asked(mechanism, np.array([points[total] for total in sums], np.int64))
+
+    def spreads(self, means: Ints) -> tuple[Ints, Ints]:
+        """Return Σ (u - j)² of every feature of every class about its public code j, and its reach W."""
+        squares = np.stack([squares_about(*both) for both in zip(self.groups, means, strict=True)])
+        return squares, np.maximum(means, LEVELS - means)
+
+    def release(self, bits: BitSource) -> Moments:
+        """Return private counts, means and deviations of every class."""
+        counts = self.sizes().draw(bits)
+        means = mean_codes(self.sums(), counts, bits)
+        (squares, reach), publicly = self.spreads(means), np.maximum(counts, 1)
+        roots = self.deviations.release(squares, reach, publicly.tolist(), bits)
+        most = np.sqrt(publicly)[:, None]
+        return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
 
 
 def centred_sums(codes: Codes) -> list[Fraction]:
@@ -219,15 +260,11 @@ def centred_sums(codes: Codes) -> list[Fraction]:
     return [Fraction(int(total), LEVELS) for total in (2 * codes - LEVELS).sum(axis=0)]
 
 
-def release_means(
-    sums: list[list[Fraction]], counts: Int64[np.ndarray, " classes"], epsilon: Fraction, bits: BitSource
-) -> Int64[np.ndarray, "classes features"]:
+def mean_codes(sums: Asked, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
     """Return the code of every mean, from noisy sums and released counts."""
-    mechanism = sum_mechanism(epsilon)
-    points = mechanism.lattice.index(np.array(sums, dtype=object))
-    noisy = mechanism.lattice.value(mechanism.draw(points, bits)).reshape(len(sums), -1)
+    noisy = sums.mechanism.lattice.value(sums.draw(bits)).reshape(len(counts), -1)
     middle = noisy / np.maximum(counts, 1)[:, None]
-    codes: Codes = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
+    codes: Ints = np.rint((1 + np.clip(middle, -1, 1)) / 2 * LEVELS).astype(np.int64)
     return codes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from fractions import Fraction
 from operator import index
 from typing import Any, Final, Self
@@ -14,7 +15,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import positive
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.learning.moments import LEVELS, Deviations, Moments, Shares, encode, release_moments
+from dpveil.learning.moments import LEVELS, Deviations, Moments, Plan, Shares, encode
 from dpveil.mechanisms.scalar import TABLE
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
 
@@ -33,6 +34,17 @@ NEIGHBOURS: Final = {
 SPREADS: Final = ("variance", "deviation")
 WIDEST: Final = 1e100
 """Between bounds, at most: squares of it, and of its inverse, are numbers yet."""
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a fit is going to do: public classes, bounds and floor, and the plan of all that is released."""
+
+    classes: Any
+    lower: Float64[np.ndarray, " d"]
+    upper: Float64[np.ndarray, " d"]
+    floor: float
+    moments: Plan
 
 
 class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -114,10 +126,22 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
         """Release the moments of a table of records × features and its labels, and keep only them."""
+        bits = _bits(self.random_state)
+        plan = self.plan(X, y)
+        moments = plan.moments.release(bits)
+        shares, features = plan.moments.shares, len(plan.lower)
+        self.guarantee_ = self._guarantee(self._groups() * shares.total(features), bits)
+        self.split_ = {"count": shares.count, "mean": shares.mean, "deviation": shares.deviation}
+        self.for_publication_ = kind_of(bits) == SECURE
+        self._lower, self._upper = plan.lower, plan.upper
+        return self._keep(plan.classes, moments, plan.floor)
+
+    def plan(self, X: Any, y: Any) -> FitPlan:  # noqa: N803
+        """Return what `fit` is going to ask, and of which mechanisms: private, and nothing is drawn."""
         values, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         features = values.shape[1]
-        epsilon, bits = _epsilon(self.epsilon), _bits(self.random_state)
+        epsilon = _epsilon(self.epsilon)
         lower, upper = _bounds(self.bounds, features)
         groups, parts, floor = self._groups(), _parts(self.parts, features), positive(self.floor, "floor")
         shares = Shares.of(epsilon / groups, features, parts)
@@ -127,14 +151,8 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         deviations.at(1)
         classes, labels = _labels(self.classes, y)
         codes = encode(values, lower, upper)
-        moments = release_moments(
-            codes, labels, len(classes), shares=shares, deviations=deviations, bits=bits
-        )
-        self.guarantee_ = self._guarantee(groups * shares.total(features), bits)
-        self.split_ = {"count": shares.count, "mean": shares.mean, "deviation": shares.deviation}
-        self.for_publication_ = kind_of(bits) == SECURE
-        self._lower, self._upper = lower, upper
-        return self._keep(classes, moments, float(floor))
+        moments = Plan.of(codes, labels, len(classes), shares, deviations)
+        return FitPlan(classes, lower, upper, float(floor), moments)
 
     def _keep(self, classes: Any, moments: Moments, floor: float) -> Self:
         """Set what is learned: all of it follows from the releases."""
@@ -245,13 +263,12 @@ def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
     known = np.unique(np.asarray(classes))
     if np.ndim(classes) != 1 or not len(known):
         raise InvalidParameter("classes", None, "are not a list of labels", hint="such as ['no', 'yes']")
-    strange = ~np.isin(y, known)
-    if strange.any():
+    if not np.isin(y, known).all():
         raise InvalidParameter(
             "classes",
             None,
-            f"lack the label of {strange.sum()} records",
-            hint="list all, or leave records out",
+            "lack the label of some record",
+            hint="list all, or leave such records out",
         )
     return known, np.searchsorted(known, y).astype(np.int64)
 

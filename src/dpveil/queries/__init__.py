@@ -2,13 +2,16 @@
 
 from dpveil.queries.answer import Answer
 from dpveil.queries.choice import Candidate, build, candidates, choose
-from dpveil.queries.statistics import count, deviation_moves, histogram, mean, standard_deviation
+from dpveil.queries.plan import Plan
+from dpveil.queries.plans import deviation_moves
+from dpveil.queries.statistics import count, histogram, mean, standard_deviation
 from dpveil.queries.table import column
 from dpveil.queries.utility import Utility, utility
 
 __all__ = [
     "Answer",
     "Candidate",
+    "Plan",
     "Utility",
     "build",
     "candidates",

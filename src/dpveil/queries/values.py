@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
+import numpy as np
+
 from dpveil.core.numbers import Number, exact, show
 from dpveil.errors import DataError, InvalidParameter
 from dpveil.mechanisms.scalar import Range
@@ -20,18 +22,34 @@ NAMED: Final = 10
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, or a text such as an empty one or NA."""
+    """Whether a value is missing: None, NaN, NA, masked, or a text such as an empty one or NA."""
     if isinstance(value, str):
         return value.strip().lower() in MISSING
-    return value is None or bool(value != value)
+    if value is None or value is np.ma.masked:
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ArithmeticError):  # pandas' NA, and a signalling NaN: not even unlike themselves
+        return True
 
 
 def listed(values: Iterable[Any]) -> list[Any]:
     """Return the values of a column, one for each row. Raises `InvalidParameter` for anything else."""
-    found = list(values.tolist() if hasattr(values, "tolist") else values)
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    given = values.tolist() if hasattr(values, "tolist") else values
+    if isinstance(given, str | bytes | dict | set | frozenset) or not isinstance(given, Iterable):
+        raise InvalidParameter("values", type(values).__name__, "is no column", hint="give a list of values")
+    if kind in ("M", "m"):  # NumPy takes a missing date for a number
+        raise InvalidParameter(
+            "values", None, "are dates or times", hint="give numbers, such as days or years"
+        )
+    found = list(given)
     if not found:
         raise InvalidParameter("values", None, "are none", hint="give at least one row")
-    if any(isinstance(value, (list, tuple, dict, set)) for value in found):
+    if any(
+        isinstance(value, (list, tuple, dict, set, np.ndarray)) and value is not np.ma.masked
+        for value in found
+    ):
         raise InvalidParameter("values", None, "are no column", hint="give one value for each row")
     return found
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.learning.moments import LEVELS, Deviations, Shares, encode, release_moments
+from dpveil.learning.moments import LEVELS, Deviations, Plan, Shares, encode
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.published_deviations import DRAWS, Unsound, laplace
 from dpveil.reproduction.tables import Records
@@ -118,9 +118,7 @@ def our_models(records: Records, train: Any, epsilon: str, seed: Sequence[int]) 
         if not mechanism:
             deviations = Unsound(DRAWS[kind], float(shares.deviation))
         bits = SeededBits(seed[0], " ".join(map(str, seed[1:])))
-        found = release_moments(
-            codes, labels, records.classes, shares=shares, deviations=deviations, bits=bits
-        )
+        found = Plan.of(codes, labels, records.classes, shares, deviations).release(bits)
         sizes = np.maximum(found.counts, 1)
         spread = (upper - lower) * np.maximum(found.deviations, floor)
         models[series] = Model(sizes / sizes.sum(), lower + (upper - lower) * found.means / LEVELS, spread)
