@@ -71,9 +71,7 @@ def names() -> tuple[str, ...]:
 
 def steps_of(target: str | None) -> int:
     """Return how often `run` will call `step` for a name, or for None."""
-    found = _entries()
-    chosen = found.values() if target is None else (found[target],)
-    return sum(1 + len(entry.mutants) for entry, _ in chosen)
+    return sum(1 + len(entry.mutants) for name, (entry, _) in _entries().items() if target in (None, name))
 
 
 def _entries() -> dict[str, tuple[Any, Callable[..., Audited]]]:

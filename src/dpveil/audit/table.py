@@ -5,6 +5,7 @@ To add a method: `audit/methods/<name>.py` with its `AUDIT`, and one name in thi
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Final
 
 from dpveil.audit.case import MethodAudit
@@ -42,6 +43,7 @@ TABLE: Final[dict[str, MethodAudit]] = {
 SAMPLER_DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
 
 
+@cache
 def samplers() -> dict[str, SamplerAudit]:
-    """Return the audits of the samplers, by name."""
+    """Return the audits of the samplers, by name; their laws take a while, and are made once."""
     return sampler_audits()
