@@ -126,6 +126,23 @@ def test_a_source_does_not_become_another():
     assert kind_of(lowered) == "secure"
 
 
+def test_a_class_that_says_it_equals_the_secure_one_does_not():
+    class Meta(type(BitSource)):
+        def __eq__(cls, other):
+            return True
+
+        def __hash__(cls):
+            return hash(SecureBits)
+
+    class Equal(BitSource, metaclass=Meta):
+        __slots__ = ()
+
+        def _first_key(self):
+            return bytes(32)
+
+    assert kind_of(Equal()) == "unknown"
+
+
 def test_what_only_looks_like_a_source_is_refused():
     duck = types.SimpleNamespace(kind="secure", words=os.urandom, fill=os.urandom)
     with pytest.raises(dpveil.errors.InvalidParameter, match="not a source of bits"):

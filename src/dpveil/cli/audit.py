@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
 def audit_command(
     method: Annotated[
-        str | None, typer.Argument(metavar="METHOD", help="A method, mechanism or sampler; default: all.")
+        str | None,
+        typer.Argument(
+            metavar="METHOD",
+            help="A method, mechanism, query or sampler, growth, recombination or naive-bayes; default: all.",
+        ),
     ] = None,
     deep: Annotated[bool, typer.Option("--deep", help="More settings, five to ten times the draws.")] = False,
     json: AsJson = False,

@@ -199,7 +199,7 @@ def positive(value: Number, name: str) -> Fraction:
     """Return `value` as a rational from 1e-12 to 1e12 or raise `InvalidParameter`."""
     number = exact(value, name)
     if number <= 0:
-        raise InvalidParameter(name, value, "is not above 0", hint="a budget is a positive number")
+        raise InvalidParameter(name, value, "is not above 0", hint="give a positive number")
     if not Fraction(1, 10**12) <= number <= 10**12:
         raise InvalidParameter(name, value, "is out of range", hint="stay between 1e-12 and 1e12")
     return number

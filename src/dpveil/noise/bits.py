@@ -123,9 +123,6 @@ class SeededBits(BitSource):
         return hashlib.sha256(f"dpveil {self.seed} {self.stream}".encode()).digest()
 
 
-_KINDS: Final[dict[type, str]] = {SecureBits: SECURE, SeededBits: SEEDED}
-
-
 def kind_of(bits: BitSource) -> str:
     """Return what a certificate says about `bits`: "secure", "seeded", or "unknown".
 
@@ -135,7 +132,9 @@ def kind_of(bits: BitSource) -> str:
     >>> kind_of(SecureBits()), kind_of(SeededBits(7))
     ('secure', 'seeded')
     """
-    return _KINDS.get(type(bits), UNKNOWN)
+    if type(bits) is SecureBits:
+        return SECURE
+    return SEEDED if type(bits) is SeededBits else UNKNOWN
 
 
 _alive: weakref.WeakSet[SecureBits] = weakref.WeakSet()

@@ -116,12 +116,14 @@ class Lattice:
     def index(self, answers: Any) -> Int64[np.ndarray, " n"]:
         """Return the point that every answer is read as, the nearest but for `Reading`, as a flat array.
 
-        Answers are numbers, or an array of them. Ints, fractions and texts are exact; others, such as
-        floats, may be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a
+        Answers are numbers, or an array of them. Ints, fractions and texts are exact; others, floats
+        and Decimals, may be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a
         gap, that is no number, or that is a float too coarse for the lattice.
         """
         if _kind(answers) in COARSE:
             raise _too_coarse(_kind(answers))
+        if np.ma.is_masked(answers):
+            raise InvalidParameter("answer", None, "is masked in part", hint="say what stands for it first")
         flat = np.ravel(np.asarray(answers, dtype=object))
         return np.array([self._read(answer) for answer in flat], np.int64)
 
@@ -133,13 +135,16 @@ class Lattice:
             value = self._beside_an_edge(value)
         if value not in self.range:
             raise InvalidParameter(
-                "answer", show(value), f"is not in the range {self.range}", hint="clip it to the range first"
+                "answer",
+                show(value, 17),
+                f"is not in the range {self.range}",
+                hint="clip it to the range first",
             )
         if rounded and not self.reading.takes(value):
             raise InvalidParameter(
                 "answer",
-                show(value),
-                f"lies between points {show(self.step)} apart, too far out for a float",
+                show(value, 17),
+                f"is a float or Decimal too large to be told apart in steps of {show(self.step)}",
                 hint="give an int or a fractions.Fraction, or choose another step",
             )
         place = self.reading.point(value)
