@@ -91,8 +91,7 @@ def obfuscate(
     for record in records:
         chosen.prepare(height=record.box.h, width=record.box.w, channels=given.channels)
     source = SecureBits() if bits is None else check_bits(bits)
-    kind = kind_of(source)
-    warnings = bit_cautions(kind) + cautions(chosen, records, given.channels, total) + notes
+    warnings = bit_cautions(kind_of(source)) + cautions(chosen, records, given.channels, total) + notes
     if ledger is not None:
         ledger.debit(total)
 
@@ -106,7 +105,7 @@ def obfuscate(
         regions=records,
         composition=total,
         accountant=accountant(chosen),
-        bits=kind,
+        bits=kind_of(source),
         post_processing=tuple(step.description for step in steps),
         warnings=warnings,
     )

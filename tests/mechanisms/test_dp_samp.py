@@ -372,7 +372,8 @@ def test_every_set_of_so_many_pixels_is_as_likely(sure, monkeypatch):
     monkeypatch.setattr(sampling, "SURE", sure)
     levels, bits = np.array([[3, 3, 7, 3, 200], [7, 3, 7, 7, 9]], np.uint8), SeededBits(11)
     asked, counts, draws = [], {}, 3_000
-    monkeypatch.setattr(bits, "words", lambda n, words=bits.words: (asked.append(n), words(n))[1])
+    words = SeededBits.words
+    monkeypatch.setattr(SeededBits, "words", lambda self, n: (asked.append(n), words(self, n))[1])
     for _ in range(draws):
         shown = sampling.chosen(levels, {3: (2, 4), 7: (1, 4), 9: (0, 1)}, bits)
         assert shown.sum() == 3

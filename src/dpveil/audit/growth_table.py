@@ -55,6 +55,7 @@ def _quick() -> tuple[GrowthCase, ...]:
     masks = [
         _case(where, True, sampling=kind, quality=95) for kind in ("4:2:0", "grey") for where in PLACES[:4:3]
     ]
+    masks += [_case(PLACES[0], True, sampling="4:2:0", turn=turn, quality=95) for turn in (3, 6)]
     lossy = [
         _case(where, format="webp", masked=masked)
         for where, masked in ((PLACES[0], False), (PLACES[3], True))

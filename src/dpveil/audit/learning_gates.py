@@ -17,7 +17,7 @@ from dpveil.audit.laws import finite_law
 from dpveil.audit.learning import INTACT, LearnCase, LearnDrawn, Learned, LearnVersion, Table, cost, own_plan
 from dpveil.audit.learning_laws import Definition, written
 from dpveil.audit.lower_bound import lower_bound
-from dpveil.learning.moments import LEVELS, Moments
+from dpveil.learning.moments import LEVELS, Moments, Plan, mean_codes
 from dpveil.noise.bits import BitSource, SeededBits
 
 CELLS: Final = 64
@@ -34,14 +34,34 @@ def same_gate(case: LearnCase) -> Iterator[Finding]:
         unlike += INTACT.asks(plan) != written(case, table, plan)
     what = f"answers unlike the definition, {len(case.tables)} tables"
     yield Finding("same", what, str(case), unlike, 0, unlike == 0, "tables")
-    others = 0
+    others = apart = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
-        released = own_plan(case, *case.written(table)).release(SeededBits(1, f"same {table}"))
+        plan = own_plan(case, *case.written(table))
+        released = plan.release(SeededBits(1, f"same {table}"))
+        apart += not _alike(released, _in_turn(plan, SeededBits(1, f"same {table}")))
         seen = INTACT.release(case, table, 1, SeededBits(1, f"same {table}"))
         others += bool(np.any(np.maximum(released.counts, 1) != seen.counts))
         others += bool(np.any(released.means != seen.means))
         others += bool(np.any(np.abs(np.maximum(released.deviations, 1e-9) - seen.deviations) > 1e-9))
     yield Finding("same", "fits unlike their plan", str(case), others, 0, others == 0, "statistics")
+    what = "releases unlike one that knows released sizes alone"
+    yield Finding("same", what, str(case), apart, 0, apart == 0, "tables")
+
+
+def _in_turn(plan: Plan, bits: BitSource) -> Moments:
+    """Return what a plan releases where spreads are asked with released sizes, and never with true ones."""
+    counts = plan.sizes().draw(bits)
+    means = mean_codes(plan.sums(), counts, bits)
+    squares, reach = plan.spreads(means)
+    sizes = [max(1, int(count)) for count in counts]
+    roots = plan.deviations.release(squares, reach, sizes, bits)
+    most = np.sqrt(np.array(sizes, np.float64))[:, None]
+    return Moments(counts, means, np.minimum(roots / most, 1) * reach / LEVELS)
+
+
+def _alike(one: Moments, other: Moments) -> bool:
+    same = np.array_equal(one.counts, other.counts) and np.array_equal(one.means, other.means)
+    return same and bool(np.allclose(one.deviations, other.deviations, rtol=1e-12, atol=0))
 
 
 def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:

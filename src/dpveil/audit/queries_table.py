@@ -20,7 +20,7 @@ UNIT: Final = _cells(
 )
 """Both ends of 0:1, a half, a third, two ways to be missing, and a value that is clipped."""
 ENDS: Final = _cells(("0", 0), (1.0, 1))
-BELOW: Final = _cells((-400, -400), ("-3", -3), (9, 9), (" NA ", None), ("3.7", "3.7"))
+BELOW: Final = _cells((-4e6, -4 * 10**6), ("-3", -3), ("1e6", 10**6), (" NA ", None), ("3.7", "3.7"))
 """Of -3:9, with values below."""
 WORDS: Final = _cells(("yes", None), (" yes ", None), ("no", None), ("", None), (None, None))
 NUMBERS: Final = _cells(("2", 2), (2.0, 2), (7, 7), ("", None), ("-1e1", -10))

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dpveil.core.numbers import Number
+from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.noise.bits import BitSource
@@ -27,6 +27,8 @@ OFF: Final = Fraction(1, 1 << 40)
 """How far floats may be off, in parts of the larger one: what mechanisms say that they allow for."""
 HALVINGS: Final = 90
 PROBES: Final = 8
+FAR: Final = tuple(sign * ((1 << k) + 3) for k in (10, 17, 19, 21, 24, 29) for sign in (1, -1))
+"""Points far from all edges: where floats no longer tell halves, they have to be refused."""
 EPSILONS: Final[tuple[Number, ...]] = ("0.1", "0.5", 1, 3)
 RANGES: Final[tuple[tuple[Number, Number], ...]] = (
     (0, 1),
@@ -79,9 +81,10 @@ def _probes(method: ScalarMechanism) -> list[int]:
     near = [end + sign * k for end in ends for k in (0, 1, 2, reach, reach + 1) for sign in (1, -1)]
     spans = [span for span in lattice.spans if span[0] is not None and span[1] is not None]
     middle = [(first + last) // 2 + k for first, last in spans for k in (0, 1)]  # type: ignore[operator]
-    found = np.unique(np.array([*near, *middle, 1 << 10, 1 << 17], np.int64))
+    found, far = (np.unique(np.array(some, np.int64)) for some in ([*near, *middle], FAR))
     kept = found[lattice.allowed(found)]
-    return [int(p) for p in kept[:: max(1, len(kept) // (PROBES * len(ends)))]]
+    chosen = [*kept[:: max(1, len(kept) // (PROBES * len(ends)))], *far[lattice.allowed(far)]]
+    return [int(point) for point in chosen]
 
 
 def _turn(
@@ -106,10 +109,11 @@ def _further(start: Fraction, moved: Fraction, allowed: Range) -> Iterator[Pair]
     off = 2 * OFF * max(abs(start), abs(start + moved))
     furthest = float(start + moved + (off if moved > 0 else -off))
     yield from _inside([(a, furthest) for a in starts], allowed)
+    yield from _inside([(np.float32(one), np.float32(other))], allowed)
 
 
 def _inside(pairs: Sequence[Pair], allowed: Range) -> Iterator[Pair]:
-    return (pair for pair in pairs if all(Fraction(number) in allowed for number in pair))
+    return (pair for pair in pairs if all(exact(number) in allowed for number in pair))
 
 
 MEANS: Final[tuple[Callable[[Any], Any], ...]] = (

@@ -106,5 +106,4 @@ def show(value: Fraction, digits: int = 4) -> str:
         return f"{context.divide(Decimal(value.numerator), Decimal(value.denominator)):e}"
     exponent = math.floor(math.log10(abs(float_above(value)))) - digits + 1
     unit = Fraction(10) ** exponent
-    rounded = float(math.ceil(value / unit) * unit) or float_above(value)  # never 0 for what is above it
-    return f"{rounded:.{digits}g}"
+    return f"{float(math.ceil(value / unit) * unit):.{digits}g}"

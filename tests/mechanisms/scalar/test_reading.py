@@ -1,5 +1,6 @@
 """Numbers as they arrive: what floats are read as, and how far apart neighbours' end up."""
 
+import array
 import math
 from decimal import Decimal
 from fractions import Fraction
@@ -18,6 +19,7 @@ from dpveil.mechanisms.scalar.certify import log_ratio
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.reading import OFF
 from dpveil.noise import SeededBits
+from dpveil.noise.matrix import TOTAL, IntegerMatrix
 
 INTACT = ScalarVersion(name="intact")
 SEED = 20261122
@@ -130,6 +132,17 @@ def test_the_furthest_pair_looks_at_points_and_not_at_what_lies_in_gaps():
     assert Lattice(Range(0, 9, gaps=[(2, 4)]), Fraction(1), Fraction(5, 2)).furthest == 3
 
 
+@pytest.mark.parametrize("name", ["exponential", "explicit-fair", "permute-and-flip", "linear-program-1"])
+def test_a_sensitivity_wider_than_the_range_counts_whole(name):
+    """Two points, ΔF of ten: e^(ε/10) is all that is promised between them, which is ε for ΔF."""
+    method = TABLE[name](range=(0, 1), sensitivity=10, epsilon=1, relation="any-database", step=1)
+    assert (method.lattice.furthest, method.lattice.record) == (1, 10)
+    assert 0.9 < method.certificate.per_distance <= 1
+    assert method.certificate.epsilon <= Fraction(1, 10)
+    e = IntegerMatrix(((TOTAL - TOTAL // 4, TOTAL // 4), (TOTAL // 4, TOTAL - TOTAL // 4)))
+    assert method._cost(e) > 1
+
+
 def test_integers_are_certified_against_what_arrives_and_not_against_reach(monkeypatch):
     """With `reach` rounded down the integers cost too much, so none are drawn."""
     right = Laplace(range=(0, 6), sensitivity="2.5", epsilon=1, step=1, relation="database-record")
@@ -154,11 +167,40 @@ def test_whole_floats_are_taken_far_out_and_others_are_not():
 
 
 @pytest.mark.parametrize(
-    "answers", [np.float32(0.5), [np.float32(0.5)], np.array([0.5], np.float32), np.float16(0.5)]
+    "answers",
+    [
+        np.float32(0.5),
+        [np.float32(0.5)],
+        np.array([0.5], np.float32),
+        np.float16(0.5),
+        np.array([0.5], ">f4"),
+        np.array([0.5, 1], ">f2"),
+        [np.array([0.5], np.float32), np.array([1.0], np.float32)],
+        array.array("f", [0.5]),
+        memoryview(np.array([0.5], np.float32)),
+        np.array([np.float32(0.5), 1], object),
+        (0.5, [1, np.array(0.5, np.float32)]),
+        np.array([0.5], complex),
+    ],
+    ids=str,
 )
 def test_floats_of_few_digits_are_refused(answers):
-    with pytest.raises(InvalidParameter, match=r"rounded by far too much.*float64"):
+    with pytest.raises(InvalidParameter, match=r"rounded too much or unknown.*float64"):
         counting_thirds().lattice.index(answers)
+
+
+def test_a_guarantee_says_that_floats_may_be_refused():
+    """A refusal tells of the answer: where it can happen, it stands in the clear."""
+    words = "that the answer is no float too large for the step"
+    told = {}
+    for end in (120, 2**20, 2**40, None):
+        for method in (Laplace, Geometric):
+            made = method(range=(0, end), sensitivity=1, epsilon=1)
+            numbers = [Fraction(k, 8) for k in (1, 2**22 + 1, 2**35 + 1) if Fraction(k, 8) in made.range]
+            told[method, end] = any(words in text for text in made.guarantee().scope.in_the_clear)
+            assert told[method, end] or all(made.lattice.reading.takes(number) for number in numbers)
+    stated = {(Geometric, 2**20), (Geometric, 2**40), (Laplace, 2**40), (Geometric, None), (Laplace, None)}
+    assert {key for key, value in told.items() if value} == stated
 
 
 def test_what_is_masked_is_no_answer():

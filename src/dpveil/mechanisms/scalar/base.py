@@ -29,6 +29,9 @@ MOST: Final = 1 << 12
 SAMPLES: Final = "how long the draw took, which depends a little on the answer"
 
 
+REFUSED: Final = "that the answer is no float too large for the step, which is refused"
+
+
 class RelationName(Value[str | None, str | None]):
     """database-record: ε for two databases that differ in one record. any-database: ε for each ΔF between.
 
@@ -140,7 +143,7 @@ class ScalarMechanism(ABC):
         """Return what must not exceed ε: by relation, over one record or for each sensitivity apart."""
         lattice = self.lattice
         if self.promise == ANY:
-            return lattice.furthest * steepest(matrix, lattice.points)
+            return lattice.record * steepest(matrix, lattice.points)
         return log_ratio(matrix, lattice.points, lattice.furthest)
 
     @cached_property
@@ -166,7 +169,8 @@ class ScalarMechanism(ABC):
         """What the integers cost, or None where there are none and a proof takes their place."""
         if self.integers is None:
             return None
-        return certificate(self.integers, self.lattice.points, self.lattice.furthest)
+        lattice = self.lattice
+        return certificate(self.integers, lattice.points, lattice.furthest, lattice.record)
 
     def _refuse_gaps(self) -> None:
         raise InvalidParameter(
@@ -182,7 +186,8 @@ class ScalarMechanism(ABC):
 
     def guarantee(self) -> Guarantee:
         """Return what one release promises: ε for one record, or ε·d for any two databases."""
-        width, clear = self.range.width, ("the range, ΔF and the step, which are public",)
+        width, refused = self.range.width, (REFUSED,) if self.lattice.refuses else ()
+        clear = ("the range, ΔF and the step, which are public", *refused)
         covers = f"one number in {self.range}, of sensitivity {show(self.sensitivity, 12)}"
         scope = Scope(covers, clear if self._is_finite else (*clear, *self._shows()))
         if self.promise == RECORD:

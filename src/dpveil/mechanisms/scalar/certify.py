@@ -45,11 +45,16 @@ class Certificate:
     overall: Fraction
 
 
-def certificate(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int) -> Certificate:
-    """Return what the rows of a matrix cost, whose answers lie at these points of a lattice."""
+def certificate(
+    matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int, record: Fraction
+) -> Certificate:
+    """Return what the rows of a matrix cost, whose answers lie at these points of a lattice.
+
+    Neighbours' answers are at most `reach` points apart, and one sensitivity counts as `record` of them.
+    """
     return Certificate(
         epsilon=log_ratio(matrix, points, reach),
-        per_distance=reach * steepest(matrix, points),
+        per_distance=record * steepest(matrix, points),
         overall=log_ratio(matrix, points, int(points[-1] - points[0])),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, reduce
 from math import gcd, lcm
@@ -18,8 +19,8 @@ from dpveil.mechanisms.scalar.ranges import Range
 from dpveil.mechanisms.scalar.reading import Reading
 
 LARGEST: Final = 1 << 62
-COARSE: Final = frozenset({"float16", "float32", "bfloat16", "half"})
-"""Types of floats that are off by more than any lattice allows for."""
+FLOAT: Final = 8
+"""Bytes of the floats that are taken, and more: shorter ones are off by more than any lattice allows for."""
 Spans = tuple[tuple[int | None, int | None], ...]
 
 
@@ -79,6 +80,18 @@ class Lattice:
             found = max(found, points[ahead] - low)
         return found
 
+    @property
+    def refuses(self) -> bool:
+        """Whether some floats of the range are refused, which tells of the answer."""
+        ends = self.range.low, self.range.high
+        largest = max((abs(end) for end in ends if end is not None), default=Fraction(0))
+        return None in ends or self.reading.floats is not None or largest > self.reading.largest
+
+    @cached_property
+    def record(self) -> Fraction:
+        """What ΔF counts in steps: never less than its own, nor than neighbours' answers can end apart."""
+        return max(Fraction(self.furthest), self.sensitivity / self.step)
+
     @cached_property
     def spans(self) -> Spans:
         """First and last point of every span between gaps, None being no end."""
@@ -120,18 +133,13 @@ class Lattice:
         and Decimals, may be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a
         gap, that is no number, or that is a float too coarse for the lattice.
         """
-        if _kind(answers) in COARSE:
-            raise _too_coarse(_kind(answers))
-        if np.ma.is_masked(answers):
-            raise InvalidParameter("answer", None, "is masked in part", hint="say what stands for it first")
+        _check_kind(answers)
         flat = np.ravel(np.asarray(answers, dtype=object))
         return np.array([self._read(answer) for answer in flat], np.int64)
 
     def _read(self, answer: Any) -> int:
         value, rounded = exact(answer, "answer"), not isinstance(answer, Rational | str)
         if rounded:
-            if _kind(answer) in COARSE:
-                raise _too_coarse(_kind(answer))
             value = self._beside_an_edge(value)
         if value not in self.range:
             raise InvalidParameter(
@@ -193,14 +201,32 @@ class Lattice:
         return snapped
 
 
-def _kind(answers: Any) -> str:
-    """Return the name of the type of a number or of the numbers in an array, without its library's."""
-    return str(getattr(answers, "dtype", "")).rpartition(".")[2].lower()
+def _check_kind(answers: Any) -> None:
+    """Raise `InvalidParameter` for a type of numbers that is rounded too much or unknown, however held."""
+    if answers is None or isinstance(answers, str | float | Rational | Decimal):
+        return
+    if isinstance(answers, list | tuple):
+        for answer in answers:
+            _check_kind(answer)
+        return
+    if np.ma.is_masked(answers):
+        raise InvalidParameter("answer", None, "is masked in part", hint="say what stands for it first")
+    try:
+        array = np.asarray(answers)
+    except (TypeError, ValueError):
+        raise _unknown(type(answers).__name__) from None
+    if array.dtype == object and array.ndim:
+        for answer in array.ravel().tolist():
+            _check_kind(answer)
+    elif array.dtype.kind not in "iufUO" or (array.dtype.kind == "f" and array.dtype.itemsize < FLOAT):
+        raise _unknown(array.dtype.name)
 
 
-def _too_coarse(kind: str) -> InvalidParameter:
+def _unknown(kind: str) -> InvalidParameter:
     hint = "compute it in float64, or give an int or a fractions.Fraction"
-    return InvalidParameter("answer", None, f"is a {kind}, rounded by far too much", hint=hint)
+    return InvalidParameter(
+        "answer", None, f"is of type {kind}, which is rounded too much or unknown", hint=hint
+    )
 
 
 def _edges(allowed: Range) -> list[Fraction]:
