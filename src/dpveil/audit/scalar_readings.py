@@ -23,7 +23,7 @@ def shortest_decimal(method: ScalarMechanism, answer: Any) -> int:
 
 def halves_to_even(method: ScalarMechanism, answer: Any) -> int:
     """Return the nearest point, halves to the even one, as Python and NumPy round."""
-    return round(_steps(method, Fraction(answer)) - HALF)
+    return round(_steps(method, exact(answer)) - HALF)
 
 
 def _steps(method: ScalarMechanism, value: Fraction) -> Fraction:

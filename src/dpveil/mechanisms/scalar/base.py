@@ -213,8 +213,8 @@ class ScalarMechanism(ABC):
     def release(self, answer: Any, bits: BitSource) -> Any:
         """Return one response for every answer: a float for a number, an array of floats for an array.
 
-        Answers are numbers within the range. Ints, fractions and texts are exact; floats and decimals may be
-        off by `lattice.reading.off`: 2^-40 of the largest number in the range, see `reading`. Every answer
+        Answers are numbers within the range. Ints, fractions and texts are exact; floats and Decimals may be
+        off by `lattice.reading.off`, which is at least 2^-40 of their size: see `reading`. Every answer
         costs what `guarantee` says. Raises `InvalidParameter` for others, before anything is drawn.
         """
         if not isinstance(bits, BitSource):
