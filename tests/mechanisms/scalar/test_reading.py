@@ -182,7 +182,6 @@ def test_whole_floats_are_taken_far_out_and_others_are_not():
         (0.5, [1, np.array(0.5, np.float32)]),
         np.array([0.5], complex),
     ],
-    ids=str,
 )
 def test_floats_of_few_digits_are_refused(answers):
     with pytest.raises(InvalidParameter, match=r"rounded too much or unknown.*float64"):
