@@ -193,6 +193,20 @@ def mislabelled(record: RegionRecord, *, width: int, height: int) -> str:
     return "is no face that was found"
 
 
+def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
+    """Return how many of a photo's pixels are protected, or nothing where one region is all of them.
+
+    >>> share([RegionRecord("box", Box(40, 52, 10, 10))], width=640, height=480)
+    '100 of 307,200 pixels'
+    """
+    if any(record.full and record.box == Box(0, 0, width, height) for record in records):
+        return ""
+    overlapping = first_overlap([record.box for record in records])[0] > 0
+    each = (r.box.w * r.box.h if r.masked is None else r.masked for r in records)
+    pixels = width * height
+    return f"{'at most ' * overlapping}{min(sum(each), pixels):,} of {pixels:,} pixels"
+
+
 def exposure(guarantee: Guarantee) -> str:
     """Return a clause that says how likely it is that nothing is promised, or nothing where δ is small.
 

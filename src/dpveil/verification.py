@@ -21,7 +21,8 @@ from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.region import Box
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
 from dpveil.facespace import FaceMethod
-from dpveil.io import MAX_PIXELS, lies_there, most_bytes, read_bytes, received
+from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
+from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
 from dpveil.io.names import quoted
 from dpveil.io.refused import Refused
@@ -40,6 +41,7 @@ from dpveil.promise import (
     is_face,
     mislabelled,
     promise,
+    share,
     verdict,
 )
 from dpveil.regions.boxes import box_of_text
@@ -85,6 +87,8 @@ class Verification:
             return ()
         known = stated.bits in (SECURE, SEEDED_BITS)
         notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
+            notes = (part, *notes)
         if stated.tool == this_tool():
             return notes
         return (*notes, f"words and warnings not checked: written by {stated.tool!r}")
@@ -98,9 +102,7 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     names, and neither may be a link. Never raises for what it finds in the files: that is a problem of the
     result, one printable line each, of which there are at most 20. Source: docs, "Certificate".
     """
-    if not isinstance(path, str | os.PathLike):
-        hint = "give the name of a released image"
-        raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
+    _check_path(path)
     image = image_path(Path(path))
     if image is None:
         return Verification(Path(path), "inconsistent", ("the name is that of no image's certificate",))
@@ -111,6 +113,12 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     return Verification(image, "inconsistent" if problems else sound, problems, certificate)
+
+
+def _check_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        hint = "give the name of a released image"
+        raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
 
 
 def _told(problems: Iterator[str]) -> Iterator[str]:
@@ -169,6 +177,8 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
 
 
 def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
+    if FORMATS.get(image.suffix.lower()) != output.format:
+        yield f"its name does not end as that of a {output.format} file"
     if not lies_there(image):
         yield "the image is missing"
         return
@@ -182,6 +192,9 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
         return
     if (format_name(contents[:64]) or "unknown").lower() != output.format:
         yield f"the image is not a {output.format} file"
+    elif not bare(contents, output.format):
+        yield "the image file holds more than a picture, or is not as dpveil writes it"
+        return  # unusual files may take long to decode
     try:
         photo = read_bytes(contents, str(image), max_pixels=max_pixels)
     except PhotoError as error:

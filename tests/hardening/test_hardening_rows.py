@@ -290,3 +290,49 @@ def test_leftovers_that_no_certificate_waits_for_are_not_read(tmp_path):
     assert str(large) not in [name for event, name in WATCH.seen if event == "open"]
     assert dpveil.verify(tmp_path / "a.png").status == "consistent"
     assert not large.exists()
+
+
+def test_an_image_with_more_than_a_picture_is_no_release(tmp_path):
+    payload = picture() + b"<script>payload</script>"
+    data = deepcopy(HONEST[ONE])
+    data["output"]["sha256"] = hashlib.sha256(payload).hexdigest()
+    image = placed(tmp_path, sealed(data))
+    image.write_bytes(payload)
+    [problem] = dpveil.verify(image).problems
+    assert "more than a picture" in problem
+    [problem] = dpveil.verify(placed(tmp_path, sealed(HONEST[ONE]), "a.html")).problems
+    assert "its name does not end as that of a png file" in problem
+
+
+ODD = [
+    "x.png" + 59 * " " + "consistent    b.png", "x  0.5-DP, any-image ", " x", "x\u3164", "x\u2800",
+    "x\u115f",
+    "x\u034f", "x\ufe0f", "e\u0301", "\u05d0", "\u202ex", "x\u3000y", "x\xa0y",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    placed(Path(), sealed(HONEST[ONE]), f"{name}.png")
+    _, [row] = verified(capsys, f"{name}.png")
+    assert row.isascii()
+    assert row.split("  ")[0] == "consistent"
+    assert len([part for part in row.split("  ") if part]) == 4
+    assert "  0.5-DP" not in row
+
+
+@pytest.mark.parametrize(
+    ("regions", "told"),
+    [
+        ([RegionRecord("box", Box(3, 3, 1, 1))], "  1 of 1,200 pixels"),
+        ([RegionRecord("mask", ALL, masked=7), PART], "  at most 32 of 1,200 pixels"),
+        ([PART, RegionRecord("box", Box(5, 0, 5, 5))], "  50 of 1,200 pixels"),
+        ([RegionRecord("box", ALL), PART], ""),
+    ],
+)
+def test_the_row_says_how_much_is_protected(tmp_path, capsys, regions, told):
+    placed(tmp_path, written(regions, request=("mine",)))
+    _, [row] = verified(capsys, tmp_path)
+    assert told in row
+    assert bool(told) == ("pixels" in row.replace("m-pixels", ""))

@@ -116,7 +116,7 @@ def _line(result: Verification) -> str:
     from dpveil.io.names import quoted, shown
     from dpveil.release import certificate_path
 
-    path = shown(result.path)
+    path = quoted(shown(result.path))
     if result.status == "inconsistent":
         word = "INCONSISTENT" if os.path.lexists(certificate_path(result.path)) else "NO RELEASE"
         return f"{word:<13} {path}  {'; '.join(result.problems)}"
