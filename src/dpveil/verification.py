@@ -265,7 +265,11 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
             if NUMBERS.fullmatch(text):
                 yield f"the requested region {text} is no box"
             continue
-        if wanted not in protected and not _within(wanted, boxes):
+        if text == "whole":
+            met = any(r.full and r.box == wanted for r in full)
+        else:
+            met = wanted in protected or _within(wanted, boxes)
+        if not met:
             yield f"the requested region {text} is in no protected region"
 
 

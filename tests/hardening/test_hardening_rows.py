@@ -9,11 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hardening_certificates import HEIGHT, WATCH, WIDTH, honest, picture, placed, sealed, stated
+from hardening_certificates import HEIGHT, WATCH, WIDTH, honest, picture, placed, sealed
 from hardening_certificates import output as made_output
+from hardening_certificates import stated as made
 
 import dpveil
-from dpveil.catalogue import build
+from dpveil.catalogue import build, stated
 from dpveil.cli import run
 from dpveil.cli.inputs import plan
 from dpveil.core.certificate import SEEDED, RegionRecord
@@ -165,13 +166,14 @@ def test_rows_come_as_they_are_found(tmp_path, monkeypatch, capsys):
 
 def written(regions, *, method="dp-pix", tool=None, **fields):
     """The certificate of regions as forgers state it: with fitting numbers and warnings."""
-    parameters = {"epsilon": 1, "block": 8, "neighbourhood": 16} if method == "dp-pix" else fields.pop("by")
-    data = stated(build(method, parameters), regions, **fields)
+    parameters = fields.pop("by", {"epsilon": 1, "block": 8, "neighbourhood": 16})
+    data = made((stated if method == "latent" else build)(method, parameters), regions, **fields)
     return sealed(data if tool is None else data | {"tool": tool})
 
 
 PART = RegionRecord("box", Box(0, 0, 5, 5))
 ALL = Box(0, 0, WIDTH, HEIGHT)
+FILES_OF_LATENT = next(data for name, data in HONEST.items() if name.startswith("latent"))["parameters"]
 LIES = {
     "a mask of one pixel for the whole photo": (
         [RegionRecord("mask", ALL, masked=1)], {"request": ("whole",)}, "requested region whole",
@@ -181,6 +183,10 @@ LIES = {
     ),
     "a mask of one pixel for a face": (
         [RegionRecord("face 1", ALL, masked=1, found=True)], {"request": ("faces",)}, "faces were requested",
+    ),
+    "a head of one pixel for the whole photo": (
+        [RegionRecord("head of face 1", ALL, masked=1, found=True)],
+        {"request": ("whole",), "method": "latent", "by": FILES_OF_LATENT}, "requested region whole",
     ),
     "the whole photo was not found": (
         [PART], {"request": ("whole",), "warnings": (MISSING.format("whole"),)}, "requested region whole",
