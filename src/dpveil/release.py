@@ -44,8 +44,8 @@ def certificate_path(image: str | Path) -> Path:
 def image_path(path: Path) -> Path | None:
     """Return the image file that a path, or that of its certificate, means; None where no name is left.
 
-    >>> image_path(Path("a.png.certificate.json")), image_path(Path(".certificate.json"))
-    (PosixPath('a.png'), None)
+    >>> str(image_path(Path("a.png.certificate.json"))), image_path(Path(".certificate.json"))
+    ('a.png', None)
     """
     if not path.name.endswith(SUFFIX):
         return path

@@ -17,8 +17,11 @@ JPEG_SEGMENTS: Final = frozenset({0xDB, 0xC0, 0xC4})
 """Tables for quantisation and Huffman's code, and the baseline frame."""
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
 TIFF_TAGS: Final = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 284})
-TIFF_SIZES: Final = {3: 2, 4: 4, 16: 8}
-"""Bytes of the whole numbers of these types."""
+TIFF_KINDS: Final = {3: "H", 4: "I", 16: "Q"}
+"""Types of whole numbers, as `struct` calls them."""
+MOST_STRIPS: Final = 1 << 17
+"""Strips hold 64 kB or a row: those of 2^31 pixels are fewer."""
+STRIPS: Final = 273
 STRIP_BYTES: Final = 279
 TIFF_PADDING: Final = 8
 GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(256))
@@ -72,30 +75,45 @@ def _bmp(data: bytes) -> bool:
         "<IIIIiiHHI", data, 2
     )
     palette = data[54:1078] == GREY_RAMP if depth == 8 else depth == 24
-    row = (width * depth // 8 + 3) // 4 * 4
-    plain = (reserved, offset, head, planes, packed) == (0, 1078 if depth == 8 else 54, 40, 1, 0)
-    return bool(plain and palette and height > 0) and len(data) == size == int(offset + row * height)
+    start = 1078 if depth == 8 else 54
+    pixels = (width * depth // 8 + 3) // 4 * 4 * max(0, height)
+    found = (reserved, offset, head, planes, packed, size)
+    return palette and found == (0, start, 40, 1, 0, len(data)) and len(data) == start + pixels
 
 
 def _tiff(data: bytes) -> bool:
     """Its one directory, the values that this has no room for and the strips are the whole file."""
-    order = "<" if data.startswith(b"II*\0") else ">"
+    if data[:4] not in (b"II*\0", b"MM\0*"):
+        return False
+    order = "<" if data.startswith(b"II") else ">"
     (at,) = struct.unpack_from(f"{order}I", data, 4)
     (count,) = struct.unpack_from(f"{order}H", data, at)
     tags: dict[int, tuple[int, ...]] = {}
-    held = SIGNED + 2 + 12 * count + 4
+    parts = [(0, SIGNED), (at, 2 + 12 * count + 4)]
     for entry in range(at + 2, at + 2 + 12 * min(count, len(TIFF_TAGS) + 1), 12):
         tag, kind, number = struct.unpack_from(f"{order}HHI", data, entry)
-        size = TIFF_SIZES.get(kind, 0) * number
-        if tag not in TIFF_TAGS or tag in tags or not 0 < size <= len(data):
+        if tag not in TIFF_TAGS or tag in tags or kind not in TIFF_KINDS or number > MOST_STRIPS:
             return False
-        place = entry + 8 if size <= 4 else struct.unpack_from(f"{order}I", data, entry + 8)[0]
-        held += size if size > 4 else 0
-        letter = {2: "H", 4: "I", 8: "Q"}[TIFF_SIZES[kind]]
+        letter = TIFF_KINDS[kind]
+        size, place = number * struct.calcsize(f"{order}{letter}"), entry + 8
+        if size > 4:
+            (place,) = struct.unpack_from(f"{order}I", data, place)
+            parts.append((place, size))
         tags[tag] = struct.unpack_from(f"{order}{number}{letter}", data, place)
+    parts += zip(tags.get(STRIPS, ()), tags.get(STRIP_BYTES, ()), strict=True)
     (following,) = struct.unpack_from(f"{order}I", data, at + 2 + 12 * count)
-    held += sum(tags.get(STRIP_BYTES, ()))
-    return following == 0 and len(tags) == count and 0 <= len(data) - held <= TIFF_PADDING
+    return following == 0 and len(tags) == count and _tile(parts, len(data))
+
+
+def _tile(parts: list[tuple[int, int]], length: int) -> bool:
+    """Whether parts of a file, each with start and size, follow on one another, but for bytes of padding."""
+    end = padding = 0
+    for start, size in sorted(parts):
+        if start < end:
+            return False
+        padding += start - end
+        end = start + size
+    return end == length and padding <= TIFF_PADDING
 
 
 BARE: Final[dict[str, Callable[[bytes], bool]]] = {
