@@ -27,6 +27,7 @@ from dpveil.promise import (
     bit_cautions,
     cautions,
     composition,
+    mislabelled,
     promise,
 )
 from dpveil.regions import Finder, Spec, parse, search
@@ -82,9 +83,8 @@ def obfuscate(
     if not found:
         return _copy(given, request, notes)
     notes += missing
-
     treated = treatment(given, found, chosen)
-    records = tuple(RegionRecord.of(region) for region in treated.regions)
+    records = _records(treated.regions, given)
     size = {"width": given.width, "height": given.height, "channels": given.channels}
     guarantees = tuple(promise(chosen, record, **size) for record in records)
     total = composition(chosen, records, guarantees, given.channels)
@@ -126,6 +126,14 @@ def _found(
     if missing and if_none == "whole":
         return (replace(Region.whole(photo), label=NONE_FOUND),), ()
     return found, tuple(MISSING.format(description) for description in missing)
+
+
+def _records(regions: Sequence[Region], photo: Photo) -> tuple[RegionRecord, ...]:
+    records = tuple(RegionRecord.of(region) for region in regions)
+    for record in records:
+        if problem := mislabelled(record, width=photo.width, height=photo.height):
+            raise RegionError(f"the region {record.in_words()} {problem}", hint="give it another label")
+    return records
 
 
 def _check_few(found: Sequence[Region], request: Sequence[str]) -> None:

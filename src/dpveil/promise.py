@@ -161,8 +161,7 @@ def cautions(
     Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
     each size is another calibration, which takes up to seconds.
     """
-    notes = [HEURISTIC] if not total.formal else [WEAK] if strength(total) == NONE else []
-    notes += [text] if (text := exposure(total)) else []
+    notes = [*verdict(total)]
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     notes += [OVERLAP.format(records[a].label, records[b].label) + more] if pairs else []
@@ -171,6 +170,41 @@ def cautions(
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
     return (*notes, *(f"{label}: {text}" for label, text in told if text))
+
+
+def verdict(total: Guarantee) -> tuple[str, ...]:
+    """Return the warnings that follow from what a photo costs alone."""
+    said = HEURISTIC if not total.formal else WEAK if strength(total) == NONE else ""
+    return tuple(text for text in (said, exposure(total)) if text)
+
+
+def mislabelled(record: RegionRecord, *, width: int, height: int) -> str:
+    """Return what is wrong with a region's label in a photo of this size, or nothing.
+
+    >>> mislabelled(RegionRecord("whole photo", Box(0, 0, 1, 1)), width=640, height=480)
+    'is not the whole photo'
+    """
+    if record.label.casefold().startswith("whole photo"):
+        all_of_it = record.full and record.box == Box(0, 0, width, height)
+        return "" if all_of_it else "is not the whole photo"
+    numbers = re.match(r"(?:head of )?face ([0-9]{1,9}) of ([0-9]{1,9})\b", record.label)
+    if numbers is None or (record.found and 1 <= int(numbers[1]) <= int(numbers[2])):
+        return ""
+    return "is no face that was found"
+
+
+def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
+    """Return how many of a photo's pixels are protected, or nothing where one region is all of them.
+
+    >>> share([RegionRecord("box", Box(40, 52, 10, 10))], width=640, height=480)
+    '100 of 307,200 pixels'
+    """
+    if any(record.full and record.box == Box(0, 0, width, height) for record in records):
+        return ""
+    overlapping = first_overlap([record.box for record in records])[0] > 0
+    each = (r.box.w * r.box.h if r.masked is None else r.masked for r in records)
+    pixels = width * height
+    return f"{'at most ' * overlapping}{min(sum(each), pixels):,} of {pixels:,} pixels"
 
 
 def exposure(guarantee: Guarantee) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +15,17 @@ from jaxtyping import UInt8
 
 from dpveil.core.certificate import MOST_BYTES, Certificate, Output
 from dpveil.errors import CertificateError, OutputError
-from dpveil.io import encode, format_of, leftovers, lies_there, received, sole_writer, write_together
+from dpveil.io import (
+    MAX_PIXELS,
+    encode,
+    format_of,
+    leftovers,
+    lies_there,
+    most_bytes,
+    received,
+    sole_writer,
+    write_together,
+)
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
 
@@ -29,6 +39,18 @@ def certificate_path(image: str | Path) -> Path:
     'group.private.png.certificate.json'
     """
     return Path(f"{image}{SUFFIX}")
+
+
+def image_path(path: Path) -> Path | None:
+    """Return the image file that a path, or that of its certificate, means; None where no name is left.
+
+    >>> str(image_path(Path("a.png.certificate.json"))), image_path(Path(".certificate.json"))
+    ('a.png', None)
+    """
+    if not path.name.endswith(SUFFIX):
+        return path
+    name = path.name.removesuffix(SUFFIX)
+    return path.with_name(name) if name.strip(".") else None
 
 
 def read_certificate(image: Path) -> Certificate:
@@ -96,10 +118,35 @@ def tidy(folder: Path) -> None:
     with suppress(OSError), sole_writer([folder]) as alone:
         if not alone:
             return
-        waiting = leftovers(folder)
-        _finish(folder, {_hash(path): path for path in _plain(waiting)})
-        for path in waiting:
-            path.unlink(missing_ok=True)
+        _finish(folder)
+        for path in leftovers(folder):
+            with suppress(OSError):  # a folder of such a name stays
+                path.unlink(missing_ok=True)
+
+
+def _finish(folder: Path) -> None:
+    """Give every certificate without an image the waiting file that it describes, if there is one.
+
+    Nothing is read that is larger than the largest of these images can be, at MAX_PIXELS or less.
+    """
+    without = {output.sha256: (image, output) for image, output in _without_image(folder)}
+    pixels = max((output.width * output.height for _, output in without.values()), default=0)
+    for path in _plain(leftovers(folder)) if without else ():
+        if path.lstat().st_size <= most_bytes(min(pixels, MAX_PIXELS)):
+            image, _ = without.pop(_hash(path), (None, None))
+            if image is not None:
+                path.replace(image)
+
+
+def _without_image(folder: Path) -> Iterator[tuple[Path, Output]]:
+    for beside in sorted(_plain(folder.glob(f"*{SUFFIX}"))):
+        image = image_path(beside)
+        if image is None or os.path.lexists(image):
+            continue
+        with suppress(CertificateError):
+            output = read_certificate(image).output
+            if output is not None:
+                yield image, output
 
 
 def _hash(path: Path) -> str:
@@ -109,17 +156,3 @@ def _hash(path: Path) -> str:
 
 def _plain(paths: Iterable[Path]) -> Iterator[Path]:
     return (path for path in paths if path.is_file() and not path.is_symlink())
-
-
-def _finish(folder: Path, waiting: Mapping[str, Path]) -> None:
-    """Give every certificate without an image the waiting file that it describes, if there is one."""
-    for beside in sorted(_plain(folder.glob(f"*{SUFFIX}"))):
-        image = beside.with_name(beside.name.removesuffix(SUFFIX))
-        if os.path.lexists(image):
-            continue
-        try:
-            output = read_certificate(image).output
-        except CertificateError:
-            continue
-        if output is not None and output.sha256 in waiting:
-            waiting[output.sha256].replace(image)

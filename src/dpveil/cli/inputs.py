@@ -54,7 +54,7 @@ def plan(inputs: Iterable[Path], out: Path) -> list[Task]:
     links: dict[Path, tuple[Path, Path]] = {}
     for start in given:
         for source, relative in _images(start, out):
-            (links if source.is_symlink() else found).setdefault(_real(source), (source, relative))
+            (links if is_link(source) else found).setdefault(_real(source), (source, relative))
     photos = list(found.values()) + [pair for real, pair in links.items() if real not in found]
     tasks = _placed(sorted(photos, key=lambda pair: str(pair[1])), out)
     inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
@@ -69,42 +69,50 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def walk(folder: Path, skipped: Path | None = None) -> Iterator[Path]:
-    """Yield the files under `folder` that are not hidden, sorted; folders that are links are not entered.
+def is_link(path: Path) -> bool:
+    """Whether `path` is a symbolic link; what cannot be looked at is none, and fails when it is read."""
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False
 
-    Folders that cannot be read are yielded too, so that they are reported instead of left out in silence.
+
+def walk(folder: Path, skipped: Path | None = None) -> Iterator[tuple[Path, str]]:
+    """Yield the files under `folder` that are not hidden, sorted, each with ""; links are not entered.
+
+    At last come the folders that cannot be read, each with why, so that none is left out in silence.
     """
-    unread: list[Path] = []
+    unread: list[tuple[Path, str]] = []
     waiting = [folder]
     while waiting:  # a list, as folders may lie deeper in one another than functions can
         here = waiting.pop()
         try:
             with os.scandir(here) as entries:
                 seen = sorted((entry.name, _entered(entry)) for entry in entries if entry.name[0] != ".")
-        except OSError:
-            unread.append(here)
+        except OSError as error:
+            unread.append((here, f"cannot be read ({error.strerror})"))
             continue
-        yield from (here / name for name, entered in seen if entered is None)
+        yield from ((here / name, "") for name, entered in seen if not entered)
         inside = [here / name for name, entered in seen if entered]
         waiting += [path for path in reversed(inside) if skipped is None or _real(path) != skipped]
     yield from unread
 
 
-def _entered(entry: os.DirEntry[str]) -> bool | None:
-    """Whether a folder is walked into, which a link is not; None for what is no folder."""
+def _entered(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder, and no link to one: where a link leads is not even asked."""
     try:
-        return not entry.is_symlink() if entry.is_dir() else None
+        return entry.is_dir(follow_symlinks=False)
     except OSError:
-        return None
+        return False
 
 
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
     if not is_folder(start):
         yield start, Path(start.name)
         return
-    for path in walk(start, _real(out)):
+    for path, problem in walk(start, _real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
-        if (path.suffix.lower() in UNREAD.union(FORMATS) and not own) or is_folder(path):
+        if (path.suffix.lower() in UNREAD.union(FORMATS) and not own) or problem:
             yield path, path.relative_to(start)
 
 

@@ -144,8 +144,8 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
     files = [
         path
         for given in images
-        for path in (walk(given) if is_folder(given) else [given])
-        if not is_folder(given) or path.suffix.lower() in FORMATS or path.suffix.lower() == SHARD
+        for path, problem in (walk(given) if is_folder(given) else [(given, "named")])
+        if problem or path.suffix.lower() in FORMATS or path.suffix.lower() == SHARD
     ]
     if not files:
         raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = "release the photo again, and do not rely on this file"
+LINK = "it is a symbolic link, and links are not followed"
 
 
 def verify_command(
@@ -34,37 +35,56 @@ def verify_command(
 
     Finds inconsistency, not forgery: certificates are not signed.
     """
-    from dpveil.verification import NOT_FORGERY, verify
+    from dpveil.verification import NOT_FORGERY
 
-    paths = list(dict.fromkeys(_targets(outputs)))
-    if not paths:
-        raise PhotoError("there is nothing to verify", hint="name released images or folders with some")
-    results = [verify(path, max_pixels=max_pixels) for path in paths]
-    good = [result for result in results if result.status == "consistent"]
-    bad = [result for result in results if result.status != "consistent"]
-    if json:
-        document = {"verified": [_entry(r) for r in good], "failed": [_entry(r) for r in bad]}
-        say.document({**document, "note": NOT_FORGERY})
-    else:
-        for result in results:
+    good: list[dict[str, Any]] = []
+    bad: list[dict[str, Any]] = []
+    for result in _results(outputs, max_pixels):
+        if not json:
             say.answer(_line(result))
+        (good if result.status == "consistent" else bad).append(_entry(result) if json else {})
+    if not good and not bad:
+        raise PhotoError("there is nothing to verify", hint="name released images or folders with some")
+    if json:
+        say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
     say.note(f"consistent {len(good)}, failed {len(bad)}; {NOT_FORGERY}")
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def _targets(outputs: Iterable[Path]) -> Iterator[Path]:
-    """Yield the image files to verify: in folders, all that are images or that a certificate is there for."""
-    from dpveil.cli.inputs import is_folder, walk
+def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]:
+    """Yield what is found about every target, each once, as soon as it is known."""
+    from dpveil.release import image_path
+    from dpveil.verification import Verification, verify
+
+    seen: set[Path] = set()
+    for path, problem in _targets(outputs):
+        image = image_path(path) or path
+        if image not in seen:
+            seen.add(image)
+            failed = Verification(image, "inconsistent", (problem,))
+            yield failed if problem else verify(path, max_pixels=max_pixels)
+
+
+def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield the files to verify, and with a problem what cannot be one.
+
+    In folders these are pictures and videos, certificates, links, and folders that cannot be read.
+    """
+    from dpveil.cli.inputs import UNREAD, is_folder, is_link, walk
     from dpveil.io import FORMATS
     from dpveil.release import SUFFIX
 
     for output in outputs:
-        inside = walk(output) if is_folder(output) else (output,)
-        for path in inside:
-            if path.name.endswith(SUFFIX):
-                yield path.with_name(path.name.removesuffix(SUFFIX))
-            elif path == output or is_folder(path) or path.suffix.lower() in FORMATS:
-                yield path
+        if not is_folder(output):
+            yield output, ""
+        elif is_link(output):
+            yield output, LINK
+        else:
+            for path, problem in walk(output):
+                link = LINK if is_link(path) else ""
+                image = path.suffix.lower() in UNREAD.union(FORMATS) or path.name.endswith(SUFFIX)
+                if problem or link or image:
+                    yield path, f"the folder {problem}" if problem else link
 
 
 def _entry(result: Verification) -> dict[str, Any]:
@@ -78,6 +98,7 @@ def _entry(result: Verification) -> dict[str, Any]:
         "publishable": result.publishable,
         "guarantee": None if certificate is None else _guarantee(result),
         "warnings": [] if certificate is None else list(certificate.warnings),
+        "notes": list(result.notes),
     }
     if result.status == "consistent":
         return entry
@@ -91,26 +112,15 @@ def _guarantee(result: Verification) -> str | None:
     return None if composition is None else str(composition)
 
 
-def _exposure(result: Verification) -> str:
-    from dpveil.promise import exposure
-
-    composition = None if result.certificate is None else result.certificate.composition
-    return "" if composition is None else exposure(composition)
-
-
 def _line(result: Verification) -> str:
     from dpveil.io.names import quoted, shown
     from dpveil.release import certificate_path
 
-    path = shown(result.path)
+    path = quoted(shown(result.path))
     if result.status == "inconsistent":
         word = "INCONSISTENT" if os.path.lexists(certificate_path(result.path)) else "NO RELEASE"
         return f"{word:<13} {path}  {'; '.join(result.problems)}"
     if result.status == "unprotected":
         return f"UNPROTECTED   {path}  {UNPROTECTED_HINT}"
-    text = f"consistent    {path}  {quoted(str(_guarantee(result)))}"
-    if result.publishable:
-        return f"{text}  {_exposure(result)}".rstrip()
-    reasons = result.certificate.warnings if result.certificate else ()
-    reason = next((w for w in reasons if w.isascii() and w[:3].isupper()), "NOT FOR PUBLICATION")
-    return f"{text}  {quoted(reason)}"
+    # Whatever follows is computed: a text of the certificate could say anything there.
+    return "  ".join([f"consistent    {path}", quoted(str(_guarantee(result))), *result.notes])

@@ -21,10 +21,12 @@ UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
 
-MOST_BYTES: Final = 1 << 24
-"""Bytes of the largest certificate that is read or written; one of MOST_REGIONS regions has about half."""
+MOST_BYTES: Final = 1 << 23
+"""Bytes of the largest certificate that is read or written; MOST_REGIONS regions take up to 7.1 MB."""
 MOST_REGIONS: Final = 10_000
 """Regions of one release, choices of regions that were asked for, and steps after the draw."""
+CHANNELS: Final = (1, 3)
+"""Of grey photos and of those in colour."""
 MOST_DIGITS: Final = 32
 """Letters of a JSON number: honest ones are at most 2^53 or the shortest decimal of a float."""
 
@@ -71,6 +73,11 @@ class RegionRecord:
         masked = None if region.mask is None else region.pixels
         return cls(region.label, region.box, masked, region.found)
 
+    @property
+    def full(self) -> bool:
+        """Whether every pixel of the box is replaced."""
+        return self.masked is None or self.masked == self.box.w * self.box.h
+
     def in_words(self) -> str:
         """Return what a certificate says the region is: as `Region.in_words`."""
         return in_words(self.label, self.box, self.masked)
@@ -94,6 +101,8 @@ class Output:
     def __post_init__(self) -> None:
         for name in ("width", "height", "channels"):
             check_count(getattr(self, name), name)
+        if self.channels not in CHANNELS:
+            raise CertificateError(f"the certificate is malformed: no photo has {self.channels} channels")
         for text in (self.sha256, self.format):
             _text(text)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +24,9 @@ LONGEST_TEXT: Final = 500
 """Letters of a text of a received file that a message shows."""
 LONGEST: Final = 1000
 """Letters of a path that a message shows."""
+SPACES: Final = re.compile("  +")
+BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters that are printable and show nothing."""
 
 
 def format_of(path: str | Path) -> str:
@@ -41,16 +46,27 @@ def shown(path: str | Path) -> str:
     text = str(path)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
-    return text if text.isprintable() and text else repr(text)
+    if text.isprintable() and text and "  " not in text and text == text.strip():
+        return text
+    return SPACES.sub(lambda found: " " + r"\x20" * (len(found[0]) - 1), repr(text))
 
 
 def quoted(text: str) -> str:
-    r"""Return what a received file says, for a one-line message: nothing in it moves or colours the terminal.
+    r"""Return what a received file says, for a one-line message: nothing in it moves or colours the terminal,
+    looks like nothing, is drawn over its neighbours or turns their order. Runs of spaces become one.
 
-    >>> quoted("face\x1b[2J\n2"), len(quoted(600 * "a"))
-    ('face\\x1b[2J\\n2', 500)
+    >>> quoted("face\x1b[2J\n2"), quoted("a   b\u2800"), len(quoted(600 * "a"))
+    ('face\\x1b[2J\\n2', 'a b\\u2800', 500)
     """
     half = LONGEST_TEXT // 2
     seen = text if len(text) <= LONGEST_TEXT else text[:half] + text[-half:]
-    told = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in seen)
+    told = "".join(c if _plain(c) else c.encode("unicode_escape").decode() for c in SPACES.sub(" ", seen))
     return told if len(told) + len(text) - len(seen) <= LONGEST_TEXT else f"{told[: half - 1]}…{told[-half:]}"
+
+
+def _plain(letter: str) -> bool:
+    if letter.isascii():
+        return letter.isprintable()
+    over = unicodedata.category(letter) in ("Mn", "Me")
+    turned = unicodedata.bidirectional(letter) in ("R", "AL")
+    return letter.isprintable() and letter not in BLANK and not over and not turned

@@ -29,8 +29,14 @@ def received(path: Path, most: int) -> bytes:
 
 
 def lies_there(path: Path) -> bool:
-    """Whether there is anything of that name, if only a link that leads nowhere."""
-    return os.path.lexists(path)
+    """Whether there is anything of that name, if only a lost link, or what cannot be looked at."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError:
+        return True  # reading it says why
+    return True
 
 
 def _check(status: os.stat_result, most: int) -> None:

@@ -1,0 +1,125 @@
+"""Is a file nothing but one picture, laid out as `encode` lays it out? Asked before decoding."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from dpveil.io.containers import MOST_CHUNKS
+
+SIGNED: Final = 8
+"""Bytes of PNG's signature."""
+JPEG_HEAD: Final = 700
+"""Bytes that frame header and tables of a baseline JPEG take at most; in ours they have 623."""
+JPEG_SEGMENTS: Final = frozenset({0xDB, 0xC0, 0xC4})
+"""Tables for quantisation and Huffman's code, and the baseline frame."""
+JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+TIFF_TAGS: Final = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 284})
+TIFF_KINDS: Final = {3: "H", 4: "I", 16: "Q"}
+"""Types of whole numbers, as `struct` calls them."""
+MOST_STRIPS: Final = 1 << 17
+"""Strips hold 64 kB or a row: those of 2^31 pixels are fewer."""
+STRIPS: Final = 273
+STRIP_BYTES: Final = 279
+TIFF_PADDING: Final = 8
+GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(256))
+
+
+def bare(data: bytes, format: str) -> bool:  # noqa: A002  the field's word
+    """Return whether a file of this format has one picture and no other part: no text, profile, thumbnail,
+    second picture, transparency or trailing byte. What hides in compressed data or in levels is not seen.
+    """
+    try:
+        return BARE[format](data) if format in BARE else False
+    except (IndexError, ValueError, struct.error):
+        return False  # cut off
+
+
+def _png(data: bytes) -> bool:
+    names: list[bytes] = []
+    at = SIGNED
+    while at + 12 <= len(data) and len(names) < MOST_CHUNKS["PNG"]:
+        names.append(data[at + 4 : at + 8])
+        at += 12 + int.from_bytes(data[at : at + 4], "big")
+    depth, colour, *rest = data[24:29]
+    first, *middle, last = names
+    plain = depth == 8 and colour in (0, 2) and not any(rest) and data[8:12] == b"\0\0\0\r"
+    ends = (first, last) == (b"IHDR", b"IEND") and data[-12:-8] == bytes(4)
+    return plain and ends and {*middle} == {b"IDAT"} and at == len(data)
+
+
+def _jpeg(data: bytes) -> bool:
+    at = 20
+    while data[at] == 0xFF and data[at + 1] in JPEG_SEGMENTS and at < JPEG_HEAD:
+        at += 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    start = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+    end = re.compile(rb"\xff[^\0]").search(data, start)
+    scan = data[at : at + 2] == b"\xff\xda" and start <= JPEG_HEAD
+    return data.startswith(JFIF) and scan and data.endswith(b"\xff\xd9") and _last_two(end, data)
+
+
+def _last_two(end: re.Match[bytes] | None, data: bytes) -> bool:
+    return end is not None and end.end() == len(data)
+
+
+def _webp(data: bytes) -> bool:
+    size, length = (int.from_bytes(data[at : at + 4], "little") for at in (4, 16))
+    opaque = not data[24] & 0x10
+    return data[12:16] == b"VP8L" and opaque and len(data) == 8 + size == 20 + length + length % 2
+
+
+def _bmp(data: bytes) -> bool:
+    size, reserved, offset, head, width, height, planes, depth, packed = struct.unpack_from(
+        "<IIIIiiHHI", data, 2
+    )
+    palette = data[54:1078] == GREY_RAMP if depth == 8 else depth == 24
+    start = 1078 if depth == 8 else 54
+    pixels = (width * depth // 8 + 3) // 4 * 4 * max(0, height)
+    found = (reserved, offset, head, planes, packed, size)
+    return palette and found == (0, start, 40, 1, 0, len(data)) and len(data) == start + pixels
+
+
+def _tiff(data: bytes) -> bool:
+    """Its one directory, the values that this has no room for and the strips are the whole file."""
+    if data[:4] not in (b"II*\0", b"MM\0*"):
+        return False
+    order = "<" if data.startswith(b"II") else ">"
+    (at,) = struct.unpack_from(f"{order}I", data, 4)
+    (count,) = struct.unpack_from(f"{order}H", data, at)
+    tags: dict[int, tuple[int, ...]] = {}
+    parts = [(0, SIGNED), (at, 2 + 12 * count + 4)]
+    for entry in range(at + 2, at + 2 + 12 * min(count, len(TIFF_TAGS) + 1), 12):
+        tag, kind, number = struct.unpack_from(f"{order}HHI", data, entry)
+        if tag not in TIFF_TAGS or tag in tags or kind not in TIFF_KINDS or number > MOST_STRIPS:
+            return False
+        letter = TIFF_KINDS[kind]
+        size, place = number * struct.calcsize(f"{order}{letter}"), entry + 8
+        if size > 4:
+            (place,) = struct.unpack_from(f"{order}I", data, place)
+            parts.append((place, size))
+        tags[tag] = struct.unpack_from(f"{order}{number}{letter}", data, place)
+    parts += zip(tags.get(STRIPS, ()), tags.get(STRIP_BYTES, ()), strict=True)
+    (following,) = struct.unpack_from(f"{order}I", data, at + 2 + 12 * count)
+    return following == 0 and len(tags) == count and _tile(parts, len(data))
+
+
+def _tile(parts: list[tuple[int, int]], length: int) -> bool:
+    """Whether parts of a file, each with start and size, follow on one another, but for bytes of padding."""
+    end = padding = 0
+    for start, size in sorted(parts):
+        if start < end:
+            return False
+        padding += start - end
+        end = start + size
+    return end == length and padding <= TIFF_PADDING
+
+
+BARE: Final[dict[str, Callable[[bytes], bool]]] = {
+    "png": _png,
+    "jpeg": _jpeg,
+    "webp": _webp,
+    "tiff": _tiff,
+    "bmp": _bmp,
+}

@@ -1,0 +1,92 @@
+"""What `encode` writes is bare at every size; whatever else a file may hold is seen."""
+
+from io import BytesIO
+
+import numpy as np
+import pytest
+from PIL import Image
+from PIL.PngImagePlugin import PngInfo
+
+from dpveil.io import encode
+from dpveil.io.bare import bare
+
+FORMATS = ("png", "jpeg", "webp", "tiff", "bmp")
+SHAPES = [
+    (1, 1, 1),
+    (1, 1, 3),
+    (30, 41, 3),
+    (31, 43, 1),
+    (1, 700, 3),
+    (700, 1, 1),
+    (500, 600, 3),
+    (900, 900, 1),
+]
+
+
+def levels(shape, most=256):
+    return np.random.Generator(np.random.PCG64(3)).integers(0, most, shape).astype(np.uint8)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("most", [1, 3, 256])
+def test_what_is_written_is_bare(format_, shape, most):
+    data = encode(levels(shape, most), format_)
+    assert bare(data, format_)
+    for more in (b"\0", b"<html>payload</html>", data):
+        assert not bare(data + more, format_)
+    for cut in (0, 1, 11, 30, len(data) // 2, len(data) - 1):
+        assert not bare(data[:cut], format_)
+
+
+def saved(format_, image, **options):
+    file = BytesIO()
+    image.save(file, format_, **options)
+    return file.getvalue()
+
+
+def texted():
+    text = PngInfo()
+    text.add_text("name", "payload")
+    return text
+
+
+RGB = Image.fromarray(levels((20, 30, 3)))
+RGBA = RGB.convert("RGBA")
+EXIF = Image.Exif()
+EXIF[0x010E] = "payload"
+MORE = {
+    "png text": ("png", RGB, {"pnginfo": texted()}), "png alpha": ("png", RGBA, {}),
+    "png exif": ("png", RGB, {"exif": EXIF}), "png palette": ("png", RGB.convert("P"), {}),
+    "png profile": ("png", RGB, {"icc_profile": b"payload"}), "jpeg exif": ("jpeg", RGB, {"exif": EXIF}),
+    "jpeg comment": ("jpeg", RGB, {"comment": "payload"}),
+    "jpeg profile": ("jpeg", RGB, {"icc_profile": b"p"}),
+    "jpeg progressive": ("jpeg", RGB, {"progressive": True}),
+    "jpeg second": ("mpo", RGB, {"save_all": True, "append_images": [RGB]}),
+    "webp alpha": ("webp", RGBA, {"lossless": True}), "webp lossy": ("webp", RGB, {}),
+    "webp exif": ("webp", RGB, {"lossless": True, "exif": EXIF}),
+    "tiff text": ("tiff", RGB, {"description": "payload"}), "tiff alpha": ("tiff", RGBA, {}),
+    "tiff second": ("tiff", RGB, {"save_all": True, "append_images": [RGB]}),
+    "bmp palette": ("bmp", RGB.convert("P"), {}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MORE)
+def test_what_else_a_file_may_hold_is_seen(name):
+    format_, image, options = MORE[name]
+    if name == "webp alpha":
+        image = Image.fromarray(levels((20, 30, 4)))
+    assert not bare(saved(format_, image, **options), "jpeg" if format_ == "mpo" else format_)
+
+
+def test_strips_that_lie_on_one_another_hide_nothing():
+    """Their bytes are as many as the file has, and one of them is a payload that no strip leads to."""
+    import struct
+
+    data = bytearray(encode(np.zeros((900, 900), np.uint8), "tiff"))
+    start = Image.open(BytesIO(data)).tag_v2[273]
+    assert len(start) > 1
+    packed = struct.pack(f"<{len(start)}I", *start)
+    at = bytes(data).index(packed)
+    data[at : at + 8] = struct.pack("<II", start[0], start[0])
+    assert not bare(bytes(data), "tiff")
