@@ -55,7 +55,7 @@ demo: $(DEMO) ## release a photograph at several budgets into demo/, with one sh
 test: $(DEV) ## run the tests, the doctests and the code of the documentation; coverage at least 90 %
 	@rm -f .coverage .coverage.*
 	@OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n logical --maxprocesses 4 \
-	  --dist worksteal -m "not slow" --cov --cov-report=term $(PYTEST_ARGS)
+	  --dist worksteal -m "not slow" --cov --cov-report=term --durations=25 --durations-min=3 $(PYTEST_ARGS)
 
 audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill the mutants
 	@$(BIN)/dpveil audit

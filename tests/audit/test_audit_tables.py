@@ -165,6 +165,7 @@ def test_replaced_records_that_are_charged_as_added_ones_are_seen(monkeypatch: p
     assert {"exact", "fit"} <= model_seen()
 
 
+@pytest.mark.slow
 def test_features_that_are_not_clipped_and_a_reach_that_is_too_short_are_seen(monkeypatch):
     def unclipped(held, lower, upper):
         return np.rint((held - lower) / (upper - lower) * moments.LEVELS).astype(np.int64)

@@ -108,7 +108,9 @@ def _further(start: Fraction, moved: Fraction, allowed: Range) -> Iterator[Pair]
     yield from _inside([(a, b) for a in starts for b in ends], allowed)
     off = 2 * OFF * max(abs(start), abs(start + moved))
     furthest = float(start + moved + (off if moved > 0 else -off))
-    yield from _inside([(a, furthest) for a in starts], allowed)
+    pairs = [(a, b) for a in starts for b in (furthest, math.nextafter(furthest, -sign))]
+    near = [(a, b) for a, b in pairs if abs(Fraction(b) - Fraction(a)) <= abs(moved) + off]  # as floats round
+    yield from _inside(near, allowed)
     yield from _inside([(np.float32(one), np.float32(other))], allowed)
 
 

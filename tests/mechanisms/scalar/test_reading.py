@@ -44,8 +44,8 @@ def test_errata_e21_float_means_of_neighbours_cost_epsilon_and_no_more():
 
 @pytest.mark.parametrize("name", TABLE)
 def test_errata_e21_no_random_table_costs_more_than_is_stated(name):
-    """1000 pairs of neighbouring tables: random ranges, ΔF, steps, relations and ways to a mean."""
-    [found] = tables_gate(TABLE[name], INTACT, 10, bits=SeededBits(SEED, name))
+    """Beside the 1000 pairs of each audit: random ranges, ΔF, steps, relations and ways to a mean."""
+    [found] = tables_gate(TABLE[name], INTACT, 3, bits=SeededBits(SEED, name))
     assert found.passed, found
 
 
@@ -94,6 +94,8 @@ def test_neighbours_floats_are_never_read_further_apart_than_reach(made, point, 
     numbers = away(float(start), first), away(float(end), second)
     assume(all(Fraction(number) in lattice.range for number in numbers))
     assume(all(reading.takes(Fraction(number)) for number in numbers))
+    first, second = map(Fraction, numbers)
+    assume(abs(second - first) <= lattice.sensitivity + 2 * OFF * max(abs(first), abs(second)))
     one, other = lattice.index(list(numbers)).tolist()
     assert abs(one - other) <= lattice.reach
     exact = [start, start + lattice.sensitivity]
