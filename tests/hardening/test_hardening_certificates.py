@@ -11,7 +11,7 @@ import dpveil
 from dpveil.io.names import quoted
 from dpveil.verification import UNFORESEEN, Verification
 
-FORGED = 400
+FORGED = 1000
 INDEX = 7
 
 HONEST = honest()
