@@ -54,11 +54,18 @@ class ScalarCase:
         return tuple(beside_turns(self.method))
 
     @cached_property
+    def met(self) -> frozenset[tuple[int, int]]:
+        """The points that these answers are read as, the lower one first."""
+        places = ((read(self.method, one), read(self.method, other)) for one, other in self.arrivals)
+        return frozenset((min(pair), max(pair)) for pair in places)
+
+    @cached_property
     def reach(self) -> int:
         """The most steps between two neighbours' answers: seen in numbers, and never below ⌈ΔF/step⌉."""
         lattice = self.method.lattice
-        seen = [abs(read(self.method, one) - read(self.method, other)) for one, other in self.arrivals]
-        return max([*seen, -(-lattice.sensitivity // lattice.step).__floor__()])
+        return max(
+            [*(high - low for low, high in self.met), -(-lattice.sensitivity // lattice.step).__floor__()]
+        )
 
     @cached_property
     def length(self) -> int:

@@ -25,9 +25,9 @@ Pair = tuple[Any, Any]
 Read = Callable[[ScalarMechanism, Any], int]
 OFF: Final = Fraction(1, 1 << 40)
 """How far floats may be off, in parts of the larger one: what mechanisms say that they allow for."""
-HALVINGS: Final = 90
+HALVINGS: Final = 64
 PROBES: Final = 8
-FAR: Final = tuple(sign * ((1 << k) + 3) for k in (10, 17, 19, 21, 24, 29) for sign in (1, -1))
+FAR: Final = tuple(sign * ((1 << k) + 3) for k in (10, 19, 29) for sign in (1, -1))
 """Points far from all edges: where floats no longer tell halves, they have to be refused."""
 EPSILONS: Final[tuple[Number, ...]] = ("0.1", "0.5", 1, 3)
 RANGES: Final[tuple[tuple[Number, Number], ...]] = (

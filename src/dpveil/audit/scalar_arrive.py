@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Final
@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar import ScalarCase, ScalarVersion
-from dpveil.audit.scalar_arrivals import Pair, random_tables
+from dpveil.audit.scalar_arrivals import Pair, random_tables, read
 from dpveil.audit.scalar_gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of, refused
 from dpveil.audit.scalar_laws import MP, PointLaw
 from dpveil.errors import NoiseError
@@ -28,7 +28,7 @@ Points = tuple[int, int]
 
 def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
     """Yield the largest log-ratio of answers beside turns, read by this version: ε, whatever the relation."""
-    pairs = _points(version, case.method, case.arrivals)
+    pairs = case.met if version.read is read else _points(version, case.method, case.arrivals)
     if pairs and version.fits(case):
         yield _finding(version, case, pairs, f"{len(case.arrivals):,} pairs beside turns")
 
@@ -51,12 +51,12 @@ def tables_gate(
 
 def _points(version: ScalarVersion, method: ScalarMechanism, pairs: Iterable[Pair]) -> set[Points]:
     """Return the points that neighbours are read as, the lower one first."""
-    read = lru_cache(maxsize=1 << 14)(partial(version.read, method))
-    places = ((read(one), read(other)) for one, other in pairs)
+    point = lru_cache(maxsize=1 << 14)(partial(version.read, method))
+    places = ((point(one), point(other)) for one, other in pairs)
     return {(min(pair), max(pair)) for pair in places}
 
 
-def _finding(version: ScalarVersion, case: ScalarCase, pairs: set[Points], what: str) -> Finding:
+def _finding(version: ScalarVersion, case: ScalarCase, pairs: Set[Points], what: str) -> Finding:
     matrix = version.integers(case.method)
     if matrix is None:
         losses = _of_law(version.law(case.method), case, pairs)
@@ -69,7 +69,7 @@ def _finding(version: ScalarVersion, case: ScalarCase, pairs: set[Points], what:
 
 
 def _of_integers(
-    matrix: IntegerMatrix, case: ScalarCase, pairs: set[Points]
+    matrix: IntegerMatrix, case: ScalarCase, pairs: Set[Points]
 ) -> Iterator[tuple[Fraction, Points]]:
     """Yield the largest log-ratios of rows, in whole numbers and rounded up by 10^-40."""
     own = case.method.lattice.points
@@ -84,7 +84,7 @@ def _of_integers(
             yield log_above(ratio) if ratio else UNBOUNDED, pair
 
 
-def _of_law(law: PointLaw, case: ScalarCase, pairs: set[Points]) -> Iterator[tuple[Fraction, Points]]:
+def _of_law(law: PointLaw, case: ScalarCase, pairs: Set[Points]) -> Iterator[tuple[Fraction, Points]]:
     """Yield the log-ratio of some pairs, over responses around them and far out."""
     edges = case.edges
 
