@@ -29,13 +29,13 @@ from skimage import data
 from dpveil import Photo, read
 from dpveil.codecs.crops import centred, photos
 from dpveil.core.region import Region
-from dpveil.facespace import Latent
-from dpveil.geometry import recombine
+from dpveil.faces import Latent
+from dpveil.faces.geometry import recombine
 from dpveil.io import encode, write_together
 from dpveil.noise.bits import SecureBits
-from dpveil.pipeline import obfuscate
 from dpveil.regions import Faces
-from dpveil.treatment import Heads
+from dpveil.release.pipeline import obfuscate
+from dpveil.release.treatment import Heads
 from timing import report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"

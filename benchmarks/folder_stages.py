@@ -19,8 +19,8 @@ from dpveil.cli.inputs import Task
 from dpveil.io import encode, write_together
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SecureBits
-from dpveil.pipeline import obfuscate
 from dpveil.regions import Faces
+from dpveil.release.pipeline import obfuscate
 from folder_photos import make
 from timing import report
 

@@ -23,9 +23,9 @@ import numpy as np
 from skimage import data
 
 from dpveil import Photo
-from dpveil.facespace import Attributes, Gallery
+from dpveil.faces import Attributes, Gallery
 from dpveil.io import read_bytes
-from dpveil.pipeline import obfuscate
+from dpveil.release.pipeline import obfuscate
 from timing import generator, report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"

@@ -8,7 +8,7 @@ from skimage import data
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.geometry import Placed, place, recombine
+from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from dpveil.errors import DPVeilError
     from dpveil.io import read
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
-    from dpveil.pipeline import Ledger, obfuscate
-    from dpveil.release import Release
-    from dpveil.verification import Verification, verify
+    from dpveil.release.pipeline import Ledger, obfuscate
+    from dpveil.release.saving import Release
+    from dpveil.release.verification import Verification, verify
 
     __version__: str
 
@@ -52,19 +52,19 @@ _HOMES: Final = {
     "Certificate": "core.certificate",
     "DPVeilError": "errors",
     "Guarantee": "core.guarantee",
-    "Ledger": "pipeline",
+    "Ledger": "release.pipeline",
     "Photo": "core.photo",
     "Region": "core.region",
     "Relation": "core.guarantee",
-    "Release": "release",
+    "Release": "release.saving",
     "Scope": "core.guarantee",
     "SecureBits": "noise.bits",
     "SeededBits": "noise.bits",
-    "Verification": "verification",
+    "Verification": "release.verification",
     "methods": "catalogue",
-    "obfuscate": "pipeline",
+    "obfuscate": "release.pipeline",
     "read": "io",
-    "verify": "verification",
+    "verify": "release.verification",
 }
 """Public name to the module that it is loaded from on first use (PEP 562): importing dpveil is cheap."""
 

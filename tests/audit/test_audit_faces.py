@@ -14,8 +14,8 @@ from dpveil.audit.faces_gates import exact_gate, same_gate
 from dpveil.audit.faces_mutants import wrong
 from dpveil.audit.faces_run import checks_of
 from dpveil.audit.faces_table import _answered, _ranked, face_methods
-from dpveil.facespace import TABLE, Attributes, Gallery
-from dpveil.facespace import attributes as attributes_file
+from dpveil.faces import TABLE, Attributes, Gallery
+from dpveil.faces import attributes as attributes_file
 from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
 from dpveil.mechanisms.latent.rank_choice import RankChoice
 from dpveil.noise import SeededBits

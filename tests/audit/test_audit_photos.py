@@ -18,8 +18,8 @@ from dpveil.audit.recombination_gates import copy_gate, hidden_gate, outside_gat
 from dpveil.audit.recombination_table import BESIDE, CORNER, LARGE, ONE, TWO, WIDE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.geometry import fill as fill_file
-from dpveil.geometry import recombine as recombine_function
+from dpveil.faces.geometry import fill as fill_file
+from dpveil.faces.geometry import recombine as recombine_function
 from dpveil.noise import SeededBits
 
 SEED = 20261122
@@ -131,7 +131,7 @@ def test_a_filling_from_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
 def test_a_tone_of_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
     import sys
 
-    file = sys.modules["dpveil.geometry.recombine"]
+    file = sys.modules["dpveil.faces.geometry.recombine"]
     right, made = file.tone_of, Made(RecombinationCase(ONE, scene="dark"), bits)
     version, images = RecombinationVersion(name="intact"), []
     monkeypatch.setattr(file, "tone_of", lambda outside, hidden: right(images[-1], np.zeros_like(hidden)))

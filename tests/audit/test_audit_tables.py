@@ -23,10 +23,10 @@ from dpveil.audit.queries_gates import exact_gate, fit_gate, same_gate
 from dpveil.audit.queries_run import run_query
 from dpveil.audit.queries_table import query_audits
 from dpveil.audit.runner import names, steps_of
-from dpveil.learning import moments, naive_bayes
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
-from dpveil.queries import plans, values
+from dpveil.numbers.learning import moments, naive_bayes
+from dpveil.numbers.queries import plans, values
 
 SEED = 20261122
 CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
@@ -136,7 +136,7 @@ def test_half_a_sensitivity_and_values_that_are_not_clipped_are_seen(monkeypatch
 def test_a_query_that_is_not_what_its_plan_says_is_seen(monkeypatch: pytest.MonkeyPatch):
     right = plans.Plan.release
     monkeypatch.setattr(
-        "dpveil.queries.mean", lambda column, **rest: right(_other(column, rest), rest["bits"])
+        "dpveil.numbers.queries.mean", lambda column, **rest: right(_other(column, rest), rest["bits"])
     )
     assert {"same", "fit"} <= seen(CASE, ((0, 0, 0),))
 

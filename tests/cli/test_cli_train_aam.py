@@ -96,7 +96,7 @@ def test_landmarks_that_are_missing_or_not_needed(album, tmp_path, capsys, words
 
 @found
 def test_the_file_of_five_landmarks_is_refused():
-    from dpveil.geometry.landmarks import model_path
+    from dpveil.faces.geometry.landmarks import model_path
 
     with pytest.raises(InvalidParameter, match="has 5 landmarks"):
         marks.Finder(str(model_path(5)))
@@ -108,7 +108,7 @@ def test_landmarks_of_a_portrait_and_of_nothing():
     from skimage import data
 
     from dpveil import Photo
-    from dpveil.geometry import Frame, place
+    from dpveil.faces.geometry import Frame, place
 
     frame = Frame(64)
     photo = Photo(data.astronaut())

@@ -11,7 +11,7 @@ import pytest
 from dpveil.codecs import card_path, defaults, load, load_gallery
 from dpveil.codecs.defaults import default_path
 from dpveil.errors import UsageError
-from dpveil.geometry import Frame, Predictor
+from dpveil.faces.geometry import Frame, Predictor
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"

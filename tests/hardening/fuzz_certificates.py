@@ -38,7 +38,7 @@ class Hang(BaseException):
 def one(index: int, originals: dict[str, dict[str, Any]], folder: Path) -> dict[str, Any]:
     """Verify one certificate; `finding` says what was wrong, if anything."""
     from dpveil.cli.verify import _entry, _line
-    from dpveil.verification import verify
+    from dpveil.release.verification import verify
 
     kind, contents = forged(index, originals)
     image = placed(folder, contents)
@@ -77,7 +77,7 @@ def work(first: int, stop: int, folder: Path) -> None:
     """Verify a range of certificates and print one JSON line for each."""
     from dpveil.cli.verify import _line
     from dpveil.io.names import quoted
-    from dpveil.verification import verify
+    from dpveil.release.verification import verify
 
     def hang(number: int, frame: object) -> None:
         raise Hang

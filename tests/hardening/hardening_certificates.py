@@ -18,8 +18,8 @@ from dpveil.core.certificate import UNPROTECTED, Certificate, Output, RegionReco
 from dpveil.core.region import Box
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
-from dpveil.promise import NO_ACCOUNTANT, accountant, bit_cautions, cautions, composition, promise
-from dpveil.release import certificate_path
+from dpveil.release.saving import certificate_path
+from dpveil.release.words import NO_ACCOUNTANT, accountant, bit_cautions, cautions, composition, promise
 
 WIDTH, HEIGHT = 40, 30
 ZEROS = 64 * "0"

@@ -9,7 +9,7 @@ from hardening_forgeries import forged
 
 import dpveil
 from dpveil.io.names import quoted
-from dpveil.verification import UNFORESEEN, Verification
+from dpveil.release.verification import UNFORESEEN, Verification
 
 FORGED = 1000
 INDEX = 7
@@ -98,7 +98,7 @@ def test_forged_certificates_end_in_one_line_each_and_open_nothing():
 
 
 def found(monkeypatch, folder, verify):
-    monkeypatch.setattr(dpveil.verification, "verify", verify)
+    monkeypatch.setattr(dpveil.release.verification, "verify", verify)
     return one(INDEX, HONEST, folder)["finding"]
 
 

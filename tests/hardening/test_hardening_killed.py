@@ -9,7 +9,7 @@ import pytest
 from hardening_runs import TEMPORARY, finished, obfuscate, originals, pairs, snapshot
 
 import dpveil
-from dpveil.release import certificate_path, tidy
+from dpveil.release.saving import certificate_path, tidy
 
 PHOTOS = 2
 

@@ -17,7 +17,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, first_overlap
 from dpveil.errors import RegionError
 from dpveil.mechanisms.pixel import BitPlanes, DCTGaussian
-from dpveil.release import certificate_path
+from dpveil.release.saving import certificate_path
 
 HONEST = honest()
 ONE = next(iter(HONEST))
@@ -236,7 +236,7 @@ def test_a_rerun_trusts_no_certificate_beside_its_outputs(tmp_path, monkeypatch,
 
 def test_leftovers_of_killed_runs_are_matched_with_bounded_reading(tmp_path):
     """`tidy` looks through certificates for the one that a leftover belongs to."""
-    from dpveil.release import tidy
+    from dpveil.release.saving import tidy
 
     (tmp_path / ".dpveil-0123456789abcdef.tmp").write_bytes(picture())
     sparse(tmp_path / "a.png.certificate.json")

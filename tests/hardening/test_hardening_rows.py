@@ -21,8 +21,8 @@ from dpveil.core.certificate import SEEDED, RegionRecord
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import encode
-from dpveil.promise import HEURISTIC, MISSING, NONE_FOUND
-from dpveil.release import certificate_path, tidy
+from dpveil.release.saving import certificate_path, tidy
+from dpveil.release.words import HEURISTIC, MISSING, NONE_FOUND
 
 HONEST = honest()
 ONE = next(iter(HONEST))
@@ -152,14 +152,14 @@ def test_what_is_no_path_is_a_mistake_of_the_caller(path):
 def test_rows_come_as_they_are_found(tmp_path, monkeypatch, capsys):
     for name in ("a.png", "b.png"):
         placed(tmp_path, sealed(HONEST[ONE]), name)
-    original = dpveil.verification.verify
+    original = dpveil.release.verification.verify
 
     def stopped(path, **options):
         if path.name == "b.png":
             raise KeyboardInterrupt
         return original(path, **options)
 
-    monkeypatch.setattr(dpveil.verification, "verify", stopped)
+    monkeypatch.setattr(dpveil.release.verification, "verify", stopped)
     run(["verify", str(tmp_path)])
     assert capsys.readouterr().out.startswith("consistent ")
 
@@ -261,7 +261,7 @@ def test_nothing_is_computed_for_a_certificate_that_is_wrong_already(tmp_path, m
         raise AssertionError
 
     for name in ("promise", "cautions", "read_bytes"):
-        monkeypatch.setattr(dpveil.verification, name, computed)
+        monkeypatch.setattr(dpveil.release.verification, name, computed)
     result = dpveil.verify(image)
     assert result.status == "inconsistent"
     assert not any("recomputed" in problem for problem in result.problems)

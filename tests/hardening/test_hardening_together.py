@@ -14,7 +14,7 @@ import dpveil
 from dpveil.cli import batch, run
 from dpveil.errors import OutputError
 from dpveil.io import locking, sole_writer, write_together
-from dpveil.release import certificate_path, tidy
+from dpveil.release.saving import certificate_path, tidy
 
 COUNT = 12
 ROUNDS = 4

@@ -10,10 +10,10 @@ import dpveil
 from dpveil.accounting import compose
 from dpveil.cli import run
 from dpveil.errors import InvalidParameter
-from dpveil.explain import explain
 from dpveil.mechanisms.pixel import Blur, DPPix, DPSamp, Fill, Mosaic
 from dpveil.noise.bits import SeededBits
-from dpveil.promise import HEURISTIC
+from dpveil.release.explain import explain
+from dpveil.release.words import HEURISTIC
 
 IMAGE = np.random.default_rng(3).integers(0, 256, (23, 31, 3), dtype=np.uint8)
 BASELINES = [Blur(sigma=2), Mosaic(block=5), Fill(level=9)]

@@ -11,12 +11,12 @@ from scipy.stats import chi2
 
 from dpveil.audit.methods.bit_planes import coefficients, drawn_bits, law, truth
 from dpveil.errors import InvalidParameter
-from dpveil.explain import explain
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.planes import MOST, Plane, allocated, bands, squared_error
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
+from dpveil.release.explain import explain
 
 FACE = {"height": 120, "width": 88, "channels": 3}
 BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]

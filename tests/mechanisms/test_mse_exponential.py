@@ -12,13 +12,13 @@ from scipy.stats import chi2
 from dpveil.accounting.pairs import DrawsAccount, extremes
 from dpveil.audit.methods.mse_exponential import right
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.explain import explain
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels
 from dpveil.mechanisms.pixel.mse_law import certified_law, pair, shown_levels
 from dpveil.noise import backend
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
+from dpveil.release.explain import explain
 
 FACE = {"height": 120, "width": 88, "channels": 3}
 WORK = Context(prec=60)

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import dpveil
-from dpveil.learning import PrivateGaussianNB
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
-from dpveil.queries import count
+from dpveil.numbers.learning import PrivateGaussianNB
+from dpveil.numbers.queries import count
 
 
 class SaysSecure(SeededBits):

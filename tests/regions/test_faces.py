@@ -20,7 +20,6 @@ from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, RegionError, UnknownName, UsageError
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
-from dpveil.promise import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NONE_FOUND, NOTHING, STORED, promise
 from dpveil.regions import TABLE, Faces, describe, find, parse
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import DETECTORS, Detector
@@ -28,6 +27,7 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.faces import shrunk
 from dpveil.regions.numbering import reading_order
+from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NONE_FOUND, NOTHING, STORED, promise
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(

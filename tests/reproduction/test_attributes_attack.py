@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "facespace"))
 from made_nobody import crop, gallery, model
 
 from dpveil.errors import UsageError
-from dpveil.facespace import Attributes
+from dpveil.faces import Attributes
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction.attributes import difference, of, prices, row
 from dpveil.reproduction.attributes_attack import (

@@ -19,7 +19,7 @@ from dpveil import reproduction
 from dpveil.codecs import PCA, Card
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
-from dpveil.geometry import Frame
+from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits

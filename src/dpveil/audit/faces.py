@@ -13,8 +13,8 @@ from jaxtyping import Float64, Int8, Int64, UInt8
 
 from dpveil.codecs.references import FileReference
 from dpveil.core.numbers import show
-from dpveil.facespace import Attributes, Gallery
-from dpveil.facespace.kept import written
+from dpveil.faces import Attributes, Gallery
+from dpveil.faces.kept import written
 from dpveil.noise.bits import BitSource
 
 SIDE: Final = 128

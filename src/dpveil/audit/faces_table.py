@@ -21,7 +21,7 @@ from dpveil.audit.faces import (
 from dpveil.audit.faces_laws import own_answers, own_choice, written_answers, written_choice
 from dpveil.audit.faces_mutants import ATTRIBUTES, GALLERY
 from dpveil.codecs.attributes import VALUES
-from dpveil.facespace import Attributes, Gallery
+from dpveil.faces import Attributes, Gallery
 
 DISTANCES: Final = (0, 1, 2, 5)
 """As many as faces, so that crops have every order and every tie."""

@@ -15,8 +15,8 @@ from dpveil.core.region import Box, Region
 from dpveil.mechanisms.pixel import Fill
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
-from dpveil.pipeline import obfuscate
-from dpveil.release import Release
+from dpveil.release.pipeline import obfuscate
+from dpveil.release.saving import Release
 
 SPARSE: Final = 24
 """One in so many pixels of a mask's box is in the mask."""

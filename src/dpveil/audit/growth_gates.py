@@ -15,8 +15,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
-from dpveil.promise import TRACES
-from dpveil.release import Release
+from dpveil.release.saving import Release
+from dpveil.release.words import TRACES
 
 DRAWN: Final = DPPix(epsilon=1, block=4, neighbourhood=16)
 DRAWN_WITH: Final = 1

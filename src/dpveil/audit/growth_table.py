@@ -15,7 +15,7 @@ from dpveil.core.region import Box, Region
 from dpveil.mechanisms.pixel.base import PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
-from dpveil.release import Release
+from dpveil.release.saving import Release
 
 HEIGHT, WIDTH = 45, 61
 """Neither 8 nor 16 divides them."""

@@ -17,8 +17,8 @@ from dpveil.audit.laws import finite_law
 from dpveil.audit.learning import INTACT, LearnCase, LearnDrawn, Learned, LearnVersion, Table, cost, own_plan
 from dpveil.audit.learning_laws import Definition, written
 from dpveil.audit.lower_bound import lower_bound
-from dpveil.learning.moments import LEVELS, Moments, Plan, mean_codes
 from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.numbers.learning.moments import LEVELS, Moments, Plan, mean_codes
 
 CELLS: Final = 64
 FEW: Final = 8

@@ -21,9 +21,18 @@ from dpveil.audit.learning import (
     own_plan,
     spreads_of,
 )
-from dpveil.learning.moments import LEVELS, Codes, Ints, Moments, Plan, Shares, mean_codes, squares_about
 from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource
+from dpveil.numbers.learning.moments import (
+    LEVELS,
+    Codes,
+    Ints,
+    Moments,
+    Plan,
+    Shares,
+    mean_codes,
+    squares_about,
+)
 
 SharesOf = Callable[[LearnCase, Shares, int], Shares]
 

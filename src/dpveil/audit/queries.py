@@ -15,11 +15,11 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil import queries
 from dpveil.core.numbers import exact, show
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource
-from dpveil.queries import Plan, plans
+from dpveil.numbers import queries
+from dpveil.numbers.queries import Plan, plans
 
 Table = tuple[int, ...]
 """A column: which of the case's cells each row holds."""

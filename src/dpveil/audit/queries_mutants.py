@@ -16,7 +16,7 @@ from dpveil.core.numbers import exact
 from dpveil.errors import DataError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource
-from dpveil.queries import Plan, build, plans
+from dpveil.numbers.queries import Plan, build, plans
 
 FINE: Final = 1 << 10
 """Points to a deviation's range: roots of mutants are rounded to them first."""

@@ -16,13 +16,13 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.facespace import FaceMethod
-from dpveil.geometry import Frame, Landmarks, Placed, Predictor, place
-from dpveil.geometry.landmarks import SEEN, of_box
+from dpveil.faces import FaceMethod
+from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
+from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import grow
-from dpveil.treatment import Heads, Treatment, treatment
+from dpveil.release.treatment import Heads, Treatment, treatment
 
 SIDE: Final = 32
 DRAWN_WITH: Final = 1

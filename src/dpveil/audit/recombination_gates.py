@@ -12,7 +12,7 @@ from dpveil.audit.photos import SEES
 from dpveil.audit.recombination import DRAWN_WITH, Made, RecombinationVersion
 from dpveil.core.certificate import RegionRecord
 from dpveil.noise.bits import SeededBits
-from dpveil.pipeline import obfuscate
+from dpveil.release.pipeline import obfuscate
 
 EVERYWHERE: Final = 3
 """Photos, the first among them, that differ in nearly all hidden pixels from one another."""

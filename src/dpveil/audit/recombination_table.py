@@ -13,11 +13,11 @@ from dpveil.audit.photos import Encoding, Pixels, Places, places
 from dpveil.audit.recombination import RecombinationCase, RecombinationVersion
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.geometry import Placed, recombine
-from dpveil.geometry.tone import tone_of
+from dpveil.faces.geometry import Placed, recombine
+from dpveil.faces.geometry.tone import tone_of
 from dpveil.noise.bits import BitSource
 from dpveil.postprocessing import Step
-from dpveil.treatment import Heads, Treatment
+from dpveil.release.treatment import Heads, Treatment
 
 ONE: Final = (Box(35, 22, 9, 11),)
 CORNER: Final = (Box(0, 49, 9, 10),)

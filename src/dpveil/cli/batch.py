@@ -24,11 +24,11 @@ from dpveil.io import make_folder, read, sole_writer
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
-from dpveil.pipeline import obfuscate
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
-from dpveil.release import Release, certificate_path, tidy
-from dpveil.verification import verify
+from dpveil.release.pipeline import obfuscate
+from dpveil.release.saving import Release, certificate_path, tidy
+from dpveil.release.verification import verify
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Why one output cannot be written although the next one can."""

@@ -20,9 +20,9 @@ from dpveil.errors import NoRegion
 from dpveil.mechanisms.method import Method
 from dpveil.metrics import METRICS
 from dpveil.noise.bits import BitSource
-from dpveil.pipeline import obfuscate
 from dpveil.regions import Finder, find
-from dpveil.release import Release
+from dpveil.release.pipeline import obfuscate
+from dpveil.release.saving import Release
 
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
 UNITS: Final = {"psnr": " dB"}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from dpveil.accounting.meaning import detection_bound
 from dpveil.errors import UnknownName, UsageError
-from dpveil.explain import Explanation
 from dpveil.io import write_together
+from dpveil.release.explain import Explanation
 
 INK = "#1c1e22"
 SOFT = "#8a8d94"

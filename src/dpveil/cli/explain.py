@@ -16,8 +16,8 @@ from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.explain import Explanation
     from dpveil.mechanisms.method import Method
+    from dpveil.release.explain import Explanation
 
 MOST_PIXELS = 2**31
 USUAL = "128x128"
@@ -46,7 +46,7 @@ def explain_command(
     Example:
       dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
     """
-    from dpveil.explain import explain
+    from dpveil.release.explain import explain
 
     width, height = _size(USUAL if size is None and method.regions == "faces" else size)
     if channels not in (1, 3):
@@ -78,7 +78,7 @@ def _size(text: Text) -> tuple[int, int]:
 
 def _tell(explanation: Explanation, size: str) -> None:
     from dpveil.accounting.meaning import success_bound
-    from dpveil.explain import percent_above
+    from dpveil.release.explain import percent_above
 
     guarantee = explanation.guarantee
     faces = explanation.method.regions == "faces"
@@ -121,7 +121,7 @@ def _tell_distances(explanation: Explanation) -> None:
     """Say what epsilon·d means at several distances; the bounds above are for the largest one."""
     if explanation.metric is None:
         return
-    from dpveil.explain import percent_above
+    from dpveil.release.explain import percent_above
 
     for one in (*explanation.metric.at, *explanation.metric.people):
         factor = "more than 1e308" if math.isinf(one.factor) else show(Fraction(one.factor))

@@ -14,8 +14,8 @@ from dpveil.core.region import Box
 from dpveil.errors import UsageError
 from dpveil.io import encode, make_folder, write_together
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.pipeline import obfuscate
-from dpveil.release import Release
+from dpveil.release.pipeline import obfuscate
+from dpveil.release.saving import Release
 
 FACE: Final = Box(168, 56, 112, 144)
 WHOLE: Final = Box(0, 0, 512, 512)

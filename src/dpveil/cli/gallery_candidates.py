@@ -16,7 +16,7 @@ from dpveil.codecs.checkpoint import FileCheckpoint
 from dpveil.codecs.crops import CropFile
 from dpveil.codecs.gallery import SIDE
 from dpveil.errors import RegionError
-from dpveil.geometry import Frame, Predictor
+from dpveil.faces.geometry import Frame, Predictor
 from dpveil.noise.bits import SeededBits
 
 KEEP: Final = 200

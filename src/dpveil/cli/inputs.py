@@ -12,7 +12,7 @@ from pathlib import Path
 from dpveil.errors import UsageError
 from dpveil.io import FORMATS, format_of
 from dpveil.io.names import shown
-from dpveil.release import SUFFIX, certificate_path
+from dpveil.release.saving import SUFFIX, certificate_path
 
 PICTURES = "gif heic heif avif jp2 j2k jxl jpe jfif pgm ppm pnm psd tga ico cr2 cr3 nef arw dng orf rw2 raf"
 VIDEOS = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"

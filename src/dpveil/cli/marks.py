@@ -12,9 +12,9 @@ from jaxtyping import Float64
 from dpveil.codecs.base import Crops
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
-from dpveil.geometry import Frame, Predictor
-from dpveil.geometry.landmarks import BOX, model_path
-from dpveil.geometry.place import check
+from dpveil.faces.geometry import Frame, Predictor
+from dpveil.faces.geometry.landmarks import BOX, model_path
+from dpveil.faces.geometry.place import check
 
 NEEDED: Final = ("aam",)
 PACKAGE: Final = "package"

@@ -77,7 +77,7 @@ def obfuscate_command(
     from dpveil.cli.batch import Choices, release_all
     from dpveil.cli.inputs import plan
     from dpveil.postprocessing import parse_all
-    from dpveil.treatment import suited
+    from dpveil.release.treatment import suited
 
     faces: faces_options.Settings = {
         "only": only,

@@ -21,8 +21,8 @@ from dpveil.codecs.crops import centred
 from dpveil.codecs.labelled import Labelled, labelled
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, PhotoError
-from dpveil.geometry import Frame
-from dpveil.geometry.landmarks import Predictor
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.landmarks import Predictor
 from dpveil.noise.bits import SeededBits
 
 HELD_OUT: Final = 5

@@ -30,7 +30,7 @@ from dpveil.codecs.store import card_path
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
-from dpveil.geometry import Predictor
+from dpveil.faces.geometry import Predictor
 
 NAMES: Final = ("gender", "age", "perceived-race", "pose")
 VALUES: Final = {name: READ[name] for name in NAMES}

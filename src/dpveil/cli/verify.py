@@ -13,7 +13,7 @@ from dpveil.cli import exits, say
 from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
-    from dpveil.verification import Verification
+    from dpveil.release.verification import Verification
 
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = "release the photo again, and do not rely on this file"
@@ -35,7 +35,7 @@ def verify_command(
 
     Finds inconsistency, not forgery: certificates are not signed.
     """
-    from dpveil.verification import NOT_FORGERY
+    from dpveil.release.verification import NOT_FORGERY
 
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
@@ -53,8 +53,8 @@ def verify_command(
 
 def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]:
     """Yield what is found about every target, each once, as soon as it is known."""
-    from dpveil.release import image_path
-    from dpveil.verification import Verification, verify
+    from dpveil.release.saving import image_path
+    from dpveil.release.verification import Verification, verify
 
     seen: set[Path] = set()
     for path, problem in _targets(outputs):
@@ -72,7 +72,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """
     from dpveil.cli.inputs import UNREAD, is_folder, is_link, walk
     from dpveil.io import FORMATS
-    from dpveil.release import SUFFIX
+    from dpveil.release.saving import SUFFIX
 
     for output in outputs:
         if not is_folder(output):
@@ -88,7 +88,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
 
 def _entry(result: Verification) -> dict[str, Any]:
-    from dpveil.release import certificate_path
+    from dpveil.release.saving import certificate_path
 
     certificate = result.certificate
     entry: dict[str, Any] = {
@@ -114,7 +114,7 @@ def _guarantee(result: Verification) -> str | None:
 
 def _line(result: Verification) -> str:
     from dpveil.io.names import quoted, shown
-    from dpveil.release import certificate_path
+    from dpveil.release.saving import certificate_path
 
     path = quoted(shown(result.path))
     if result.status == "inconsistent":

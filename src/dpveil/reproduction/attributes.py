@@ -19,7 +19,7 @@ from dpveil.attacks.embedding import of_crop
 from dpveil.codecs.attributes import VALUES, AttributeModel
 from dpveil.codecs.gallery import FaceGallery
 from dpveil.core.photo import Photo
-from dpveil.facespace import Attributes
+from dpveil.faces import Attributes
 from dpveil.io import read
 from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits

@@ -13,7 +13,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.attacks import Identified, identify, parrot
 from dpveil.codecs.attributes import VALUES
-from dpveil.facespace import Attributes
+from dpveil.faces import Attributes
 
 SMOOTH: Final = 0.5
 """Added to every count of what an attacker has seen of somebody: nothing is taken for impossible."""

@@ -15,9 +15,9 @@ from dpveil.codecs.crops import SHARD, centred
 from dpveil.codecs.labelled import Labelled, labelled
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
-from dpveil.geometry import Frame
-from dpveil.geometry.align import of_points
-from dpveil.geometry.landmarks import predictor
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.landmarks import predictor
 
 PEOPLE: Final = "lfw10_128"
 LABELLED: Final = "utkface_128"

@@ -16,8 +16,8 @@ from dpveil.codecs import Card, Codec
 from dpveil.codecs.crops import BATCH
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
-from dpveil.geometry.align import Frame, of_points
-from dpveil.geometry.landmarks import predictor
+from dpveil.faces.geometry.align import Frame, of_points
+from dpveil.faces.geometry.landmarks import predictor
 
 FOLDER: Final = "lfw10_128"
 FACE: Final = Box(34, 28, 60, 72)

@@ -12,7 +12,7 @@ from dpveil import obfuscate
 from dpveil.attacks import Identified
 from dpveil.codecs.attributes import VALUES
 from dpveil.core.photo import Photo
-from dpveil.facespace import Attributes, Gallery
+from dpveil.faces import Attributes, Gallery
 from dpveil.io import read
 from dpveil.mechanisms.latent.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits

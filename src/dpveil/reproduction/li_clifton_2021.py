@@ -16,7 +16,7 @@ from jaxtyping import Float64
 
 from dpveil.codecs import PCA, Codec, Dictionary
 from dpveil.core.numbers import Number
-from dpveil.geometry.align import Frame
+from dpveil.faces.geometry.align import Frame
 from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, LatentMechanism
 from dpveil.metrics import psnr, ssim
 from dpveil.noise.bits import SeededBits

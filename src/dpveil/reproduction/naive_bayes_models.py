@@ -10,8 +10,8 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.learning.moments import LEVELS, Deviations, Plan, Shares, encode
 from dpveil.noise.bits import SeededBits
+from dpveil.numbers.learning.moments import LEVELS, Deviations, Plan, Shares, encode
 from dpveil.reproduction.published_deviations import DRAWS, Unsound, laplace
 from dpveil.reproduction.tables import Records
 

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.special import lambertw
 
-from dpveil.learning.moments import Ints
 from dpveil.noise.bits import BitSource
+from dpveil.numbers.learning.moments import Ints
 
 Floats = Float64[np.ndarray, "..."]
 Draw = Callable[[Floats, Floats, float, BitSource], Floats]

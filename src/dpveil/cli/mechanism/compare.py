@@ -14,7 +14,7 @@ from dpveil.core.numbers import show, to_json
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.queries import Candidate, Utility
+    from dpveil.numbers.queries import Candidate, Utility
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
 MOST_EPSILONS = 24
@@ -58,7 +58,7 @@ def compare_command(
 
     Errors are computed from the laws, all answers being as likely. Reads no data and spends nothing.
     """
-    from dpveil.queries import candidates
+    from dpveil.numbers.queries import candidates
 
     budgets = list(dict.fromkeys(epsilon or EPSILONS))
     if several := next((text for text in budgets if "," in text), None):

@@ -14,7 +14,7 @@ from dpveil.core.numbers import show
 from dpveil.errors import DataError, InvalidParameter, UnknownName
 
 if TYPE_CHECKING:
-    from dpveil.queries import Answer
+    from dpveil.numbers.queries import Answer
 
 QUERIES = ("mean", "count", "standard-deviation", "histogram")
 
@@ -90,7 +90,7 @@ def query_command(
 def _ask(
     data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any], seed: int | None
 ) -> Answer:
-    from dpveil import queries
+    from dpveil.numbers import queries
 
     values = queries.column(data, column, delimiter=delimiter)
     answer: Answer = getattr(queries, query.replace("-", "_"))(values, bits=options.source(seed), **settings)

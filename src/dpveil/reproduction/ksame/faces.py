@@ -17,9 +17,9 @@ from dpveil.codecs import PCA, Card
 from dpveil.codecs.crops import centred, photos
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
-from dpveil.geometry import Frame
-from dpveil.geometry.align import of_points
-from dpveil.geometry.landmarks import predictor
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.landmarks import predictor
 from dpveil.reproduction.ksame.plan import SEED, TRAINED, Plan, Set
 
 FRAME: Final = Frame(128)

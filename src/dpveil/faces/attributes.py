@@ -1,0 +1,185 @@
+"""A face of nobody with a few attributes of the face, each drawn by randomised response."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from itertools import product
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from jaxtyping import Int64
+
+from dpveil.codecs.attributes import VALUES, AttributeModel
+from dpveil.codecs.gallery import FaceGallery
+from dpveil.codecs.references import FileField
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import OptionalPositive
+from dpveil.errors import InvalidParameter
+from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.geometry import Frame
+from dpveil.faces.kept import Kept, shared, written
+from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.noise.bits import BitSource
+
+Numbers = Int64[np.ndarray, " n"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attributes(FaceMethod):
+    """A model reads a face; each attribute that is kept is drawn by randomised response; a face is shown.
+
+    `attributes` names what is kept and what it may cost: "gender=4,age=2", or "gender,age" with a total
+    `epsilon` that is shared equally, or "none", which costs nothing. Shown is a face of `gallery`, drawn
+    evenly among those with the values that were drawn. Both that and `model`, which reads the face, are
+    "default" or a file, by kind and hash in certificates. Pure ε-DP for any two crops, where ε is the sum:
+    the attributes are drawn apart, each is a function of the crop followed by randomised response, so log-
+    ratios add up, and the face is drawn from the answers alone. `protect`, `placing` and `inpainting`
+    as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and
+    `UsageError` where the defaults are not installed. Source: Warner 1965; docs, "Attributes".
+
+    >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
+    >>> method = Attributes(attributes="gender=4,age=2", **none)
+    >>> str(method.guarantee(height=100, width=80, channels=3))
+    '6-DP, any-image'
+    """
+
+    name: ClassVar[str] = "attributes"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "a face of nobody with a few attributes, each by randomised response"
+    source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
+    typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
+
+    attributes: Kept = Kept()
+    epsilon: OptionalPositive = OptionalPositive(optional=True)
+    gallery: FileField = FileField("gallery")
+    model: FileField = FileField("attributes")
+
+    def __post_init__(self) -> None:
+        if self.costs:
+            self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
+
+    def costing(self, **budget: Any) -> Self:
+        """Return the same with another `epsilon`, of which every attribute has the share that it has now."""
+        parts = {name: own * budget["epsilon"] / Fraction(self.epsilon or 1) for name, own in self.costs}
+        return replace(self, attributes=parts, epsilon=None)
+
+    @cached_property
+    def costs(self) -> tuple[tuple[str, Fraction], ...]:
+        """Every attribute that is kept, with what it costs."""
+        return shared(self.attributes, self.epsilon)
+
+    @property
+    def responses(self) -> dict[str, RandomisedResponse]:
+        """The mechanism of every attribute that is kept."""
+        return {
+            name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
+        }
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return the sum of the attributes' budgets, for any two crops."""
+        total = sum((budget for _, budget in self.costs), Fraction(0))
+        scope = Scope("the canonical crop of the face")
+        return Guarantee(kind="pure", epsilon=total, relation=Relation("any-image"), scope=scope)
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON; files by kind and hash."""
+        total = sum((budget for _, budget in self.costs), Fraction(0))
+        told: dict[str, Json] = {"attributes": written(self.costs)}
+        return {**super().parameters(), **told, "epsilon": to_json(total) if self.costs else None}
+
+    @property
+    def frame(self) -> Frame:
+        """The crop of every gallery."""
+        return Frame(128)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Load both files, and raise what keeps a face from being chosen."""
+        super().prepare(height=height, width=width, channels=channels)
+        _ = self._chosen
+
+    @cached_property
+    def _chosen(self) -> tuple[AttributeModel, FaceGallery, dict[tuple[int, ...], Numbers]]:
+        model: AttributeModel = self.model.held
+        for name, _ in self.costs:
+            if model.values.get(name) != VALUES[name]:
+                hint = f"it knows {', '.join(model.values)}"
+                raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
+        gallery: FaceGallery = self.gallery.held
+        names = tuple(name for name, _ in self.costs)
+        order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
+        return model, gallery, _sorted(model, gallery, names, order)
+
+    @property
+    def table(self) -> dict[tuple[int, ...], Numbers]:
+        """Which faces of the gallery may be shown for every combination of answers: public."""
+        return self._chosen[2]
+
+    def _draw(self, crops: Crops, bits: BitSource) -> Crops:
+        model, gallery, faces = self._chosen
+        true = model.read(crops) if self.costs else {}
+        drawn = [response.draw(true[name], bits) for name, response in self.responses.items()]
+        answers = np.stack(drawn, axis=1) if drawn else np.empty((len(crops), 0), np.int64)
+        numbers = [evenly(faces[tuple(answer)], bits) for answer in answers.tolist()]
+        shown: Crops = gallery.faces[numbers]
+        return shown
+
+
+def evenly(faces: Numbers, bits: BitSource) -> int:
+    """Return one of `faces`, each with the same chance, exactly."""
+    count = len(faces)
+    most = (1 << 64) // count * count
+    while (word := int(bits.words(1)[0])) >= most:
+        pass
+    return int(faces[word % count])
+
+
+def looks_of(model: AttributeModel, gallery: FaceGallery, name: str) -> list[Numbers]:
+    """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
+
+    Both are public. Averages look younger than who is in them, so that labels alone would not do, and
+    readings alone would be wrong where the model is. A label counts where its name and values are the same.
+    """
+    found = [_read(model, gallery)[name]]
+    for own, words in gallery.values.items():
+        if own == name and set(words) == set(model.values[name]):
+            places = np.array([model.values[name].index(word) for word in words], np.int64)
+            found.append(places[gallery.labels[own].astype(np.int64)])
+    return found
+
+
+@lru_cache(maxsize=4)
+def _read(model: AttributeModel, gallery: FaceGallery) -> dict[str, Numbers]:
+    return model.read(gallery.faces)
+
+
+@lru_cache(maxsize=8)
+def _sorted(
+    model: AttributeModel, gallery: FaceGallery, names: tuple[str, ...], order: tuple[str, ...]
+) -> dict[tuple[int, ...], Numbers]:
+    """Return the faces for every combination of answers: those that have it, or else the nearest ones.
+
+    Nearest are faces whose reading and label together differ least in the first attribute of `order`, then in
+    the second, and so on; by places where values have an order. A rule that knows the gallery and no input.
+    """
+    looks = [looks_of(model, gallery, name) for name in order]
+    counts = [len(model.values[name]) for name in names]
+    table = {}
+    for answer in product(*map(range, counts)):
+        left = np.arange(len(gallery))
+        for rows, name in zip(looks, order, strict=True):
+            wanted = answer[names.index(name)]
+            away = np.sum([_away(row[left], wanted, name) for row in rows], axis=0)
+            left = left[away == away.min()]
+        table[answer] = left
+    return table
+
+
+def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
+    """Return how far values lie from the one that is wanted: 0 or 1, or places of an ordered attribute."""
+    away: Numbers = np.abs(looks - wanted)
+    return away if name in ("age", "pose") else np.minimum(away, 1)

@@ -1,0 +1,99 @@
+"""A face of nobody that is like the face: chosen from a gallery by the rank of its distance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from dpveil.codecs.gallery import FaceGallery
+from dpveil.codecs.references import FileField
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import OneOf, OptionalCount, Positive
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.geometry import Frame
+from dpveil.mechanisms.latent.base import TIME
+from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice
+from dpveil.noise.bits import BitSource
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gallery(FaceMethod):
+    """All faces of a gallery are ranked by how like the face they are; one is drawn by rank, and shown.
+
+    `gallery` is "default", or a file of `dpveil train gallery`; in certificates its hash. `law` says how
+    chances fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1 to all others
+    (by default so many that the mean rank is least), "exponential" and "permute-and-flip" fall smoothly and
+    are less true at the same ε. Pure ε-DP for any two crops: chances of two ranks are at most e^ε apart, and
+    nothing else depends on the crop (proof in `mechanisms.latent.rank_choice`). `protect`,
+    `placing` and `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError`
+    where the default gallery is not installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
+
+    >>> method = Gallery(epsilon=8, gallery="gallery sha256:" + 64 * "0")
+    >>> str(method.guarantee(height=100, width=80, channels=3))
+    '8-DP, any-image'
+    """
+
+    name: ClassVar[str] = "gallery"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "a face of nobody that is like the face, drawn by rank"
+    source: ClassVar[str] = "McKenna & Sheldon 2020"
+    typical: ClassVar[Mapping[str, Json]] = {"epsilon": 8}
+
+    epsilon: Positive = Positive()
+    near: OptionalCount = OptionalCount(optional=True)
+    law: OneOf = OneOf(*LAWS, default="two-level")
+    gallery: FileField = FileField("gallery")
+
+    def __post_init__(self) -> None:
+        if self.near is not None and self.law != "two-level":
+            problem = f"is not a parameter of the law {self.law}"
+            raise InvalidParameter("near", self.near, problem, hint="leave it out, or take two-level")
+        if self.gallery.source is not None:
+            self._fits()
+
+    def _fits(self) -> None:
+        """Raise what does not fit the gallery now, before a photo is read."""
+        try:
+            _ = self._choice.weights
+        except NoiseError as error:
+            problem = f"is too large for a choice among {len(self._faces)} faces"
+            raise InvalidParameter(
+                "epsilon", to_json(self.epsilon), problem, hint="30 or less; 12 is nearly always the nearest"
+            ) from error
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return ε, for any two crops."""
+        scope = Scope("the canonical crop of the face", (TIME,))
+        return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("any-image"), scope=scope)
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON; the gallery by its hash."""
+        return {**super().parameters(), "gallery": str(self.gallery)}
+
+    @property
+    def frame(self) -> Frame:
+        """The crop of every gallery."""
+        return Frame(128)
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Load the gallery, and raise what keeps a face from being drawn."""
+        super().prepare(height=height, width=width, channels=channels)
+        _ = self._choice.weights
+
+    @cached_property
+    def _faces(self) -> FaceGallery:
+        faces: FaceGallery = self.gallery.held
+        return faces
+
+    @cached_property
+    def _choice(self) -> RankChoice:
+        return RankChoice(count=len(self._faces), epsilon=self.epsilon, law=str(self.law), near=self.near)
+
+    def _draw(self, crops: Crops, bits: BitSource) -> Crops:
+        faces = self._faces
+        shown: Crops = faces.faces[self._choice.choose(faces.distances(crops), bits)]
+        return shown

@@ -1,0 +1,9 @@
+"""Where a head is in a photo, and how a released face takes its place."""
+
+from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.landmarks import Landmarks, Predictor
+from dpveil.faces.geometry.place import Placed, place
+from dpveil.faces.geometry.pose import Pose, pose_of
+from dpveil.faces.geometry.recombine import recombine
+
+__all__ = ["Frame", "Landmarks", "Placed", "Pose", "Predictor", "Similarity", "place", "pose_of", "recombine"]

@@ -1,0 +1,114 @@
+"""LaMa, a network that continues textures into large holes, from a local file that the user brings."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import ClassVar, Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from dpveil.core.region import Box
+from dpveil.errors import ModelError
+from dpveil.faces.geometry.fill import Filling
+from dpveil.io.names import shown
+
+SIDE: Final = 512
+"""Pixels along a side of what the network sees: every picture is brought to this one size."""
+MOST: Final = 1 << 30
+"""Bytes of the largest file that is read."""
+HINT: Final = "name an ONNX file with the inputs and the output of OpenCV's inpainting_lama, or leave it out"
+WHOLE: Final = 1 - 1e-4
+"""Part of a small pixel that has to be known for it to be shown to the network."""
+
+
+class Lama(Filling):
+    """A network of LaMa's layout from an ONNX file, run by OpenCV from the bytes that were hashed.
+
+    Its inputs are "image", 1 × 3 × 512 × 512, RGB from 0 to 1, and "mask", 1 × 1 × 512 × 512, 1 where to
+    fill; its output is 1 × 3 × 512 × 512, RGB from 0 to 255. It is run once when it is made. Raises
+    `ModelError` for a file that cannot be read, or that holds no such network.
+    Source: Suvorov et al. 2022; OpenCV's model zoo, inpainting_lama.
+    """
+
+    around: ClassVar[float] = 0.5
+
+    def __init__(self, path: str | Path) -> None:
+        self._name = shown(path)
+        self._contents = np.frombuffer(_contents(Path(path)), np.uint8)
+        self.digest = hashlib.sha256(self._contents.data).hexdigest()
+        self._try()
+
+    def __call__(
+        self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
+    ) -> UInt8[np.ndarray, "H W c"]:
+        """Return `part` of a picture as the network continues it into `hole`, under which nothing is read.
+
+        A pixel of the network's picture that lies in the hole, if only by a part, is 0 in it and is filled.
+        Raises `ModelError` where what comes out are no finite levels.
+        """
+        import cv2
+
+        # First of all, since a part too small for the mask may still decide how a mean is rounded.
+        clean = cv2.copyTo(known, (~hole).astype(np.uint8))
+        small = cv2.resize(clean, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        sure = cv2.resize((~hole).astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
+        mask = sure < WHOLE
+        if known.shape[2] == 1:
+            small = cv2.cvtColor(small, cv2.COLOR_GRAY2RGB)
+        levels = self._run(np.where(mask[..., None], 0, small).astype(np.uint8), mask)
+        filled = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+        if known.shape[2] == 1:
+            filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)
+        height, width = hole.shape
+        mode = cv2.INTER_CUBIC if max(height, width) > SIDE else cv2.INTER_AREA
+        large = cv2.resize(filled, (width, height), interpolation=mode).reshape(known.shape)
+        return np.asarray(large[part.slices], np.uint8).copy()
+
+    def _run(
+        self, image: UInt8[np.ndarray, "s s 3"], mask: Bool[np.ndarray, "s s"]
+    ) -> Float32[np.ndarray, "s s 3"]:
+        """Return what the network makes of a picture of its size.
+
+        A fresh net for each: OpenCV's nets keep what they saw, and may not be shared by threads.
+        """
+        import cv2
+
+        try:
+            net = cv2.dnn.readNetFromONNX(self._contents)
+            net.setInput(cv2.dnn.blobFromImage(image, 1 / 255), "image")
+            net.setInput(cv2.dnn.blobFromImage(mask.astype(np.float32)), "mask")
+            out = np.asarray(net.forward())
+        except cv2.error as error:
+            raise ModelError(f"{self._name} is no network that OpenCV can fill with", hint=HINT) from error
+        if out.shape != (1, 3, SIDE, SIDE):
+            size = " × ".join(str(side) for side in out.shape)
+            raise ModelError(f"{self._name} gives {size} numbers, not 1 × 3 × {SIDE} × {SIDE}", hint=HINT)
+        if not np.isfinite(out).all():
+            raise ModelError(f"{self._name} gives numbers that are not finite", hint=HINT)
+        return np.asarray(out[0].transpose(1, 2, 0), np.float32)
+
+    def _try(self) -> None:
+        """Run the network on grey with a hole: around the hole it has to stay about that grey.
+
+        So one that gives 0 to 1, and would fill with black, is refused before any photo is read.
+        """
+        mask = np.zeros((SIDE, SIDE), np.bool_)
+        mask[SIDE // 4 : -SIDE // 4, SIDE // 4 : -SIDE // 4] = True
+        image = np.where(mask[..., None], 0, np.full((SIDE, SIDE, 3), 128)).astype(np.uint8)
+        level = float(self._run(image, mask)[~mask].mean())
+        if not 64 <= level <= 192:
+            raise ModelError(f"{self._name} makes {level:.3g} of the level 128", hint=HINT)
+
+
+def _contents(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise ModelError(f"there is no network {shown(path)}", hint=HINT)
+        if path.stat().st_size > MOST:
+            raise ModelError(f"{shown(path)} is larger than 1 GiB", hint=HINT)
+        return path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or "input error"
+        raise ModelError(f"the network {shown(path)} cannot be read: {reason}", hint=HINT) from error

@@ -1,0 +1,187 @@
+"""Recombination: released faces take the place of the protected pixels (Croft thesis, figure 6.3)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from dpveil.core.region import Box, Region, check_inside
+from dpveil.errors import InvalidParameter
+from dpveil.faces.geometry.align import BLUR, Frame, Similarity
+from dpveil.faces.geometry.dress import dressed
+from dpveil.faces.geometry.fill import Filling, Telea, fill
+from dpveil.faces.geometry.head import grid
+from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.tone import Tone, tone_of
+
+SEAM: Final = 0.08
+"""Width of the seam within a region's edge, in parts of UTKFace's crop."""
+NEEDED: Final = 0.45
+"""Margin that a crop has to have to hold a head; a smaller one is carried on from its own pixels."""
+SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
+"""What shows of a crop, head and neck: centres and half axes, in parts of UTKFace's crop."""
+SOFT: Final = 0.09
+"""Width of the edge of what shows, in parts of the half axes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A released crop and where it goes: nothing here reads a photo."""
+
+    region: Region
+    pose: Similarity
+    frame: Frame
+    crop: UInt8[np.ndarray, "s s 3"]
+
+    @property
+    def unit(self) -> float:
+        """Pixels of the photo along a side of UTKFace's crop."""
+        return self.frame.size / (1 + 2 * self.frame.margin) / self.pose.scale
+
+
+def recombine(
+    image: UInt8[np.ndarray, "H W c"],
+    places: Sequence[Placed],
+    crops: Sequence[UInt8[np.ndarray, "_ _ _"]],
+    *,
+    filling: Filling | None = None,
+) -> UInt8[np.ndarray, "H W c"]:
+    """Return the photo with every region replaced by its released crop, and what is left of it filled in.
+
+    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 of each place's own frame. No pixel
+    under any region is read: all are set to 0 first. Pixels outside the regions stay as they are, bit for
+    bit. Of faces that overlap the larger lies on top. `filling` is by default `Telea`. Raises
+    `InvalidParameter` where crops do not fit, `RegionError` where a region leaves the photo, and what the
+    filling raises.
+
+    *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
+    clear, in words, by `Placed.in_the_clear`), and of the crops, which were released: post-processing. ∎
+    """
+    if len(places) != len(crops):
+        raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
+    for place, crop in zip(places, crops, strict=True):
+        side = place.frame.size
+        if crop.dtype != np.uint8 or crop.shape != (side, side, 3):
+            shape = f"is not uint8 {side} × {side} × 3"
+            raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
+        check_inside(place.region.box, image.shape[1], image.shape[0])
+    parts = [Part(p.region, p.pose, p.frame, crop) for p, crop in zip(places, crops, strict=True)]
+    hidden = np.zeros(image.shape[:2], np.bool_)
+    for part in parts:
+        view = hidden[part.region.box.slices]
+        view |= True if part.region.mask is None else part.region.mask
+    out = image.copy()
+    for part in parts:
+        view, own = out[part.region.box.slices], hidden[part.region.box.slices]
+        np.multiply(view, ~own[..., None], out=view)
+    outside, tone = out.copy(), tone_of(out, hidden)
+    for group in _groups(parts, image.shape[1], image.shape[0]):
+        _put(out, outside, hidden, group, tone, filling or Telea())
+    return out
+
+
+def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
+    """Return the parts in groups whose boxes overlap, each from the smallest face to the largest."""
+    groups: list[list[Part]] = []
+    for part in parts:
+        near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
+        joined = [part, *(other for g in near for other in g)]
+        groups = [g for g in groups if g not in near] + [joined]
+    return [sorted(group, key=lambda part: part.unit) for group in groups]
+
+
+def _put(
+    out: UInt8[np.ndarray, "H W c"],
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    group: Sequence[Part],
+    tone: Tone,
+    filling: Filling,
+) -> None:
+    """Write one group of faces that overlap into `out`, within their regions.
+
+    Where nothing is outside, the mean of the largest face goes around it.
+    """
+    import cv2
+
+    view = _around([part.region.box for part in group], filling.around, *hidden.shape)
+    inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
+    known, hole = outside[view.slices], hidden[view.slices]
+    drawn = [(part.region, *_drawn(part, known.shape[2], tone)) for part in group]
+    if hole.all():
+        own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
+        filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
+    else:
+        filled = filling(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h))
+    for region, alpha, face in drawn:
+        box = region.box
+        own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
+        own[...] = cv2.blendLinear(face, own, alpha, 1 - alpha).reshape(own.shape)
+    for region, _, _ in drawn:
+        box = region.box
+        region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])
+
+
+def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
+    """Return the box around boxes, wider by a part of its longer side, within the photo."""
+    left, top = min(b.x for b in boxes), min(b.y for b in boxes)
+    right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
+    more = math.ceil(wider * max(right - left, bottom - top))
+    left, top = max(0, left - more), max(0, top - more)
+    return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
+
+
+def _drawn(
+    part: Part, channels: int, tone: Tone
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return how much of the crop shows in the region's box (0 to 1), and the crop where it goes."""
+    import cv2
+
+    box, mask = part.region.box, part.region.mask
+    levels, frame, pose = _whole(part)
+    levels = levels if channels == 3 else cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
+    levels = tone(levels)
+    if pose.scale > 1:
+        levels = cv2.GaussianBlur(levels, (0, 0), BLUR * math.sqrt(pose.scale**2 - 1))
+    matrix = pose.inverse.matrix
+    matrix[:, 2] -= box.x, box.y
+    rounded = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+    mode = cv2.INTER_LINEAR if pose.scale > 1 else cv2.INTER_CUBIC
+    face = cv2.warpAffine(rounded, matrix, (box.w, box.h), flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    shown = cv2.warpAffine(_shown(frame), matrix, (box.w, box.h), flags=cv2.INTER_LINEAR)
+    hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
+    deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
+    alpha = np.minimum(shown, deep / np.float32(max(1.0, SEAM * part.unit)))
+    return np.asarray(alpha, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
+
+
+def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
+    """Return the crop, carried on from its own pixels as far as a head reaches, with its frame and pose."""
+    frame = part.frame
+    one = frame.size / (1 + 2 * frame.margin)
+    more = max(0, math.ceil((NEEDED - frame.margin) * one))
+    if not more:
+        return part.crop.astype(np.float32), frame, part.pose
+    size = frame.size + 2 * more
+    known, hole = np.zeros((size, size, 3), np.uint8), np.ones((size, size), np.bool_)
+    inner = slice(more, more + frame.size)
+    known[inner, inner], hole[inner, inner] = part.crop, False
+    levels = fill(known, hole).astype(np.float32)
+    levels[inner, inner] = part.crop
+    pose = Similarity(part.pose.scale, part.pose.angle, part.pose.x + more, part.pose.y + more)
+    wide = Frame(size, (size / one - 1) / 2)
+    return dressed(levels, wide, part.crop, frame), wide, pose
+
+
+def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:
+    """Return how much of a crop shows at each of its pixels: all of a head, nothing beyond."""
+    parts = grid(frame)
+    far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
+    soft = np.clip((1 - far) / SOFT, 0, 1)
+    edge = np.clip(np.minimum(np.arange(frame.size), np.arange(frame.size)[::-1]) / (0.06 * frame.size), 0, 1)
+    return np.asarray(soft * soft * (3 - 2 * soft) * np.minimum(edge[:, None], edge), np.float32)

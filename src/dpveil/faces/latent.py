@@ -1,0 +1,212 @@
+"""Faces through a code: encoded, drawn anew in a public box, decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import numpy as np
+
+from dpveil.codecs import TABLE as CODECS
+from dpveil.codecs.base import Codec
+from dpveil.codecs.reference import DEFAULT, CodecField, CodecReference
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Number
+from dpveil.core.parameters import Between, OneOf, OptionalPositive
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName
+from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.geometry import Frame
+from dpveil.mechanisms.latent import TABLE, LatentMechanism
+from dpveil.mechanisms.latent.shares import RULES
+from dpveil.noise.bits import BitSource
+
+USUAL: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
+"""Kind of guarantee to the mechanism that is taken where none is named."""
+METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
+"""Mechanism with a metric guarantee to the name of its metric."""
+OWN: Final = ("epsilon", "rho", "allocation", "ratio")
+"""Parameters that some mechanisms take and others do not."""
+WRITTEN: Final = "guarantee"
+GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
+
+
+@dataclass(frozen=True)
+class Told:
+    """A code space of which only what a guarantee needs is known."""
+
+    codec: CodecReference
+
+    @property
+    def length(self) -> int:
+        """Coordinates of a code."""
+        return self.codec.length
+
+    @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What the codec shows beside the code."""
+        return CODECS[self.codec.name].in_the_clear
+
+    @property
+    def column_energy(self) -> np.ndarray:
+        """Not known without the model's file: that of the codec."""
+        return self.codec.codec.column_energy
+
+    @property
+    def deviations(self) -> np.ndarray | None:
+        """Not known without the model's file: those of the codec."""
+        return self.codec.codec.deviations
+
+    def bounds(self, clip: Number = 0) -> Any:
+        """Not known without the model's file: those of the codec."""
+        return self.codec.codec.bounds(clip)
+
+    def radius(self, clip: Number = 0) -> float:
+        """Not known without the model's file: that of the codec."""
+        return self.codec.codec.radius(clip)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latent(FaceMethod):
+    """A face becomes a code, the code is drawn anew by a latent mechanism, and what was drawn is decoded.
+
+    `codec` is "default", a model's file or a `Codec`; in certificates its name, length and hash. `mechanism`
+    is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-gaussian" for
+    `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance: its epsilon is
+    for each unit of that. `clip` is the share of public codes, in per cent, that each side of the box leaves
+    out, `allocation` "equal" or "optimal" where the mechanism divides its budget, `ratio` how large noise may
+    be beside a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting` as in
+    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not
+    installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
+
+    >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
+    >>> str(method.guarantee(height=100, width=80, channels=3)), method.mechanism
+    ('300-DP, latent-cell', 'box-truncated-laplace')
+    """
+
+    name: ClassVar[str] = "latent"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "a face's code drawn anew, and decoded to another face"
+    source: ClassVar[str] = "Croft 2022, Li & Clifton 2021, FaceIDP"
+    typical: ClassVar[Mapping[str, Any]] = {"epsilon": 300}
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("epsilon",), ("rho",))
+
+    epsilon: OptionalPositive = OptionalPositive(optional=True)
+    rho: OptionalPositive = OptionalPositive(optional=True)
+    mechanism: OneOf = OneOf(*TABLE, optional=True)
+    metric: OneOf = OneOf(*METRICS.values(), optional=True)
+    clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
+    allocation: OneOf = OneOf(*RULES, optional=True)
+    ratio: OptionalPositive = OptionalPositive(optional=True)
+    codec: CodecField = CodecField(default=DEFAULT)
+
+    def __post_init__(self) -> None:
+        if self.mechanism is None:
+            object.__setattr__(self, "mechanism", USUAL["pure" if self.rho is None else "zcdp"])
+        needed = METRICS.get(str(self.mechanism))
+        if needed and self.metric is None:
+            hint = f"epsilon of {self.mechanism} is for one unit of a distance: say --metric {needed}"
+            raise InvalidParameter("metric", None, "is missing", hint=hint)
+        if self.metric != needed:
+            hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
+            raise InvalidParameter("metric", self.metric, "does not belong here", hint=hint)
+        if self.codec.source is None:
+            self._own  # noqa: B018  built now, so that what does not fit is refused now
+        else:
+            self._own.prepare(self.codec.source)
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Self:
+        """Return the method; `guarantee`, "pure", "metric" or "zcdp", chooses a mechanism or fits one."""
+        given = dict(parameters)
+        wanted = given.pop(WRITTEN, None)
+        if wanted is None:
+            return cls(**given)
+        if wanted not in ("pure", "metric", "zcdp"):
+            raise InvalidParameter(WRITTEN, wanted, "is unknown", hint="pure, metric or zcdp")
+        budget = "rho" if wanted == "zcdp" else "epsilon"
+        if given.get(budget) is None and given.keys() & {"epsilon", "rho"}:
+            raise InvalidParameter(budget, None, "is missing", hint=f"{wanted} is paid in {budget}")
+        if given.get("mechanism") is None:
+            given["mechanism"] = _of_kind(wanted, given.get("metric"))
+        mechanism = TABLE.get(given["mechanism"])
+        if mechanism is not None and mechanism.kind != wanted:
+            hint = f"{given['mechanism']} is {mechanism.kind}"
+            raise InvalidParameter(WRITTEN, wanted, "is not what the mechanism has", hint=hint)
+        return cls(**given)
+
+    @classmethod
+    def spoken(cls) -> tuple[str, ...]:
+        """Return the names of the parameters, and "guarantee"."""
+        return (*super().spoken(), WRITTEN)
+
+    @cached_property
+    def _own(self) -> LatentMechanism:
+        """The mechanism, with those of the parameters that it takes; others have to be left out."""
+        kind = TABLE[str(self.mechanism)]
+        taken = {entry.name for entry in fields(kind)}
+        given = {name: getattr(self, name) for name in OWN}
+        for name, value in given.items():
+            if value is not None and name not in taken:
+                hint = f"it takes {', '.join(sorted(taken))}"
+                raise InvalidParameter(name, value, f"is not a parameter of {self.mechanism}", hint=hint)
+        return kind(clip=self.clip, **{n: v for n, v in given.items() if v is not None})
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return what the mechanism promises about one face's code, whatever the size of its region.
+
+        A distance is one of codes, so that it names the codec: other codecs have others, which never add.
+        """
+        promised = self._own.guarantee(Told(self.codec))  # type: ignore[arg-type]
+        if promised.metric is None:
+            return promised
+        return replace(promised, metric=f"{promised.metric}, codec sha256:{self.codec.digest[:16]}")
+
+    def apart(self) -> Mapping[float, float] | None:
+        """Return how far different people of the codec's training set lie apart, by shares of their pairs.
+
+        In the metric of the guarantee; None where it has none, or the codec is not at hand or does not say.
+        """
+        if self.metric is None:
+            return None
+        try:
+            return self._codec.apart(self.clip).of(self.metric)
+        except DPVeilError:
+            return None
+
+    @property
+    def frame(self) -> Frame:
+        """The canvas of the codec."""
+        height, width, _ = self._codec.canvas
+        if height != width:
+            raise InvalidParameter("codec", f"{height}×{width}", "has no square canvas", hint="train another")
+        return Frame(height)
+
+    @property
+    def _codec(self) -> Codec:
+        return self.codec.codec
+
+    def prepare(self, *, height: int, width: int, channels: int) -> None:
+        """Load the codec, and raise what would keep a code from being drawn."""
+        super().prepare(height=height, width=width, channels=channels)
+        self._own.prepare(self._codec)
+
+    def _draw(self, crops: Crops, bits: BitSource) -> Crops:
+        codec = self._codec
+        seen = crops if codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
+        released = codec.decode(self._own.release(codec.encode(seen), codec, bits=bits))
+        return np.ascontiguousarray(np.broadcast_to(released, crops.shape))
+
+
+def _of_kind(kind: str, metric: object) -> str:
+    """Return the usual mechanism of a kind of guarantee; a metric one by its metric."""
+    if kind != "metric":
+        return USUAL[kind]
+    if metric is None:
+        hint = f"epsilon is for one unit of a distance: say --metric {' or '.join(METRICS.values())}"
+        raise InvalidParameter("metric", None, "is missing", hint=hint)
+    named = [mechanism for mechanism, its in METRICS.items() if its == metric]
+    if not named:
+        raise UnknownName("metric", str(metric), METRICS.values())
+    return named[0]

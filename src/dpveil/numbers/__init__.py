@@ -1,0 +1,1 @@
+"""Private statistics and learning over scalar mechanisms: numbers instead of photos."""

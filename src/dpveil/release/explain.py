@@ -1,0 +1,299 @@
+"""What a method would promise about a region, in numbers and in words, before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from fractions import Fraction
+from typing import Any, Final
+
+from dpveil.accounting.account import Account
+from dpveil.accounting.group import whole_region
+from dpveil.accounting.meaning import (
+    HARM,
+    NONE,
+    STRENGTHS,
+    detection_bound,
+    odds,
+    reaches,
+    strength,
+    success_bound,
+)
+from dpveil.accounting.metric_meaning import MetricMeaning, meaning
+from dpveil.core.certificate import RegionRecord
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Json, show
+from dpveil.core.region import Box
+from dpveil.errors import InvalidParameter
+from dpveil.faces import Latent
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel.base import check_size
+from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
+from dpveil.release.words import exposure, promise
+
+CANDIDATES: Final = (2, 10, 100, 1000)
+USUAL_DELTA: Final = Fraction(1, 10**6)
+FALSE_ALARMS: Final = (0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+CLAIMS: Final = {
+    "strong": "Strong",
+    "moderate": "Moderate",
+    "weak": "Weak",
+    NONE: "Practically none",
+}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What one strength takes: another budget with its noise in grey levels, or a smaller neighbourhood."""
+
+    strength: str
+    budget: dict[str, float] | None
+    noise_scale: float | None
+    neighbourhood: int | None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object."""
+        budget: Json = None if self.budget is None else dict(self.budget)
+        return {"budget": budget, "noise_scale": self.noise_scale, "neighbourhood": self.neighbourhood}
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What one release of one region means; every bound holds for every adversary.
+
+    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure.
+    `success_bound` maps a number
+    of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
+    with the highest detection rate. `same_noise` states the same release in other currencies,
+    `metric` what ε·d says at several distances d.
+    """
+
+    method: Method
+    guarantee: Guarantee
+    noise_scale: float | None
+    odds: float | None
+    success_bound: dict[int, float]
+    curve: tuple[tuple[float, float], ...]
+    strength: str
+    sentence: str
+    needs: tuple[Need, ...]
+    same_noise: tuple[Guarantee, ...] = ()
+    metric: MetricMeaning | None = None
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object that `dpveil explain --json` prints."""
+        return {
+            "method": self.method.name,
+            "parameters": self.method.parameters(),
+            "guarantee": self.guarantee.to_json(),
+            "same_noise": [other.to_json() | {"success_bound": _success(other)} for other in self.same_noise],
+            "noise_scale": self.noise_scale,
+            "odds": None if self.odds is None or math.isinf(self.odds) else self.odds,
+            "success_bound": {str(k): bound for k, bound in self.success_bound.items()},
+            "curve": [{"false_alarm": a, "detection": d} for a, d in self.curve],
+            "strength": self.strength,
+            "sentence": self.sentence,
+            "needed": {need.strength: need.to_json() for need in self.needs},
+            "in_the_clear": list(self.guarantee.scope.in_the_clear),
+            **({} if self.metric is None else {"metric": self.metric.to_json()}),
+        }
+
+
+def _success(guarantee: Guarantee) -> dict[str, Json]:
+    return {str(k): success_bound(guarantee, k) for k in CANDIDATES}
+
+
+def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Explanation:
+    """Return what one release of a height × width × channels region by `method` would mean.
+
+    Spends nothing and reads no photo. Raises `InvalidParameter`. Source: docs, "What a budget means".
+
+    >>> from dpveil.mechanisms.pixel import DPPix
+    >>> explain(DPPix(epsilon=1, block=16, neighbourhood=256), height=128, width=128).noise_scale
+    765.0
+    """
+    _check_method(method)
+    check_size(height, width, channels)
+    found = method.regions == "faces"  # as what it is usually applied to
+    record = RegionRecord("face 1" if found else "region", Box(0, 0, width, height), found=found)
+    guarantee = promise(method, record, height=height + 1, width=width + 1, channels=channels)
+    size: Size = {"height": height, "width": width, "channels": channels}
+    return Explanation(
+        method=method,
+        guarantee=guarantee,
+        noise_scale=method.noise_scale(**size),
+        odds=odds(guarantee),
+        success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
+        curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
+        strength=strength(guarantee),
+        sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width, found),
+        needs=tuple(_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
+        same_noise=_same_noise(method, guarantee, size),
+        metric=_distances(method, guarantee),
+    )
+
+
+def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
+    """Return what a metric promise of codes says at several distances, and between people where known."""
+    return meaning(guarantee, method.apart()) if guarantee.metric and isinstance(method, Latent) else None
+
+
+def _check_method(method: object) -> None:
+    if not isinstance(method, Method):
+        hint = "such as DPPix(epsilon=1), from dpveil.mechanisms.pixel"
+        raise InvalidParameter("method", method, "is not a ready-made method", hint=hint)
+
+
+def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
+    """Return what else holds of the very same noise: as pure ε, ρ, and (ε, δ) at the δ given or 10^-6."""
+    if not isinstance(method, BudgetedMethod):
+        return ()
+    numbers = _numbers_of(method.account(**size), promised.delta)
+    return tuple(
+        Guarantee(kind=kind, relation=promised.relation, scope=promised.scope, **values)
+        for kind, values in numbers.items()
+        if kind != promised.kind
+    )
+
+
+def _numbers_of(account: Account, delta: Fraction | None) -> dict[str, dict[str, Any]]:
+    """Return the numbers of each kind of guarantee that an account states, with this δ or 10^-6."""
+    delta = delta or USUAL_DELTA
+    exact = {"pure": {"epsilon": account.pure}, "zcdp": {"rho": account.rho}}
+    stated: dict[str, dict[str, Any]] = {kind: n for kind, n in exact.items() if None not in n.values()}
+    return {**stated, "approximate": {"epsilon": account.epsilon(delta), "delta": delta}}
+
+
+def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int, faces: bool) -> str:
+    if not guarantee.formal:
+        return "No formal guarantee: nothing is promised, whatever the picture looks like."
+    pair = success_bound(guarantee, 2)
+    grade = CLAIMS[strength(guarantee)]
+    relation = guarantee.relation
+    alike = "any two photos" if relation.name == "any-image" else relation.in_words()
+    if faces and relation.name == "any-image":
+        alike = "any two faces in the same place of the same photo"
+    if relation.m is not None:
+        alike = f"two photos that differ in at most {relation.m:,} pixels"
+    if pair < 0.99995:
+        limit = f"nobody names the true one with more than {percent_above(pair)}"
+    else:
+        limit = "an observer may name the true one almost surely"
+    text = f"{grade}: of {alike}, equally likely before, {limit}."
+    text += f" {exposed}." if (exposed := exposure(guarantee)) else ""
+    if whole is None or whole == guarantee:
+        return text
+    numbers = [(name, getattr(whole, name)) for name in ("epsilon", "delta", "rho")]
+    cost = ", ".join(f"{name} {show(value)}" for name, value in numbers if value is not None)
+    return (
+        f"{text} The region has {pixels:,} pixels: about all of them together the promise is"
+        f" {CLAIMS[strength(whole)].lower()} ({cost})."
+    )
+
+
+def percent_above(chance: float) -> str:
+    """Return a chance in percent with four digits, rounded up: it is an upper bound.
+
+    >>> percent_above(0.0267236), percent_above(0.5), percent_above(1.0)
+    ('2.673 %', '50 %', '100 %')
+    """
+    return f"{show(Fraction(chance) * 100)} %"
+
+
+def _about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
+    """Return what the same noise leaves about any two photos: the better of group privacy and its account."""
+    grouped = whole_region(promised, size["height"] * size["width"])
+    account = method.account_of([size], None) if isinstance(method, BudgetedMethod) else None
+    if grouped is None or grouped == promised or account is None:
+        return grouped
+    numbers = _numbers_of(account, promised.delta).get(promised.kind)
+    if numbers is None:
+        return grouped
+    own = replace(promised, relation=grouped.relation, **numbers)
+    return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
+
+
+def _need(method: Method, name: str, size: Size) -> Need:
+    budget = _budget(method, name, size)
+    scale = None if budget is None else budget.noise_scale(**size)
+    numbers = None if budget is None else _numbers(budget)
+    return Need(name, numbers, scale, _neighbourhood(method, budget, size))
+
+
+def _numbers(method: Method) -> dict[str, float]:
+    given = {name: getattr(method, name, None) for name in ("epsilon", "delta", "rho")}
+    return {name: float(value) for name, value in given.items() if value is not None}
+
+
+def _budget(method: Method, name: str, size: Size) -> Method | None:
+    """Return the method with the largest ε or ρ of two digits or so that reaches a strength.
+
+    A δ that is too large for the strength is lowered to the largest that is not.
+    """
+    given = _numbers(method)
+    knob = "rho" if "rho" in given else "epsilon"
+    least = {"delta": min(method.delta, HARM[name])} if "delta" in given else {}  # type: ignore[attr-defined]
+    if knob not in given:
+        only = replace(method, **least) if least else None  # type: ignore[type-var]
+        return only if only is not None and reaches(only.guarantee(**size), name) else None
+
+    def tried(value: Fraction) -> Method:
+        return method.costing(**{knob: value}, **least)
+
+    def good(value: Fraction) -> bool:
+        return reaches(tried(value).guarantee(**size), name)
+
+    value = _largest(good, 12)
+    return None if value is None else tried(value)
+
+
+def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
+    """Return the largest value in hundredths (or finer, below one) that is `good`, below 1 000."""
+    low, high = Fraction(1, 1000), Fraction(1000)
+    if not good(low):
+        return None
+    for _ in range(steps + 14):
+        middle = Fraction(round(math.sqrt(low * high), 3 if low < 1 else 2)).limit_denominator(1000)
+        if not low < middle < high:
+            break
+        low, high = (middle, high) if good(middle) else (low, middle)
+    return low
+
+
+def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | None:
+    """Return the largest m that reaches the strength with the noise that the method has now."""
+    names = {field.name for field in fields(method)}  # type: ignore[arg-type]
+    now = method.noise_scale(**size)
+    if budget is None or "neighbourhood" not in names or now is None:
+        return None
+    if not isinstance(method, BudgetedMethod) or not method.one_scale:
+        return None  # the noise is more than one number, so that an equal scale is not the same noise
+
+    def noise(m: int) -> float:
+        return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
+
+    return _last(noise, now * (1 + 1e-12), size["height"] * size["width"])
+
+
+def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:
+    """Return the last m up to `end` with `noise(m)` of at most `most`; noise grows with m.
+
+    Noise is nearly a power of m, which guesses the next m to try: some methods calibrate for seconds.
+    """
+    low, high = 1, end
+    under, over = noise(low), noise(high)
+    if under > most or over <= most:
+        return None if under > most else high
+    for step in range(high):
+        if high - low < 2:
+            break
+        power = math.log(over / under) / math.log(high / low)
+        guess = low * (most / under) ** (1 / power) if step % 4 < 3 else math.sqrt(low * high)
+        middle = min(max(int(guess) + step % 2, low + 1), high - 1)  # on both sides of the guess in turn
+        value = noise(middle)
+        if value <= most:
+            low, under = middle, value
+        else:
+            high, over = middle, value
+    return low

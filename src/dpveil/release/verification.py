@@ -1,0 +1,295 @@
+"""Does a saved release fit its certificate? Finds inconsistency, not forgery: certificates are not signed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int64
+
+from dpveil.catalogue import TABLE, stated
+from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output, this_tool
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.region import Box
+from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
+from dpveil.faces import FaceMethod
+from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
+from dpveil.io.bare import bare
+from dpveil.io.containers import format_name
+from dpveil.io.names import quoted
+from dpveil.io.refused import Refused
+from dpveil.mechanisms.method import Method
+from dpveil.noise.bits import SECURE, UNKNOWN
+from dpveil.noise.bits import SEEDED as SEEDED_BITS
+from dpveil.postprocessing import parse_all
+from dpveil.regions.boxes import box_of_text
+from dpveil.release.saving import image_path, read_certificate
+from dpveil.release.words import (
+    MISSING,
+    NO_ACCOUNTANT,
+    NONE_FOUND,
+    accountant,
+    bit_cautions,
+    cautions,
+    composition,
+    is_face,
+    mislabelled,
+    promise,
+    share,
+    verdict,
+)
+
+NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
+NO_GREY: Final = frozenset({"webp"})
+"""Formats that give a grey release back with three equal channels."""
+MOST_PROBLEMS: Final = 20
+MOST_SIZES: Final = 2
+"""Different sizes of regions of which it is recomputed whether they are pure noise: each may take seconds."""
+NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
+"""What is no description that a finder gives itself."""
+TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
+"""How every version of this program names itself."""
+UNFORESEEN: Final = "the certificate cannot be recomputed"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found about one image file.
+
+    `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
+    copy without any guarantee) or "inconsistent"; `problems` say why, one line each. `publishable` means
+    consistent, with a formal guarantee and secure bits. `certificate` is None when it cannot be read.
+    """
+
+    path: Path
+    status: str
+    problems: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the release may leave the house, as far as its certificate goes."""
+        return self.status == "consistent" and self.certificate is not None and self.certificate.publishable
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about a consistent release, computed anew: no word of it is the certificate's."""
+        stated = self.certificate
+        if self.status != "consistent" or stated is None or stated.composition is None:
+            return ()
+        known = stated.bits in (SECURE, SEEDED_BITS)
+        notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
+            notes = (part, *notes)
+        if stated.tool == this_tool():
+            return notes
+        return (*notes, f"words and warnings not checked: written by {stated.tool!r}")
+
+
+def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
+    """Return whether the image file at `path` (or the one that a certificate is beside) fits its certificate.
+
+    Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
+    sizes of the regions, and their composition. Nothing but the two files is opened, whatever a certificate
+    names, and neither may be a link. Never raises for what it finds in the files: that is a problem of the
+    result, one printable line each, of which there are at most 20. Source: docs, "Certificate".
+    """
+    _check_path(path)
+    image = image_path(Path(path))
+    if image is None:
+        return Verification(Path(path), "inconsistent", ("the name is that of no image's certificate",))
+    try:
+        certificate = read_certificate(image)
+    except CertificateError as error:
+        return Verification(image, "inconsistent", (str(error),))
+    problems = _at_most(_told(_problems(image, certificate, max_pixels)))
+    sound = "consistent" if certificate.guarantees else "unprotected"
+    return Verification(image, "inconsistent" if problems else sound, problems, certificate)
+
+
+def _check_path(path: object) -> None:
+    if not isinstance(path, str | os.PathLike):
+        hint = "give the name of a released image"
+        raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
+
+
+def _told(problems: Iterator[str]) -> Iterator[str]:
+    """Yield problems as they are found, each in one line; whatever goes wrong on the way is the last one."""
+    try:
+        yield from map(quoted, problems)
+    except DPVeilError as error:
+        yield quoted(f"the certificate cannot be recomputed: {error.message}")
+    except Exception as error:  # noqa: BLE001  whoever made the files must not end the run for all others
+        yield f"{UNFORESEEN} ({type(error).__name__})"
+
+
+def _at_most(problems: Iterator[str]) -> tuple[str, ...]:
+    """Return the first problems; where there are more, no further ones are looked for."""
+    first = tuple(islice(problems, MOST_PROBLEMS))
+    return (*first, "and more") if next(problems, None) else first
+
+
+def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterator[str]:
+    """Yield what is wrong, the cheap to find first: where there is something, nothing dearer is looked at."""
+    output = certificate.output
+    if output is None:
+        yield "the certificate describes no file"
+        return
+    promises = _promise_problems if certificate.guarantees else _copy_problems
+    wrong = _text_problems(certificate, output, max_pixels)
+    for problems in (wrong, _file_problems(image, output, max_pixels), promises(certificate, output)):
+        found = False
+        for problem in problems:
+            found = True
+            yield problem
+        if found:
+            return
+
+
+def _text_problems(certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
+    """Yield what is wrong with a certificate as it stands, before anything is computed."""
+    size = {"width": output.width, "height": output.height}
+    if output.width * output.height > max_pixels:
+        yield f"the certificate is of a photo of more than the limit of {max_pixels:,} pixels"
+    outside = [r for r in certificate.regions if not r.box.inside(**size)]
+    yield from (f"the region {record.in_words()} is outside the photo" for record in outside)
+    if not TOOL.fullmatch(certificate.tool):
+        yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
+    for text in (SEEDED, UNPROTECTED):
+        due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
+        if (text in certificate.warnings) != due:
+            yield f"the warning {text.split(':')[0]!r} {'is missing' if due else 'does not belong here'}"
+    for record in certificate.regions:
+        if record.masked is not None and not 1 <= record.masked <= record.box.w * record.box.h:
+            yield f"the region {record.in_words()} masks an impossible number of pixels"
+        if problem := mislabelled(record, **size):
+            yield f"the region {record.in_words()} {problem}"
+    if certificate.guarantees and not outside:
+        yield from _request_problems(certificate, output)
+
+
+def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
+    if FORMATS.get(image.suffix.lower()) != output.format:
+        yield f"its name does not end as that of a {output.format} file"
+    if not lies_there(image):
+        yield "the image is missing"
+        return
+    try:
+        contents = received(image, most_bytes(output.width * output.height))
+    except Refused as refusal:
+        yield f"the image {refusal.problem}"
+        return
+    if hashlib.sha256(contents).hexdigest() != output.sha256:
+        yield "the image was changed: its SHA-256 is not the one in the certificate"
+        return
+    if (format_name(contents[:64]) or "unknown").lower() != output.format:
+        yield f"the image is not a {output.format} file"
+    elif not bare(contents, output.format):
+        yield "the image file holds more than a picture, or is not as dpveil writes it"
+        return  # unusual files may take long to decode
+    try:
+        photo = read_bytes(contents, str(image), max_pixels=max_pixels)
+    except PhotoError as error:
+        yield f"the image cannot be decoded: {error.message}"
+        return
+    grey = output.format in NO_GREY and bool((photo.image == photo.image[:, :, :1]).all())
+    channels = output.channels if grey else photo.channels
+    if (photo.width, photo.height, channels) != (output.width, output.height, output.channels):
+        yield f"the image is {photo.width}×{photo.height}×{photo.channels}, not as the certificate says"
+
+
+def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
+    made = (certificate.method, dict(certificate.parameters), certificate.post_processing)
+    if (*made, certificate.composition) != (None, {}, (), None) or (
+        certificate.bits,
+        certificate.accountant,
+    ) != ("none", NO_ACCOUNTANT):
+        yield "there is no guarantee, and yet a method, composition, accountant or bit source"
+
+
+def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]:
+    method = stated(certificate.method, certificate.parameters)
+    if json.dumps(method.parameters(), sort_keys=True) != json.dumps(
+        dict(certificate.parameters), sort_keys=True
+    ):
+        yield "the parameters are not written as the method writes them"
+    # Another version may put the same promise into other words: then only numbers are compared.
+    same_words = certificate.tool == this_tool()
+    size = {"width": output.width, "height": output.height, "channels": output.channels}
+    expected = [promise(method, record, **size) for record in certificate.regions]
+    for record, told, due in zip(certificate.regions, certificate.guarantees, expected, strict=True):
+        if not _agree(told, due, same_words):
+            yield _difference(record.label, told, due)
+    total = composition(method, certificate.regions, expected, output.channels)
+    if certificate.composition is None or not _agree(certificate.composition, total, same_words):
+        yield _difference("the composition", certificate.composition, total)
+    if (
+        tuple(step.description for step in parse_all(certificate.post_processing))
+        != certificate.post_processing
+    ):
+        yield "the post-processing is not written as its steps write it"
+    if certificate.accountant != accountant(method):
+        yield f"the accountant {certificate.accountant!r} is unknown"
+    needed = bit_cautions(certificate.bits)
+    if same_words:
+        needed += cautions(method, certificate.regions, output.channels, total, sizes=MOST_SIZES)
+    warned = frozenset(certificate.warnings)
+    yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
+
+
+def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
+    """What was asked for lies inside a region without gaps (regions may grow, and `if_none` may protect all).
+
+    The head that a face-space method puts in place of a face is narrower than its box. Finders of the user's
+    own describe themselves in any words, of which nothing can be checked.
+    """
+    faces = issubclass(TABLE.get(certificate.method or "", Method), FaceMethod)
+    full = [r for r in certificate.regions if r.full or (faces and r.label.startswith("head of "))]
+    boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
+    protected, warned = frozenset(r.box for r in full), frozenset(certificate.warnings)
+    found = any(is_face(record) or record.label == NONE_FOUND for record in full)
+    for text in certificate.request:
+        if text.partition(" ")[0] == "faces" and not found and MISSING.format(text) not in warned:
+            yield "faces were requested, and no protected region is one"
+        try:
+            wanted = Box(0, 0, output.width, output.height) if text == "whole" else box_of_text(text)
+        except InvalidParameter:
+            if NUMBERS.fullmatch(text):
+                yield f"the requested region {text} is no box"
+            continue
+        if text == "whole":
+            met = any(r.full and r.box == wanted for r in full)
+        else:
+            met = wanted in protected or _within(wanted, boxes)
+        if not met:
+            yield f"the requested region {text} is in no protected region"
+
+
+def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
+    x, y, w, h = boxes.T
+    across = (x <= inner.x) & (inner.x + inner.w <= x + w)
+    return bool((across & (y <= inner.y) & (inner.y + inner.h <= y + h)).any())
+
+
+def _agree(stated: Guarantee, expected: Guarantee, same_words: bool) -> bool:
+    if not same_words:
+        stated, expected = (replace(entry, scope=Scope("")) for entry in (stated, expected))
+    return stated == expected
+
+
+def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:
+    if str(stated) == str(expected):
+        numbers = stated is not None and replace(stated, scope=Scope("")) == replace(
+            expected, scope=Scope("")
+        )
+        wrong = "the words of its scope are" if numbers else "a number is"
+        return f"{what}: {wrong} not what the parameters and regions give"
+    return f"{what}: the certificate states {stated}, and the parameters and regions give {expected}"

@@ -1,0 +1,55 @@
+"""What the tests of faces share: a small codec, a photo with a face, and a method that keeps what it saw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, ClassVar
+
+import numpy as np
+from skimage import data
+
+from dpveil.codecs import PCA, Card
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.faces import FaceMethod
+from dpveil.faces.geometry import Frame
+
+SIDE = 32
+CARD = Card("pca", data="made faces", terms="none", seed=1)
+FACE = "177,65,88,108"
+"""Where the astronaut's face is, from the forehead to the chin."""
+
+
+def astronaut() -> np.ndarray:
+    return np.asarray(data.astronaut())
+
+
+@cache
+def codec(channels: int = 3) -> PCA:
+    """Eigenfaces of smooth random pictures, 32 × 32, eight numbers a code."""
+    rng = np.random.default_rng(5)
+    coarse = rng.uniform(0, 255, (60, 4, 4, channels))
+    crops = np.repeat(np.repeat(coarse, 8, axis=1), 8, axis=2).astype(np.uint8)
+    return PCA.train(lambda: iter([crops]), card=CARD, seed=1, length=8)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flat(FaceMethod):
+    """Returns one level whatever it sees, and keeps what it saw: nothing of a face may come out of it."""
+
+    name: ClassVar[str] = "flat"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "one level"
+    source: ClassVar[str] = "tests"
+    seen: ClassVar[list[Any]] = []
+
+    @property
+    def frame(self) -> Frame:
+        return Frame(SIDE)
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        return Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a face"))
+
+    def _draw(self, crops: Any, bits: Any) -> Any:
+        self.seen.append(crops)
+        return np.full_like(crops, 90)

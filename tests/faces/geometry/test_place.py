@@ -1,0 +1,343 @@
+"""Landmarks, head masks and places: on the astronaut, on made pictures, and on portraits where present."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import math
+import sys
+import tarfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import cv2
+import numpy as np
+import pytest
+from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT
+from PIL import Image
+from skimage import data
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.errors import InvalidParameter, RegionError, UsageError
+from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, recombine
+from dpveil.faces.geometry import landmarks as landmarks_file
+from dpveil.faces.geometry.align import FIVE
+from dpveil.faces.geometry.head import LEAST, grid, head_mask, inside
+from dpveil.faces.geometry.place import check
+
+needs_models = pytest.mark.skipif(
+    find_spec("dlib") is None or find_spec("face_recognition_models") is None,
+    reason="needs pip install dlib-bin face_recognition_models",
+)
+
+
+@pytest.fixture(scope="module")
+def astronaut() -> Photo:
+    return Photo(data.astronaut())
+
+
+def turned(image: np.ndarray, degrees: float, box: Box) -> tuple[np.ndarray, Box]:
+    """The picture turned about the middle of a box, and the box of the same size there."""
+    middle = box.x + box.w / 2, box.y + box.h / 2
+    matrix = cv2.getRotationMatrix2D(middle, degrees, 1)
+    return cv2.warpAffine(image, matrix, image.shape[1::-1], borderMode=cv2.BORDER_REFLECT), box
+
+
+@needs_models
+def test_astronaut_is_aligned(astronaut):
+    found = place(astronaut, FACE_OF_ASTRONAUT)
+    assert found.landmarks is not None
+    assert np.abs(found.landmarks.eyes - EYES_OF_ASTRONAUT).max() < 4
+    assert np.abs(found.pose.to(found.landmarks.points) - found.frame.points()).max() < 6
+    assert found.turned is not None
+    assert abs(found.turned.yaw) < 0.35
+    assert abs(found.turned.pitch) < 0.5
+    assert found.crop(astronaut).shape == (128, 128, 3)
+
+
+@needs_models
+def test_landmarks_do_not_depend_on_the_box_or_the_size(astronaut):
+    first = place(astronaut, FACE_OF_ASTRONAUT).landmarks
+    x, y, w, h = 177, 65, 88, 108
+    for other in (Box(x - 8, y - 4, w, h), Box(x + 6, y + 6, w, h), Box(x - 9, y - 12, w + 18, h + 22)):
+        found = place(astronaut, other).landmarks
+        assert np.abs(found.points - first.points).max() < 0.05 * first.distance
+    large = cv2.resize(data.astronaut(), None, fx=5, fy=5, interpolation=cv2.INTER_CUBIC)
+    found = place(Photo(large), Box(5 * x, 5 * y, 5 * w, 5 * h)).landmarks
+    assert np.abs((found.points + 0.5) / 5 - 0.5 - first.points).max() < 0.05 * first.distance
+
+
+@needs_models
+@pytest.mark.parametrize("degrees", [-30, -15, 20, 35])
+def test_a_tilted_head_is_aligned(astronaut, degrees):
+    image, box = turned(data.astronaut(), degrees, FACE_OF_ASTRONAUT)
+    straight, tilted = (place(photo, box) for photo in (astronaut, Photo(image)))
+    change = tilted.pose.angle - straight.pose.angle
+    assert change == pytest.approx(math.radians(degrees), abs=0.06)
+    difference = tilted.crop(Photo(image)).astype(int) - straight.crop(astronaut)
+    assert np.abs(difference).mean() < 8
+
+
+@needs_models
+@pytest.mark.parametrize("protect", ["box", "head"])
+def test_astronaut_hair_and_face_are_inside_and_the_rest_is_not(astronaut, protect):
+    region = place(astronaut, FACE_OF_ASTRONAUT, protect=protect).region
+    mask = np.zeros((512, 512), bool)
+    mask[region.box.slices] = True if region.mask is None else region.mask
+    for x, y in ((225, 30), (175, 80), (272, 75), (228, 175), (204, 109), (246, 106), (222, 150)):
+        assert mask[y, x], (x, y)
+    for x, y in ((20, 20), (60, 300), (450, 100), (256, 480)):
+        assert not mask[y, x], (x, y)
+    assert region.found
+    assert (region.mask is not None) == (protect == "head")
+
+
+@needs_models
+def test_the_same_photo_gives_the_same_mask(astronaut):
+    one, other = (place(astronaut, FACE_OF_ASTRONAUT, protect="head").region for _ in range(2))
+    assert one.box == other.box
+    assert (one.mask == other.mask).all()
+
+
+@needs_models
+def test_words_name_what_follows_from_private_pixels(astronaut):
+    words = {
+        p: " ".join(place(astronaut, FACE_OF_ASTRONAUT, protect=p).in_the_clear) for p in ("box", "head")
+    }
+    assert "angle" in words["box"]
+    assert "silhouette" not in words["box"]
+    assert "silhouette" in words["head"]
+    alone = place(astronaut, FACE_OF_ASTRONAUT, landmarks=False)
+    assert "landmarks" not in " ".join(alone.in_the_clear)
+    assert alone.landmarks is None
+
+
+def test_head_mask_holds_the_least_ellipse_whatever_the_picture():
+    """Where colours tell nothing, and in noise: the face is inside."""
+    frame = Frame(200)
+    box = Box(150, 150, 100, 120)
+    flat = np.full((400, 400, 3), 90, np.uint8)
+    noise = np.random.default_rng(0).integers(0, 256, (400, 400, 3), np.uint8)
+    for image in (flat, noise, noise[..., :1]):
+        found = place(Photo(image), box, landmarks=False, protect="head", frame=frame)
+        mask = np.zeros((400, 400), bool)
+        mask[found.region.box.slices] = found.region.mask
+        wanted = inside(LEAST, grid(frame)).astype(np.uint8)
+        matrix = found.pose.inverse.matrix
+        least = cv2.warpAffine(wanted, matrix, (400, 400), flags=cv2.INTER_NEAREST) > 0
+        assert least.sum() > 5000
+        assert mask[least].all()
+
+
+def test_a_turned_head_is_protected_farther_behind():
+    photo = Photo(np.full((300, 400, 3), 120, np.uint8))
+    alone = place(photo, Box(150, 100, 60, 75), landmarks=False)
+    straight, right = (head_mask(photo.image, alone.pose, alone.frame, (yaw,)) for yaw in (0.0, 0.9))
+    assert right[0].x < straight[0].x - 10
+    assert right[0].x + right[0].w >= straight[0].x + straight[0].w - 2
+
+
+def test_heads_at_the_border_are_clipped():
+    photo = Photo(np.random.default_rng(1).integers(0, 256, (120, 160, 3), np.uint8))
+    for box in (
+        Box(0, 0, 30, 36),
+        Box(140, 90, 20, 30),
+        Box(60, 0, 40, 20),
+        Box(0, 0, 160, 120),
+        Box(9, 9, 1, 1),
+    ):
+        for protect in ("box", "head"):
+            found = place(photo, box, landmarks=False, protect=protect)
+            assert found.region.box.inside(160, 120)
+            out = recombine(photo.image, [found], [found.crop(photo)])
+            assert out.shape == photo.image.shape
+
+
+@needs_models
+def test_a_face_cut_by_the_border_is_placed_or_refused():
+    image = data.astronaut()
+    placed = 0
+    for left in (177, 200, 215, 235):
+        photo = Photo(np.ascontiguousarray(image[:, left:]))
+        box = Box(0, 65, 265 - left, 108)
+        try:
+            found = place(photo, box)
+        except RegionError:
+            continue
+        placed += 1
+        assert found.region.box.inside(photo.width, photo.height)
+    assert 1 <= placed <= 3
+
+
+@needs_models
+@pytest.mark.parametrize("height", [6, 10, 16])
+def test_tiny_faces_are_placed_or_refused_and_always_by_their_box(height):
+    zoom = height / 108
+    image = cv2.resize(data.astronaut(), None, fx=zoom, fy=zoom, interpolation=cv2.INTER_AREA)
+    photo = Photo(image)
+    box = Box(*(max(1, round(side * zoom)) for side in (177, 65, 88, 108)))
+    places = [place(photo, box, landmarks=False)]
+    with contextlib.suppress(RegionError):
+        places.append(place(photo, box))
+    for found in places:
+        out = recombine(image, [found], [found.crop(photo)])
+        assert out.shape == image.shape
+        assert found.region.box.inside(photo.width, photo.height)
+
+
+@needs_models
+def test_two_faces_that_overlap_each_have_a_place():
+    image = data.astronaut()
+    image[20:300, 250:420] = data.astronaut()[20:300, 140:310]
+    photo = Photo(image)
+    faces = [place(photo, FACE_OF_ASTRONAUT), place(photo, Box(287, 65, 88, 108))]
+    assert faces[0].region.box.overlaps(faces[1].region.box)
+    assert faces[1].landmarks.eyes.mean() > faces[0].landmarks.eyes.mean()
+    crops = [face.crop(photo) for face in faces]
+    first = recombine(image, faces, crops)
+    changed = image.copy()
+    for face in faces:
+        changed[face.region.box.slices] ^= 170
+    assert (recombine(changed, faces, crops) == first).all()
+
+
+def drawing() -> np.ndarray:
+    """A face as a child draws it."""
+    image = np.full((300, 300, 3), 255, np.uint8)
+    cv2.circle(image, (150, 150), 100, (0, 0, 0), 4)
+    for x in (115, 185):
+        cv2.circle(image, (x, 120), 10, (0, 0, 0), -1)
+    cv2.ellipse(image, (150, 185), (45, 25), 0, 10, 170, (0, 0, 0), 4)
+    return image
+
+
+@needs_models
+@pytest.mark.parametrize(
+    ("image", "box"),
+    [
+        (data.chelsea(), Box(120, 60, 160, 150)),
+        (data.chelsea(), Box(100, 40, 190, 190)),
+        (data.coffee(), Box(100, 100, 200, 200)),
+        (data.rocket(), Box(200, 100, 150, 200)),
+        (drawing(), Box(60, 50, 180, 200)),
+        (np.full((200, 200, 3), 128, np.uint8), Box(50, 50, 100, 120)),
+        (np.random.default_rng(0).integers(0, 256, (200, 200, 3), np.uint8), Box(50, 50, 100, 120)),
+    ],
+    ids=["cat", "cat-wide", "coffee", "rocket", "drawing", "flat", "noise"],
+)
+def test_what_is_no_face_is_refused(image, box):
+    with pytest.raises(RegionError, match=r"no sure landmarks|fall together"):
+        place(Photo(image), box)
+
+
+@needs_models
+def test_a_missing_package_is_one_clear_error(monkeypatch, astronaut):
+    landmarks_file.predictor.cache_clear()
+    real = landmarks_file.find_spec
+    hide = lambda name: None if name == "face_recognition_models" else real(name)  # noqa: E731
+    monkeypatch.setattr(landmarks_file, "find_spec", hide)
+    with pytest.raises(UsageError, match=r"face_recognition_models.*pip install 'dpveil\[faces\]'"):
+        place(astronaut, FACE_OF_ASTRONAUT)
+    monkeypatch.setattr(landmarks_file, "find_spec", real)
+    monkeypatch.setitem(sys.modules, "dlib", None)
+    with pytest.raises(UsageError, match=r"dlib.*pip install 'dpveil\[faces\]'"):
+        place(astronaut, FACE_OF_ASTRONAUT)
+
+
+@needs_models
+def test_the_models_package_is_never_imported(astronaut):
+    place(astronaut, FACE_OF_ASTRONAUT)
+    assert "face_recognition_models" not in sys.modules
+
+
+@needs_models
+def test_a_file_that_is_no_model_is_refused(tmp_path: Path):
+    wrong = tmp_path / "wrong.dat"
+    wrong.write_bytes(b"no model")
+    for path in (wrong, tmp_path / "missing.dat"):
+        with pytest.raises(InvalidParameter, match="landmark model"):
+            Predictor(model=path)
+    with pytest.raises(InvalidParameter, match="5, or 68"):
+        Predictor(6)
+    five = landmarks_file.model_path(5)
+    with pytest.raises(InvalidParameter, match="has 5 landmarks"):
+        Predictor(68, model=five)
+
+
+@needs_models
+def test_68_landmarks_only_when_asked_and_they_agree(astronaut):
+    assert landmarks_file.predictor().points == 5
+    found = place(astronaut, FACE_OF_ASTRONAUT, landmarks=Predictor(68))
+    five = place(astronaut, FACE_OF_ASTRONAUT)
+    assert found.landmarks.all68.shape == (68, 2)
+    assert np.abs(found.landmarks.points - five.landmarks.points).max() < 0.12 * five.landmarks.distance
+    assert abs(found.turned.yaw - five.turned.yaw) < math.radians(20)
+
+
+def test_parameters_are_checked(astronaut):
+    with pytest.raises(InvalidParameter, match="protect"):
+        place(astronaut, FACE_OF_ASTRONAUT, protect="hair")
+    with pytest.raises(RegionError, match="leaves the photo"):
+        place(astronaut, Box(500, 500, 40, 40))
+    found = place(astronaut, FACE_OF_ASTRONAUT, landmarks=False, frame=Frame(96, 0.4))
+    assert dataclasses.replace(found, region=found.region).crop(astronaut).shape == (96, 96, 3)
+    assert isinstance(found, Placed)
+
+
+@needs_models
+def test_utkface_has_its_landmarks_where_the_constants_say(shared: Path):
+    with tarfile.open(sorted((shared / "utkface_128").glob("*.tar"))[3]) as shard:
+        names = [name for name in shard.getnames() if name.endswith(".jpg")][:60]
+        images = [
+            np.asarray(Image.open(io.BytesIO(shard.extractfile(n).read())).convert("RGB")) for n in names
+        ]
+    points = []
+    for image in images:
+        try:
+            points.append(place(Photo(image), Box(10, 2, 108, 120)).landmarks.points)
+        except RegionError:
+            continue
+    assert len(points) >= 56
+    parts = (np.median(points, axis=0) + 0.5) / 128
+    assert np.abs(parts - np.array(FIVE)).max() < 0.015
+
+
+@needs_models
+def test_portraits_are_placed_and_their_faces_are_inside(shared: Path):
+    files = sorted((shared / "lfw10_128").glob("*/*.jpg"))[::70]
+    placed = 0
+    for file in files:
+        photo = Photo(np.asarray(Image.open(file).convert("RGB")))
+        try:
+            found = place(photo, Box(22, 22, 84, 94), protect="head")
+        except RegionError:
+            continue
+        placed += 1
+        mask = np.zeros((128, 128), bool)
+        mask[found.region.box.slices] = found.region.mask
+        five = found.landmarks.points.round().astype(int)
+        assert mask[five[:, 1], five[:, 0]].all()
+    assert placed >= 0.95 * len(files)
+
+
+@pytest.mark.parametrize(
+    ("spread", "score"), [(0.061, 2.0), (0.01, -0.41), (math.nan, 2.0), (0.01, -math.inf)]
+)
+def test_unsure_landmarks_are_refused(spread, score):
+    """As those of profile faces are."""
+    points = Frame().points()
+    assert check(Landmarks(points, 0.06, -0.4)).spread == 0.06
+    with pytest.raises(RegionError, match=r"no sure landmarks were found in face 3.*by its box alone"):
+        check(Landmarks(points, spread, score), "face 3")
+
+
+def test_of_a_face_placed_by_its_box_both_sides_are_protected():
+    photo = Photo(np.full((400, 600, 3), 120, np.uint8))
+    box = Box(270, 150, 60, 72)
+    for protect in ("box", "head"):
+        found = place(photo, box, landmarks=False, protect=protect).region.box
+        left, right = box.x - found.x, found.x + found.w - (box.x + box.w)
+        assert left > 0.6 * box.w
+        assert right > 0.6 * box.w

@@ -1,0 +1,63 @@
+"""Pose: angles come back from projections of the model head."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from dpveil.errors import RegionError
+from dpveil.faces.geometry import Landmarks, pose_of
+from dpveil.faces.geometry.landmarks import OF_68
+from dpveil.faces.geometry.pose import HEAD, rotation
+
+ANGLES = list(itertools.product((-50, -20, 0, 35), (-25, 0, 20), (-30, 0, 15)))
+
+
+def seen(yaw: float, pitch: float, roll: float, *, scale: float = 2.0, far: float = 20.0) -> np.ndarray:
+    """All 68 landmarks, those of the model projected by a pinhole camera `far` metres away."""
+    all68 = np.zeros((68, 2))
+    for number, point in HEAD.items():
+        x, y, z = rotation(float(yaw), float(pitch), float(roll)) @ point
+        all68[number] = np.array([x, y]) * scale * far * 1000 / (far * 1000 + z) + (300, 200)
+    return all68
+
+
+def landmarks(all68: np.ndarray, *, only5: bool) -> Landmarks:
+    return Landmarks(all68[list(OF_68)], 0.0, 1.0, None if only5 else all68)
+
+
+@pytest.mark.parametrize("only5", [True, False])
+@pytest.mark.parametrize("degrees", ANGLES)
+def test_angles_come_back_from_projections(degrees, only5):
+    yaw, pitch, roll = map(math.radians, degrees)
+    pose = pose_of(landmarks(seen(yaw, pitch, roll, far=1.29), only5=only5))
+    assert (pose.yaw, pose.pitch, pose.roll) == pytest.approx((yaw, pitch, roll), abs=math.radians(6))
+    assert pose.error < 0.02
+
+
+def test_signs_are_as_said():
+    """To the right of the picture moves the nose right, down moves it down, clockwise sinks the right eye."""
+    nose = [seen(*a)[30] for a in ((0, 0, 0), (0.3, 0, 0), (0, 0.3, 0))]
+    assert nose[1][0] > nose[0][0] + 5
+    assert nose[2][1] > nose[0][1] + 5
+    turned = seen(0, 0, 0.2)
+    assert turned[45, 1] > turned[36, 1]
+
+
+@pytest.mark.parametrize("size", [0.05, 1.0, 40.0])
+def test_size_does_not_matter_and_noise_moves_little(size):
+    points = seen(0.4, -0.1, 0.05, scale=size, far=1.29)
+    rng = np.random.default_rng(5)
+    noisy = points + rng.normal(0, 0.01 * 64.5 * size, points.shape)
+    pose = pose_of(landmarks(noisy, only5=False))
+    assert abs(pose.yaw - 0.4) < math.radians(10)
+    assert abs(pose.pitch + 0.1) < math.radians(10)
+
+
+def test_words_and_refusals():
+    assert "yaw 23°" in pose_of(landmarks(seen(0.4, 0, 0, far=1.29), only5=False)).in_words
+    with pytest.raises(RegionError, match="fall together"):
+        pose_of(Landmarks(np.zeros((5, 2)), 0.0, 1.0))

@@ -1,0 +1,201 @@
+"""Recombination: the protected pixels are never read, the others never change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from geometry_made import placed, textured
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from skimage import data
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.errors import InvalidParameter, RegionError
+from dpveil.faces.geometry import Frame, Placed, recombine
+from dpveil.faces.geometry.fill import fill
+from dpveil.faces.geometry.tone import tone_of
+from dpveil.regions import grow
+
+
+def ellipse(height: int, width: int) -> np.ndarray:
+    y, x = np.mgrid[:height, :width]
+    return ((x - width / 2) / (width / 2)) ** 2 + ((y - height / 2) / (height / 2)) ** 2 <= 1
+
+
+def hidden(image: np.ndarray, places: list[Placed]) -> np.ndarray:
+    mask = np.zeros(image.shape[:2], bool)
+    for place in places:
+        mask[place.region.box.slices] |= True if place.region.mask is None else place.region.mask
+    return mask
+
+
+def places(kind: str) -> list[Placed]:
+    """Faces in 160 × 200 pixels."""
+    made = {
+        "box": [placed(Box(40, 30, 90, 100))],
+        "mask": [placed(Box(40, 30, 90, 100), mask=ellipse(100, 90), angle=0.3)],
+        "two": [placed(Box(20, 30, 90, 100)), placed(Box(80, 10, 70, 120), mask=ellipse(120, 70), unit=50.0)],
+        "corner": [placed(Box(0, 0, 60, 70), centre=(10.0, 12.0), unit=60.0)],
+        "tiny": [placed(Box(50, 50, 10, 10), unit=6.0), placed(Box(199, 159, 1, 1), unit=10.0)],
+        "margin": [placed(Box(30, 20, 120, 120), frame=Frame(96, 0.5), angle=-0.4)],
+        "everything": [placed(Box(0, 0, 200, 160))],
+        "far": [placed(Box(100, 100, 40, 40), centre=(-900.0, 20.0), unit=20.0)],
+    }
+    return made[kind]
+
+
+KINDS = ["box", "mask", "two", "corner", "tiny", "margin", "everything", "far"]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_protected_pixel_is_read_and_no_other_changes(kind, channels):
+    """The proof of `recombine`, on pictures: whatever was under the regions, the output is the same bits."""
+    image, faces = textured(160, 200, seed=1, channels=channels), places(kind)
+    crops = [textured(p.frame.size, p.frame.size, seed=9 + i) for i, p in enumerate(faces)]
+    mask = hidden(image, faces)
+    first = recombine(image, faces, crops)
+    assert first.shape == image.shape
+    assert first.dtype == np.uint8
+    assert (first[~mask] == image[~mask]).all()
+    rng = np.random.default_rng(2)
+    for other in (0, 255, rng.integers(0, 256, (int(mask.sum()), channels), np.uint8)):
+        changed = image.copy()
+        changed[mask] = other
+        assert (recombine(changed, faces, crops) == first).all()
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.integers(0, 150), st.integers(0, 110), st.integers(1, 120), st.integers(1, 120),
+    st.floats(3, 200), st.floats(-3, 3), st.integers(0, 2**16), st.booleans(),
+)  # fmt: skip
+def test_no_protected_pixel_is_read_anywhere(x, y, w, h, unit, angle, seed, masked):
+    box = Box(x, y, min(w, 200 - x), min(h, 160 - y))
+    mask = np.random.default_rng(seed).random((box.h, box.w)) < 0.6 if masked else None
+    if mask is not None:
+        mask[0, 0] = True
+    faces = [placed(box, unit=float(unit), angle=float(angle), mask=mask, frame=Frame(48))]
+    image, crops = textured(160, 200, seed=seed), [textured(48, 48, seed=seed + 1)]
+    under = hidden(image, faces)
+    changed = image.copy()
+    changed[under] ^= textured(160, 200, seed=seed + 2)[under] | 1
+    first = recombine(image, faces, crops)
+    assert (first == recombine(changed, faces, crops)).all()
+    assert (first[~under] == image[~under]).all()
+
+
+def test_every_protected_pixel_is_replaced():
+    """With a photo of 0 under the region, and 200 around and in the crop, nothing of 0 is left.
+
+    The darkest there is is a neck, at 0.74 of the cheeks.
+    """
+    image = np.full((160, 200, 3), 200, np.uint8)
+    for kind in ("box", "mask", "two"):
+        faces = places(kind)
+        dark = image.copy()
+        dark[hidden(image, faces)] = 0
+        out = recombine(dark, faces, [np.full((128, 128, 3), 200, np.uint8)] * len(faces))
+        assert out.min() >= 0.74 * 200 - 2
+
+
+def test_the_crop_is_in_the_middle_and_meets_the_photo_at_the_edge():
+    image = np.full((160, 200, 3), (100, 110, 70), np.uint8)
+    (face,) = places("box")
+    crop = np.full((128, 128, 3), (120, 90, 60), np.uint8)
+    out = recombine(image, [face], [crop]).astype(int)
+    assert out[85, 85] == pytest.approx((120, 90, 60), abs=2)
+    box = face.region.box
+    edge = np.concatenate([out[box.y, box.x : box.x + box.w], out[box.y : box.y + box.h, box.x]])
+    assert np.abs(edge - (100, 110, 70)).max() <= 6
+
+
+def test_of_two_faces_the_larger_is_on_top():
+    small, large = placed(Box(20, 20, 100, 100), unit=40.0), placed(Box(40, 30, 100, 110), unit=70.0)
+    crops = [np.full((128, 128, 3), level, np.uint8) for level in (40, 180)]
+    image = np.full((160, 200, 3), 200, np.uint8)
+    for order in ([0, 1], [1, 0]):
+        out = recombine(image, [(small, large)[i] for i in order], [crops[i] for i in order])
+        assert out[84, 82].tolist() == pytest.approx([180] * 3, abs=2)
+
+
+def test_photos_without_colour_and_dark_ones_get_such_faces():
+    crop = np.full((128, 128, 3), (230, 150, 90), np.uint8)
+    (face,) = places("box")
+    grey = np.repeat(textured(160, 200, channels=1), 3, axis=2)
+    assert np.ptp(recombine(grey, [face], [crop]).astype(int), axis=2).max() <= 1
+    dark = textured(160, 200) // 5
+    assert recombine(dark, [face], [crop]).max() < 125
+    (large,) = places("everything")
+    assert recombine(dark, [large], [crop]).max() > 200
+    light = textured(160, 200)
+    assert np.ptp(recombine(light, [face], [crop])[85, 85].astype(int)) > 100
+
+
+def test_tone_of_too_few_pixels_changes_nothing():
+    image, mask = textured(20, 20), np.ones((20, 20), bool)
+    mask[0] = False
+    levels = np.full((4, 4, 3), 250, np.float32)
+    assert (tone_of(image, mask)(levels) == levels).all()
+
+
+def test_filling_meets_its_surroundings_and_reads_nothing_else():
+    y, x = np.mgrid[:500, :750]
+    ramp = np.stack([x * 0.3, y * 0.5, 250 - x * 0.3], axis=2).astype(np.uint8)
+    hole = np.zeros((500, 750), bool)
+    hole[123:376, 201:502] = True
+    first = fill(ramp, hole)
+    changed = np.where(hole[..., None], np.uint8(255), ramp)
+    assert (fill(changed, hole) == first).all()
+    rim = hole.copy()
+    rim[131:368, 209:494] = False
+    assert np.abs(first.astype(int) - ramp)[rim].max() <= 12
+    assert np.abs(first.astype(int) - ramp)[hole].max() <= 45
+    assert (fill(ramp, np.ones_like(hole)) == 128).all()
+    part = Box(170, 90, 400, 330)
+    assert np.abs(fill(ramp, hole, part).astype(int) - first[90:420, 170:570]).max() <= 1
+
+
+def test_a_region_grown_to_jpeg_blocks_is_replaced_as_a_whole(tmp_path):
+    from PIL import Image
+
+    from dpveil.io import read
+
+    Image.fromarray(data.astronaut()).save(tmp_path / "a.jpg", quality=80)
+    photo = read(tmp_path / "a.jpg")
+    face = placed(Box(150, 40, 150, 160))
+    wide = grow(face.region, photo)
+    assert wide.pixels > face.region.pixels
+    face = Placed(wide, face.pose, face.frame)
+    crop = textured(128, 128)
+    first = recombine(photo.image, [face], [crop])
+    changed = photo.image.copy()
+    changed[wide.box.slices] ^= 255
+    assert (recombine(changed, [face], [crop]) == first).all()
+
+
+def test_crops_that_do_not_fit_are_refused():
+    image, faces = textured(160, 200), places("box")
+    for crops in ([], [textured(128, 128)] * 2):
+        with pytest.raises(InvalidParameter, match="crops"):
+            recombine(image, faces, crops)
+    for crop in (textured(64, 64), textured(128, 128, channels=1)):
+        with pytest.raises(InvalidParameter, match="crop"):
+            recombine(image, faces, [crop])
+    assert (recombine(image, [], []) == image).all()
+
+
+@pytest.mark.parametrize(
+    "box", [Box(-2, 0, 40, 5), Box(-9, -9, 9, 9), Box(150, 100, 60, 40), Box(300, 0, 5, 5)]
+)
+def test_regions_outside_of_the_photo_are_refused(box):
+    with pytest.raises(RegionError, match="is outside the photo, which is 200 × 160"):
+        recombine(textured(160, 200), [placed(box)], [textured(128, 128)])
+
+
+def test_a_photo_stays_as_it_was():
+    photo = Photo(textured(160, 200))
+    before = photo.image.copy()
+    recombine(photo.image, places("two"), [textured(128, 128)] * 2)
+    assert (photo.image == before).all()

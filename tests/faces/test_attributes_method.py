@@ -1,0 +1,249 @@
+"""The attributes method: its law over everything that a face can look like, and mutants that must fail."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+from made_nobody import crop, gallery, model
+
+from dpveil.audit.fit import fit
+from dpveil.audit.laws import finite_law
+from dpveil.codecs.attributes import VALUES
+from dpveil.errors import InvalidParameter, ModelError, UnknownName
+from dpveil.faces.attributes import Attributes
+from dpveil.noise.bits import SeededBits
+from dpveil.noise.matrix import log_above
+
+NAMES = ("gender", "age")
+SIZE = {"height": 90, "width": 70, "channels": 3}
+MODEL, GALLERY = model(), gallery()
+BY_NAME = {"gallery": "gallery sha256:" + 64 * "a", "model": "attributes sha256:" + 64 * "b"}
+
+
+def method(attributes="gender=2,age=1", faces=GALLERY, **more):
+    return Attributes(attributes=attributes, gallery=faces, model=MODEL, **more)
+
+
+def truths(names=NAMES):
+    return list(product(*(range(len(VALUES[name])) for name in names)))
+
+
+def law(own, true, table, faces):
+    """The chance of every face when `true` are the values, from the written law of randomised response."""
+    chances = [Fraction(0)] * faces
+    rows = [response.matrix.weights for response in own.responses.values()]
+    for answer, numbers in table.items():
+        chance = math.prod(
+            (Fraction(row[x][y], 1 << 64) for row, x, y in zip(rows, true, answer, strict=True)),
+            start=Fraction(1),
+        )
+        for number in numbers:
+            chances[number] += chance / len(numbers)
+    return chances
+
+
+def worst(laws):
+    return max(
+        log_above(max(a / b, b / a)) for x, y in permutations(laws, 2) for a, b in zip(x, y, strict=True)
+    )
+
+
+def table_of(own):
+    return own.table
+
+
+def shown(own, crops, seed):
+    """Which faces of the gallery are released."""
+    released = own.release(crops, bits=SeededBits(seed))
+    levels = own.gallery.held.faces[:, 64, 64, 0]
+    assert len(np.unique(levels)) == len(levels)
+    numbers = np.argmax(released[:, 64, 64, :1] == levels, axis=1)
+    assert np.array_equal(own.gallery.held.faces[numbers], released)
+    return numbers
+
+
+@pytest.mark.parametrize("without", [(), ((0, 0), (1, 2), (1, 3))], ids=["full", "holes"])
+@pytest.mark.parametrize("budgets", ["gender=2,age=1", "age=0.5,gender=4"])
+def test_every_two_faces_keep_the_sum_of_the_budgets_and_nothing_is_wasted(budgets, without):
+    own = method(budgets, gallery(without=without))
+    table = table_of(own)
+    assert set(table) == set(truths())
+    laws = [law(own, true, table, len(own.gallery.held)) for true in truths()]
+    assert all(sum(one) == 1 for one in laws)
+    epsilon = own.guarantee(**SIZE).epsilon
+    assert worst(laws) <= epsilon
+    if not without:
+        assert worst(laws) >= epsilon - Fraction(1, 10**6)
+
+
+def test_releases_follow_the_law_whatever_else_is_in_the_crop():
+    """A right sampler fails with probability 2e-9 at most."""
+    own, table = method(), table_of(method())
+    for seed, true in enumerate([(0, 1), (1, 3)]):
+        looks = dict(zip(NAMES, true, strict=True))
+        several = np.stack([crop(looks, seed=s) for s in range(20)])
+        assert [MODEL.read(several)[name].tolist() for name in NAMES] == [[place] * 20 for place in true]
+        numbers = shown(own, np.tile(several, (150, 1, 1, 1)), seed)
+        mass = [float(chance) for chance in law(own, true, table, len(GALLERY))]
+        assert not fit(numbers, finite_law(mass)).rejected
+
+
+def test_two_crops_that_look_alike_give_the_same_release_from_the_same_bits():
+    own = method()
+    first, second = (crop({"gender": 1, "age": 2}, seed=s)[None] for s in (1, 2))
+    assert not np.array_equal(first, second)
+    for seed in range(20):
+        assert np.array_equal(*(own.release(one, bits=SeededBits(seed)) for one in (first, second)))
+
+
+def test_none_kept_costs_nothing_and_every_face_is_as_likely():
+    """A right sampler fails with probability 1e-9 at most."""
+    own = method("none")
+    assert own.guarantee(**SIZE).epsilon == 0
+    assert str(own.guarantee(**SIZE)) == "0-DP, any-image"
+    numbers = shown(own, np.tile(crop({})[None], (4000, 1, 1, 1)), 4)
+    assert not fit(numbers, finite_law([1 / len(GALLERY)] * len(GALLERY))).rejected
+
+
+def test_combinations_without_a_face_give_the_nearest_ones():
+    own = method("gender=2,age=1", gallery(without=((0, 0), (1, 2), (1, 3))))
+    table, looks = table_of(own), own.gallery.held.labels
+    told = {key: {(int(looks["gender"][i]), int(looks["age"][i])) for i in table[key]} for key in truths()}
+    assert told[0, 0] == {(0, 1)}
+    assert told[1, 2] == told[1, 3] == {(1, 1)}
+    dearer_age = table_of(method("gender=1,age=2", gallery(without=((0, 0), (1, 2), (1, 3)))))
+    held = {(int(looks["gender"][i]), int(looks["age"][i])) for i in dearer_age[1, 3]}
+    assert held == {(0, 3)}
+
+
+def test_labels_that_the_gallery_lacks_are_read_from_its_faces():
+    table = table_of(method("smile=3"))
+    read = MODEL.read(GALLERY.faces)["smile"]
+    assert {place[0]: numbers.tolist() for place, numbers in table.items()} == {
+        0: np.flatnonzero(read == 0).tolist(),
+        1: np.flatnonzero(read == 1).tolist(),
+    }
+    assert 0 < read.sum() < len(read)
+
+
+def test_a_face_is_shown_for_a_value_only_if_label_and_reading_agree_or_none_does():
+    """The first two faces of every combination are read one age band lower than they are labelled."""
+    young = gallery(each=4, younger=2)
+    table, read = table_of(method("gender=2,age=1", young)), MODEL.read(young.faces)["age"]
+    for (gender, age), numbers in table.items():
+        assert (young.labels["gender"][numbers] == gender).all()
+        assert len(numbers) == (4 if age == 0 else 2)
+        assert (read[numbers] == age).all()
+        assert (young.labels["age"][numbers] == age).all()
+
+
+# Mutants
+
+
+def test_mutant_that_shows_the_true_values():
+    own = method()
+    table = table_of(own)
+    every = range(len(GALLERY))
+    right = [[Fraction(int(n in table[true]), len(table[true])) for n in every] for true in truths()]
+    assert any(a > 0 == b for x, y in permutations(right, 2) for a, b in zip(x, y, strict=True))
+    numbers = np.array([table[0, 1][0]] * 4000)
+    assert fit(numbers, finite_law([float(c) for c in law(own, (0, 1), table, len(GALLERY))])).rejected
+
+
+def test_mutant_that_gives_every_attribute_the_whole_budget():
+    own = method("gender=3,age=3")
+    laws = [law(own, true, table_of(own), len(GALLERY)) for true in truths()]
+    assert worst(laws) > 3 * 1.9  # where 3 is promised for both
+
+
+def test_mutant_that_shows_the_nearest_face_of_the_right_kind_breaks_with_certainty():
+    """Choosing by the crop among faces with the drawn values reads more than was paid for."""
+    own, table = method(), table_of(method())
+    crops = [crop({"gender": 1, "age": 1}, seed=s) for s in range(40)]
+
+    def nearest(one):
+        return min(
+            table[1, 1], key=lambda n: abs(int(GALLERY.faces[n, 100, 100, 0]) - int(one[100:, 100:].mean()))
+        )
+
+    flat = [np.full((128, 128, 3), level, np.uint8) for level in (0, 255)]
+    assert nearest(flat[0]) != nearest(flat[1])
+    assert len({tuple(own.release(one[None], bits=SeededBits(1))[0, 0, 0]) for one in crops}) == 1
+
+
+def test_mutant_one_draw_for_all_attributes():
+    """One word for both attributes: both are kept, or neither is."""
+    own, table = method("gender=1,age=1"), table_of(method("gender=1,age=1"))
+    bits = SeededBits(6).words(6000)
+    rows = own.responses
+    gender, age = (
+        np.where(bits < np.uint64(rows[name].matrix.weights[0][0]), 0, 1).astype(np.int64) for name in NAMES
+    )
+    numbers = np.array([table[g, a][i % 2] for i, (g, a) in enumerate(zip(gender, age, strict=True))])
+    mass = [float(c) for c in law(own, (0, 0), table, len(GALLERY))]
+    assert fit(numbers, finite_law(mass)).rejected
+
+
+# What users write
+
+
+@pytest.mark.parametrize(
+    ("attributes", "epsilon", "wanted"),
+    [
+        ("gender=4,age=2", None, "gender=4,age=2"),
+        ("age=2, gender=4", 6, "gender=4,age=2"),
+        ("gender,age", 8, "gender=4,age=4"),
+        ("gender,age,smile", 1, "gender=1/3,age=1/3,smile=1/3"),
+        ({"gender": "1/3"}, None, "gender=1/3"),
+        (["gender"], 2, "gender=2"),
+        ("none", None, "none"),
+    ],
+)
+def test_budgets_as_written(attributes, epsilon, wanted):
+    own = Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
+    told = own.parameters()
+    assert told["attributes"] == wanted
+    assert {name: told[name] for name in BY_NAME} == BY_NAME
+    again = Attributes(**told)
+    assert again.parameters() == told
+    assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "epsilon", "problem"),
+    [
+        ("gender", None, "epsilon is missing"),
+        ("gender=4,age", 6, "has no budget"),
+        ("gender=4", 5, "is not the sum"),
+        ("gender=4,gender=1", None, "is given twice"),
+        ("gender=", None, "is not a list"),
+        ("", None, "is not a list"),
+        ("none", 1, "nothing is kept"),
+        ("gender=0", None, "not above 0"),
+        (7, None, "is not a list"),
+        (None, None, "is missing"),
+    ],
+)
+def test_what_is_refused(attributes, epsilon, problem):
+    with pytest.raises(InvalidParameter, match=problem):
+        Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
+
+
+def test_unknown_names_and_files_that_are_not_at_hand():
+    with pytest.raises(UnknownName, match="gendre"):
+        Attributes(attributes="gendre=4", **BY_NAME)
+    with pytest.raises(ModelError, match="not at hand"):
+        Attributes(attributes="gender=4", **BY_NAME).prepare(**SIZE)
+    with pytest.raises(InvalidParameter, match="is no gallery"):
+        Attributes(attributes="gender=4", gallery=BY_NAME["model"], model=BY_NAME["model"])
+    with pytest.raises(ModelError, match="there is no gallery"):
+        Attributes(attributes="gender=4", gallery="nowhere.safetensors", model=MODEL)
+
+
+def test_crops_of_another_size_are_refused():
+    with pytest.raises(InvalidParameter, match="crops"):
+        method().release(np.zeros((1, 64, 64, 3), np.uint8), bits=SeededBits(1))

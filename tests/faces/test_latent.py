@@ -1,0 +1,192 @@
+"""The method `latent`: which mechanism, what it promises, and that nothing but a drawn code comes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facespace_made import SIDE, codec
+
+from dpveil.accounting import compose
+from dpveil.catalogue import build
+from dpveil.codecs import save
+from dpveil.codecs.reference import CodecReference
+from dpveil.errors import InvalidParameter, ModelError, UnknownName, UnsupportedRelation, UsageError
+from dpveil.faces import Latent
+from dpveil.mechanisms.latent import TABLE, LatentMechanism
+from dpveil.noise.bits import SecureBits, SeededBits
+
+ZEROS = "pca 100 sha256:" + 64 * "0"
+SIZE = {"height": 90, "width": 70, "channels": 3}
+
+
+def crops(count: int = 3) -> np.ndarray:
+    return np.random.default_rng(2).integers(0, 256, (count, SIDE, SIDE, 3), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("given", "mechanism", "promise"),
+    [
+        ({"epsilon": 5}, "box-truncated-laplace", "5-DP, latent-cell"),
+        ({"rho": 2}, "box-gaussian", "2-zCDP, latent-cell"),
+        ({"epsilon": 5, "guarantee": "pure"}, "box-truncated-laplace", "5-DP, latent-cell"),
+        ({"rho": 2, "guarantee": "zcdp"}, "box-gaussian", "2-zCDP, latent-cell"),
+        ({"epsilon": 5, "mechanism": "box-laplace", "guarantee": "pure"}, "box-laplace", "5-DP, latent-cell"),
+    ],
+)
+def test_the_budget_or_the_guarantee_chooses_the_mechanism(given, mechanism, promise) -> None:
+    method = build("latent", {**given, "codec": ZEROS})
+    assert method.mechanism == mechanism
+    assert str(method.guarantee(**SIZE)) == promise
+
+
+def test_a_metric_guarantee_names_its_metric_and_its_diameter() -> None:
+    method = build("latent", {"epsilon": 5, "guarantee": "metric", "metric": "box-mean", "codec": ZEROS})
+    promised = method.guarantee(**SIZE)
+    assert (promised.kind, promised.epsilon, promised.diameter) == ("metric", 5, 1)
+    assert method.mechanism == "croft-metric"
+    assert f"codec sha256:{16 * '0'}" in promised.metric  # distances of other codecs never add up
+    given = {"guarantee": "metric", "metric": "leading-mean", "ratio": 2, "codec": ZEROS}
+    leading = build("latent", {"epsilon": 5, **given})
+    assert leading.mechanism == "pca-basis"
+    assert leading.guarantee(**SIZE).diameter == 1
+    turned = build("latent", {"epsilon": 5, "guarantee": "metric", "metric": "chord", "codec": ZEROS})
+    assert turned.guarantee(**SIZE).diameter == 2
+
+
+@pytest.mark.parametrize(
+    ("metric", "change"),
+    [
+        ("box-mean", {"clip": 10}),
+        ("box-mean", {"codec": ZEROS.replace("0" * 64, "1" * 64)}),
+        ("chord", {"clip": 10}),
+        ("leading-mean", {"epsilon": 60}),
+        ("leading-mean", {"ratio": 3}),
+    ],
+)
+def test_distances_that_are_not_the_same_do_not_add_up(metric, change) -> None:
+    """With other components, another box or another codec, d of the same two faces is another number."""
+    given = {"epsilon": 5, "guarantee": "metric", "metric": metric, "codec": ZEROS}
+    one = build("latent", given).guarantee(**SIZE)
+    assert compose([one, one]).epsilon == 10
+    with pytest.raises(UnsupportedRelation):
+        compose([one, build("latent", given | change).guarantee(**SIZE)])
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({}, "epsilon"),
+        ({"epsilon": 5, "rho": 1}, "epsilon"),
+        ({"epsilon": 5, "guarantee": "metric"}, "metric"),
+        ({"epsilon": 5, "mechanism": "croft-metric"}, "metric"),
+        ({"epsilon": 5, "metric": "box-mean"}, "metric"),
+        ({"epsilon": 5, "guarantee": "zcdp"}, "rho"),
+        ({"epsilon": 5, "guarantee": "pure", "mechanism": "croft-metric", "metric": "box-mean"}, "guarantee"),
+        ({"epsilon": 5, "guarantee": "absolute"}, "guarantee"),
+        ({"epsilon": 5, "mechanism": "box-lapla"}, "mechanism"),
+        ({"rho": 5, "allocation": "equal"}, "allocation"),
+        ({"epsilon": 5, "ratio": 2}, "ratio"),
+        ({"epsilon": 5, "mechanism": "directional"}, "metric"),
+        ({"epsilon": 5, "mechanism": "pca-basis", "metric": "chord"}, "metric"),
+        ({"epsilon": 5, "clip": 41}, "clip"),
+        ({"epsilon": 5, "protect": "hat"}, "protect"),
+        ({"epsilon": 5, "placing": "anywhere"}, "placing"),
+        ({"epsilon": 5, "codec": 7}, "codec"),
+        ({"epsilon": 5, "block": 7}, "block"),
+    ],
+)
+def test_what_does_not_fit_is_named(given, named) -> None:
+    with pytest.raises(InvalidParameter) as refused:
+        build("latent", {"codec": ZEROS, **given})
+    assert refused.value.name == named
+    assert refused.value.hint
+
+
+def test_every_mechanism_of_the_table_can_be_chosen_and_draws() -> None:
+    for name, mechanism in TABLE.items():
+        if mechanism.kind == "metric":
+            continue
+        budget = {"rho": 50} if mechanism.kind == "zcdp" else {"epsilon": 50}
+        method = Latent(**budget, mechanism=name, codec=codec())
+        method.prepare(**SIZE)
+        out = method.release(crops(), bits=SeededBits(1))
+        assert out.shape == crops().shape, name
+        assert not np.array_equal(out[0], out[1]), name
+
+
+def test_released_crops_follow_from_seeded_bits_and_differ_under_secure_ones() -> None:
+    method = Latent(epsilon=50, codec=codec())
+    one, same = (method.release(crops(), bits=SeededBits(4)) for _ in range(2))
+    assert np.array_equal(one, same)
+    assert not np.array_equal(one, method.release(crops(), bits=SecureBits()))
+
+
+def test_what_comes_out_is_the_decoded_draw_and_nothing_of_the_crop(monkeypatch) -> None:
+    """Where the mechanism gives one code for all, all crops give its picture."""
+    own = codec()
+    drawn = own.bounds(0).clip(own.encode(crops(1)))
+    monkeypatch.setattr(LatentMechanism, "release", lambda self, codes, space, *, bits: drawn)
+    black, white = (np.full((1, SIDE, SIDE, 3), level, np.uint8) for level in (0, 255))
+    for crop in (black, white):
+        assert np.array_equal(
+            Latent(epsilon=5, codec=own).release(crop, bits=SeededBits(4)), own.decode(drawn)
+        )
+
+
+def test_a_large_budget_gives_the_clipped_code_back() -> None:
+    own = codec()
+    near = own.decode(own.bounds(0).clip(own.encode(crops())))
+    out = Latent(epsilon="1e8", codec=own).release(crops(), bits=SeededBits(1))
+    assert np.abs(out.astype(int) - near).max() <= 1
+
+
+def test_a_grey_codec_gives_grey_faces() -> None:
+    out = Latent(epsilon=50, codec=codec(1)).release(crops(), bits=SeededBits(1))
+    assert out.shape == crops().shape
+    assert (out[..., 0] == out[..., 2]).all()
+
+
+def test_crops_of_another_frame_are_refused() -> None:
+    method = Latent(epsilon=5, codec=codec())
+    for wrong in (crops()[:, :-1], crops().astype(np.float64), crops()[0]):
+        with pytest.raises(InvalidParameter):
+            method.release(wrong, bits=SeededBits(1))
+
+
+def test_parameters_name_the_codec_by_its_hash_and_make_the_same_method(tmp_path: Path) -> None:
+    digest = save(codec(), tmp_path / "mine.safetensors")
+    method = build("latent", {"epsilon": "0.1", "codec": str(tmp_path / "mine.safetensors")})
+    written = json.loads(json.dumps(method.parameters()))
+    assert written["codec"] == f"pca 8 sha256:{digest}"
+    assert "mine" not in json.dumps(written)
+    again = build("latent", written)
+    assert again == method
+    assert again.parameters() == method.parameters()
+    assert again.guarantee(**SIZE) == method.guarantee(**SIZE)
+
+
+def test_a_codec_that_is_only_named_is_asked_for_when_it_is_needed(monkeypatch) -> None:
+    monkeypatch.setattr("dpveil.codecs.reference.default_path", _missing)
+    method = Latent(epsilon=5, codec=ZEROS)
+    with pytest.raises(ModelError, match="000000000000"):
+        method.prepare(**SIZE)
+    with pytest.raises(UsageError, match="not installed"):
+        Latent(epsilon=5)
+
+
+def _missing(name: str) -> Path:
+    raise UsageError(f"the default {name} of faces is not installed", hint="install it")
+
+
+def test_a_codec_of_another_version_is_named_as_unknown() -> None:
+    """`verify` reads such references, and never raises anything but errors of dpveil."""
+    with pytest.raises(UnknownName, match="codec"):
+        build("latent", {"epsilon": 5, "codec": ZEROS.replace("pca", "nothing")})
+
+
+def test_references_compare_by_what_is_written() -> None:
+    assert CodecReference.of(codec()) == CodecReference.of(str(CodecReference.of(codec())))
+    assert CodecReference.of(codec()) != CodecReference.of(codec(1))

@@ -1,0 +1,173 @@
+"""A portrait takes the same steps whatever the photo shows: what is found must not be told by the time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from facespace_made import SIDE, Flat, astronaut
+
+import dpveil
+import dpveil.release.treatment
+import dpveil.release.words
+from dpveil import Photo
+from dpveil.core.region import Box
+from dpveil.errors import RegionError
+from dpveil.faces import Attributes, Gallery, Latent
+from dpveil.faces.geometry import Predictor, align
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces
+from dpveil.regions.faces import FaceFound
+from dpveil.release.words import ROAD
+
+pytest.importorskip("dlib")
+NO_HASH = "sha256:" + 64 * "0"
+CODED = {"codec": f"pca 100 {NO_HASH}", "epsilon": 300}
+SHAPE = (256, 256, 3)
+LARGEST_PATCH = 400
+"""Pixels of a side that no crop may read more of, however large the face is: twice what a crop needs."""
+
+
+def small() -> np.ndarray:
+    """Return the astronaut, 256 × 256."""
+    return np.ascontiguousarray(astronaut()[::2, ::2])
+
+
+def pictures() -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(5)
+    face, two = small(), np.zeros(SHAPE, np.uint8)
+    two[:128, :128] = two[128:, 128:] = astronaut()[40:168, 160:288]
+    large = np.ascontiguousarray(np.repeat(np.repeat(astronaut()[60:188, 160:288], 2, 0), 2, 1))
+    return {
+        "a face": face,
+        "none": np.zeros(SHAPE, np.uint8),
+        "noise": rng.integers(0, 256, SHAPE).astype(np.uint8),
+        "two": two,
+        "a large one": large,
+        "turned over": np.ascontiguousarray(face[::-1]),
+    }
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of all steps that take time, in order; crops with what they read too much of."""
+    taken: list[str] = []
+
+    def watched(owner: Any, name: str, says: Callable[[Any], str] = lambda _: "") -> None:
+        real = getattr(owner, name)
+
+        def call(*given: Any, **named: Any) -> Any:
+            number = len(taken)
+            taken.append(name)
+            found = real(*given, **named)
+            taken[number] += says(found)
+            return found
+
+        monkeypatch.setattr(owner, name, call)
+
+    def size(patch: tuple[np.ndarray, int, int]) -> str:
+        return " of a large part" if max(patch[0].shape[:2]) > LARGEST_PATCH else ""
+
+    watched(Faces, "detect")
+    for name in ("near", "_ask", "_score"):
+        watched(Predictor, name)
+    watched(align, "_patch", size)
+    return taken
+
+
+def way(image: np.ndarray, steps: list[str], **settings: Any) -> list[str]:
+    steps.clear()
+    dpveil.obfuscate(Photo(image), Flat(**settings), regions="whole", bits=SeededBits(1))
+    return list(steps)
+
+
+@pytest.mark.parametrize("placing", ["auto", "landmarks", "box"])
+def test_all_photos_of_a_size_take_the_same_steps(steps: list[str], placing: str) -> None:
+    ways = {name: way(image, steps, placing=placing) for name, image in pictures().items()}
+    asked = ["near", *["_ask", "_patch"] * 3, "_score", "_patch"] if placing != "box" else []
+    assert ways == {key: ["detect", *asked, "_patch"] for key in ways}
+
+
+@pytest.mark.parametrize("box", [(), (500, 400, 60, 70), (100, 50, 900, 1300), (0, 0, 1, 1)], ids=str)
+@pytest.mark.parametrize("placing", ["auto", "landmarks"])
+def test_no_crop_reads_much_of_a_large_photo(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch, box: tuple[int, ...], placing: str
+) -> None:
+    found = [FaceFound(Box(*box), 0.9)] if box else []
+    monkeypatch.setattr(Faces, "detect", lambda *_: found)
+    taken = way(np.zeros((1500, 1100, 3), np.uint8), steps, placing=placing)
+    assert taken == ["near", *["_ask", "_patch"] * 3, "_score", "_patch", "_patch"]
+
+
+def fails(*_: object, **__: object) -> Any:
+    raise RegionError("as it happens")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name"),
+    [(Faces, "_run"), (dpveil.release.treatment, "check"), (dpveil.release.treatment, "of_points")],
+)
+def test_what_fails_takes_the_same_steps(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    usual = way(small(), steps)
+    monkeypatch.setattr(owner, name, fails)
+    assert way(small(), steps) == usual
+
+
+def test_landmarks_that_fall_together_are_scored_before_they_are_refused(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = way(small(), steps)
+    monkeypatch.setattr("dpveil.faces.geometry.landmarks._five", lambda found: np.ones((5, 2)))
+    monkeypatch.setattr(
+        "dpveil.faces.geometry.landmarks.of_points", lambda *_: align.Similarity(1.0, 0.0, 0.0, 0.0)
+    )
+    assert way(small(), steps) == usual
+
+
+def test_what_is_found_still_decides_what_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of three answers the right one counts: sure landmarks, else the box, else the middle square."""
+
+    def crop(**settings: Any) -> np.ndarray:
+        Flat.seen.clear()
+        dpveil.obfuscate(photo, Flat(**settings), regions="whole", bits=SeededBits(1))
+        ((seen,),) = Flat.seen
+        return seen.astype(int)
+
+    photo = Photo(small())
+    by_landmarks, by_box = crop(), crop(placing="box")
+    assert np.array_equal(crop(placing="landmarks"), by_landmarks)
+    assert np.abs(by_landmarks - by_box).mean() > 1
+    monkeypatch.setattr("dpveil.release.treatment.check", fails)
+    assert np.array_equal(crop(), by_box)
+    middle = crop(placing="landmarks")
+    squares = small().reshape(SIDE, 256 // SIDE, SIDE, 256 // SIDE, 3).mean(axis=(1, 3))
+    assert np.abs(middle - squares).mean() < 4
+    monkeypatch.setattr(Faces, "detect", lambda *_: [FaceFound(Box(9, 9, 5, 90), 1.0)])
+    assert np.array_equal(crop(), middle)
+
+
+METHODS = [
+    Gallery(epsilon=8, gallery=f"gallery {NO_HASH}"),
+    Attributes(attributes="none", gallery=f"gallery {NO_HASH}", model=f"attributes {NO_HASH}"),
+    Latent(**CODED),
+    Latent(**CODED, mechanism="box-laplace"),
+    Latent(codec=CODED["codec"], rho=4),
+    Latent(**CODED, mechanism="directional", metric="chord"),
+]
+
+
+@pytest.mark.parametrize(
+    "method", METHODS, ids=lambda method: f"{method.name} {vars(method).get('mechanism')}"
+)
+@pytest.mark.parametrize("label", ["photo", "face 1"])
+def test_every_certificate_of_a_face_says_what_the_time_tells(method: Any, label: str) -> None:
+    whole = label == "photo"
+    box = Box(0, 0, 90, 60) if whole else Box(10, 5, 20, 20)
+    record = dpveil.release.words.RegionRecord(label, box, found=not whole)
+    shown = dpveil.release.words.promise(method, record, width=90, height=60, channels=3).scope.in_the_clear
+    assert shown.count(ROAD) == 1
+    assert "how long finding" in ROAD

@@ -1,0 +1,247 @@
+"""The road of faces: where they are put, what is replaced, and that nothing protected is read later."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facespace_made import FACE, SIDE, Flat, astronaut, codec
+from PIL import Image
+
+import dpveil
+from dpveil import Photo
+from dpveil.codecs import save
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces
+from dpveil.release.treatment import Heads, Portrait, suited, treatment
+from dpveil.release.verification import verify
+
+pytest.importorskip("dlib")
+
+
+@pytest.fixture(scope="module")
+def photo() -> Photo:
+    return Photo(astronaut())
+
+
+def faces_of(release: dpveil.Release) -> list[tuple[str, Box]]:
+    return [(record.label, record.box) for record in release.certificate.regions]
+
+
+def test_another_face_takes_the_place_and_the_outside_stays(photo: Photo) -> None:
+    release = dpveil.obfuscate(photo, Flat(), bits=SeededBits(1))
+    ((label, box),) = faces_of(release)
+    assert label == "face 1"
+    inside = np.zeros(photo.image.shape[:2], bool)
+    inside[box.slices] = True
+    assert np.array_equal(release.image[~inside], photo.image[~inside])
+    middle = release.image[box.y + box.h // 2, box.x + box.w // 2].astype(int)
+    assert np.abs(middle - 90).max() <= 3
+    assert not np.array_equal(release.image[inside], photo.image[inside])
+
+
+def test_after_the_draw_no_protected_pixel_is_read(photo: Photo) -> None:
+    """With the places fixed, no change of the protected pixels changes the release by a bit."""
+    heads = treatment(photo, Faces(margin=0)(photo), Flat())
+    assert isinstance(heads, Heads)
+    first = heads.draw(SeededBits(1), ())
+    (region,) = heads.regions
+    for level in (0, 255):
+        changed = photo.image.copy()
+        changed[region.box.slices] = level
+        heads.photo = Photo(changed)
+        assert np.array_equal(heads.draw(SeededBits(1), ()), first)
+    heads.photo = Photo(255 - photo.image)  # the check can fail: what is outside does show
+    assert not np.array_equal(heads.draw(SeededBits(1), ()), first)
+
+
+def test_the_method_sees_the_aligned_face(photo: Photo) -> None:
+    Flat.seen.clear()
+    dpveil.obfuscate(photo, Flat(), bits=SeededBits(1))
+    ((crop,),) = Flat.seen
+    assert crop.shape == (SIDE, SIDE, 3)
+    left, right = crop[int(0.30 * SIDE), [int(0.30 * SIDE), int(0.69 * SIDE)]].mean(axis=1)
+    cheeks = crop[int(0.55 * SIDE), [int(0.25 * SIDE), int(0.72 * SIDE)]].mean()
+    assert max(left, right) < cheeks, "eyes are darker than cheeks where the frame has them"
+
+
+def test_the_whole_photo_shows_the_released_face_and_nothing_else(photo: Photo) -> None:
+    release = dpveil.obfuscate(photo, Flat(), regions="whole", bits=SeededBits(1))
+    assert (release.image == 90).all()
+    assert release.certificate.guarantees[0].scope.in_the_clear == (
+        "the photo's size in pixels and its number of channels",
+        "how long finding, aligning and drawing the face took, which depends a little on the photo",
+    )
+
+
+@pytest.mark.parametrize("shape", [(40, 90, 3), (90, 40, 1), (1, 1, 3), (7, 300, 1)])
+def test_a_portrait_of_any_size_is_one_released_face(shape) -> None:
+    release = dpveil.obfuscate(np.full(shape, 200, np.uint8), Flat(), regions="whole", bits=SeededBits(1))
+    assert release.image.shape == shape
+    assert np.abs(release.image.astype(int) - 90).max() <= 2
+
+
+def test_a_portrait_finds_the_face_but_does_not_tell(photo: Photo) -> None:
+    Flat.seen.clear()
+    turned = Photo(np.ascontiguousarray(photo.image[:, ::-1]))
+    blank = Photo(np.zeros_like(photo.image))
+    said = {
+        dpveil.obfuscate(one, Flat(), regions="whole", bits=SeededBits(1)).certificate.to_text()
+        for one in (photo, turned, blank)
+    }
+    assert len(said) == 1
+    face, _, nothing = (seen[0] for seen in Flat.seen)
+    assert face.std() > 20
+    assert not nothing.any()
+
+
+def test_a_portrait_is_released_whatever_goes_wrong(photo: Photo, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A refusal would show one thing about the photo that nobody paid for."""
+    import cv2
+
+    def fails(*_: object, **__: object) -> None:
+        raise cv2.error("colours of one kind only")
+
+    monkeypatch.setattr("dpveil.release.treatment.place", fails)
+    assert (dpveil.obfuscate(photo, Flat(), regions="whole", bits=SeededBits(1)).image == 90).all()
+    with pytest.raises(cv2.error):
+        dpveil.obfuscate(photo, Flat(), regions=FACE, bits=SeededBits(1))
+
+
+def test_no_face_no_release(photo: Photo) -> None:
+    blank = Photo(np.full((200, 200, 3), 128, np.uint8))
+    with pytest.raises(NoRegion):
+        dpveil.obfuscate(blank, Flat())
+    whole = dpveil.obfuscate(blank, Flat(), if_none="whole", bits=SeededBits(1))
+    assert (whole.image == 90).all()
+    assert not dpveil.obfuscate(blank, Flat(), if_none="copy").certificate.guarantees
+
+
+def test_a_box_without_a_face_is_refused_or_placed_by_the_box(photo: Photo) -> None:
+    corner = "400,400,80,100"
+    with pytest.raises(RegionError, match="landmarks"):
+        dpveil.obfuscate(photo, Flat(placing="landmarks"), regions=corner)
+    for placing in ("auto", "box"):
+        release = dpveil.obfuscate(photo, Flat(placing=placing), regions=corner, bits=SeededBits(1))
+        ((_, box),) = faces_of(release)
+        assert box.x <= 400
+        assert box.y <= 400
+        assert box.x + box.w >= 480
+        assert box.y + box.h >= 500
+
+
+def test_what_is_shown_of_the_place_is_said(photo: Photo) -> None:
+    def said(**settings: str) -> str:
+        release = dpveil.obfuscate(photo, Flat(**settings), regions=FACE, bits=SeededBits(1))
+        return "; ".join(release.certificate.guarantees[0].scope.in_the_clear)
+
+    assert "and that these were sure" in said(placing="landmarks")
+    assert "turn of its head" in said(placing="auto"), "a turned head's region reaches farther behind"
+    assert "or that these were not sure" in said(placing="auto")
+    assert "landmarks" not in said(placing="box")
+    assert "silhouette with its hair" in said(protect="head")
+    assert "silhouette" not in said(protect="box")
+
+
+@pytest.mark.parametrize("height", [10, 24])
+def test_tiny_faces_and_faces_at_the_border_are_released(photo: Photo, height: int) -> None:
+    small = Image.fromarray(photo.image).resize((512 * height // 108,) * 2, Image.Resampling.LANCZOS)
+    tiny = np.asarray(small)
+    box = f"{177 * height // 108},{65 * height // 108},{88 * height // 108},{height}"
+    assert dpveil.obfuscate(tiny, Flat(), regions=box, bits=SeededBits(1)).image.shape == tiny.shape
+    cut = np.ascontiguousarray(photo.image[:, 215:])
+    release = dpveil.obfuscate(cut, Flat(), regions="0,65,50,108", bits=SeededBits(1))
+    assert faces_of(release)[0][1].x == 0
+
+
+def test_two_faces_that_overlap_each_pay(photo: Photo) -> None:
+    release = dpveil.obfuscate(photo, Flat(), regions=[FACE, "190,70,88,108"], bits=SeededBits(1))
+    assert release.certificate.composition.epsilon == 2
+    assert any("overlap" in text for text in release.certificate.warnings)
+
+
+def test_masks_margins_and_mixtures_are_refused(photo: Photo) -> None:
+    mask = np.ones((512, 512), bool)
+    for regions in (mask, Faces(margin=1), ["whole", FACE], Region(Box(0, 0, 9, 9), np.ones((9, 9), bool))):
+        with pytest.raises((InvalidParameter, RegionError)):
+            dpveil.obfuscate(photo, Flat(), regions=regions)
+    (finder,) = suited([Faces()], Flat())
+    assert finder.margin == 0
+    assert isinstance(treatment(photo, [Region.whole(photo)], Flat()), Portrait)
+
+
+def test_a_jpeg_keeps_no_trace_around_the_head(photo: Photo, tmp_path: Path) -> None:
+    Image.fromarray(photo.image).save(tmp_path / "a.jpg", quality=80)
+    read = dpveil.read(tmp_path / "a.jpg")
+    ((label, box),) = faces_of(dpveil.obfuscate(read, Flat(), bits=SeededBits(1)))
+    assert label == "face 1, grown to the JPEG blocks"
+    ((_, plain),) = faces_of(dpveil.obfuscate(Photo(read.image), Flat(), bits=SeededBits(1)))
+    assert box.x < plain.x or box.y < plain.y or box.w > plain.w
+
+
+def test_grey_photos_stay_grey(photo: Photo) -> None:
+    grey = photo.image.mean(axis=2).astype(np.uint8)[..., None]
+    assert dpveil.obfuscate(grey, Flat(), regions=FACE, bits=SeededBits(1)).image.shape == (512, 512, 1)
+
+
+def test_steps_follow_the_draw_on_released_crops(photo: Photo) -> None:
+    plain = dpveil.obfuscate(photo, "latent", epsilon=50, codec=codec(), bits=SeededBits(1))
+    soft = dpveil.obfuscate(
+        photo, "latent", epsilon=50, codec=codec(), bits=SeededBits(1), post_processing="gaussian:3"
+    )
+    assert not np.array_equal(plain.image, soft.image)
+    ((_, box),) = faces_of(plain)
+    outside = np.ones((512, 512), bool)
+    outside[box.slices] = False
+    assert np.array_equal(soft.image[outside], photo.image[outside])
+
+
+@pytest.mark.parametrize("settings", [{}, {"regions": "whole"}, {"protect": "head", "regions": FACE}])
+def test_a_release_verifies_without_the_model_and_an_edited_one_does_not(
+    photo: Photo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings
+) -> None:
+    model = tmp_path / "model.safetensors"
+    save(codec(), model)
+    release = dpveil.obfuscate(photo, "latent", epsilon=50, codec=str(model), **settings)
+    image, certificate = release.save(tmp_path / "out.png")
+    model.unlink()
+    assert verify(image).problems == ()
+    text = certificate.read_text(encoding="utf-8")
+    assert "model.safetensors" not in text
+    document = json.loads(text)
+    document["guarantees"][0]["epsilon"] = 5
+    certificate.write_text(json.dumps(document), encoding="utf-8")
+    assert verify(image).status == "inconsistent"
+
+
+def test_a_given_box_that_is_too_small_for_a_face_is_refused(photo: Photo) -> None:
+    with pytest.raises(RegionError, match="1×1 pixels, too small for a face"):
+        dpveil.obfuscate(photo, Flat(), regions="200,80,1,1")
+
+
+def test_from_a_given_box_alone_nothing_is_found(photo: Photo) -> None:
+    release = dpveil.obfuscate(photo, Flat(placing="box"), regions=FACE, bits=SeededBits(1))
+    (record,) = release.certificate.regions
+    assert not record.found
+    assert "which follow from" not in "; ".join(release.certificate.guarantees[0].scope.in_the_clear)
+    (by_landmarks,) = dpveil.obfuscate(photo, Flat(), regions=FACE, bits=SeededBits(1)).certificate.regions
+    assert by_landmarks.found
+
+
+def test_beside_a_portrait_is_the_released_crop_made_soft(photo: Photo) -> None:
+    rng = np.random.default_rng(3)
+    crop = rng.integers(0, 256, (SIDE, SIDE, 3), np.uint8)
+
+    class Given(Flat):
+        def _draw(self, crops, bits):
+            return crop[None]
+
+    wide = dpveil.obfuscate(photo.image[:200, :400], Given(), regions="whole", bits=SeededBits(1)).image
+    middle, far = wide[:, 100:300], wide[:, :60]
+    assert middle.std() > 40
+    assert far.std() < 30, "stripes or mirror images, as sharp as the crop, lie beside it"
+    assert abs(float(far.mean()) - float(crop.mean())) < 25

@@ -1,0 +1,259 @@
+"""What `explain` says: the contract's numbers, needs that are really enough, and words that fit them."""
+
+import itertools
+import json
+import math
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from dpveil.accounting.meaning import NONE, STRENGTHS, reaches, strength
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod, Snow
+from dpveil.release.explain import explain, whole_region
+
+SIZE = {"height": 128, "width": 128, "channels": 3}
+FACE = {"height": 120, "width": 88, "channels": 3}
+USUAL = DPPix(epsilon=1, block=16, neighbourhood=256)
+METHODS = [
+    USUAL,
+    DPPix(epsilon=20, block=16),
+    DPPix(epsilon=20, delta="1e-6", block=16),
+    DPPixGaussian(rho="0.5", block=16, neighbourhood=256),
+    DPPixGaussian(rho="1e-6", block=16),
+    DPPixGaussian(epsilon=3, delta="1e-6", block=16, neighbourhood=1000),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blurred(PixelMethod):
+    """A method without a promise, and without budget or neighbourhood."""
+
+    name: ClassVar[str] = "blurred"
+    kind: ClassVar[str] = "heuristic"
+
+    def guarantee(self, *, height, width, channels):
+        return Guarantee(
+            kind="heuristic", relation=Relation("any-image"), scope=Scope("all"), broken_by=("deblurring",)
+        )
+
+    def noise_scale(self, *, height, width, channels):
+        return 0.0
+
+    def _draw(self, image, bits):
+        raise NotImplementedError
+
+
+def test_the_numbers_of_the_contract():
+    found = explain(USUAL, **SIZE)
+    assert found.noise_scale == 255 * 256 * 3 / 256
+    assert round(found.success_bound[2], 3) == 0.731
+    assert round(found.success_bound[10], 3) == 0.232
+    assert found.odds == pytest.approx(math.e)
+    assert found.strength == "strong"
+    assert (found.guarantee.kind, found.guarantee.epsilon, found.guarantee.relation.m) == ("pure", 1, 256)
+
+
+def test_json_has_the_keys_of_the_contract():
+    document = json.loads(json.dumps(explain(USUAL, **SIZE).to_json(), allow_nan=False))
+    assert {"guarantee", "noise_scale", "odds", "success_bound", "in_the_clear"} < set(document)
+    assert list(document["success_bound"]) == ["2", "10", "100", "1000"]
+    assert document["success_bound"]["2"] == pytest.approx(0.7310585786)
+    assert document["odds"] == pytest.approx(math.e)
+    assert document["guarantee"]["kind"] == "pure"
+    assert document["parameters"] == USUAL.parameters()
+    assert document["strength"] == "strong"
+    assert list(document["needed"]) == list(STRENGTHS)
+    alarms = [point["false_alarm"] for point in document["curve"]]
+    assert alarms == sorted(alarms)
+    assert (alarms[0], alarms[-1]) == (0, 1)
+    assert document["curve"][-1]["detection"] == 1
+    assert any("outside" in entry for entry in document["in_the_clear"])
+
+
+@pytest.mark.parametrize("method", [DPPix(epsilon=10**6, block=16), *METHODS], ids=str)
+def test_json_never_holds_what_json_cannot(method):
+    json.dumps(explain(method, **FACE).to_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_needs_reach_the_strength_and_a_little_more_does_not(method):
+    found = explain(method, **FACE)
+    assert [need.strength for need in found.needs] == list(STRENGTHS)
+    for need in found.needs:
+        assert need.budget is not None
+        knob = "rho" if "rho" in need.budget else "epsilon"
+        value = Fraction(str(need.budget[knob]))
+        enough = replace(method, **{knob: value})
+        assert reaches(enough.guarantee(**FACE), need.strength)
+        assert need.noise_scale == enough.noise_scale(**FACE)
+        more = replace(method, **{knob: value * Fraction(104, 100)})
+        assert not reaches(more.guarantee(**FACE), need.strength)
+        assert need.budget.get("delta") == (float(method.delta) if method.delta else None)
+    scales = [need.noise_scale for need in found.needs]
+    assert scales == sorted(scales, reverse=True)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_needed_neighbourhood_fits_the_noise_and_one_more_pixel_does_not(method):
+    found = explain(method, **FACE)
+    for need in found.needs:
+        m = need.neighbourhood
+        if m is None:
+            continue
+        knob = "rho" if "rho" in need.budget else "epsilon"
+        enough = replace(method, **{knob: Fraction(str(need.budget[knob]))})
+        fits = replace(enough, neighbourhood=m)
+        assert reaches(fits.guarantee(**FACE), need.strength)
+        assert fits.noise_scale(**FACE) <= found.noise_scale * (1 + 1e-12)
+        if m < 88 * 120:
+            assert replace(enough, neighbourhood=m + 1).noise_scale(**FACE) > found.noise_scale
+    given = [need.neighbourhood or 0 for need in found.needs]
+    assert given == sorted(given)
+    assert given[-1] > 0
+
+
+def test_a_heuristic_promises_nothing():
+    found = explain(Blurred(), **FACE)
+    assert found.odds is None
+    assert set(found.success_bound.values()) == {1.0}
+    assert {detection for _, detection in found.curve} == {1.0}
+    assert found.strength == NONE
+    assert "nothing is promised" in found.sentence
+    assert all(need.budget is None and need.neighbourhood is None for need in found.needs)
+    assert found.to_json()["odds"] is None
+
+
+def test_group_privacy_over_the_whole_region():
+    size = 128 * 128
+    at = {"height": 128, "width": 128, "channels": 1}
+    near = whole_region(USUAL.guarantee(**at), size)
+    assert (near.epsilon, near.relation.name) == (64, "any-image")
+    assert whole_region(replace(USUAL, neighbourhood=size).guarantee(**at), size).epsilon == 1
+    assert whole_region(replace(USUAL, neighbourhood=size - 1).guarantee(**at), size).epsilon == 2
+    gaussian = DPPixGaussian(rho="0.5", block=16, neighbourhood=256)
+    assert whole_region(gaussian.guarantee(**at), size).rho == Fraction(64**2, 2)
+    anything = DPPix(epsilon=1).guarantee(**at)
+    assert whole_region(anything, size) == anything
+    both = replace(USUAL, epsilon="0.1", delta="1e-6", neighbourhood=8192).guarantee(**at)
+    assert whole_region(both, size).epsilon == Fraction(1, 5)
+    assert 0 < float(whole_region(both, size).delta) / (1e-6 * (1 + math.exp(0.1))) - 1 < 1e-11
+    worn = whole_region(replace(both, relation=Relation("m-pixels", 1)), size)
+    assert (worn.epsilon, worn.delta) == (Fraction("1638.4"), 1)
+    for tiny in (0, "1e-900"):  # what Snow promises, and what no float can hold
+        snow = replace(both, relation=Relation("m-pixels", 1), epsilon=Fraction(tiny))
+        assert 16384e-6 <= whole_region(snow, size).delta < 16384e-6 * (1 + 1e-11)
+
+
+def test_group_privacy_holds_along_chains_of_random_neighbours():
+    """300 chains of 3 steps between random laws, each held to the (ε, δ) that its steps really have."""
+    draw = np.random.default_rng(3)
+
+    def delta(p, q, epsilon):
+        return max(np.maximum(0, a - math.exp(epsilon) * b).sum() for a, b in ((p, q), (q, p)))
+
+    nearest = 1.0
+    for _ in range(300):
+        laws = draw.dirichlet(np.full(4, draw.choice([0.2, 1.0, 5.0])), 4)
+        epsilon = draw.uniform(0, 1)
+        worst = max(delta(p, q, epsilon) for p, q in itertools.pairwise(laws))
+        step = Guarantee(
+            kind="approximate",
+            epsilon=epsilon,
+            delta=min(1, worst + 1e-12),
+            relation=Relation("m-pixels", 1),
+            scope=Scope(""),
+        )
+        ends = whole_region(step, 3)
+        assert ends.epsilon == 3 * step.epsilon
+        gap = float(ends.delta) - delta(laws[0], laws[3], 3 * epsilon)
+        assert gap >= 0
+        nearest = min(nearest, gap)
+    assert nearest < 0.05
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_sentence_says_what_the_numbers_say(method):
+    found = explain(method, **FACE)
+    grade = {"strong": "Strong", "moderate": "Moderate", "weak": "Weak", NONE: "Practically none"}
+    assert found.sentence.startswith(grade[strength(found.guarantee)] + ": ")
+    m = found.guarantee.relation.m
+    assert ("any two photos" in found.sentence) == (m is None)
+    assert ("all of them together" in found.sentence) == (m is not None)
+
+
+ONE = {"height": 16, "width": 16, "channels": 1}
+
+
+def test_the_sentence_states_the_better_of_group_privacy_and_the_noise_that_there_is():
+    """Blocks of 16 in 128 × 128: a neighbour of 256 pixels moves one block, any photo 64 of them."""
+    laplace, gaussian = (
+        explain(method, **SIZE).sentence
+        for method in (
+            replace(USUAL, epsilon=None, rho="0.1"),
+            DPPixGaussian(rho="0.1", block=16, neighbourhood=256),
+        )
+    )
+    assert "(rho 6.4)" in gaussian
+    assert "(rho 6.4)" in laplace
+    assert "(epsilon 64)" in explain(USUAL, **SIZE).sentence
+    both = explain(replace(USUAL, delta="1e-6"), **SIZE).sentence
+    stated = re.search(r"\(epsilon ([0-9.]+), delta 1e-06\)", both)
+    assert float(stated[1]) < 40  # group privacy says (64, 1)
+    tiny = DPPixGaussian(epsilon="0.1", delta="1e-9", block=16, neighbourhood=128)
+    assert "(epsilon 0.2" in explain(tiny, **ONE).sentence
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("m", [1, 3, 5])
+def test_the_account_of_all_pixels_is_that_of_the_same_noise_under_any_image(channels, m):
+    size = {"height": 5, "width": 7, "channels": channels}
+    laplace, gaussian = (
+        DPPix(epsilon=1, block=2, neighbourhood=m),
+        DPPixGaussian(rho=1, block=2, neighbourhood=m),
+    )
+    whole = replace(laplace, neighbourhood=None)
+    same = replace(whole, epsilon=whole.sum_scale(**size) / laplace.sum_scale(**size))
+    assert same.sum_scale(**size) == laplace.sum_scale(**size)
+    assert laplace.account_of([size], None).pure == same.epsilon
+    assert laplace.account_of([size], m) == laplace.account(**size)
+    whole = replace(gaussian, neighbourhood=None)
+    same = replace(whole, rho=whole.sum_variance(**size) / gaussian.sum_variance(**size))
+    assert same.sum_variance(**size) == gaussian.sum_variance(**size)
+    assert gaussian.account_of([size], None).rho == same.rho
+    assert gaussian.account_of([size], m).rho == 1
+
+
+def test_a_useless_budget_is_not_called_a_bound():
+    assert "almost surely" in explain(DPPix(epsilon=20, block=16), **FACE).sentence
+    assert "1e+02" not in explain(DPPix(epsilon="9.9", block=16), **FACE).sentence
+
+
+@pytest.mark.parametrize(
+    "size", [{"height": 0}, {"width": -1}, {"channels": 0}, {"height": 1.5}, {"width": "9"}]
+)
+def test_sizes_that_are_none_are_refused(size):
+    with pytest.raises(InvalidParameter):
+        explain(USUAL, **{**SIZE, **size})
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_the_smallest_region_is_explained(method):
+    found = explain(method, height=1, width=1, channels=1)
+    assert 0 < found.noise_scale < math.inf
+    assert found.sentence
+
+
+@pytest.mark.parametrize(("name", "most"), [("strong", "1e-4"), ("moderate", "1e-3"), ("weak", "0.1")])
+def test_a_delta_that_is_too_large_for_a_strength_is_lowered_to_the_largest_that_is_not(name, most):
+    for method in (DPPix(epsilon=1, delta="0.2", block=16, neighbourhood=256), Snow(delta="0.2")):
+        document = explain(method, **SIZE).to_json()
+        assert document["strength"] != name
+        assert document["needed"][name]["budget"]["delta"] == float(most)
+    kept = explain(DPPix(epsilon=1, delta="1e-6", block=16, neighbourhood=256), **SIZE).to_json()
+    assert kept["needed"][name]["budget"]["delta"] == 1e-6

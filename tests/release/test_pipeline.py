@@ -1,0 +1,515 @@
+import hashlib
+import json
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpveil
+from dpveil.core.certificate import SEEDED, UNPROTECTED
+from dpveil.core.photo import Grid
+from dpveil.errors import (
+    BudgetExceeded,
+    DPVeilError,
+    InvalidParameter,
+    NoRegion,
+    OutputError,
+    RegionError,
+    UnknownName,
+    UnsupportedRelation,
+)
+from dpveil.mechanisms.pixel import DPPix, PixelMethod
+from dpveil.noise.bits import BitSource
+from dpveil.regions import Finder
+from dpveil.release.words import COUNT, PLACE, TRACES, WEAK
+
+
+class Watched(BitSource):
+    """Counts what it hands out."""
+
+    def __init__(self):
+        super().__init__()
+        self.filled = 0
+
+    def _first_key(self):
+        return bytes(32)
+
+    def fill(self, out):
+        self.filled += out.size
+        super().fill(out)
+
+
+@dataclass
+class Book:
+    """A ledger that remembers, and refuses above its limit."""
+
+    limit: Fraction
+    bits: Watched | None = None
+    seen: list = field(default_factory=list)
+
+    def debit(self, guarantee):
+        self.seen.append((guarantee, None if self.bits is None else self.bits.filled))
+        if guarantee.epsilon > self.limit:
+            raise BudgetExceeded(subject="album", asked=guarantee.epsilon, left=self.limit)
+
+
+class Nobody(Finder):
+    """Finds nothing in any photo."""
+
+    description = "nobody"
+
+    def __call__(self, photo):
+        raise NoRegion("there is nobody in this photo")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain(PixelMethod):
+    """Shows the region's top left level plus what was asked for: a probe, not a mechanism."""
+
+    name = "plain"
+    kind = "heuristic"
+    summary = "probe"
+    source = "this test"
+
+    add: int = 0
+
+    def guarantee(self, *, height, width, channels):
+        return dpveil.Guarantee(
+            kind="heuristic",
+            broken_by=("looking",),
+            relation=dpveil.Relation("any-image"),
+            scope=dpveil.Scope("", ("top left pixel",)),
+        )
+
+    def noise_scale(self, *, height, width, channels):
+        return 0.0
+
+    def _draw(self, image, bits):
+        return np.full_like(image, image[0, 0, 0] + self.add)
+
+
+def ramp(height=20, width=24, channels=3):
+    return (np.arange(height * width * channels) % 199).astype(np.uint8).reshape(height, width, channels)
+
+
+def private(regions="whole", photo=None, bits=None, **more):
+    settings = {"epsilon": 1, "block": 4, "neighbourhood": 16} | more
+    given = ramp() if photo is None else photo
+    return dpveil.obfuscate(given, "dp-pix", regions=regions, bits=bits or dpveil.SeededBits(1), **settings)
+
+
+def test_every_public_name_is_there_and_says_what_it_is():
+    for name in dpveil.__all__:
+        assert getattr(dpveil, name).__doc__ or name == "__version__"
+    assert set(dpveil.__all__) == set(dir(dpveil))
+    with pytest.raises(AttributeError, match="nonsense"):
+        dpveil.nonsense  # noqa: B018
+
+
+def test_importing_dpveil_imports_nothing_heavy():
+    code = "import sys, dpveil; print(sorted({m.split('.')[0] for m in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert not {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography"} & set(eval(loaded))  # noqa: S307
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (17, 31), (20, 24, 3)])
+def test_the_image_keeps_its_size_and_channels(shape):
+    photo = np.zeros(shape, np.uint8)
+    release = dpveil.obfuscate(photo, "dp-pix", epsilon=1)
+    assert release.image.shape == (*shape, 1)[:3]
+    assert release.image.dtype == np.uint8
+    assert not release.image.flags.writeable
+
+
+def test_pixels_outside_the_regions_stay_and_inside_go():
+    release = private("4,8,8,4", epsilon="1e-6")
+    changed = (release.image != ramp()).any(axis=2)
+    inside = np.zeros((20, 24), bool)
+    inside[8:12, 4:12] = True
+    assert not changed[~inside].any()
+    assert changed[inside].mean() > 0.9
+
+
+def test_only_pixels_of_the_region_reach_the_output():
+    other = ramp()
+    other[8:12, 4:12] = 255 - other[8:12, 4:12]
+    outside = np.ones((20, 24), bool)
+    outside[8:12, 4:12] = False
+    assert (private("4,8,8,4").image[outside] == private("4,8,8,4", photo=other).image[outside]).all()
+
+
+def test_regions_read_the_original_and_are_pasted_in_order():
+    photo = ramp(8, 8, 1)
+    release = dpveil.obfuscate(photo, Plain(add=50), regions=["0,0,6,6", "2,2,6,6", (4, 4, 1, 1)])
+    assert release.image[0, 0, 0] == photo[0, 0, 0] + 50
+    assert release.image[2, 2, 0] == photo[2, 2, 0] + 50
+    assert release.image[4, 4, 0] == photo[4, 4, 0] + 50
+    assert release.image[7, 7, 0] == photo[2, 2, 0] + 50
+
+
+def test_each_region_is_drawn_once_and_with_its_own_noise(monkeypatch):
+    sizes = []
+    real = DPPix._draw
+    monkeypatch.setattr(
+        DPPix, "_draw", lambda self, image, bits: sizes.append(image.shape) or real(self, image, bits)
+    )
+    flat = np.full((8, 8, 1), 100, np.uint8)
+    release = private(["0,0,8,4", "0,4,8,4"], photo=flat, block=1, neighbourhood=1, epsilon=5)
+    assert sizes == [(4, 8, 1), (4, 8, 1)]
+    assert (release.image[:4] != release.image[4:]).any()
+
+
+def test_the_certificate_says_what_was_done():
+    certificate = private(["4,8,8,4", "0,3,6,6"], epsilon=0.1).certificate
+    assert [g.epsilon for g in certificate.guarantees] == [Fraction(1, 10)] * 2
+    assert certificate.composition.epsilon == Fraction(1, 5)
+    assert certificate.request == ("4,8,8,4", "0,3,6,6")
+    assert certificate.parameters.items() >= {"epsilon": 0.1, "block": 4, "neighbourhood": 16}.items()
+    first = certificate.guarantees[0].scope
+    assert first.covers == "box 1: 8×4 pixels at 4,8, 3 channels"
+    assert first.in_the_clear == ("position and size of the region", "everything outside the region")
+    assert certificate.bits == "seeded"
+    assert certificate.warnings[0] == SEEDED
+    assert certificate.output is None
+
+
+def test_a_whole_photo_leaves_its_size_in_the_clear_and_nothing_else():
+    scope = private().certificate.guarantees[0].scope
+    assert scope.in_the_clear == ("the photo's size in pixels and its number of channels",)
+    assert scope.covers == "whole photo: 24×20 pixels at 0,0, 3 channels"
+
+
+def test_a_mask_leaves_its_silhouette_in_the_clear_and_lowers_nothing():
+    mask = np.zeros((20, 24), bool)
+    mask[0, 0] = mask[-1, -1] = True
+    release = private(mask, epsilon="1e-6")
+    scope = release.certificate.guarantees[0].scope
+    assert "the mask's silhouette" in scope.in_the_clear
+    assert scope.covers == "mask: 24×20 pixels at 0,0, 2 of them masked, 3 channels"
+    assert ((release.image != ramp()).any(axis=2) <= mask).all()
+
+
+def test_regions_of_a_jpeg_grow_and_say_so():
+    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16), notes=("its colour profile was applied",))
+    release = private("20,20,4,4", photo=photo, epsilon=20)
+    certificate = release.certificate
+    assert certificate.guarantees[0].scope.covers.startswith(
+        "box, grown to the JPEG blocks: 18×18 pixels at 15,15"
+    )
+    assert "that the input was a JPEG, and its block grid" in certificate.guarantees[0].scope.in_the_clear
+    assert "that the input was a JPEG, and its block grid" in certificate.composition.scope.in_the_clear
+    assert certificate.warnings == (SEEDED, WEAK)  # what else was done to it is nobody else's business
+    assert release.notes == ("its colour profile was applied",)
+
+
+def test_traces_that_lossy_webp_spreads_are_named_in_the_clear():
+    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16, margin=8, codec="WebP"))
+    for box in ("20,20,4,4", "8,8,9,9"):
+        certificate = private(box, photo=photo, epsilon=20).certificate
+        assert TRACES in certificate.guarantees[0].scope.in_the_clear
+        assert any("protect the whole photo" in text for text in certificate.warnings)
+    whole = private("whole", photo=photo, epsilon=20).certificate
+    assert TRACES not in whole.guarantees[0].scope.in_the_clear
+    assert whole.warnings == (SEEDED, WEAK)
+
+
+def test_each_region_is_charged_for_its_own_size(monkeypatch):
+    asked = []
+    real = DPPix.guarantee
+    monkeypatch.setattr(DPPix, "guarantee", lambda self, **size: asked.append(size) or real(self, **size))
+    private(["4,8,9,3", "0,0,5,7"])
+    assert asked == [{"height": 3, "width": 9, "channels": 3}, {"height": 7, "width": 5, "channels": 3}]
+
+
+def test_equal_bits_give_equal_releases_and_fresh_ones_do_not():
+    assert (private().image == private().image).all()
+    assert (private().image != private(bits=dpveil.SeededBits(2)).image).any()
+    once, again = (dpveil.obfuscate(ramp(), "dp-pix", epsilon=1) for _ in range(2))
+    assert (once.image != again.image).any()
+    assert once.certificate.publishable
+
+
+def test_the_ledger_is_debited_once_with_the_sum_before_any_draw():
+    bits = Watched()
+    book = Book(Fraction(3), bits)
+    private(["0,0,8,8", "4,4,8,8"], bits=bits, epsilon=1.5, ledger=book)
+    [(guarantee, drawn)] = book.seen
+    assert (guarantee.epsilon, drawn) == (3, 0)
+    assert bits.filled > 0
+
+
+def test_a_refused_debit_draws_nothing():
+    bits = Watched()
+    with pytest.raises(BudgetExceeded, match="album has epsilon 1 left"):
+        private(["0,0,8,8", "4,4,8,8"], bits=bits, epsilon=1, ledger=Book(Fraction(1)))
+    assert bits.filled == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"method": "dppix"}, UnknownName, "did you mean 'dp-pix'"),
+        ({"method": "smudge"}, UnknownName, "choose from"),
+        ({"method": 5}, UnknownName, "unknown method '5'"),
+        ({"epsilon": None}, InvalidParameter, "epsilon is missing: there is no default"),
+        ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),
+        ({"epsilon": float("nan")}, InvalidParameter, "epsilon = nan is not a finite number"),
+        ({"blocks": 8}, InvalidParameter, "did you mean block"),
+        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' is no budget that dp-pix takes"),
+        ({"block": 0}, InvalidParameter, "block = 0 is out of range"),
+        ({"regions": "0,0,25,1"}, RegionError, "24 × 20 pixels"),
+        ({"regions": "nowhere"}, UnknownName, "unknown regions 'nowhere'"),
+        ({"regions": []}, NoRegion, "no region was chosen"),
+        ({"regions": np.zeros((20, 24), bool)}, NoRegion, "no pixel set"),
+        ({"regions": np.ones((20, 23), bool)}, RegionError, "the mask is 23 × 20 pixels"),
+        ({"if_none": "ignore"}, InvalidParameter, "if_none = 'ignore' is unknown"),
+        ({"photo": np.zeros((2, 2))}, InvalidParameter, "uint8"),
+    ],
+)
+def test_bad_calls_are_one_clear_refusal_that_draws_nothing(change, error, words):
+    bits = Watched()
+    call = {"photo": ramp(), "method": "dp-pix", "epsilon": 1, "bits": bits} | change
+    with pytest.raises(error) as caught:
+        dpveil.obfuscate(**call)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert bits.filled == 0
+
+
+def test_what_is_no_source_of_bits_is_refused_before_the_debit():
+    book = Book(Fraction(9))
+    with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
+        dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, bits=7, ledger=book)
+    assert book.seen == []
+
+
+def test_a_ready_made_method_takes_no_parameters_beside_it():
+    with pytest.raises(InvalidParameter, match="beside a ready-made method"):
+        dpveil.obfuscate(ramp(), DPPix(epsilon=1), epsilon=2)
+
+
+def test_guarantees_that_do_not_compose_are_refused_before_any_draw(monkeypatch):
+    def odd(self, *, height, width, channels):
+        relation = dpveil.Relation("any-image" if height > 4 else "latent-cell")
+        return dpveil.Guarantee(kind="pure", epsilon=1, relation=relation, scope=dpveil.Scope(""))
+
+    monkeypatch.setattr(DPPix, "guarantee", odd)
+    bits = Watched()
+    with pytest.raises(UnsupportedRelation):
+        private(["0,0,8,8", "4,4,4,4"], bits=bits)
+    assert bits.filled == 0
+
+
+def test_where_nothing_is_found_nothing_is_released_unless_it_was_chosen():
+    with pytest.raises(NoRegion, match="nobody"):
+        private(Nobody())
+    whole = private(Nobody(), if_none="whole", epsilon="1e-6")
+    assert whole.certificate.regions[0].label == "whole photo, as no region was found"
+    assert whole.certificate.request == ("nobody",)
+    assert (whole.image != ramp()).mean() > 0.9
+    copy = private(Nobody(), if_none="copy")
+    assert (copy.image == ramp()).all()
+    assert copy.certificate.guarantees == ()
+    assert copy.certificate.composition is None
+    assert copy.certificate.warnings == (UNPROTECTED,)
+    assert not copy.certificate.publishable
+
+
+def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
+    weak, text = dpveil.obfuscate(ramp(100, 100), "dp-pix", epsilon=20, block=16).certificate.warnings
+    assert weak == WEAK
+    assert "noise, of scale 1,494 grey levels" in text
+    assert "a neighbourhood of 256 pixels would have 38," in text
+    assert not dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
+    [text] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
+    assert "a larger block or epsilon, means less" in text
+
+
+def test_heuristics_and_unknown_bits_are_not_for_publication():
+    assert any("NO FORMAL GUARANTEE" in w for w in dpveil.obfuscate(ramp(), Plain()).certificate.warnings)
+    certificate = private(bits=Watched()).certificate
+    assert not certificate.publishable
+    assert "nothing is known about 'unknown' bits" in certificate.warnings[0]
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg", "webp", "tif", "bmp"])
+def test_save_writes_image_and_certificate_that_belong_together(tmp_path, suffix):
+    image, beside = private().save(tmp_path / f"a.{suffix}")
+    assert (image.name, beside.name) == (f"a.{suffix}", f"a.{suffix}.certificate.json")
+    output = json.loads(beside.read_text(encoding="utf-8"))["output"]
+    assert output["sha256"] == hashlib.sha256(image.read_bytes()).hexdigest()
+    assert (output["width"], output["height"], output["channels"]) == (24, 20, 3)
+    assert dpveil.verify(image).status == "consistent"
+
+
+def test_save_replaces_nothing_unless_told(tmp_path):
+    first, second = private(), private(bits=dpveil.SeededBits(2))
+    image, beside = first.save(tmp_path / "a.png")
+    kept = image.read_bytes(), beside.read_bytes()
+    with pytest.raises(OutputError, match="it exists already"):
+        second.save(image)
+    assert (image.read_bytes(), beside.read_bytes()) == kept
+    second.save(image, replace=True)
+    assert image.read_bytes() != kept[0]
+    assert dpveil.verify(image).status == "consistent"
+
+
+def test_save_leaves_nothing_behind_where_it_fails(tmp_path):
+    for target in (tmp_path / "missing" / "a.png", tmp_path / "a.gif"):
+        with pytest.raises(DPVeilError):
+            private().save(target)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_methods_are_a_table_of_parameters_and_kinds():
+    [row] = [row for row in dpveil.methods() if row["name"] == "dp-pix"]
+    assert row["kind"] == "pure"
+    expected = {"epsilon": "required", "rho": None, "block": 1, "neighbourhood": None}
+    assert row["parameters"].items() >= expected.items()
+    assert row["summary"]
+    assert row["source"]
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters", "word"),
+    [
+        ("dp-pix", {"epsilon": 3}, ""),
+        ("dp-pix", {"epsilon": 3, "delta": "1e-6"}, "privacy-loss distributions"),
+        ("dp-pix-gaussian", {"rho": 3}, ""),
+        ("dp-pix-gaussian", {"epsilon": 3, "delta": "1e-6"}, "tight conversion"),
+    ],
+)
+def test_the_certificate_names_the_accountant_that_chose_the_noise(method, parameters, word):
+    certificate = dpveil.obfuscate(ramp(), method, block=8, **parameters).certificate
+    assert certificate.accountant.startswith("basic composition")
+    assert ("calibrated" in certificate.accountant) == bool(word)
+    assert word in certificate.accountant
+
+
+def test_a_choice_that_finds_nothing_never_undoes_another():
+    both = ["4,8,8,4", Nobody()]
+    with pytest.raises(NoRegion, match="nobody"):
+        private(both, if_none=None)
+    release = private(both, if_none="copy", epsilon="1e-6")
+    changed = (release.image != ramp()).any(axis=2)
+    assert changed[8:12, 4:12].mean() > 0.9
+    assert changed.sum() <= 8 * 4
+    [record] = release.certificate.regions
+    assert (record.label, release.certificate.request) == ("box", ("4,8,8,4", "nobody"))
+    assert "NOT FOUND: nobody; what it would have protected is released as it is" in (
+        release.certificate.warnings
+    )
+    whole = private(both, if_none="whole", epsilon="1e-6")
+    assert [record.label for record in whole.certificate.regions] == ["whole photo, as no region was found"]
+    assert (whole.image != ramp()).mean() > 0.9
+    assert whole.certificate.composition.epsilon == Fraction("1e-6")
+
+
+def test_a_choice_that_does_not_fit_is_refused_whatever_was_not_found():
+    for if_none in (None, "whole", "copy"):
+        with pytest.raises(RegionError, match="outside the photo"):
+            private([Nobody(), "0,0,99,99"], if_none=if_none)
+        with pytest.raises(NoRegion, match="no region was chosen"):
+            private([], if_none=if_none)
+
+
+def test_a_finder_that_returns_nothing_found_nothing():
+    class Empty(Finder):
+        description = "empty"
+
+        def __call__(self, photo):
+            return []
+
+    with pytest.raises(NoRegion, match="nothing was found for empty"):
+        private(["0,0,4,4", Empty()])
+
+
+class Brightest(Finder):
+    """A finder of one's own that looks at the pixels."""
+
+    description = "brightest"
+
+    def __call__(self, photo):
+        y, x = np.unravel_index(photo.image.sum(2).argmax(), photo.image.shape[:2])
+        return [dpveil.Region(dpveil.Box(int(min(x, 16)), int(min(y, 12)), 8, 8), label="brightest")]
+
+
+def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path):
+    certificate = private([Brightest(), "0,0,4,4"]).certificate
+    seen, given = (guarantee.scope.in_the_clear for guarantee in certificate.guarantees)
+    assert seen == (PLACE, COUNT, "everything outside the region")
+    assert "the guarantee compares photos in which the same is found" in PLACE
+    assert given == ("position and size of the region", "everything outside the region")
+    assert [record.found for record in certificate.regions] == [True, False]
+    image, _ = private(Brightest()).save(tmp_path / "a.png")
+    assert dpveil.verify(image).status == "consistent"
+
+    class Fixed(Brightest):
+        data_dependent = False
+
+    assert private(Fixed()).certificate.guarantees[0].scope.in_the_clear == given
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("dp-pix", {"epsilon": "1e-30"}),
+        ("dp-pix", {"epsilon": "1e-400"}),
+        ("dp-pix-gaussian", {"rho": "1e-60"}),
+        ("dp-pix-gaussian", {"rho": "1e-700"}),
+        ("dct-gaussian", {"rho": "1e-60"}),
+        ("dp-samp", {"epsilon": "1e-30", "clusters": 2, "private_clusters": True, "rate": "0.01"}),
+        ("ssim-exponential", {"epsilon": "1e6", "levels": 256}),
+    ],
+)
+def test_noise_that_cannot_be_drawn_is_refused_before_the_debit(method, parameters):
+    bits = Watched()
+    book = Book(Fraction(10**9), bits)
+    with pytest.raises(DPVeilError):
+        dpveil.obfuscate(ramp(), method, bits=bits, ledger=book, **parameters)
+    assert book.seen == []
+    assert bits.filled == 0
+
+
+FACES = ["0,0,8,8", "8,0,8,8", "16,0,8,8", "0,8,8,12", "12,8,12,12"]
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("dp-pix", {"epsilon": 20}),
+        ("dp-pix", {"epsilon": 20, "delta": "1e-6"}),
+        ("dp-pix", {"rho": 2}),
+        ("dp-pix-gaussian", {"rho": 2}),
+        ("dp-pix-gaussian", {"epsilon": 20, "delta": "1e-6"}),
+    ],
+)
+def test_disjoint_regions_cost_what_one_neighbour_can_change(method, parameters, tmp_path):
+    settings = {"block": 4, "neighbourhood": 24, **parameters}
+    book = Book(Fraction(100)) if "epsilon" in parameters else None
+    release = dpveil.obfuscate(ramp(), method, regions=FACES, ledger=book, **settings)
+    total = release.certificate.composition
+    assert all(getattr(total, name) == Fraction(value) for name, value in parameters.items())
+    assert str(total) == str(release.certificate.guarantees[0])
+    assert book is None or book.seen == [(total, None)]
+    image, _ = release.save(tmp_path / "a.png")
+    assert dpveil.verify(image).status == "consistent"
+    touching = dpveil.obfuscate(ramp(), method, regions=[*FACES[:2], "15,0,8,8"], **settings)
+    assert all(
+        getattr(touching.certificate.composition, name) == 3 * Fraction(value)
+        for name, value in parameters.items()
+    )
+    [text] = [text for text in touching.certificate.warnings if "overlap" in text]
+    assert text == "box 2 and box 3 overlap: each reads the original, so their costs add"
+
+
+def test_regions_that_a_neighbour_can_change_together_cost_more():
+    """Four pixels fill two regions of two pixels each, and three fill one and a half."""
+    for m, epsilon in ((2, 1), (4, 2), (100, 3)):
+        total = private(["0,0,2,1", "2,0,2,1", "0,1,2,1"], neighbourhood=m).certificate.composition
+        assert (total.epsilon, total.relation.m) == (epsilon, m)
+    two_scales = private(["0,0,2,1", "0,4,4,4"], neighbourhood=9).certificate.composition
+    assert two_scales.epsilon == 2  # the sum: noise of several scales has no better rule
