@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.numbers.learning import PrivateGaussianNB
+from dpveil.numbers import PrivateGaussianNB
 from dpveil.reproduction import naive_bayes_models as models
 from dpveil.reproduction import thesis_naive_bayes as thesis
 from dpveil.reproduction.published_deviations import DRAWS, one_record, truncated, variable_scale

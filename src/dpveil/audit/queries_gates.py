@@ -19,7 +19,7 @@ from dpveil.audit.lower_bound import lower_bound
 from dpveil.audit.queries import INTACT, QueryCase, QueryDrawn, QueryVersion, Table, Values, real_draws
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.numbers.queries import Plan
+from dpveil.numbers import Plan
 
 Planned = dict[Table, Plan | None]
 SAME: Final = 12
