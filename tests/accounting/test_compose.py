@@ -114,6 +114,7 @@ def test_a_total_is_refused_or_holds_under_a_relation_of_its_own_and_is_never_be
         assert {way for part in parts for way in part.broken_by or ()} == set(total.broken_by)
         return
     assert kinds in SOUND
+    assert len({part.metric for part in parts}) == 1
     assert [total.relation] == common
     for part in parts:
         if total.kind == "zcdp":
