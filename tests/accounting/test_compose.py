@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpveil.accounting import compose, to_approximate
-from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, UnsupportedRelation
+from strategies import RELATIONS, guarantees
 
 ANY = Relation("any-image")
 
@@ -47,31 +48,16 @@ def test_what_several_releases_cost_together(parts, total):
 
 # Over all kinds and relations
 
-NUMBERS = st.fractions(0, 8, max_denominator=12)
-RELATIONS = [ANY, Relation("m-pixels", 4), Relation("m-pixels", 9), Relation("latent-cell")]
-RELATIONS += [Relation("singular-values"), Relation("database-record")]
 SOUND = [{"pure"}, {"approximate"}, {"zcdp"}, {"metric"}, {"pure", "approximate"}, {"pure", "zcdp"}]
-FIELDS = {
-    "pure": {"epsilon": NUMBERS},
-    "approximate": {"epsilon": NUMBERS, "delta": st.fractions(0, 1, max_denominator=12)},
-    "zcdp": {"rho": NUMBERS},
-    "metric": {"epsilon": NUMBERS, "diameter": NUMBERS, "metric": st.sampled_from("ddd'")},
-    "heuristic": {"broken_by": st.tuples(st.sampled_from("xyz"))},
-}
 
 
 @st.composite
 def several(draw: st.DrawFn) -> list[Guarantee]:
-    """Parts of one or two kinds, under relations of which most are nested."""
-    kinds = draw(st.lists(st.sampled_from(sorted(FIELDS)), min_size=1, max_size=2))
+    """Parts of one or two kinds, under one or two relations."""
+    kinds = draw(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=2))
     relations = draw(st.lists(st.sampled_from(RELATIONS), min_size=1, max_size=2))
-    parts = []
-    for name in draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=5)):
-        kind = draw(st.sampled_from(kinds))
-        given = {field: draw(values) for field, values in FIELDS[kind].items()}
-        relation, scope = draw(st.sampled_from(relations)), Scope(name, ("size", name))
-        parts.append(Guarantee(kind=kind, relation=relation, scope=scope, **given))
-    return parts
+    names = draw(st.lists(st.sampled_from("abc"), min_size=1, max_size=5))
+    return [draw(guarantees(kinds, relations, name)) for name in names]
 
 
 def total_of(parts: list[Guarantee]) -> Guarantee | None:
