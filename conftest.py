@@ -1,4 +1,4 @@
-"""What every test gets, of every package: no network, a home of its own, and the shared data where present."""
+"""What the tests of every package get: no network, a home of its own, and the shared data where present."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_runtest_setup() -> None:
+    """Begin to count calls anew."""
     Now.test += 1
 
 

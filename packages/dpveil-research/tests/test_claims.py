@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from dpveil_research.experiments import GRIDS
+
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
 NOTHING = "grey only: shows nothing"
@@ -68,9 +70,7 @@ def test_every_claim_has_a_check():
 
 
 def test_tables_are_those_of_the_settings():
-    from dpveil_research import EXPERIMENTS
-
-    for paper, experiment in EXPERIMENTS.items():
+    for paper, experiment in GRIDS.items():
         points = [(setting.sweep, setting.series, setting.x) for setting in experiment.settings]
         assert [(row["sweep"], row["series"], row["x"]) for row in RESULTS[paper]] == points
         assert {row["images"] for row in RESULTS[paper]} == {str(experiment.images)}

@@ -15,8 +15,9 @@ from dpveil.attacks import CHIP
 from dpveil.errors import UsageError
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
-from dpveil_research import TRAINED, faceidp
+from dpveil_research import faceidp
 from dpveil_research.__main__ import main
+from dpveil_research.experiments import ON_DATA
 from dpveil_research.faceidp_figures import FIGURES
 from dpveil_research.faceidp_sound import GAUSSIAN, LAPLACE, curves, decoded, mechanism_at
 from dpveil_research.faces import closest_pairs, read_faces
@@ -224,26 +225,36 @@ def test_pairs_are_closest_first_and_everybody_is_in_one_at_most():
         closest_pairs(points, ["a", "a", "b", "c", "d", "e"], 3)
 
 
-@pytest.mark.parametrize("name", sorted(TRAINED))
+@pytest.mark.parametrize("name", sorted(ON_DATA))
 def test_data_that_is_not_there_is_refused(name, tmp_path, capsys):
     assert main([name, "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "--data" in capsys.readouterr().err
 
 
-@pytest.mark.skipif(find_spec("dlib") is None, reason="needs pip install 'dpveil[faces]'")
-def test_real_faces_go_all_the_way(shared, tmp_path, monkeypatch, capsys):
-    """A dictionary of three atoms of 20 photos, and one pair: every file is written."""
+@pytest.fixture
+def lfw(shared):
+    """The folder of data sets, where the photos of LFW are among them."""
+    if find_spec("dlib") is None:
+        pytest.skip("needs pip install 'dpveil[faces]'")
     if not (shared / "lfw10_128").is_dir():
         pytest.skip("needs ../shared/data/lfw10_128, which is not part of the project")
-    known, others = (read_faces(shared, CHIP, 3, half=half, each=1) for half in (0, 1))
+    return shared
+
+
+def test_codecs_are_trained_on_other_people_than_are_looked_at(lfw):
+    known, others = (read_faces(lfw, CHIP, 3, half=half, each=1) for half in (0, 1))
     assert known.crops.shape == (3, 150, 150, 3)
     assert len({*known.people, *others.people}) == 6
+
+
+@pytest.mark.slow
+def test_real_faces_go_all_the_way(lfw, tmp_path, monkeypatch, capsys):
+    """A dictionary of three atoms of 20 photos, and one pair: every file is written."""
     small = {"TRAINING": 20, "ATOMS": 3, "PEOPLE": 4, "EACH": 1, "LOOKED_AT": ("13",), "DRAWS": 1}
     for name, value in small.items():
         monkeypatch.setattr(faceidp, name, value)
-    out = tmp_path / "out"
-    assert main(["faceidp", "--data", str(shared), "--out", str(out), "--images", "1"]) == 0
+    assert main(["faceidp", "--data", str(lfw), "--out", str(tmp_path), "--count", "1"]) == 0
     tables = {"pairs", "budgets", "utilities", "recognised", "differences"}
     names = {f"{name}.csv" for name in tables} | {f"{figure.name}.png" for figure in FIGURES}
-    assert {path.name for path in out.iterdir()} == names
+    assert {path.name for path in (tmp_path / "faceidp").iterdir()} == names
     assert capsys.readouterr().out.count("wrote ") == len(names)

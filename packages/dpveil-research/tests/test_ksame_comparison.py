@@ -24,6 +24,7 @@ from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits
 from dpveil_research.__main__ import main
 from dpveil_research.data import Dataset
+from dpveil_research.experiments import ON_DATA
 from dpveil_research.ksame import Plan, faces, make
 from dpveil_research.ksame.background import _less_the_others, _levels
 from dpveil_research.ksame.bound import best_success, losses, scaled
@@ -220,17 +221,17 @@ def test_subtracting_finds_the_face() -> None:
 
 @pytest.fixture
 def made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faces, "predictor", Places)
+    monkeypatch.setattr("dpveil_research.faces.predictor", Places)
     monkeypatch.setattr(faces, "embedder", lambda: chips)
     monkeypatch.setattr(faces, "FRAME", Frame(64))
     monkeypatch.setattr(faces, "SIDE", (64, 64, 3))
-    monkeypatch.setitem(reproduction.TRAINED, "croft-2022-ksame", partial(make, plan=TINY))
+    monkeypatch.setitem(ON_DATA, "croft-2022-ksame", partial(make, plan=TINY))
 
 
 @pytest.mark.usefixtures("made")
 def test_the_comparison_runs_on_a_tiny_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    out = tmp_path / "out"
-    assert main(["croft-2022-ksame", "--data", str(tree(tmp_path)), "--out", str(out)]) == 0
+    assert main(["croft-2022-ksame", "--data", str(tree(tmp_path)), "--out", str(tmp_path / "out")]) == 0
+    out = tmp_path / "out" / "croft-2022-ksame"
     questions = ("one-release", "two-releases", "background", "trade-off")
     plots = {f"{question}-{one.name}.png" for question, one in product(questions, TINY.sets)}
     assert {path.name for path in out.iterdir()} == plots | {"results.csv"}

@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import io
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,10 +14,10 @@ from dpveil.errors import UsageError
 from dpveil.mechanisms.pixel import DPPix, SSIMExponential
 from dpveil.mechanisms.pixel.ssim.quality import quality, shown_levels
 from dpveil.noise.bits import SeededBits
-from dpveil_research import EXPERIMENTS
 from dpveil_research.__main__ import main
 from dpveil_research.data import choose, read_pictures
-from dpveil_research.grid import differences, rows, run
+from dpveil_research.experiments import GRIDS, ON_DATA
+from dpveil_research.grid import differences, measure, rows, run
 from dpveil_research.intervals import clustered_mean
 from dpveil_research.plots import COLOURS
 from dpveil_research.published import PublishedDPPix, PublishedSSIM, window_ssim
@@ -33,7 +34,7 @@ def levels(shape, stream=""):
 
 def tree(folder, experiment, people=3, each=2):
     """Write a data set of the experiment's layout with levels that nobody has seen."""
-    data = EXPERIMENTS[experiment].dataset
+    data = GRIDS[experiment].dataset
     for person in range(people):
         home = folder / data.folder / f"p{person}"
         home.mkdir(parents=True)
@@ -59,13 +60,13 @@ def table(path):
 # The runs
 
 
-@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+@pytest.mark.parametrize("name", sorted(GRIDS))
 def test_an_experiment_runs_on_a_tiny_tree_and_writes_tables_and_plots(name, tmp_path, capsys, monkeypatch):
     tree(tmp_path, name)
-    experiment = thinned(EXPERIMENTS[name])
-    monkeypatch.setitem(EXPERIMENTS, name, experiment)
-    out = tmp_path / "out"
-    assert main([name, "--data", str(tmp_path), "--out", str(out), "--images", "2"]) == 0
+    experiment = thinned(GRIDS[name])
+    monkeypatch.setitem(ON_DATA, name, partial(measure, experiment))
+    assert main([name, "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--count", "2"]) == 0
+    out = tmp_path / "out" / name
     plots = {f"{figure.name}.png" for figure in experiment.figures}
     assert {path.name for path in out.iterdir()} == plots | {"results.csv", "differences.csv"}
     for plot in plots:
@@ -84,7 +85,7 @@ def test_an_experiment_runs_on_a_tiny_tree_and_writes_tables_and_plots(name, tmp
 def test_an_experiment_reads_the_real_data(name, folder, shared):
     if not (shared / folder).is_dir():
         pytest.skip(f"needs ../shared/data/{folder}, which is not part of the project")
-    experiment = EXPERIMENTS[name]
+    experiment = GRIDS[name]
     pictures = list(read_pictures(experiment.dataset, shared, experiment.images))
     assert len({picture.image.shape for picture in pictures}) == 1
     some = experiment.settings[:: len(experiment.settings) // 5]
@@ -93,7 +94,7 @@ def test_an_experiment_reads_the_real_data(name, folder, shared):
 
 
 def test_numbers_repeat_whatever_else_is_run(tmp_path):
-    experiment = EXPERIMENTS["reilly-fan-2021"]
+    experiment = GRIDS["reilly-fan-2021"]
     pictures = list(read_pictures(experiment.dataset, tree(tmp_path, experiment.name), 3))
     some = [setting for setting in experiment.settings if setting.x in ("4", "0.5", "")]
     whole, _ = run(some, pictures, seed=3)
@@ -108,7 +109,7 @@ def test_numbers_repeat_whatever_else_is_run(tmp_path):
 
 
 def test_differences_are_taken_photo_by_photo(tmp_path):
-    experiment = EXPERIMENTS["reilly-fan-2021"]
+    experiment = GRIDS["reilly-fan-2021"]
     pictures = list(read_pictures(experiment.dataset, tree(tmp_path, experiment.name), 3))
     contrast = experiment.contrasts[0]
     some = [s for s in experiment.settings if s.series in (contrast.first, contrast.second) and s.x == "8"]
@@ -120,9 +121,9 @@ def test_differences_are_taken_photo_by_photo(tmp_path):
     assert [float(row[f"ssim{end}"]) for end in ("", "_low", "_high")] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize("name", sorted(EXPERIMENTS))
+@pytest.mark.parametrize("name", sorted(GRIDS))
 def test_every_line_of_a_figure_and_every_contrast_was_run(name):
-    experiment = EXPERIMENTS[name]
+    experiment = GRIDS[name]
     known = {(setting.sweep, setting.series) for setting in experiment.settings}
     for figure in experiment.figures:
         for panel in figure.panels:
@@ -138,7 +139,7 @@ def test_every_line_of_a_figure_and_every_contrast_was_run(name):
 
 
 def test_photos_are_spread_over_people(tmp_path):
-    data = EXPERIMENTS["reilly-fan-2021"].dataset
+    data = GRIDS["reilly-fan-2021"].dataset
     tree(tmp_path, "reilly-fan-2021")
     names = [f"{path.parent.name}/{path.stem}" for path in choose(data, tmp_path, 5)]
     assert names == ["p0/0", "p1/0", "p2/0", "p0/1", "p1/1"]
@@ -147,11 +148,11 @@ def test_photos_are_spread_over_people(tmp_path):
 
 def test_data_that_is_not_there_is_refused(tmp_path, capsys):
     with pytest.raises(UsageError, match=r"holds 0 files"):
-        choose(EXPERIMENTS["croft-2022"].dataset, tmp_path, 1)
+        choose(GRIDS["croft-2022"].dataset, tmp_path, 1)
     given = ["croft-2022", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
     assert main(given) == 2
     assert "--data" in capsys.readouterr().err
-    assert main([*given, "--images", "0"]) == 2
+    assert main([*given, "--count", "0"]) == 2
     assert not (tmp_path / "out").exists()
     assert list(tmp_path.iterdir()) == []
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +32,7 @@ from dpveil_research.attributes_attack import (
 )
 from dpveil_research.attributes_data import FRAME, Crops, People, Say, read_labelled, read_people
 from dpveil_research.attributes_figures import draw_attributes
+from dpveil_research.results import Row, to_csv
 
 EACH: Final = 10
 """Photos of everybody; the attacker holds the first half of them, and the others are released."""
@@ -53,7 +52,6 @@ DRAWS: Final = 4
 PARROT_DRAWS: Final = 10
 PRICES: Final = (0.5, 1, 1.5, 2, 3, 4, 6, 8)
 SEED: Final = 6
-Row = dict[str, str]
 Places = dict[str, Int64[np.ndarray, " n"]]
 
 
@@ -265,15 +263,6 @@ def _row(data: str, setting: str, measure: str, numbers: Sequence[float], people
     told = {name: f"{value:.5f}" for name, value in zip(names, numbers, strict=True)}
     sizes = {"tries": str(len(people)), "people": str(len(set(people)))}
     return {"data": data, "setting": setting, "measure": measure, **told, **sizes}
-
-
-def to_csv(rows: Sequence[Row]) -> bytes:
-    """Return rows as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
 
 
 def _framed(face: UInt8[np.ndarray, "128 128 3"]) -> UInt8[np.ndarray, "256 256 3"]:

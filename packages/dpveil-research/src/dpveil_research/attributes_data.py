@@ -9,20 +9,16 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Int64, UInt8
-from PIL import Image
 
 from dpveil.codecs.crops import SHARD, centred
 from dpveil.codecs.labelled import Labelled, labelled
-from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.landmarks import predictor
+from dpveil_research.data import levels
+from dpveil_research.faces import FACE, FOLDER, aligned
 
-PEOPLE: Final = "lfw10_128"
 LABELLED: Final = "utkface_128"
-FACE: Final = Box(34, 28, 60, 72)
-"""Where the face is in every photo: LFW is centred on it (deep-funnelled, the middle 160 pixels, as 128)."""
 FRAME: Final = Frame(128)
 HELD_OUT: Final = 5
 """Of UTKFace the last one in so many is taken: what training holds out."""
@@ -45,11 +41,11 @@ def read_people(data: Path, each: int, say: Say) -> People:
 
     A face without landmarks is cut where faces are in this data set: nobody is left out.
     """
-    folders = sorted((data / PEOPLE).glob("*/"))
+    folders = sorted((data / FOLDER).glob("*/"))
     paths = tuple(tuple(sorted(folder.glob("*.jpg"))[:each]) for folder in folders)
     if not folders or min(map(len, paths)) < each:
-        hint = "say with --data where your data sets are, and with --images how many to take of everybody"
-        raise UsageError(f"{data / PEOPLE} has no {each} photos *.jpg of everybody", hint=hint)
+        hint = "say with --data where your data sets are, and with --count how many to take of everybody"
+        raise UsageError(f"{data / FOLDER} has no {each} photos *.jpg of everybody", hint=hint)
     crops = np.empty((len(paths), each, 128, 128, 3), np.uint8)
     for row, own in zip(crops, paths, strict=True):
         for place, path in enumerate(own):
@@ -59,13 +55,12 @@ def read_people(data: Path, each: int, say: Say) -> People:
 
 
 def _crop(path: Path) -> UInt8[np.ndarray, "128 128 3"]:
-    with Image.open(path) as opened:
-        image = np.asarray(opened.convert("RGB"))
+    image = levels(path)
     try:
-        found = predictor().near(image, FACE).points
+        return aligned(image, FACE, FRAME)
     except RegionError:
-        found = np.array([[83.0, 57], [73, 57], [46, 57], [56, 57], [64, 76]])
-    return of_points(found, FRAME.points()).crop(image, FRAME)
+        usual = np.array([[83.0, 57], [73, 57], [46, 57], [56, 57], [64, 76]])
+        return of_points(usual, FRAME.points()).crop(image, FRAME)
 
 
 def read_labelled(data: Path, say: Say) -> tuple[Crops, dict[str, Int64[np.ndarray, " n"]]]:

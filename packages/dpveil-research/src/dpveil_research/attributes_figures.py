@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, png
+from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, legend, png
 
-SHOWN: Final = ("strongest", "told the attributes")
+SHOWN: Final = {
+    "strongest": "strongest attacker, from the picture",
+    "told the attributes": "who is only told the attributes",
+}
 Rows = Sequence[Mapping[str, str]]
 
 
@@ -21,7 +24,7 @@ def draw_attributes(rows: Rows, costs: Rows) -> bytes:
 
 def _attacks(axes: Any, rows: Rows) -> None:
     settings = list(dict.fromkeys(one["setting"] for one in rows if one["measure"] == "strongest"))
-    for number, measure in enumerate(SHOWN):
+    for number, (measure, who) in enumerate(SHOWN.items()):
         found = {one["setting"]: one for one in rows if one["measure"] == measure}
         mean, low, high = (
             [100 * float(found[s][name]) for s in settings] for name in ("mean", "low", "high")
@@ -31,28 +34,20 @@ def _attacks(axes: Any, rows: Rows) -> None:
             [m - a for m, a in zip(mean, low, strict=True)],
             [b - m for m, b in zip(mean, high, strict=True)],
         ]
-        label = {"strongest": "strongest attacker, from the picture"}.get(
-            measure, "who is only told the attributes"
-        )
-        axes.errorbar(mean, at, xerr=around, fmt="o", ms=4, capsize=2, color=COLOURS[number], label=label)
+        axes.errorbar(mean, at, xerr=around, fmt="o", ms=4, capsize=2, color=COLOURS[number], label=who)
     chance = 100 * float(next(one["chance"] for one in rows if one["measure"] == "strongest"))
     axes.axvline(chance, color=SOFT, lw=1.2, ls=":", label="chance")
     axes.set_yticks(range(len(settings)), [setting.replace(",", ",\n") for setting in settings], fontsize=7)
     axes.invert_yaxis()
-    axes.set_xlabel("of releases named rightly, %", color=INK)
-    axes.set_title("158 people of LFW", color=INK, fontsize=11, loc="left")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, fontsize=8.5)
+    label(axes, "158 people of LFW", "of releases named rightly, %", "")
+    legend(axes)
 
 
 def _prices(axes: Any, costs: Rows) -> None:
     for number, size in enumerate(sorted({int(one["values"]) for one in costs})):
         points = {float(one["epsilon"]): float(one["kept"]) for one in costs if int(one["values"]) == size}
         names = ", ".join(dict.fromkeys(one["attribute"] for one in costs if int(one["values"]) == size))
-        label = f"{size} values ({names})"
-        axes.plot(
-            list(points), [100 * p for p in points.values()], "o-", ms=3.2, color=COLOURS[number], label=label
-        )
-    axes.set_xlabel("ε of the attribute", color=INK)
-    axes.set_ylabel("what was read is drawn, %", color=INK)
-    axes.set_title("What a budget buys", color=INK, fontsize=11, loc="left")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, fontsize=8.5)
+        drawn = [100 * p for p in points.values()]
+        axes.plot(list(points), drawn, "o-", ms=3.2, color=COLOURS[number], label=f"{size} values ({names})")
+    label(axes, "What a budget buys", "ε of the attribute", "what was read is drawn, %")
+    legend(axes)

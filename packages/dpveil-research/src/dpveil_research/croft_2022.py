@@ -14,7 +14,7 @@ from typing import Final
 from dpveil.mechanisms.pixel import DPPix, Fill, Mosaic, PixelMethod, SSIMExponential
 from dpveil.postprocessing import GaussianBlur
 from dpveil_research.data import Dataset
-from dpveil_research.grid import Contrast, Experiment, Setting
+from dpveil_research.grid import Contrast, Grid, Setting
 from dpveil_research.plots import Figure, Line, Panel
 from dpveil_research.published import PublishedSSIM
 
@@ -109,9 +109,8 @@ def _contrasts() -> tuple[Contrast, ...]:
     return tuple(made)
 
 
-EXPERIMENT: Final = Experiment(
+GRID: Final = Grid(
     name="croft-2022",
-    summary="the Laplace and the exponential mechanism in pixel space on LFW faces",
     dataset=Dataset("lfw10_128", ".jpg", "RGB"),
     images=79,
     settings=tuple(_settings()),

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from dpveil_research.grid import to_csv
 from dpveil_research.losses import POWERS, Tabled
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.queries import (
@@ -29,9 +28,9 @@ from dpveil_research.queries import (
     mean,
     tabled,
 )
+from dpveil_research.results import Row, estimate, to_csv
 from dpveil_research.survey import PEOPLE, groups
 
-Row = dict[str, str]
 SEED: Final = 2011
 EPSILONS: Final = ("0.1", "0.2", "0.3", "0.5", "0.7", "1", "1.5", "2")
 BUDGETS: Final = ("0.2", "0.5")
@@ -145,12 +144,10 @@ def row(sweep: str, series: str, x: str, table: Tabled) -> Row:
 def _row(
     sweep: str, series: str, x: str, found: dict[str, tuple[float, float, float]], form: str = ".6g"
 ) -> Row:
-    numbers = {
-        f"{measure}{end}": f"{value:{form}}"
-        for measure, values in found.items()
-        for end, value in zip(("", "_low", "_high"), values, strict=True)
-    }
-    return {"sweep": sweep, "series": series, "x": x, **numbers}
+    made = {"sweep": sweep, "series": series, "x": x}
+    for measure, numbers in found.items():
+        made |= estimate(measure, numbers, form)
+    return made
 
 
 def _pair(

@@ -44,7 +44,7 @@ def choose(dataset: Dataset, data: Path, count: int) -> list[Path]:
     if found < count:
         raise UsageError(
             f"{folder} holds {found} files *{dataset.suffix} in folders of people, not {count}",
-            hint="say with --data where your data sets are, and with --images how many to take",
+            hint="say with --data where your data sets are, and with --count how many to take",
         )
     if count < len(people):
         people = [people[i * len(people) // count] for i in range(count)]
@@ -55,6 +55,10 @@ def choose(dataset: Dataset, data: Path, count: int) -> list[Path]:
 def read_pictures(dataset: Dataset, data: Path, count: int) -> Iterator[Picture]:
     """Yield the chosen photos; released images never leave the run, so metadata need not be looked at."""
     for path in choose(dataset, data, count):
-        with Image.open(path) as opened:
-            levels = np.asarray(opened.convert(dataset.mode))
-        yield Picture(f"{path.parent.name}/{path.name}", path.parent.name, levels)
+        yield Picture(f"{path.parent.name}/{path.name}", path.parent.name, levels(path, dataset.mode))
+
+
+def levels(path: Path, mode: str = "RGB") -> UInt8[np.ndarray, "h w *c"]:
+    """Return the levels of a photo, read in `mode`, "L" or "RGB"."""
+    with Image.open(path) as opened:
+        return np.asarray(opened.convert(mode))

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.mechanisms.scalar import TruncatedLaplace
-from dpveil_research.grid import to_csv
-from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, png
+from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, png
 from dpveil_research.published_scale import PublishedTruncatedLaplace
+from dpveil_research.results import Row, to_csv
 
 EPSILON: Final = 1.0
 PAIR: Final = (0.0, 0.9)
@@ -23,7 +23,6 @@ PUBLISHED, METRIC, RECORD, SNAPPED = (
     "truncated, one record",
     "snapped Laplace",
 )
-Row = dict[str, str]
 
 
 def truncated_error(answer: float, scale: float) -> float:
@@ -92,17 +91,14 @@ def picture() -> bytes:
     left.loglog(far, found[PUBLISHED], color=COLOURS[1], lw=2, label="published scales 1.586 and 1.321")
     left.loglog(far, found[METRIC], color=COLOURS[0], lw=2, label="one scale, 2ΔF/ε")
     left.axhline(PAIR[1], color=SOFT, ls="--", lw=1.2, label="allowed: 0.9")
-    left.set_xlabel("response, in ΔF", color=INK)
-    left.set_ylabel("|log-ratio| of the answers 0 and 0.9", color=INK)
-    left.set_title("What a response tells", color=INK, fontsize=11, loc="left")
+    label(left, "What a response tells", "response, in ΔF", "|log-ratio| of the answers 0 and 0.9")
     answers = np.linspace(0, 8, 161)
     curves = {name: [errors(float(a))[name] for a in answers] for name in errors(0)}
     for colour, style, (name, values) in zip((1, 0, 2, 3), (":", "-", "-", "-"), curves.items(), strict=True):
         right.plot(answers, values, color=COLOURS[colour], ls=style, lw=2, label=name)
     right.set_ylim(0, None)
-    right.set_xlabel("distance of the answer to the end, in ΔF", color=INK)
-    right.set_ylabel("expected absolute error, in ΔF", color=INK)
-    right.set_title("What it costs", color=INK, fontsize=11, loc="left")
+    distance = "distance of the answer to the end, in ΔF"
+    label(right, "What it costs", distance, "expected absolute error, in ΔF")
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=9)
     return png(canvas)

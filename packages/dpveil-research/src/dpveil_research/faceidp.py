@@ -21,10 +21,10 @@ from dpveil.noise.bits import SeededBits
 from dpveil_research.faceidp_figures import FIGURES
 from dpveil_research.faceidp_sound import OVER, RECOGNISED, UNDER, curves, decoded, mechanism_at
 from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
-from dpveil_research.grid import Row, to_csv
 from dpveil_research.intervals import clustered_mean, clustered_share
 from dpveil_research.plots import draw
 from dpveil_research.published_faceidp import ALLOCATIONS, Moves, Pair, alpha_of, edges, moved, release
+from dpveil_research.results import Row, estimate, to_csv
 
 SEED: Final = 2020
 TRAINING: Final = 1000
@@ -80,9 +80,8 @@ class Run:
         """Return the mean over pairs and its interval."""
         mean = clustered_share if TAKEN in sweep + series else clustered_mean
         numbers = mean(np.array(found, np.float64), [p.name for p in self.pairs])
-        ends = {f"{measure}{end}": f"{v:.6g}" for end, v in zip(("", "_low", "_high"), numbers, strict=True)}
         labels = {"sweep": sweep, "series": series, "x": x, "guarantee": promise}
-        return {**labels, "n": str(len(found)), **ends}
+        return {**labels, "n": str(len(found)), **estimate(measure, numbers)}
 
     def budgets(self) -> list[Row]:
         """Return ε over utility: ε′ of the allocations, and with δ of theorem VI.1."""

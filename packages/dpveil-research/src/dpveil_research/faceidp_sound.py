@@ -14,8 +14,8 @@ from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.codecs import Dictionary
 from dpveil.mechanisms.latent import BoxGaussian, BoxLaplace, BoxTruncatedLaplace, LatentMechanism
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil_research.grid import Row
 from dpveil_research.intervals import clustered_mean
+from dpveil_research.results import Row, estimate
 
 DELTA: Final = Fraction(1, 10**6)
 TOP: Final = 255
@@ -58,13 +58,11 @@ def curves(codec: Dictionary, codes: Codes, people: Sequence[str], seed: int) ->
             mechanism = sound.make(budget)
             drawn = mechanism.release(codes, codec, bits=SeededBits(seed, f"{series} {budget}"))
             errors = np.einsum("nm,mk,nk->n", drawn - codes, gram, drawn - codes)
-            mean, low, high = clustered_mean(errors, people)
-            epsilon = f"{sound.epsilon(budget):.6g}"
+            utility = estimate("utility", clustered_mean(errors, people))
+            epsilon = estimate("epsilon", (sound.epsilon(budget),) * 3)
             labels = {"series": series, "guarantee": str(mechanism.guarantee(codec)), "n": str(len(codes))}
-            ends = dict.fromkeys(("epsilon", "epsilon_low", "epsilon_high"), epsilon)
-            over.append({"sweep": OVER, "x": f"{mean:.6g}", **labels, **ends})
-            found = {"utility": f"{mean:.6g}", "utility_low": f"{low:.6g}", "utility_high": f"{high:.6g}"}
-            under.append({"sweep": UNDER, "x": epsilon, **labels, **found})
+            over.append({"sweep": OVER, "x": utility["utility"], **labels, **epsilon})
+            under.append({"sweep": UNDER, "x": epsilon["epsilon"], **labels, **utility})
     return over, under
 
 

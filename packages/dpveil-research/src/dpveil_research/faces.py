@@ -10,7 +10,6 @@ from typing import Final, TypeVar
 
 import numpy as np
 from jaxtyping import Float64, UInt8
-from PIL import Image
 
 from dpveil.codecs import Card, Codec
 from dpveil.codecs.crops import BATCH
@@ -18,6 +17,7 @@ from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
+from dpveil_research.data import levels
 
 FOLDER: Final = "lfw10_128"
 FACE: Final = Box(34, 28, 60, 72)
@@ -45,19 +45,22 @@ def read_faces(data: Path, frame: Frame, count: int, *, half: int, each: int | N
     if len(paths) < count or not count:
         raise UsageError(
             f"{data / FOLDER} holds {len(paths)} photos *.jpg of half of its people, not {count}",
-            hint="say with --data where your data sets are, and with --images how many to take",
+            hint="say with --data where your data sets are, and with --count how many to take",
         )
     found = [(crop, path.parent.name) for path in paths[:count] if (crop := _crop(path, frame)) is not None]
     return Faces(np.stack([crop for crop, _ in found]), tuple(name for _, name in found))
 
 
 def _crop(path: Path, frame: Frame) -> UInt8[np.ndarray, "s s 3"] | None:
-    with Image.open(path) as opened:
-        image = np.asarray(opened.convert("RGB"))
     try:
-        return of_points(predictor().near(image, FACE).points, frame.points()).crop(image, frame)
+        return aligned(levels(path), FACE, frame)
     except RegionError:
         return None
+
+
+def aligned(image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame) -> UInt8[np.ndarray, "s s c"]:
+    """Return the face in a box, placed in a frame by its landmarks. Raises `RegionError` without any."""
+    return of_points(predictor().near(image, box).points, frame.points()).crop(image, frame)
 
 
 def trained(kind: type[C], crops: Crops, length: int, seed: int) -> C:

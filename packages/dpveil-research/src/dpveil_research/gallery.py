@@ -17,10 +17,11 @@ from dpveil.io import read
 from dpveil.mechanisms.latent.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil_research.attributes import EACH, SEED, Row, Scene, by_embedding_of_photos, of, row, to_csv
+from dpveil_research.attributes import EACH, SEED, Scene, by_embedding_of_photos, of, row
 from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling
 from dpveil_research.attributes_data import Say, read_people
 from dpveil_research.gallery_figures import draw_gallery
+from dpveil_research.results import Row, to_csv
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
     **{f"epsilon={epsilon}": {"epsilon": epsilon} for epsilon in (1, 2, 4, 6, 8, 12)},

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import gc
-import io
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -17,13 +16,14 @@ from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.metrics import mse, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import Step
-from dpveil_research.data import Dataset, Picture
+from dpveil_research.data import Dataset, Picture, read_pictures
 from dpveil_research.intervals import clustered_mean
-from dpveil_research.plots import Figure
+from dpveil_research.plots import Figure, draw
+from dpveil_research.results import Row, estimate, to_csv
 
 MEASURES: Final = ("mse", "ssim", "cpu_ms")
 TOP: Final = 255
-Row = dict[str, str]
+SEED: Final = 2021
 Values = Float64[np.ndarray, "images measures"]
 
 
@@ -48,16 +48,31 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class Grid:
     """What one paper varied, on which photos, and what it showed; `images` is how many photos are taken."""
 
     name: str
-    summary: str
     dataset: Dataset
     images: int
     settings: tuple[Setting, ...]
     contrasts: tuple[Contrast, ...]
     figures: tuple[Figure, ...]
+
+
+def measure(grid: Grid, data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
+    """Return results.csv, differences.csv and a plot for each figure; `count` is the number of photos.
+
+    Raises `UsageError` where `data` does not hold so many.
+    """
+    images = grid.images if count is None else count
+    pictures = read_pictures(grid.dataset, data, images)
+    values, seen = run(grid.settings, pictures, seed=SEED, told=lambda n: told(f"{n} of {images} photos"))
+    table = rows(values, seen)
+    return {
+        **{f"{figure.name}.png": draw(figure, table) for figure in grid.figures},
+        "results.csv": to_csv(table),
+        "differences.csv": to_csv(differences(values, seen, grid.contrasts)),
+    }
 
 
 def run(
@@ -149,20 +164,10 @@ def _summary(measured: Values, pictures: Sequence[Picture], names: Sequence[str]
     people = [picture.person for picture in pictures]
     row = {"images": str(len(people)), "people": str(len(set(people)))}
     for column, name in enumerate(names):
-        numbers = clustered_mean(measured[:, column], people)
-        row |= {f"{name}{end}": f"{v:.6g}" for end, v in zip(("", "_low", "_high"), numbers, strict=True)}
+        row |= estimate(name, clustered_mean(measured[:, column], people))
     return row
 
 
 def _parameters(method: PixelMethod) -> str:
     given = {name: value for name, value in method.parameters().items() if value not in (None, False)}
     return " ".join(f"{name}={value}" for name, value in given.items())
-
-
-def to_csv(table: Sequence[Row]) -> bytes:
-    """Return the rows as CSV."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(table[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(table)
-    return text.getvalue().encode()

@@ -18,10 +18,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil_research.grid import to_csv
 from dpveil_research.losses import Tabled
-from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, png
+from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, png
 from dpveil_research.published_scale import published_scale
+from dpveil_research.results import Row, to_csv
 
 EPSILON: Final = 1.0
 STEPS: Final = 4
@@ -32,7 +32,6 @@ CELLS: Final = 12
 FINEST: Final = 0.004
 ROUND: Final = 1e-9
 Floats = Float64[np.ndarray, "..."]
-Row = dict[str, str]
 OPTIMAL, UNIFORM, SNAPPED, PUBLISHED, BOUND = (
     "best scales",
     "one scale, least valid",
@@ -197,9 +196,7 @@ def picture(table: list[Row], scales: dict[int, Floats]) -> bytes:
         left.plot(np.linspace(0, 1, len(values)), values, color=COLOURS[colour], lw=2, label=f"B = {end}")
     one = mechanism_scale(Chain(ENDS[-1]).uniform())
     left.axhline(one, color=SOFT, ls="--", lw=1.2, label=f"one scale: {one:.2f}")
-    left.set_xlabel("answer / B", color=INK)
-    left.set_ylabel("best scale, in ΔF", color=INK)
-    left.set_title("Best scales, ε = 1", color=INK, fontsize=11, loc="left")
+    label(left, "Best scales, ε = 1", "answer / B", "best scale, in ΔF")
     styles = {OPTIMAL: "-", UNIFORM: "-", SNAPPED: "-", PUBLISHED: ":", BOUND: "--"}
     for colour, (name, style) in enumerate(styles.items()):
         shown = [row for row in table if row["mechanism"] == name]
@@ -207,9 +204,8 @@ def picture(table: list[Row], scales: dict[int, Floats]) -> bytes:
         right.plot(x, y, color=COLOURS[colour], ls=style, lw=2, marker="o", ms=3.5, label=name)
     right.set_xscale("log", base=2)
     right.set_xticks(ENDS, [str(end) for end in ENDS])
-    right.set_xlabel("end of the responses B, in ΔF", color=INK)
-    right.set_ylabel("mean expected absolute error, in ΔF", color=INK)
-    right.set_title("What they err by", color=INK, fontsize=11, loc="left")
+    error = "mean expected absolute error, in ΔF"
+    label(right, "What they err by", "end of the responses B, in ΔF", error)
     for axes in (left, right):
         axes.legend(frameon=False, fontsize=9)
     return png(canvas)

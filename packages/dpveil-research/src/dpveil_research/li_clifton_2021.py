@@ -21,9 +21,9 @@ from dpveil.mechanisms.latent import BoxLaplace, BoxTruncatedLaplace, LatentMech
 from dpveil.metrics import psnr, ssim
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faces import Crops, Faces, read_faces, trained
-from dpveil_research.grid import Row, to_csv
 from dpveil_research.intervals import clustered_mean
 from dpveil_research.plots import Figure, Line, Panel, draw
+from dpveil_research.results import Row, estimate, to_csv
 
 SEED: Final = 2021
 TRAINING: Final = 1500
@@ -102,8 +102,7 @@ def space_rows(name: str, codec: Codec, faces: Faces) -> list[Row]:
 def _row(space: str, label: str, x: str, promise: str, values: Values, faces: Faces) -> Row:
     row = {"sweep": space, "series": label, "x": x, "guarantee": promise, "images": str(len(values))}
     for column, name in enumerate(MEASURES):
-        numbers = clustered_mean(values[:, column], faces.people)
-        row |= {f"{name}{end}": f"{v:.6g}" for end, v in zip(("", "_low", "_high"), numbers, strict=True)}
+        row |= estimate(name, clustered_mean(values[:, column], faces.people))
     return row
 
 

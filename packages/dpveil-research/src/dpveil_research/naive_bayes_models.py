@@ -13,7 +13,7 @@ from jaxtyping import Float64
 from dpveil.noise.bits import SeededBits
 from dpveil.numbers.learning.moments import LEVELS, Deviations, Plan, Shares, encode
 from dpveil_research.published_deviations import DRAWS, Unsound, laplace
-from dpveil_research.tables import Records
+from dpveil_research.uci import Records
 
 FLOOR: Final = 0.01
 TINY: Final = 1e-6

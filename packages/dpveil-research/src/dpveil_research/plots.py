@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpveil.errors import UsageError
+from dpveil_research.results import columns
 
 INK: Final = "#1c1e22"
 SOFT: Final = "#8a8d94"
@@ -88,6 +89,18 @@ def canvas_of(count: int) -> tuple[Any, Sequence[Any]]:
     return canvas, every
 
 
+def label(axes: Any, title: str, x: str, y: str) -> None:
+    """Name a panel and its axes."""
+    axes.set_title(title, color=INK, fontsize=11, loc="left")
+    axes.set_xlabel(x, color=INK)
+    axes.set_ylabel(y, color=INK)
+
+
+def legend(axes: Any, **style: Any) -> None:
+    """Put the names of a panel's lines below it."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, **{"fontsize": 8.5, **style})
+
+
 def png(canvas: Any) -> bytes:
     """Return a canvas as PNG."""
     buffer = io.BytesIO()
@@ -102,21 +115,14 @@ def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
         axes.set_yscale("log")
     for line in panel.lines:
         points = [
-            tuple(float(row[name] or "nan") for name in ("x", *_columns(panel.measure)))
+            tuple(float(row[name] or "nan") for name in ("x", *columns(panel.measure)))
             for row in table
             if row["sweep"] in (panel.sweep, panel.more) and row["series"] == line.series
         ]
         shown = [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high]
         _line(axes, line, shown, bands=panel.bands)
-    axes.set_xlabel(panel.xlabel, color=INK)
-    axes.set_ylabel(MEASURES[panel.measure], color=INK)
-    axes.set_title(panel.title, color=INK, fontsize=11, loc="left")
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
-    axes.legend(**below, ncols=2, handlelength=3.2, frameon=False, fontsize=8.5)
-
-
-def _columns(measure: str) -> tuple[str, str, str]:
-    return measure, f"{measure}_low", f"{measure}_high"
+    label(axes, panel.title, panel.xlabel, MEASURES[panel.measure])
+    legend(axes, ncols=2, handlelength=3.2)
 
 
 def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], *, bands: bool) -> None:

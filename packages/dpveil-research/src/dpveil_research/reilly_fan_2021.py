@@ -13,7 +13,7 @@ from typing import Final
 from dpveil.mechanisms.pixel import DPSVD, DPPix, DPSamp, Fill, Mosaic, Snow
 from dpveil.postprocessing import Median
 from dpveil_research.data import Dataset
-from dpveil_research.grid import TOP, Contrast, Experiment, Setting
+from dpveil_research.grid import TOP, Contrast, Grid, Setting
 from dpveil_research.plots import Figure, Line, Panel
 from dpveil_research.published import PublishedDPPix
 
@@ -140,9 +140,8 @@ def _contrasts() -> tuple[Contrast, ...]:
     return (*pixels, *moved, *(Contrast(DEFAULTS, *pair) for pair in pairs), Contrast(SNOW, BLURRED, PLAIN))
 
 
-EXPERIMENT: Final = Experiment(
+GRID: Final = Grid(
     name="reilly-fan-2021",
-    summary="DP-Pix, DP-Samp, DP-SVD and Snow on AT&T faces",
     dataset=Dataset("att_faces", ".pgm", "L"),
     images=80,
     settings=tuple(_settings()),

@@ -14,7 +14,8 @@ from dpveil_research.ksame.bound import best_success, losses, scaled
 from dpveil_research.ksame.faces import Crops, repeated
 from dpveil_research.ksame.one import LIKELIHOOD, Scene
 from dpveil_research.ksame.plan import PRIVATE, SEED, private
-from dpveil_research.ksame.rows import Place, Row, row, share
+from dpveil_research.ksame.rows import Place, row, share
+from dpveil_research.results import Row
 
 QUESTION = "background"
 Numbers = Float64[np.ndarray, "..."]

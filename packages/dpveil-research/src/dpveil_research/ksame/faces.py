@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, UInt8
-from PIL import Image
 
 from dpveil.attacks import LENGTH, embedder
 from dpveil.attacks.embedding import of_crop
@@ -18,8 +17,8 @@ from dpveil.codecs.crops import centred, photos
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.landmarks import predictor
+from dpveil_research.data import levels
+from dpveil_research.faces import aligned
 from dpveil_research.ksame.plan import SEED, TRAINED, Plan, Set
 
 FRAME: Final = Frame(128)
@@ -59,10 +58,7 @@ def read_people(of: Set, data: Path, photos_each: int, count: int) -> People:
 
 
 def _aligned(path: Path, of: Set) -> UInt8[np.ndarray, "s s 3"]:
-    with Image.open(path) as opened:
-        image = np.atleast_3d(np.asarray(opened.convert(of.dataset.mode)))
-    found = predictor().near(image, of.box)
-    return of_points(found.points, FRAME.points()).crop(image, FRAME)
+    return aligned(np.atleast_3d(levels(path, of.dataset.mode)), of.box, FRAME)
 
 
 def trained(data: Path, plan: Plan) -> PCA:

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from dpveil_research.ksame.one import LIKELIHOOD
 from dpveil_research.ksame.plan import PAPER
-from dpveil_research.ksame.rows import GROUPS, OTHER_BEST, VERY, VERY_BEST, Row
-from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, png
+from dpveil_research.ksame.rows import GROUPS, OTHER_BEST, VERY, VERY_BEST
+from dpveil_research.plots import COLOURS, INK, SOFT, canvas_of, label, legend, png
+from dpveil_research.results import Row
 
 SAME: Final = "k-same-m"
 RATE: Final = "named rightly"
@@ -51,7 +52,7 @@ def _one(name: str, rows: Sequence[Row]) -> Any:
     canvas, (left, right) = canvas_of(2)
     canvas.suptitle(f"One release, {name}: who is named rightly", color=INK, fontsize=12)
     where = {"question": "one release", "releases": "1"}
-    for axes, method, names, label in (
+    for axes, method, names, xlabel in (
         (left, PAPER, (*NEAR, LIKELIHOOD), EPSILON),
         (right, SAME, (*NEAR, GROUPS), GROUP),
     ):
@@ -60,7 +61,7 @@ def _one(name: str, rows: Sequence[Row]) -> Any:
         ]
         bound = "what nobody exceeds" if method == PAPER else "1/k"
         curves.append(Curve(bound, 5, where | {"method": method, "attack": names[-1]}, "--", "limit"))
-        _draw(axes, curves, rows, method, label)
+        _draw(axes, curves, rows, method, xlabel)
         _levels(axes, rows)
         _legend(axes)
     return canvas
@@ -127,16 +128,15 @@ def _trade_off(name: str, rows: Sequence[Row]) -> Any:
             for x, y, one in zip(rate, ssim, of_it, strict=True):
                 near = {"xytext": (3, 3), "textcoords": "offset points"}
                 axes.annotate(one["x"], (x, y), fontsize=6.5, color=SOFT, **near)
-        _label(axes, f"{attack}; ε or k beside each point", RATE)
-        axes.set_ylabel("SSIM (higher is better)", color=INK)
+        label(axes, f"{attack}; ε or k beside each point", RATE, "SSIM (higher is better)")
         _legend(axes)
     return canvas
 
 
-def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, label: str) -> None:
+def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, xlabel: str) -> None:
     """Draw every curve that has points; budgets and group sizes on a logarithmic axis."""
     places: set[float] = set()
-    if label in (EPSILON, GROUP):
+    if xlabel in (EPSILON, GROUP):
         axes.set_xscale("log")
     for curve in curves:
         wanted = curve.where.items()
@@ -151,16 +151,10 @@ def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, l
             low, high = ([float(row[f"rate_{end}"]) for row in mine] for end in ("low", "high"))
             axes.fill_between(x, low, high, color=colour, alpha=0.13, lw=0)
         axes.plot(x, y, color=colour, lw=1.6, ls=curve.style, marker="o", ms=2.8, label=curve.label)
-    if label != EPSILON:
+    if xlabel != EPSILON:
         axes.set_xticks(sorted(places), [f"{place:g}" for place in sorted(places)])
         axes.minorticks_off()
-    _label(axes, title, label)
-
-
-def _label(axes: Any, title: str, label: str) -> None:
-    axes.set_xlabel(label, color=INK)
-    axes.set_ylabel(RATE, color=INK)
-    axes.set_title(title, color=INK, fontsize=11, loc="left")
+    label(axes, title, xlabel, RATE)
 
 
 def _levels(axes: Any, rows: Sequence[Row]) -> None:
@@ -173,6 +167,5 @@ def _levels(axes: Any, rows: Sequence[Row]) -> None:
 
 def _legend(axes: Any) -> None:
     axes.set_ylim(-0.02, 1.03)
-    below = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.14)}
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(**below, ncols=2, handlelength=3.0, frameon=False, fontsize=7.5)
+        legend(axes, ncols=2, handlelength=3.0, fontsize=7.5)

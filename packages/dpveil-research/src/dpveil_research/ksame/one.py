@@ -17,7 +17,8 @@ from dpveil.noise.bits import SeededBits
 from dpveil_research.ksame.bound import best_success, losses, scaled
 from dpveil_research.ksame.faces import Crops, Embed, People, repeated
 from dpveil_research.ksame.plan import PAPER, PRIVATE, SEED, Plan, private
-from dpveil_research.ksame.rows import GROUPS, VERY, Place, Row, row, share, strongest
+from dpveil_research.ksame.rows import GROUPS, VERY, Place, row, share, strongest
+from dpveil_research.results import Row
 
 QUESTION = "one release"
 LIKELIHOOD = f"likelihood, {VERY}"

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.attacks import Identified
+from dpveil_research.results import Row, estimate
 
-Row = dict[str, str]
 VERY: Final = "very photos"
 GROUPS: Final = "knows the groups"
 OTHER_BEST: Final = "strongest, other photos"
@@ -51,9 +51,7 @@ def row(
         "releases": str(place.releases),
         "known": str(place.known),
         "attack": attack,
-        "rate": f"{found.rate:.5g}",
-        "rate_low": f"{low:.5g}",
-        "rate_high": f"{high:.5g}",
+        **estimate("rate", (found.rate, low, high), ".5g"),
         "limit": "" if limit is None else f"{limit:.5g}",
         "chance": f"{found.chance:.5g}",
         "ssim": "" if ssim is None else f"{ssim.mean():.4g}",

@@ -6,14 +6,13 @@ from collections.abc import Callable
 from itertools import chain
 from pathlib import Path
 
-from dpveil_research.grid import to_csv
 from dpveil_research.ksame.background import background
 from dpveil_research.ksame.faces import embedding, read_people, trained
 from dpveil_research.ksame.figures import figures
 from dpveil_research.ksame.one import Scene, one_release
 from dpveil_research.ksame.plan import PLAN, Plan
-from dpveil_research.ksame.rows import Row
 from dpveil_research.ksame.two import two_releases
+from dpveil_research.results import Row, to_csv
 
 
 def make(

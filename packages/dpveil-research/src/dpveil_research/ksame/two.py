@@ -14,7 +14,8 @@ from dpveil.mechanisms.ksame import KSameM
 from dpveil.noise.bits import SeededBits
 from dpveil_research.ksame.one import Scene
 from dpveil_research.ksame.plan import PAPER, SEED
-from dpveil_research.ksame.rows import GROUPS, VERY, Place, Row, row, share
+from dpveil_research.ksame.rows import GROUPS, VERY, Place, row, share
+from dpveil_research.results import Row
 
 QUESTION = "two releases"
 Held = Int64[np.ndarray, " people"]

@@ -10,21 +10,16 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
-from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.errors import DPVeilError, UsageError
-from dpveil.io import make_folder, write_together
+from dpveil.errors import UsageError
 from dpveil_research import peer_naive_bayes
-from dpveil_research.grid import to_csv
 from dpveil_research.intervals import clustered_mean
 from dpveil_research.naive_bayes_models import (
     BASELINE,
@@ -42,18 +37,21 @@ from dpveil_research.naive_bayes_models import (
     thesis_models,
 )
 from dpveil_research.plots import Figure, Line, Panel, draw
-from dpveil_research.tables import TABLES, Records
+from dpveil_research.results import Row, estimate, to_csv
+from dpveil_research.uci import TABLES, Records
 
 SEED: Final = 503
 REPETITIONS: Final = 200
 EPSILONS: Final = ("0.1", "0.32", "1", "3.2", "10", "32", "100", "320", "1000", "3200")
 PEER: Final = "diffprivlib 0.6"
+PEER_PYTHON: Final = Path(".venv-diffprivlib/bin/python")
+"""A Python that has diffprivlib: `make bench` makes it."""
 
 Accuracies = dict[tuple[str, str, str], list[float]]
 """Accuracies of all repetitions, by sweep, series and ε (empty for the baseline)."""
 
 
-def run(records: Records, repetitions: int, told: Callable[[int], None] = lambda done: None) -> Accuracies:
+def run(records: Records, repetitions: int) -> Accuracies:
     """Return the accuracies of every series of both settings on one table."""
     found: Accuracies = {}
     name = records.table.name
@@ -72,7 +70,6 @@ def run(records: Records, repetitions: int, told: Callable[[int], None] = lambda
                 for label, model in series.items():
                     place = (f"{name}, {setting}", label, epsilon)
                     found.setdefault(place, []).append(model.accuracy(records, test))
-        told(repetition + 1)
     return found
 
 
@@ -102,7 +99,7 @@ def run_peer(records: Records, repetitions: int, python: Path) -> Accuracies:
     }
 
 
-def rows(found: Accuracies) -> list[dict[str, str]]:
+def rows(found: Accuracies) -> list[Row]:
     """Return a row for every point, with the 95 % interval over repetitions."""
     return [
         {"sweep": sweep, "series": series, "x": x, **_summary(np.array(values))}
@@ -110,7 +107,7 @@ def rows(found: Accuracies) -> list[dict[str, str]]:
     ]
 
 
-def differences(found: Accuracies) -> list[dict[str, str]]:
+def differences(found: Accuracies) -> list[Row]:
     """Return a row for every series minus `RECORD`, repetition by repetition."""
     made = []
     for (sweep, series, x), values in found.items():
@@ -121,10 +118,9 @@ def differences(found: Accuracies) -> list[dict[str, str]]:
     return made
 
 
-def _summary(values: Float64[np.ndarray, " n"]) -> dict[str, str]:
+def _summary(values: Float64[np.ndarray, " n"]) -> Row:
     numbers = clustered_mean(values, [str(i) for i in range(len(values))])
-    ends = zip(("", "_low", "_high"), numbers, strict=True)
-    return {"repetitions": str(len(values))} | {f"accuracy{end}": f"{v:.5g}" for end, v in ends}
+    return {"repetitions": str(len(values)), **estimate("accuracy", numbers, ".5g")}
 
 
 def figures(found: Accuracies) -> list[Figure]:
@@ -157,50 +153,23 @@ def _line(series: str) -> Line:
     return Line(series, colours.index(home), style)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run on all tables, write results.csv, differences.csv and plots, and return the exit code."""
-    parser = ArgumentParser("python -m dpveil_research.thesis_naive_bayes", description=__doc__)
-    parser.add_argument("--data", type=Path, required=True, help="the folder that holds uci/")
-    parser.add_argument("--out", type=Path, required=True, help="where to write; files there are replaced")
-    parser.add_argument("--repetitions", type=int, default=REPETITIONS, help="splits for every point")
-    parser.add_argument(
-        "--peer",
-        type=Path,
-        default=Path(".venv-diffprivlib/bin/python"),
-        help="a Python that has diffprivlib",
-    )
-    given = parser.parse_args(arguments)
-    try:
-        for path in reproduce(given.data, given.out, given.repetitions, given.peer):
-            sys.stdout.write(f"wrote {path}\n")
-    except DPVeilError as error:
-        sys.stderr.write(f"{error}\n")
-        return error.exit_code
-    return 0
+def make(
+    data: Path, count: int | None, told: Callable[[str], None], peer: Path = PEER_PYTHON
+) -> dict[str, bytes]:
+    """Return the two tables and plots; `count` is how many splits stand behind every point.
 
-
-def reproduce(data: Path, out: Path, repetitions: int, peer: Path) -> list[Path]:
-    """Return the paths of what was written. Raises `UsageError` and `OutputError`."""
-    if repetitions < 1:
-        raise UsageError(f"--repetitions {repetitions} is not above 0", hint="such as 100")
+    Without the Python `peer` its series is left out. Raises `UsageError`.
+    """
+    repetitions = REPETITIONS if count is None else count
     found: Accuracies = {}
     for table in TABLES:
         records = table.read(data)
-        found |= run(records, repetitions, partial(_tell, table.name, repetitions))
+        found |= run(records, repetitions)
+        told(f"{table.name}: {repetitions} splits")
         found |= run_peer(records, repetitions, peer)
     results = rows(found)
-    written = [(out / f"{figure.name}.png", draw(figure, results)) for figure in figures(found)]
-    written.append((out / "naive-bayes.csv", to_csv(results)))
-    written.append((out / "naive-bayes-differences.csv", to_csv(differences(found))))
-    make_folder(out)
-    write_together(written, replace=True)
-    return [path for path, _ in written]
-
-
-def _tell(name: str, repetitions: int, done: int) -> None:
-    if done % 10 == 0 or done == repetitions:
-        sys.stderr.write(f"{name}: {done} of {repetitions} splits\n")
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return {
+        **{f"{figure.name}.png": draw(figure, results) for figure in figures(found)},
+        "naive-bayes.csv": to_csv(results),
+        "naive-bayes-differences.csv": to_csv(differences(found)),
+    }
