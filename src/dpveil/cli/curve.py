@@ -14,7 +14,7 @@ from dpveil.release.explain import Explanation
 USUAL = 1e-3
 """False alarms that an axis from 0 to 1 still shows; where most is allowed there, it is logarithmic."""
 RAREST, DECADES = 300, 6
-"""The rarest false alarms that a logarithmic axis may begin at, as a negative power of ten, and its length."""
+"""The rarest false alarms that a logarithmic axis begins at, as a negative power of ten; its length."""
 LIMITLESS = "No test is ruled out: this photo may be\nrecognised always, without false alarms."
 INK = "#1c1e22"
 SOFT = "#8a8d94"
@@ -32,7 +32,7 @@ def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -
 
 
 def _axis(guarantee: Guarantee) -> tuple[float, float] | None:
-    """Return the ends of an axis of false alarms on which the curve rises; None where nothing is ruled out."""
+    """Return the ends of an axis of false alarms that shows the curve; None where nothing is ruled out."""
     if detection_bound(guarantee, USUAL) < 0.9:
         return 0.0, 1.0
     power = bisect_left(range(RAREST + 1), True, key=lambda k: detection_bound(guarantee, 10.0**-k) < 0.05)
