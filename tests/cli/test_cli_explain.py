@@ -119,7 +119,7 @@ def test_a_curve_that_would_lie_on_the_frame_shows_where_it_rises(cli, budget):
     assert marks(LINE) > 400
 
 
-@pytest.mark.parametrize("method", [("fill",), ("dp-pix", "--epsilon", "1000000")])
+@pytest.mark.parametrize("method", [("mosaic", "--block", "8"), ("dp-pix", "--epsilon", "1000000")])
 def test_a_plot_without_a_curve_says_why(cli, method):
     assert cli("--method", *method, *SIZE, "--plot", "curve.png")[0] == 0
     assert marks(LINE) == 0
