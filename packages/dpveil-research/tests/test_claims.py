@@ -25,6 +25,10 @@ def rows(paper, name):
 
 
 FAN, CROFT = "reilly-fan-2021", "croft-2022"
+SIZES = {
+    FAN: {"height": 112, "width": 92, "channels": 1},
+    CROFT: {"height": 128, "width": 128, "channels": 3},
+}
 RESULTS = {paper: rows(paper, "results") for paper in (FAN, CROFT)}
 DIFFERENCES = {paper: rows(paper, "differences") for paper in (FAN, CROFT)}
 
@@ -74,6 +78,8 @@ def test_tables_are_those_of_the_settings():
         points = [(setting.sweep, setting.series, setting.x) for setting in experiment.settings]
         assert [(row["sweep"], row["series"], row["x"]) for row in RESULTS[paper]] == points
         assert {row["images"] for row in RESULTS[paper]} == {str(experiment.images)}
+        promised = [str(setting.method.guarantee(**SIZES[paper])) for setting in experiment.settings]
+        assert [row["guarantee"] for row in RESULTS[paper]] == promised
         plots = {f"{figure.name}.png" for figure in experiment.figures}
         assert {path.name for path in (ROOT / "reproduction" / paper).glob("*.png")} == plots
         assert all(f"(reproduction/{paper}/{plot})" in PAGE for plot in plots)
