@@ -15,7 +15,7 @@ from PIL import Image
 from skimage import data
 
 from dpveil.mechanisms.pixel import SSIMExponential
-from dpveil.mechanisms.pixel.ssim_exponential import _windows
+from dpveil.mechanisms.pixel.ssim.method import _windows
 from dpveil.noise import SecureBits, backend
 from timing import alternate, generator, peak, report
 

@@ -26,7 +26,7 @@ from dpveil.mechanisms.pixel.budget import (
     different,
     only,
 )
-from dpveil.mechanisms.pixel.dct_plan import Plan, plan, reach_of, spent
+from dpveil.mechanisms.pixel.dct.plan import Plan, plan, reach_of, spent
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 

@@ -16,7 +16,7 @@ from dpveil.core.numbers import Json, root_above
 from dpveil.core.parameters import Count, Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
-from dpveil.mechanisms.pixel.spectrum import STEPS, ball_radius, leading_triples, rebuild, whole_values
+from dpveil.mechanisms.pixel.dp_svd.spectrum import STEPS, ball_radius, leading_triples, rebuild, whole_values
 from dpveil.noise.bits import BitSource
 from dpveil.noise.spherical import spherical_laplace
 
