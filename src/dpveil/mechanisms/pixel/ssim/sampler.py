@@ -41,7 +41,7 @@ MOST_CELLS_TABLED: Final = 25
 MOST_PROPOSED: Final = 1 << 18
 """Outputs that are listed, entries of tables, and proposals a window: beyond, the way is too long."""
 
-SHARED: Final = 3
+SHARED: Final = 4
 MOST_SHARED: Final = 64
 """Proposals a window that windows share which propose counts: some take one, some take a hundred."""
 
@@ -98,7 +98,7 @@ class WindowSampler:
         """Return how many windows get words at once, of an image with so many cells."""
         words = min(max(FEWEST_WORDS, size // 16), MOST_WORDS)
         if self.way == "counts":
-            words *= 2  # each window takes what it needs of them, so more of them are of use
+            words += words // 4  # each window takes what it needs of them, so more of them are of use
         return max(1, words // (self._attempts(1, 1) * (self._choices + 1)))
 
     def _attempts(self, windows: int, at_once: int) -> int:
