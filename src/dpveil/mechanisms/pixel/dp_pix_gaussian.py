@@ -16,8 +16,9 @@ from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size, different, only
+from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 
@@ -37,7 +38,7 @@ class DPPixGaussian(BudgetedMethod):
     """
 
     name: ClassVar[str] = "dp-pix-gaussian"
-    kind: ClassVar[str] = "zcdp"
+    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
     one_scale: ClassVar[bool] = True

@@ -19,7 +19,8 @@ from dpveil.core.parameters import Count, Flag, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, forward, inverse, padded
 from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane, allocated, bands, squared_error
-from dpveil.mechanisms.pixel.budget import MOST_SIZES, BudgetedMethod, Size, different, only
+from dpveil.mechanisms.pixel.budget import MOST_SIZES, BudgetedMethod, different, only
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
@@ -49,7 +50,7 @@ class BitPlanes(BudgetedMethod):
     """
 
     name: ClassVar[str] = "bit-planes"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "randomised response on bits of wavelet coefficients"
     source: ClassVar[str] = "LDP-Slicing 2026"
 

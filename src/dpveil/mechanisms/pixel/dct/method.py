@@ -22,11 +22,11 @@ from dpveil.mechanisms.pixel.budget import (
     MOST_SIZES,
     RHO,
     BudgetedMethod,
-    Size,
     different,
     only,
 )
 from dpveil.mechanisms.pixel.dct.plan import Plan, plan, reach_of, spent
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 
@@ -53,7 +53,7 @@ class DCTGaussian(BudgetedMethod):
     """
 
     name: ClassVar[str] = "dct-gaussian"
-    kind: ClassVar[str] = "zcdp"
+    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "cosine coefficients of blocks, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4"
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
