@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     list_sets,
@@ -26,7 +26,7 @@ from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
-MODULES: Final = (arithmetic, loops, counted)
+MODULES: Final = (arithmetic, loops, tables, counted)
 FEWEST_WORDS: Final = 1 << 12
 MOST_WORDS: Final = 1 << 16
 """Words asked for at once: as many bytes as the image has, within these."""
