@@ -87,7 +87,8 @@ class DPSVD(PixelMethod):
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
         rank = self._rank(height, width)
-        triples = [leading_triples(image[:, :, channel], rank) for channel in range(channels)]
+        channel_planes = (np.ascontiguousarray(image[:, :, channel]) for channel in range(channels))
+        triples = [leading_triples(plane, rank) for plane in channel_planes]
         noise = iter(spherical_laplace(STEPS / self.epsilon, rank * channels, bits))
         planes = []
         for of_channel in triples:
