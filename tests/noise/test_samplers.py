@@ -20,7 +20,7 @@ from dpveil.noise import (
     laplace,
     quantise,
 )
-from dpveil.noise.gaussian import _filter, _sure, below_exp
+from dpveil.noise.gaussian import below_exp
 from dpveil.noise.laplace import DigitTables, draw
 from dpveil.noise.matrix import log_above
 
@@ -152,37 +152,6 @@ def test_discrete_gaussian_has_its_law(variance: Fraction):
 def test_a_wrong_variance_is_seen(variance: Fraction):
     sample = discrete_gaussian(variance, N // 2, SeededBits(9))
     assert fit(sample, gaussian_law(variance * 95 / 100)).rejected
-
-
-def test_the_floating_filter_decides_only_what_is_certain():
-    """Its sure answers equal exact ones, word by word, also one unit beside the boundary."""
-    variance, scale = Fraction(50, 7), 3
-    y = np.repeat(np.arange(-12, 13), 3)
-    gamma = [(abs(int(v)) - variance / scale) ** 2 / (2 * variance) for v in y]
-    edge = [int(Fraction(math.exp(-float(g))) * 2**64) for g in gamma]
-    moved = [e + (-1, 0, 1)[i % 3] * 2**40 for i, e in enumerate(edge)]
-    words = np.array([min(max(word, 0), 2**64 - 1) for word in moved], np.uint64)
-    accepted, unsure = _filter(y, words, variance, scale)
-    exact = np.array([below_exp(int(w), g, SeededBits(1)) for w, g in zip(words, gamma, strict=True)])
-    assert np.array_equal(accepted[~unsure], exact[~unsure])
-    assert unsure[1::3].all()
-    assert not unsure[::3].any()
-
-
-def test_the_compiled_filter_accepts_what_the_plain_one_does_or_nothing():
-    """Where the plain one is unsure of a single proposal, the compiled one leaves all of them to it."""
-    backend.compile_now()
-    variance, scale, near = Fraction(50, 7), 3, np.arange(-12, 13)
-    y, words = np.tile(near, 400), SeededBits(3).words(25 * 400)
-    accepted, unsure = _filter(y, words, variance, scale)
-    kept = _sure(y, words, variance, scale)
-    assert not unsure.any()
-    assert kept is not None
-    assert np.array_equal(kept, y[accepted])
-    for proposal in (4, 1000):  # at the edge, and too far out for floating point
-        gamma = (proposal - float(variance) / scale) ** 2 / (2 * float(variance))
-        edge = np.uint64(int(Fraction(math.exp(-gamma)) * 2**64))
-        assert _sure(np.append(y, proposal), np.append(words, edge), variance, scale) is None
 
 
 def test_a_tie_of_64_bits_with_an_exponential_is_decided_by_more_bits():

@@ -17,6 +17,7 @@ from dpveil.audit.fit import ALPHA, Fit, fit, fit_pairs
 from dpveil.audit.laws import Law, finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.noise import gaussian
 from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.noise.blocks import BlockTable
 from dpveil.noise.laplace import DigitTables, discrete_laplace
 from dpveil.noise.matrix import IntegerMatrix, certified
 
@@ -107,35 +108,72 @@ def _digit_weights(rate: Fraction, base: int, leading: bool, total: int) -> list
     return [int(WORK.multiply(chance, Decimal(total))) for chance in chances]
 
 
-def _gaussian_decisions() -> list[Finding]:
-    """Compare what is accepted of proposals, at words around the threshold, with 70-digit decimals."""
+GAUSSIANS: Final = (Fraction(1, 4), Fraction(10**6), Fraction(10**12))
+
+
+def _gaussian_audit() -> list[Finding]:
+    """Compare the tables of some variances, and what is accepted of proposals, with 70-digit decimals."""
     found = []
-    for variance in (Fraction(1, 4), Fraction(400), Fraction(10**12)):
-        scale = int(WORK.sqrt(Decimal(int(variance)))) + 1
-        far = 6 * scale
-        proposals = np.unique(np.linspace(-far, far, 41).astype(np.int64))
-        wrong = 0
-        for proposal in proposals.tolist():
-            gamma = (abs(proposal) - variance / scale) ** 2 / (2 * variance)
-            level = WORK.exp(WORK.divide(Decimal(-gamma.numerator), Decimal(gamma.denominator)))
-            at = int(WORK.multiply(level, Decimal(1 << 64)))
-            words = [w for w in (0, at - 2**40, at - 1, at + 1, at + 2**40, 2**64 - 1) if 0 <= w < 2**64]
-            taken = _accepted(proposal, words, variance, scale, gamma)
-            wrong += sum(t != (w < at) for t, w in zip(taken, words, strict=True))
-        label = f"variance {float(variance):.4g}"
+    for variance in GAUSSIANS:
+        table, label = BlockTable(variance), f"variance {float(variance):.4g}"
+        right = _block_weights(table)
+        widths = {"total_bits": table.total_bits, "column_bits": table.column_bits}
+        weights = unpacked(table.table.packed, **widths)
+        wrong = sum(a != b for a, b in zip(weights, right, strict=True))
+        found.append(Finding("exact", "weights unlike the law's", label, wrong, 0, wrong == 0, "weights"))
+        wrong = sum(_wrong_decisions(table, outcome) for outcome in range(0, table.tail, 7))
         found.append(Finding("exact", "wrong decisions", label, wrong, 0, wrong == 0, "decisions"))
     return found
 
 
-def _accepted(proposal: int, words: list[int], variance: Fraction, scale: int, gamma: Fraction) -> list[bool]:
-    """Return what the sampler does with a proposal at each of these words."""
-    many, drawn = np.full(len(words), proposal, np.int64), np.array(words, np.uint64)
-    accepted, unsure = gaussian._filter(many, drawn, variance, scale)
-    bits = SeededBits(1, "ties")
-    return [
-        gaussian.below_exp(word, gamma, bits) if open_ else bool(kept)
-        for word, kept, open_ in zip(words, accepted, unsure, strict=True)
-    ]
+def _below(variance: Fraction, squares: int) -> Decimal:
+    """Return exp(-squares / (2·variance))."""
+    exponent = -squares / (2 * variance)
+    return WORK.exp(WORK.divide(Decimal(exponent.numerator), Decimal(exponent.denominator)))
+
+
+def _block_weights(table: BlockTable) -> list[int]:
+    """Return ⌊2^total_bits·p⌋ of every block and the tail, and what is left over for ties."""
+    variance, side = table.variance, 1 << table.block_bits
+    ends = [min(abs(k * side), abs((k + 1) * side - 1)) for k in range(-table.blocks, table.blocks)]
+    chances = [WORK.multiply(_below(variance, end**2), Decimal(side)) for end in ends]
+    ratio = _below(variance, 2 * table.edge)
+    spread = WORK.divide(WORK.add(Decimal(1), ratio), WORK.subtract(Decimal(1), ratio))
+    chances.append(WORK.multiply(_below(variance, table.edge**2), spread))
+    total = Decimal(0)
+    for chance in chances:
+        total = WORK.add(total, chance)
+    unit = WORK.divide(Decimal(1 << table.total_bits), total)
+    weights = [int(WORK.multiply(chance, unit)) for chance in chances]
+    weights += [0] * ((1 << table.column_bits) - 1 - len(weights))
+    return [*weights, (1 << table.total_bits) - sum(weights)]
+
+
+def _wrong_decisions(table: BlockTable, outcome: int) -> int:
+    """Return how often a number of one block is accepted or rejected unlike exact arithmetic does it.
+
+    Looked at are both ends and the middle of the block, with first bits at the threshold and beside it.
+    """
+    side, wrong = 1 << table.block_bits, 0
+    first = (outcome - table.blocks) * side
+    anchor = min(abs(first), abs(first + side - 1))
+    for value in {first, first + side // 2, first + side - 1}:
+        level = WORK.multiply(_below(table.variance, value**2 - anchor**2), Decimal(1 << table.accept_bits))
+        for begun in {0, int(level) - 1, int(level), int(level) + 1, int(table.sure[outcome])}:
+            if 0 <= begun < 1 << table.accept_bits:
+                more = int(SeededBits(1, "ties").words(1)[0])
+                right = Decimal(begun << 64 | more) < WORK.multiply(level, Decimal(1 << 64))
+                wrong += _accepted(table, outcome, value - first, begun) != right
+    return wrong
+
+
+def _accepted(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
+    """Return what the sampler does with a place in a block, given the first bits that decide."""
+    if begun < table.sure[outcome]:
+        return True
+    outcomes, many = np.array([outcome]), np.array([begun], np.uint64)
+    value = (outcomes - table.blocks << table.block_bits) + place
+    return bool(gaussian.accepted(table, value, outcomes, many, SeededBits(1, "ties"))[0])
 
 
 def _geometric_law(budget: Fraction) -> list[list[Fraction]]:
@@ -227,7 +265,7 @@ def sampler_audits() -> dict[str, SamplerAudit]:
         ),
         SamplerAudit(
             "discrete-gaussian",
-            _gaussian_decisions,
+            _gaussian_audit,
             tuple(_gaussian_case(Fraction(v)) for v in ("1/4", "400", "1e10")),
             REUSE | SHAPE | thin,
         ),

@@ -1,10 +1,10 @@
-"""The discrete Gaussian law, exactly, by rejection from the discrete Laplace (Canonne et al. 2020)."""
+"""The discrete Gaussian law, exactly, by rejection from blocks of whole numbers (`blocks`)."""
 
 from __future__ import annotations
 
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from math import isqrt
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -14,34 +14,25 @@ from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
+from dpveil.noise.blocks import SLACK, BlockTable
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace
 
 SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
 ONE: Final = Fraction(1)
-FARTHEST: Final = 90
-"""Of a proposal in standard deviations, for floating point to decide on it."""
-FILTER_COST: Final = 2
-"""Look-ups of plain NumPy in the time in which it decides on a proposal."""
 
 
 def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
     """Return `size` independent integers z with P(z) proportional to exp(-z² / (2·variance)), exactly.
 
     `variance` is the parameter σ² of the law (its true variance is a little smaller for σ < 1), any rational
-    from 1e-12 to 2^98 (`NoiseError` otherwise). Source: Canonne, Kamath & Steinke 2020, algorithm 3.
+    from 1e-12 to 2^98 (`NoiseError` otherwise). The result is a function of the bits alone. The law is that
+    of Canonne, Kamath & Steinke 2020; how it is drawn is told in `blocks` and in docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype
     dtype('int64')
     """
-    variance = checked(Fraction(variance))
-    out = np.empty(size, np.int64)
-    filled = 0
-    while filled < size:
-        kept = _round(variance, min(CHUNK, size - filled + (size - filled) // 2 + 8), bits)[: size - filled]
-        out[filled : filled + len(kept)] = kept
-        filled += len(kept)
-    return out
+    return draw(prepared(checked(Fraction(variance))), size, bits)
 
 
 def checked(variance: Fraction) -> Fraction:
@@ -54,51 +45,93 @@ def checked(variance: Fraction) -> Fraction:
     return variance
 
 
-def _round(variance: Fraction, count: int, bits: BitSource) -> Int64[np.ndarray, " kept"]:
-    """Return what is accepted of `count` discrete Laplace proposals: about three quarters."""
-    scale = isqrt(variance.numerator // variance.denominator) + 1
-    proposals = discrete_laplace(Fraction(scale), count, bits)
-    words = bits.words(count)
-    kept = _sure(proposals, words, variance, scale)
-    if kept is None:
-        accepted, unsure = _filter(proposals, words, variance, scale)
-        for i in np.flatnonzero(unsure):
-            gamma = (abs(int(proposals[i])) - variance / scale) ** 2 / (2 * variance)
-            accepted[i] = below_exp(int(words[i]), gamma, bits)
-        kept = proposals[accepted]
-    return kept
+@lru_cache(maxsize=64)
+def prepared(variance: Fraction) -> BlockTable:
+    """Return the table of one variance."""
+    return BlockTable(variance)
 
 
-def _sure(
-    proposals: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, " n"], variance: Fraction, scale: int
-) -> Int64[np.ndarray, " kept"] | None:
-    """Return what `_filter` accepts, compiled; None where it is unsure of one, or compiling does not pay."""
-    compiled = backend.kernels(FILTER_COST * len(proposals))
-    if compiled is None:
-        return None
-    sigma, centre = float(variance) ** 0.5, float(variance / scale)
-    out = np.empty_like(proposals)
-    count = compiled.gaussian(proposals, words, sigma, centre, FARTHEST * sigma - centre, out)
-    return None if count < 0 else out[:count]
+def draw(table: BlockTable, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
+    """Return `size` discrete Gaussian integers from a prepared table.
 
-
-def _filter(
-    proposals: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, " n"], variance: Fraction, scale: int
-) -> tuple[Bool[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Decide in floating point what rounding cannot change; return accepted, and unsure.
-
-    With |y| ≤ 90σ - c the exponent γ is wrong by less than 2^-37 (c = σ²/scale ≤ σ is rounded once, |y| is
-    exact, and (|y| + c)²·2^-50/σ² bounds the rest), so p = exp(-γ) by a factor of less than 1 ± 2^-36.
-    Beyond, γ > 3800 and a proposal is accepted only if more than the first 64 bits are zero.
+    Chunk by chunk, one look-up settles nearly all; then the others are decided, and what is rejected is
+    drawn again.
     """
-    sigma, centre = float(variance) ** 0.5, float(variance / scale)
-    distance = np.abs(proposals) - centre
-    level = np.exp(-((distance / sigma) ** 2) / 2) * 2.0**64
-    drawn = words.astype(np.float64)
-    near = np.abs(proposals) <= FARTHEST * sigma - centre
-    accepted = near & (drawn < level * (1 - 2.0**-36) - 2**13)
-    rejected = np.where(near, drawn > level * (1 + 2.0**-36) + 2**13, words > 0)
-    return accepted, ~(accepted | rejected)
+    out = np.empty(size, np.int64)
+    compiled = backend.kernels(size)
+    buffer = np.empty(table.rows * min(size, CHUNK), np.uint64)
+    open_, kept = [np.empty(0, np.int64)], [np.empty((table.rows, 0), np.uint64)]
+    for start in range(0, size, CHUNK):
+        part = out[start : start + CHUNK]
+        words = buffer[: table.rows * len(part)].reshape(-1, len(part))
+        bits.fill(words)
+        if compiled is None:
+            todo = _settle(table, words, part)
+        else:
+            todo = compiled.gaussian(
+                words,
+                table.table.packed,
+                table.sure,
+                table.total_bits,
+                table.accept_bits,
+                table.block_bits,
+                table.blocks,
+                part,
+            )
+        open_.append(start + todo)
+        kept.append(words[:, todo])
+    places = np.concatenate(open_)
+    if len(places):
+        out[places], taken = _decide(table, np.concatenate(kept, axis=1), bits)
+        again = places[~taken]
+        out[again] = draw(table, len(again), bits)
+    return out
+
+
+def _settle(
+    table: BlockTable, words: UInt64[np.ndarray, "rows n"], out: Int64[np.ndarray, " n"]
+) -> Int64[np.ndarray, " m"]:
+    """Fill `out` where one look-up was enough; return where it was not."""
+    outcomes = table.outcomes(words)
+    out[:] = table.values(outcomes, words)
+    return np.flatnonzero(table.begun(words) >= table.sure[outcomes])
+
+
+def _decide(
+    table: BlockTable, words: UInt64[np.ndarray, "rows n"], bits: BitSource
+) -> tuple[Int64[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
+    """Return the number that each draw proposes and whether it is accepted; more bits in a fixed order."""
+    outcomes, begun = table.outcomes(words), table.begun(words)
+    for i in np.flatnonzero(outcomes == table.table.tie):
+        outcomes[i] = table.table.resolve(bits)
+    values, taken = table.values(outcomes, words), np.zeros(len(outcomes), np.bool_)
+    near = outcomes != table.tail
+    taken[near] = accepted(table, values[near], outcomes[near], begun[near], bits)
+    for i in np.flatnonzero(~near):
+        beyond = int(discrete_laplace(table.variance / table.edge, 1, bits)[0])
+        values[i] = beyond + (table.edge if beyond >= 0 else -table.edge)
+        taken[i] = below_exp(int(begun[i]), beyond**2 / (2 * table.variance), bits, length=table.accept_bits)
+    return values, taken
+
+
+def accepted(
+    table: BlockTable,
+    values: Int64[np.ndarray, " n"],
+    outcomes: Int64[np.ndarray, " n"],
+    begun: UInt64[np.ndarray, " n"],
+    bits: BitSource,
+) -> Bool[np.ndarray, " n"]:
+    """Return whether each number of a block is accepted, by numbers in [0, 1) that are `begun`.
+
+    Floating point decides what neither rounding nor further bits can change, exact arithmetic the rest.
+    """
+    anchors = table.anchors(outcomes)
+    levels, least = table.levels(np.abs(values), anchors), begun.astype(np.float64)
+    taken = least + 1 <= levels * (1 - SLACK)
+    for i in np.flatnonzero(~taken & (least < levels * (1 + SLACK))):
+        gamma = (int(values[i]) ** 2 - int(anchors[i]) ** 2) / (2 * table.variance)
+        taken[i] = below_exp(int(begun[i]), gamma, bits, length=table.accept_bits)
+    return taken
 
 
 def below_exp(

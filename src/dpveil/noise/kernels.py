@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import exp
-
 import numpy as np
 from numba import njit, types
 
@@ -58,16 +56,23 @@ def matrix(packed, column_bits, rows, words, out):
         out[i] = column if below else entry & columns
 
 
-@njit("i8(i8[::1], u8[::1], f8, f8, f8, i8[::1])", cache=True, nogil=True)
-def gaussian(proposals, words, sigma, centre, farthest, out):
-    """Fill `out` with the proposals that are accepted and return how many; -1 where one is unsure."""
-    count, unsure = 0, False
-    for i in range(len(proposals)):
-        size = float(abs(proposals[i]))
-        ratio = (size - centre) / sigma
-        level, drawn = exp(-(ratio * ratio) / 2) * 2.0**64, float(words[i])
-        accepted = drawn < level * (1 - 2.0**-36) - 2.0**13
-        unsure |= (size > farthest) | (not accepted and drawn <= level * (1 + 2.0**-36) + 2.0**13)
-        out[count] = proposals[i]
-        count += np.int64(accepted)
-    return -1 if unsure else count
+@njit("i8[:](u8[:, ::1], u8[::1], u8[::1], i8, i8, i8, i8, i8[::1])", cache=True, nogil=True)
+def gaussian(words, packed, sure, total_bits, accept_bits, block_bits, blocks, out):
+    """Fill `out` with places in blocks; return the samples whose acceptance is not certain at once."""
+    columns = np.uint64(len(packed) - 1)
+    thresholds = (np.uint64(1) << np.uint64(total_bits)) - np.uint64(1) - columns
+    above, begun = np.uint64(total_bits), (np.uint64(1) << np.uint64(accept_bits)) - np.uint64(1)
+    shift, last = np.uint64(63 - block_bits), len(words) - 1
+    todo = np.empty(len(out), np.int64)
+    count = 0
+    for i in range(len(out)):
+        word = words[0, i]
+        column = word & columns
+        entry = packed[column]
+        below = (word & thresholds) < (entry & thresholds)
+        outcome = column if below else entry & columns
+        place = words[last, i] >> shift >> np.uint64(1)
+        out[i] = ((np.int64(outcome) - blocks) << block_bits) + np.int64(place)
+        todo[count] = i
+        count += np.int64((word >> above & begun) >= sure[outcome])
+    return todo[:count].copy()

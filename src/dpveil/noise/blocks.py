@@ -1,0 +1,154 @@
+"""The discrete Gaussian law in blocks of whole numbers, whose chances are enclosed and kept in one table.
+
+Block k holds the B = 2^b numbers from kB to (k+1)B - 1. It is proposed in proportion to B·exp(-a²/2σ²), with
+its anchor a, the number of it that is nearest to zero; one of its numbers, each as likely, is then accepted
+with probability exp(-(z² - a²)/2σ²), more than 98 % on average. What lies beyond K blocks on each side is the
+tail: KB + y for a discrete Laplace y ≥ 0 of scale σ²/KB, and y - KB for y < 0, accepted with probability
+exp(-y²/2σ²). As z² = (KB)² + 2KB|y| + y², the tail is proposed in proportion to
+exp(-(KB)²/2σ²)·(1 + r)/(1 - r), with r = exp(-KB/σ²). All together is the law itself, for any B and K.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import isqrt
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt64
+
+from dpveil.noise.alias import look_up
+from dpveil.noise.laplace import exp_below
+from dpveil.noise.lazy import Law, LazyTable
+
+COLUMN_BITS: Final = 11
+TOTAL_BITS: Final = 38
+ACCEPT_BITS: Final = 16
+REACH: Final = 8
+"""Standard deviations that the blocks cover; the tail beyond has probability 1e-15."""
+SLACK: Final = 2.0**-40
+"""More than a level computed in floating point is wrong by, relatively."""
+
+Interval = tuple[int, int]
+"""Lower and upper bound of a number in [0, 1], in units of 2^-precision."""
+
+
+class BlockTable:
+    """The table of one variance: outcome k + K is block k of the K on each side, and 2K is the tail.
+
+    A draw takes one word, two where blocks are long: `total_bits` of the first choose the outcome, the next
+    `accept_bits` begin the uniform number that decides on acceptance, and the leading bits of the last are
+    the place in the block. Fewer bits make ties, tails and rejections common, for tests.
+    """
+
+    def __init__(
+        self,
+        variance: Fraction,
+        *,
+        column_bits: int = COLUMN_BITS,
+        total_bits: int = TOTAL_BITS,
+        accept_bits: int = ACCEPT_BITS,
+        reach: int = REACH,
+    ) -> None:
+        self.variance, self.twice = variance, float(2 * variance)
+        self.column_bits, self.total_bits, self.accept_bits = column_bits, total_bits, accept_bits
+        side, most = reach * (isqrt(int(variance)) + 1), (1 << column_bits - 1) - 1
+        self.block_bits = (-(-side // most) - 1).bit_length()
+        self.blocks = -(-side >> self.block_bits)
+        self.edge = self.blocks << self.block_bits
+        self.rows = 1 if total_bits + accept_bits + self.block_bits <= 64 else 2
+        law = block_law(variance, self.block_bits, self.blocks)
+        self.table = LazyTable(law, total_bits=total_bits, column_bits=column_bits)
+        self.tail = 2 * self.blocks
+        self.sure = self._sure()
+
+    def outcomes(self, words: UInt64[np.ndarray, "rows n"]) -> Int64[np.ndarray, " n"]:
+        """Return block, tail or tie of every draw."""
+        widths = {"total_bits": self.total_bits, "column_bits": self.column_bits}
+        found: Int64[np.ndarray, " n"] = look_up(self.table.packed, words[0], **widths).astype(np.int64)
+        return found
+
+    def begun(self, words: UInt64[np.ndarray, "rows n"]) -> UInt64[np.ndarray, " n"]:
+        """Return the first bits of the number that is compared with the probability of acceptance."""
+        first: UInt64[np.ndarray, " n"]
+        first = words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1)
+        return first
+
+    def values(
+        self, outcomes: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, "rows n"]
+    ) -> Int64[np.ndarray, " n"]:
+        """Return the number that each draw proposes, given its block."""
+        places = words[-1] >> np.uint64(63 - self.block_bits) >> np.uint64(1)
+        return ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
+
+    def anchors(self, outcomes: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
+        """Return the least |z| of each block."""
+        block = outcomes - self.blocks
+        nearest: Int64[np.ndarray, " n"]
+        nearest = np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
+        return nearest
+
+    def levels(
+        self, sizes: Int64[np.ndarray, " n"], anchors: Int64[np.ndarray, " n"]
+    ) -> Float64[np.ndarray, " n"]:
+        """Return 2^accept_bits times the probability that |z| = size is accepted, but for a part in 2^40.
+
+        An exponent is wrong by four roundings: of the sum, the product, the variance and the quotient. It is
+        below 1 with 2^11 columns; up to 500 the level would be wrong by less than that.
+        """
+        exponents = (sizes - anchors).astype(np.float64) * (sizes + anchors).astype(np.float64) / self.twice
+        found: Float64[np.ndarray, " n"] = np.exp(-exponents) * 2.0**self.accept_bits
+        return found
+
+    def _sure(self) -> UInt64[np.ndarray, " columns"]:
+        """Return for each outcome below which first bits all its numbers are accepted; 0 but for blocks."""
+        anchors = self.anchors(np.arange(self.tail))
+        farthest = anchors + (1 << self.block_bits) - 1
+        levels = np.floor(self.levels(farthest, anchors) * (1 - SLACK))
+        sure = np.zeros(1 << self.column_bits, np.uint64)
+        sure[: self.tail] = np.where(farthest == anchors, 1 << self.accept_bits, levels)
+        return sure
+
+
+def block_law(variance: Fraction, block_bits: int, blocks: int) -> Law:
+    """Return the law of `blocks` blocks on each side and the tail, as the module says.
+
+    Everything is a product of exp(-1/2σ²), exp(-B/σ²) and exp(-B²/2σ²), enclosed by integers that are rounded
+    outwards, with 2^-128 of the precision to spare: for σ ≤ 2^49, 1 - r is above 2^-50.
+    """
+    side, half = 1 << block_bits, 1 / (2 * variance)
+
+    def law(precision: int) -> list[Interval]:
+        work = precision + 128
+        one = 1 << work
+
+        def power(exponent: int) -> Interval:
+            low = exp_below(exponent * half, work)
+            return low, min(one, low + 3)
+
+        def times(a: Interval, b: Interval) -> Interval:
+            return a[0] * b[0] >> work, -(-a[1] * b[1] >> work)
+
+        at, step, change = (one, one), power(side**2), power(2 * side**2)
+        beside, slope = power(1), power(2 * side)
+        right: list[Interval] = []
+        left: list[Interval] = []
+        for _ in range(blocks):
+            right.append(at)
+            left.append(times(at, beside))
+            at, step, beside = times(at, step), times(step, change), times(beside, slope)
+        low, high = power(2 * blocks * side)
+        least = at[0] * (one + low) // ((one - low) * side)
+        most = -(-at[1] * (one + high) // ((one - high) * side))
+        return _shares([*reversed(left), *right, (least, most)], precision)
+
+    return law
+
+
+def _shares(weights: list[Interval], precision: int) -> list[Interval]:
+    """Return the share of each weight in their sum."""
+    least, most = sum(low for low, _ in weights), sum(high for _, high in weights)
+    certain = 1 << precision
+    return [
+        ((low << precision) // most, min(certain, -(-(high << precision) // least))) for low, high in weights
+    ]
