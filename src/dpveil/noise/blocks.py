@@ -79,7 +79,9 @@ class BlockTable:
     ) -> Int64[np.ndarray, " n"]:
         """Return the number that each draw proposes, given its block."""
         places = words[-1] >> np.uint64(63 - self.block_bits) >> np.uint64(1)
-        return ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
+        found: Int64[np.ndarray, " n"]
+        found = ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
+        return found
 
     def anchors(self, outcomes: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
         """Return the least |z| of each block."""
