@@ -5,6 +5,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from scipy.interpolate import LinearNDInterpolator
+from scipy.spatial import Delaunay
 
 from dpveil.mechanisms.pixel.dp_samp import interpolate as module
 from dpveil.mechanisms.pixel.dp_samp import painting
@@ -173,3 +174,35 @@ def test_memory_stays_in_proportion_to_a_small_picture():
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most <= 4 * image.nbytes
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_pixels_amid_their_own_level_take_no_part_in_other_triangles(share: float, channels: int):
+    """All that they share a triangle with has their level."""
+    rows, columns = np.mgrid[:70, :90]
+    image = np.repeat(((rows + columns > 80) * np.uint8(90))[:, :, None], channels, axis=2)
+    image[40:44, 20:60, channels - 1] = 30
+    shown = some((70, 90), share)
+    kept = module.needed(image, shown)
+    assert not (kept & ~shown).any()
+    assert kept.sum() < (1 if share == 0.1 else 0.7) * shown.sum()
+    points, levels = np.argwhere(shown), image[shown]
+    starts, ends = Delaunay(points).vertex_neighbor_vertices
+    for point in np.flatnonzero(~kept[shown]):
+        around = ends[starts[point] : starts[point + 1]]
+        assert (levels[around] == levels[point]).all()
+        assert len(around)
+
+
+def test_the_picture_is_the_same_with_pixels_that_are_not_needed(monkeypatch: pytest.MonkeyPatch):
+    """But for four corners on one circle, which make two triangles in two ways."""
+    image = np.full((120, 160, 1), 20, np.uint8)
+    image[60:, 70:] = 200
+    shown = some(image.shape[:2], 0.3)
+    lean = interpolate(image, shown)
+    monkeypatch.setattr(module, "needed", lambda image, shown: shown)
+    full = interpolate(image, shown)
+    assert np.mean(lean != full) < 0.002
+    monkeypatch.setattr(module, "needed", lambda image, shown: shown & some(shown.shape, 0.3, 1))
+    assert np.mean(interpolate(image, shown) != full) > 0.02

@@ -71,8 +71,8 @@ def k_means(counts: Int64[np.ndarray, " levels"], clusters: int) -> list[Int64[n
         best[0, 1:][ends] = cost[0]
         for k in range(1, clusters):
             before = best[k - 1, : len(cost), None] + cost  # [i, j]: a last cluster from i to j
-            starts[k, ends] = before.argmin(axis=0)
-            best[k, 1:][ends] = before.min(axis=0)
+            starts[k, ends] = first = before.argmin(axis=0)
+            best[k, 1:][ends] = before[first, np.arange(len(first))]
     found: list[Int64[np.ndarray, " _"]] = []
     end = len(levels)
     for k in range(clusters - 1, 0, -1):

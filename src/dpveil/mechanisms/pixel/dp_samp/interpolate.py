@@ -30,6 +30,13 @@ LONGEST: Final = 1 << 16
 MARGIN: Final = 12
 STRIP: Final = 16
 THREADS: Final = 2
+NEAR: Final = 5
+AROUND: Final = 7
+"""No less than √2·`NEAR`, rounded down: no place of the grid lies between."""
+LINE: Final = np.ones((1, NEAR), np.uint8)
+BOX: Final = np.ones((2 * AROUND + 1, 2 * AROUND + 1), np.uint8)
+SPARSE: Final = 64
+"""Where fewer than one pixel in so many is shown, hardly one has others within `NEAR` on all sides."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +91,7 @@ def _windows(shown: Bool[np.ndarray, "h w"], window: Window, most: int) -> Itera
     """Yield parts of the window with at most so many shown pixels, halved by number across."""
     part = shown[window.pixels]
     tall = part.shape[0] >= part.shape[1]
-    count = np.cumsum(np.count_nonzero(part, axis=1 if tall else 0))
+    count = np.cumsum(cv2.reduce(part.view(np.uint8), int(tall), cv2.REDUCE_SUM, dtype=cv2.CV_32S))
     if count[-1] <= most and len(count) <= LONGEST:
         yield window
         return
@@ -101,19 +108,46 @@ def _fill(
 ) -> None:
     """Write the window of `out`, reading shown pixels only."""
     wide = window.wider(*shown.shape)
-    points = np.argwhere(shown[wide.pixels])
-    levels = out[wide.pixels][shown[wide.pixels]]
-    if len(points) == 0 or (levels == levels[0]).all():
-        out[window.pixels] = levels[0] if len(points) else EMPTY
+    pixels, seen = out[wide.pixels], shown[wide.pixels]
+    ends = [cv2.minMaxLoc(level, seen.view(np.uint8))[:2] for level in cv2.split(pixels)]
+    if all(least == most for least, most in ends):
+        out[window.pixels] = [least for least, _ in ends] if seen.any() else EMPTY
         return
+    points = np.stack(np.divmod(np.flatnonzero(needed(pixels, seen)), wide.size[1]), axis=1)
     part = window.y0 - wide.y0, window.y1 - wide.y0, window.x0 - wide.x0, window.x1 - wide.x0
-    paint(out[wide.pixels], _triangles(points, wide.size), _nearest(points, wide.size), part)
+    paint(pixels, _triangles(points, wide.size), _nearest(points, wide.size), part)
+
+
+def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Return shown pixels but for those without which the picture is the same: all around have their level.
+
+    Where a shown pixel has others above, below, left and right within `NEAR`, its Voronoi cell lies in a
+    square of that side, and whatever corner it shares a triangle with is at most √2·`NEAR` away. If all shown
+    pixels there have its level, its triangles are flat, and so are those that take their place without it.
+    The one that is nearest to a corner of the picture always stays.
+    """
+    kept = shown.copy()
+    if np.count_nonzero(shown) * SPARSE < shown.size:
+        return kept
+    seen, inner = kept.view(np.uint8), slice(NEAR, -1)
+    hidden = seen - np.uint8(1)  # 255, and 0 where shown
+    along = np.asarray(cv2.dilate(seen, LINE, anchor=(0, 0)), np.uint8)  # here, or up to NEAR - 1 further on
+    down = np.asarray(cv2.dilate(seen, LINE.T, anchor=(0, 0)), np.uint8)
+    amid = along[inner, NEAR + 1 :] & along[inner, : -NEAR - 1]
+    amid &= down[NEAR + 1 :, inner] & down[: -NEAR - 1, inner]
+    for channel in range(image.shape[2]):
+        level = image[:, :, channel]
+        least, most = cv2.erode(level | hidden, BOX), cv2.dilate(level & ~hidden, BOX)
+        amid &= np.equal(least, most)[inner, inner]
+    kept[inner, inner] &= amid == 0
+    return kept
 
 
 def _nearest(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Int64[np.ndarray, "4 2"]:
     """Return the points that are nearest to the corners of the size: both upper ones, then the lower ones."""
-    corners = np.array([(0, 0), (0, size[1]), (size[0], 0), size])
-    return np.array([points[((points - corner) ** 2).sum(axis=1).argmin()] for corner in corners])
+    corners = (0, 0), (0, size[1]), (size[0], 0), size
+    y, x = points.T.astype(np.float64)
+    return np.array([points[((y - far_y) ** 2 + (x - far_x) ** 2).argmin()] for far_y, far_x in corners])
 
 
 def _triangles(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Float32[np.ndarray, "t 6"]:

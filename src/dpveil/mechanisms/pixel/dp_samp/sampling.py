@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import sqrt
 from typing import Final
 
+import cv2
 import numpy as np
 from jaxtyping import Bool, Int64, UInt8, UInt64
 
@@ -49,17 +50,17 @@ def _first_pass(
     bits: BitSource,
 ) -> tuple[Int64[np.ndarray, " levels"], Int64[np.ndarray, " n"], UInt64[np.ndarray, " n"]]:
     """Mark what is taken at once; return its number by intensity, and places and words that are near."""
-    low, width, wanted = np.zeros(256, np.uint64), np.zeros(256, np.uint64), np.zeros(256, bool)
+    low, width, wanted = np.zeros(256, np.uint64), np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     for level, (x, count) in numbers.items():
         if x:
             share = x / count
             away = SURE * (sqrt(share * (1 - share) / count) + 1 / count)
             low[level] = bottom = int(max(0.0, share - away) * LARGEST)
-            width[level], wanted[level] = min(LARGEST, int((share + away) * LARGEST)) - bottom, True
+            width[level], wanted[level] = min(LARGEST, int((share + away) * LARGEST)) - bottom, 1
     taken, places, words = np.zeros(256, np.int64), [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for start in range(0, len(flat), CHUNK):
         part = flat[start : start + CHUNK]
-        here = np.flatnonzero(wanted[part])
+        here = np.flatnonzero(cv2.LUT(part, wanted))
         kind, word = part[here], bits.words(len(here))
         least = low[kind]
         first, near = word < least, (word - least) <= width[kind]  # smaller ones wrap around
