@@ -19,13 +19,18 @@ from dpveil.cli.faces import faces_command
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
+from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-app.command("obfuscate", short_help="Release photos, each with a certificate.")(obfuscate_command)
-app.command("explain", short_help="Say what a method would promise, before it is spent.")(explain_command)
+app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each with a certificate.")(
+    obfuscate_command
+)
+app.command("explain", cls=MethodCommand, short_help="Say what a method would promise, before it is spent.")(
+    explain_command
+)
 app.command("compare", short_help="Show one photo under several methods and budgets.")(compare_command)
 app.command("methods", short_help="List every method and its parameters.")(methods_command)
 app.command("verify", short_help="Check releases against their certificates.")(verify_command)
@@ -96,8 +101,9 @@ def run(arguments: Sequence[str]) -> int:
         code = typer.main.get_command(app).main(list(arguments), prog_name="dpveil", standalone_mode=False)
         sys.stdout.flush()
     except USAGE_ERROR as error:
+        page = help_page(getattr(error, "ctx", None))
         text = error.format_message() if hasattr(error, "format_message") else str(error)
-        return _refuse(arguments, " ".join(text.split()).rstrip("."), "see dpveil --help", exits.USAGE)
+        return _refuse(arguments, " ".join(text.split()).rstrip("."), f"see {page}", exits.USAGE)
     except DPVeilError as error:
         return _refuse(arguments, error.message, error.hint, error.exit_code)
     except KeyboardInterrupt:

@@ -137,9 +137,9 @@ def _new_model(out: Path | None, force: bool) -> Path:
 
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
     """Return the files that were named, and those of folders whose names end like an image's or a shard's."""
-    from dpveil.cli.inputs import is_folder, walk
     from dpveil.codecs.crops import SHARD
     from dpveil.io import FORMATS
+    from dpveil.io.folders import is_folder, walk
 
     files = [
         path

@@ -52,6 +52,12 @@ class Attributes(FaceMethod):
     summary: ClassVar[str] = "a face of nobody with a few attributes, each by randomised response"
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
+    help: ClassVar[Mapping[str, str]] = {
+        "attributes": "What is kept, such as gender=4,age=2 with their budgets, or none.",
+        "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
+        "gallery": "The faces of nobody that are shown, or default.",
+        "model": "The model of dpveil train attributes that reads faces, or default.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
 
     attributes: Kept = Kept()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -54,6 +54,11 @@ class FaceMethod(Method):
     """
 
     regions: ClassVar[str] = "faces"
+    help: ClassVar[Mapping[str, str]] = {
+        "protect": "box or head: what is replaced around a face.",
+        "placing": "auto, landmarks or box: how another face is put into place.",
+        "inpainting": "A network that fills what a head leaves free, or telea; default: telea.",
+    }
 
     protect: OneOf = OneOf(*PROTECT, default="box")
     placing: OneOf = OneOf(*PLACING, default="auto")

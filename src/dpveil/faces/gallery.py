@@ -42,6 +42,11 @@ class Gallery(FaceMethod):
     summary: ClassVar[str] = "a face of nobody that is like the face, drawn by rank"
     source: ClassVar[str] = "McKenna & Sheldon 2020"
     typical: ClassVar[Mapping[str, Json]] = {"epsilon": 8}
+    help: ClassVar[Mapping[str, str]] = {
+        "gallery": "The faces of nobody that are shown, or default.",
+        "near": "How many of the nearest faces get the higher chance.",
+        "law": "two-level, exponential or permute-and-flip: how chances fall with the rank.",
+    }
 
     epsilon: Positive = Positive()
     near: OptionalCount = OptionalCount(optional=True)

@@ -90,6 +90,15 @@ class Latent(FaceMethod):
     summary: ClassVar[str] = "a face's code drawn anew, and decoded to another face"
     source: ClassVar[str] = "Croft 2022, Li & Clifton 2021, FaceIDP"
     typical: ClassVar[Mapping[str, Any]] = {"epsilon": 300}
+    help: ClassVar[Mapping[str, str]] = {
+        "guarantee": "pure, metric or zcdp: chooses a mechanism.",
+        "mechanism": "How a code is drawn anew.",
+        "metric": "The distance that epsilon is for one unit of, with a metric guarantee.",
+        "clip": "Per cent of public codes that each side of the box leaves out.",
+        "allocation": "equal or optimal: how a budget is divided over a code.",
+        "ratio": "Noise of a component, beside its deviation, at most; default: 1.5.",
+        "codec": "The model of dpveil train, or default.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("epsilon",), ("rho",))
 
     epsilon: OptionalPositive = OptionalPositive(optional=True)

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
@@ -21,15 +21,18 @@ from dpveil.regions import Finder
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
 
+UNEXPLAINED: Final = "See what is written about the method."
+
 
 class Method(ABC):
     """A frozen dataclass of parameters that states its guarantee before it draws.
 
     Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
     `kind` the guarantee's kind, `summary` one line for tables. `typical` are values of required parameters
-    that comparisons and demonstrations use where the user chose none. `budgets` are the currencies that it
-    takes, if there are several, `regions` what it is applied to where the user says nothing. `one_scale` says
-    that the noise of a region is one number, so that an equal `noise_scale` is equal noise.
+    that comparisons and demonstrations use where the user chose none. `help` says in one line what each
+    parameter is, beside those that a base class explains. `budgets` are the currencies that it takes, if
+    there are several, `regions` what it is applied to where the user says nothing. `one_scale` says that the
+    noise of a region is one number, so that an equal `noise_scale` is equal noise.
     """
 
     name: ClassVar[str]
@@ -37,6 +40,13 @@ class Method(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
+    help: ClassVar[Mapping[str, str]] = {
+        "epsilon": "What each region may cost. No default.",
+        "delta": "δ: the chance that ε does not hold. No default.",
+        "rho": "ρ of zero-concentrated privacy. No default.",
+        "block": "Side of a block in pixels.",
+        "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     regions: ClassVar[str] = "whole"
     one_scale: ClassVar[bool] = False
@@ -69,6 +79,17 @@ class Method(ABC):
     def spoken(cls) -> tuple[str, ...]:
         """Return the names that `of` takes."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def options(cls) -> dict[str, tuple[str, str]]:
+        """Return name, what stands for the value (nothing for a flag) and help of every parameter.
+
+        Among them are parameters that exist to be refused with the reason.
+        """
+        words = {n: text for base in reversed(cls.__mro__) for n, text in vars(base).get("help", {}).items()}
+        names = dict.fromkeys((*cls.spoken(), *inspect.signature(cls).parameters))
+        kinds = {name: inspect.getattr_static(cls, name, None) for name in names}
+        return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:

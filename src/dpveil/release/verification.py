@@ -17,7 +17,15 @@ from jaxtyping import Int64
 
 from dpveil.accounting.meaning import strength
 from dpveil.catalogue import stated
-from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
+from dpveil.core.certificate import (
+    PUBLISHABLE,
+    SCHEMA,
+    SEEDED,
+    UNPROTECTED,
+    WORDING,
+    Certificate,
+    Output,
+)
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, WHOLE
 from dpveil.core.region import Box
@@ -32,7 +40,7 @@ from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import parse_all
 from dpveil.regions.boxes import box_of_text
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.saving import image_path, read_certificate
+from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.words import MISSING, bit_cautions, share, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
@@ -53,8 +61,8 @@ class Verification:
     """What `verify` found about one image file.
 
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
-    copy without any guarantee) or "inconsistent"; `problems` say why, one line each. `publishable` means
-    consistent, with a formal guarantee and secure bits. `certificate` is None when it cannot be read.
+    copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
+    one line each. `certificate` is None when it cannot be read.
     """
 
     path: Path
@@ -66,6 +74,20 @@ class Verification:
     def publishable(self) -> bool:
         """Whether the release may be published, as far as its certificate goes."""
         return self.status == "consistent" and self.certificate is not None and self.certificate.publishable
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why a consistent release is not publishable, each in a few words; empty where it is."""
+        stated = self.certificate
+        if self.status != "consistent" or stated is None or stated.composition is None:
+            return ()
+        weak = stated.strength if stated.strength not in PUBLISHABLE else ""
+        reasons = (
+            "not formal" if not stated.composition.formal else weak or "",
+            "" if stated.bits == SECURE else "seeded bits" if stated.bits == SEEDED_BITS else "unknown bits",
+            "something that was asked for is left in the clear" if stated.missing else "",
+        )
+        return tuple(reason for reason in reasons if reason)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -97,7 +119,8 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     try:
         certificate = _with_strength(read_certificate(image))
     except CertificateError as error:
-        return Verification(image, "inconsistent", (str(error),))
+        status = "inconsistent" if lies_there(certificate_path(image)) else "missing"
+        return Verification(image, status, (str(error),))
     problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     return Verification(image, "inconsistent" if problems else sound, problems, certificate)

@@ -30,7 +30,7 @@ from dpveil.mechanisms.pixel.ssim.loops import compare
 
 LEAST_STEP = 2.0**-30
 LEAST_FACTOR = 2.0**-200
-WORTH_A_TABLE = 4.0
+WORTH_A_TABLE = 6.0
 """How many proposals take about as long as one table."""
 
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from dpveil.errors import UsageError
+from dpveil.batch.numbering import numbered
+from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import FORMATS, format_of
+from dpveil.io.folders import identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
 from dpveil.release.saving import SUFFIX, certificate_path
 
 PICTURES = "gif heic heif avif jp2 j2k jxl jpe jfif pgm ppm pnm psd tga ico cr2 cr3 nef arw dng orf rw2 raf"
 VIDEOS = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
+NAMES: Final = ("keep", "number")
+"""How outputs are named: after their inputs, or numbered."""
 UNREAD = frozenset(f".{name}" for name in f"{PICTURES} {VIDEOS}".split())
 """Pictures and videos that dpveil does not read: in a folder they are reported, never left out in silence."""
 FOREIGN = UNREAD | {".pdf", ".svg"}
@@ -33,84 +38,71 @@ class Task:
     former: Path | None = None
 
 
-def plan(inputs: Iterable[Path], out: Path) -> list[Task]:
+def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
     Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no picture's or
-    video's. A file that several names lead to is taken once. Raises `UsageError` where two photos would land
-    on one output, an output would overwrite an input, or several photos would go into one file's name.
+    video's. A file that several names lead to is taken once. With `names` "number" the outputs lie side by
+    side in `out` as photo-000001.png and so on: a number is kept in the private state file there before
+    anything is drawn, and stays the photo's own. Raises `UsageError` where two photos would land on one
+    output, an output would overwrite an input, or several photos would go into one file's name.
     """
+    if names not in NAMES:
+        raise InvalidParameter("names", names, "is unknown", hint=" or ".join(NAMES))
     given = list(inputs)
-    file_like = out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out)
-    if file_like and (len(given) > 1 or is_folder(given[0])):
+    if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
+        return _checked([_into_a_file(given, out, names)], given)
+    photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
+    inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
+    why = ", because --out is the input folder" if inside else ""
+    if names == "keep":
+        return _checked(_placed(photos, out), [source for source, _ in photos], why)
+    tasks = [Task(source, out / name, name) for source, name in _numbered(photos, out)]
+    return _checked(tasks, [source for source, _ in photos], why)
+
+
+def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
+    if len(given) > 1 or is_folder(given[0]):
         raise UsageError(
             f"--out {shown(out)} is the name of one picture, and the inputs may be several",
             hint="name a folder, such as out",
         )
-    if file_like:
-        format_of(out)
-        return _checked([Task(given[0], out, out.name)], given)
+    if names == "number":
+        problem = f"--out {shown(out)} is a name, and --names number would give another"
+        raise UsageError(problem, hint="name a folder, or leave out --names")
+    format_of(out)
+    return Task(given[0], out, out.name)
+
+
+def _photos(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
+    """Return every photo once, with its path relative to the input that it was found in."""
     found: dict[Path, tuple[Path, Path]] = {}
     links: dict[Path, tuple[Path, Path]] = {}
     for start in given:
         for source, relative in _images(start, out):
-            (links if is_link(source) else found).setdefault(_real(source), (source, relative))
-    photos = list(found.values()) + [pair for real, pair in links.items() if real not in found]
-    tasks = _placed(sorted(photos, key=lambda pair: str(pair[1])), out)
-    inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
-    return _checked(tasks, [s for s, _ in photos], ", because --out is the input folder" if inside else "")
+            (links if is_link(source) else found).setdefault(real(source), (source, relative))
+    return list(found.values()) + [pair for path, pair in links.items() if path not in found]
 
 
-def is_folder(path: Path) -> bool:
-    """Whether `path` is a folder; one that cannot even be looked at is none, and fails when it is read."""
-    try:
-        return path.is_dir()
-    except OSError:
-        return False
-
-
-def is_link(path: Path) -> bool:
-    """Whether `path` is a symbolic link; what cannot be looked at is none, and fails when it is read."""
-    try:
-        return path.is_symlink()
-    except OSError:
-        return False
-
-
-def walk(folder: Path, skipped: Path | None = None) -> Iterator[tuple[Path, str]]:
-    """Yield the files under `folder` that are not hidden, sorted, each with ""; links are not entered.
-
-    At last come the folders that cannot be read, each with why, so that none is left out in silence.
-    """
-    unread: list[tuple[Path, str]] = []
-    waiting = [folder]
-    while waiting:  # a list, as folders may lie deeper in one another than functions can
-        here = waiting.pop()
-        try:
-            with os.scandir(here) as entries:
-                seen = sorted((entry.name, _entered(entry)) for entry in entries if entry.name[0] != ".")
-        except OSError as error:
-            unread.append((here, f"cannot be read ({error.strerror})"))
-            continue
-        yield from ((here / name, "") for name, entered in seen if not entered)
-        inside = [here / name for name, entered in seen if entered]
-        waiting += [path for path in reversed(inside) if skipped is None or _real(path) != skipped]
-    yield from unread
-
-
-def _entered(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder, and no link to one: where a link leads is not even asked."""
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
+def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> Iterator[tuple[Path, str]]:
+    """Yield every source with its numbered name; a number belongs to a path relative to its input."""
+    sources: dict[Path, Path] = {}
+    for source, relative in photos:
+        other = sources.setdefault(relative, source)
+        if other is not source:
+            raise UsageError(
+                f"{shown(other)} and {shown(source)} have one name, and would have one number",
+                hint="rename one, or release them into different folders",
+            )
+    numbers = numbered([relative.as_posix() for relative in sources], out)
+    yield from zip(sources.values(), numbers, strict=True)
 
 
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
     if not is_folder(start):
         yield start, Path(start.name)
         return
-    for path, problem in walk(start, _real(out)):
+    for path, problem in walk(start, real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
         if (path.suffix.lower() in UNREAD.union(FORMATS) and not own) or problem:
             yield path, path.relative_to(start)
@@ -142,19 +134,6 @@ def _full(relative: Path) -> Path:
 def _key(path: Path) -> str:
     """Return what a disk that ignores case and Unicode forms would take the name for."""
     return unicodedata.normalize("NFC", path.as_posix()).casefold()
-
-
-def _real(path: Path) -> Path:
-    return Path(os.path.realpath(path))
-
-
-def identity(path: Path) -> object:
-    """Return what is equal for two names of one file, on disks that ignore case too."""
-    try:
-        status = path.stat()
-    except OSError:
-        return _real(path)
-    return status.st_dev, status.st_ino
 
 
 def _checked(tasks: list[Task], sources: Iterable[Path], why: str = "") -> list[Task]:
