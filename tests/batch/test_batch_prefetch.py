@@ -8,20 +8,20 @@ import cv2
 import numpy as np
 import pytest
 
-from dpveil.cli import batch
-from dpveil.cli.ahead import Searched, ahead
-from dpveil.cli.batch import Choices, release_all
-from dpveil.cli.inputs import Task
+from dpveil.batch import Choices, Task, release_all
+from dpveil.batch import run as batch
+from dpveil.batch.prefetch import prefetch
 from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, RegionError
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Finder, parse
+from dpveil.release.plan import Plan
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_every_item_has_its_turn_in_order(at_once, count):
-    with ahead(str, range(count), at_once=at_once) as made:
+    with prefetch(str, range(count), at_once=at_once) as made:
         assert [(item, result()) for item, result in made] == [(n, str(n)) for n in range(count)]
 
 
@@ -35,7 +35,7 @@ def test_never_more_than_a_few_are_made_before_their_turn(at_once):
             enough.set()
         return item
 
-    with ahead(make, range(20), at_once=at_once) as made:
+    with prefetch(make, range(20), at_once=at_once) as made:
         turns = iter(made)
         _, result = next(turns)
         assert result() == 0
@@ -45,7 +45,7 @@ def test_never_more_than_a_few_are_made_before_their_turn(at_once):
 
 
 def test_what_is_raised_waits_for_its_turn():
-    with ahead(lambda item: 1 / item, [1, 0, 2], at_once=2) as made:
+    with prefetch(lambda item: 1 / item, [1, 0, 2], at_once=2) as made:
         turns = iter(made)
         assert next(turns)[1]() == 1
         _, raising = next(turns)
@@ -63,7 +63,7 @@ def test_leaving_waits_for_what_has_begun_and_makes_nothing_else():
         ended.append(item)
 
     def interrupted():
-        with ahead(make, range(9), at_once=1) as made:
+        with prefetch(make, range(9), at_once=1) as made:
             next(iter(made))
             begun.wait(60)
             go.set()
@@ -72,7 +72,7 @@ def test_leaving_waits_for_what_has_begun_and_makes_nothing_else():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert len(ended) <= 2
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
 
 
 @pytest.mark.parametrize(("count", "at_once", "fewer"), [(9, 2, 1), (9, 1, 0), (1, 2, 0)])
@@ -80,7 +80,7 @@ def test_opencv_leaves_the_others_a_core_each(count, at_once, fewer):
     before = cv2.getNumThreads()
     cv2.setNumThreads(3)
     try:
-        with ahead(str, range(count), at_once=at_once):
+        with prefetch(str, range(count), at_once=at_once):
             assert cv2.getNumThreads() == 3 - fewer
         assert cv2.getNumThreads() == 3
     finally:
@@ -98,22 +98,6 @@ class Raising(Finder):
 
 
 @pytest.mark.parametrize("error", [NoRegion, RegionError])
-def test_a_searched_finder_raises_when_it_is_asked(error):
-    photo = Photo(np.zeros((4, 4), np.uint8))
-    searched = Searched(Raising(error), photo)
-    assert (searched.description, searched.notes) == ("raising", ("a note",))
-    for _ in range(2):
-        with pytest.raises(error, match="not here"):
-            searched(photo)
-
-
-def test_a_searched_finder_says_what_its_finder_looked_at():
-    photo = Photo(np.zeros((4, 4), np.uint8))
-    assert Searched(Raising(NoRegion), photo).data_dependent
-    assert not Searched(parse("whole"), photo).data_dependent
-
-
-@pytest.mark.parametrize("error", [NoRegion, RegionError])
 def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
     """Without the collector, so that a long run of photos without faces holds no more than a short one."""
     photos = []
@@ -124,7 +108,7 @@ def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
         return photo
 
     monkeypatch.setattr(batch, "read", read)
-    choices = Choices(DPPix(epsilon=1), [Raising(error)], None, None, 10_000, force=True)
+    choices = Choices(method=DPPix(epsilon=1), regions=[Raising(error)], force=True)
     tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in range(12)]
     gc.disable()
     try:
@@ -137,7 +121,7 @@ def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
 
 def test_photos_are_released_while_others_are_searched(tmp_path, monkeypatch):
     """The first photo is drawn although the second is never found, until it is."""
-    drawn, real = threading.Event(), batch.obfuscate
+    drawn, real = threading.Event(), Plan.release
 
     class Waiting(Finder):
         description = "waiting"
@@ -147,12 +131,12 @@ def test_photos_are_released_while_others_are_searched(tmp_path, monkeypatch):
                 assert drawn.wait(60)
             return parse("whole")(photo)
 
-    def obfuscate(photo, *args, **more):
+    def release(plan, **more):
         drawn.set()
-        return real(photo, *args, **more)
+        return real(plan, **more)
 
-    monkeypatch.setattr(batch, "obfuscate", obfuscate)
+    monkeypatch.setattr(Plan, "release", release)
     monkeypatch.setattr(batch, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
-    choices = Choices(DPPix(epsilon=1), [Waiting()], None, None, 10_000, force=True)
+    choices = Choices(method=DPPix(epsilon=1), regions=[Waiting()], force=True)
     tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9, 10)]
     assert len(release_all(tasks, choices).released) == 3

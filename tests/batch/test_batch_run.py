@@ -10,12 +10,14 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.cli import batch
-from dpveil.cli.batch import Choices, release_all, uninterrupted
-from dpveil.cli.inputs import plan
+from dpveil.batch import Choices, plan_tasks, release_all
+from dpveil.batch import run as batch
+from dpveil.batch.interrupts import uninterrupted
+from dpveil.cli.run_report import cost, exit_code
 from dpveil.errors import BudgetExceeded, NoRegion
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Finder, parse
+from dpveil.release.plan import Plan
 
 
 class NobodyIn(Finder):
@@ -50,25 +52,26 @@ def photos(tmp_path, monkeypatch):
     Path("in").mkdir()
     for number, name in enumerate("abc"):
         Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{name}.png")
-    return lambda: plan([Path("in")], Path("out"))
+    return lambda: plan_tasks([Path("in")], Path("out"))
 
 
 def names(entries):
-    return [Path(entry["input"]).name for entry in entries]
+    return [entry.source.name for entry in entries]
 
 
 def all_of(report):
-    return sorted(name for entries in report.to_json().values() for name in names(entries))
+    return sorted(Path(entry["input"]).name for entries in report.to_json().values() for entry in entries)
 
 
 def files():
-    return sorted(str(p.relative_to("out")) for p in Path("out").rglob("*")) if Path("out").exists() else []
+    found = Path("out").rglob("*") if Path("out").exists() else []
+    return sorted(str(path.relative_to("out")) for path in found if not path.name.startswith("."))
 
 
 def test_all_done(photos):
     report = release_all(photos(), choices())
-    assert (names(report.released), report.exit_code) == (["a.png", "b.png", "c.png"], 0)
-    for entry in report.released:
+    assert (names(report.released), exit_code(report)) == (["a.png", "b.png", "c.png"], 0)
+    for entry in report.to_json()["released"]:
         assert dpveil.verify(entry["output"]).publishable
         assert Path(entry["certificate"]).is_file()
 
@@ -77,9 +80,9 @@ def test_a_rerun_skips_before_reading_and_draws_nothing(photos, monkeypatch):
     release_all(photos(), choices())
     before = {name: Path("out", name).read_bytes() for name in files()}
     monkeypatch.setattr(batch, "read", pytest.fail)
-    monkeypatch.setattr(batch, "obfuscate", pytest.fail)
+    monkeypatch.setattr(Plan, "release", pytest.fail)
     report = release_all(photos(), choices())
-    assert (names(report.skipped), report.exit_code) == (["a.png", "b.png", "c.png"], 0)
+    assert (names(report.skipped), exit_code(report)) == (["a.png", "b.png", "c.png"], 0)
     assert {name: Path("out", name).read_bytes() for name in files()} == before
 
 
@@ -96,8 +99,8 @@ def test_outputs_with_other_settings_are_failures_and_stay(photos, change):
     release_all(photos(), choices())
     before = {name: Path("out", name).read_bytes() for name in files()}
     report = release_all(photos(), choices(**change))
-    assert (names(report.failed), report.exit_code) == (["a.png", "b.png", "c.png"], 1)
-    assert "--force" in report.failed[0]["hint"]
+    assert (names(report.failed), exit_code(report)) == (["a.png", "b.png", "c.png"], 1)
+    assert "--force" in report.failed[0].failure.hint
     assert {name: Path("out", name).read_bytes() for name in files()} == before
     assert len(release_all(photos(), choices(**change, force=True)).released) == 3
 
@@ -116,7 +119,7 @@ def test_an_output_that_does_not_verify_is_never_skipped(photos, damage, monkeyp
         image.unlink()
     with monkeypatch.context() as patch:
         drawn = []
-        patch.setattr(batch, "obfuscate", lambda *args, **more: drawn.append(args))
+        patch.setattr(Plan, "release", lambda *args, **more: drawn.append(args))
         report = release_all(photos(), choices())
     assert (names(report.skipped), names(report.failed), drawn) == (["a.png", "c.png"], ["b.png"], [])
     assert len(release_all(photos(), choices(force=True)).released) == 3
@@ -126,7 +129,7 @@ def test_an_output_that_does_not_verify_is_never_skipped(photos, damage, monkeyp
 def test_a_file_in_the_place_of_the_output_folder_is_an_output_that_cannot_be_written(photos):
     Path("out").write_bytes(b"precious")
     report = release_all(photos(), choices())
-    assert (len(report.failed), report.exit_code) == (3, 4)
+    assert (len(report.failed), exit_code(report)) == (3, 4)
     assert Path("out").read_bytes() == b"precious"
 
 
@@ -135,20 +138,20 @@ def test_a_folder_in_the_place_of_an_output_fails_alone(photos):
     for force in (False, True):
         report = release_all(photos(), choices(force=force))
         assert names(report.failed) == ["b.png"]
-        assert report.exit_code == 1
+        assert exit_code(report) == 1
 
 
 def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
-    real = batch.obfuscate
+    real = Plan.release
 
-    def obfuscate(photo, *args, **more):
-        if photo.width == 9:
+    def obfuscate(plan, **more):
+        if plan.photo.width == 9:
             Path("out/b.png").write_bytes(b"somebody else's")
-        return real(photo, *args, **more)
+        return real(plan, **more)
 
-    monkeypatch.setattr(batch, "obfuscate", obfuscate)
+    monkeypatch.setattr(Plan, "release", obfuscate)
     report = release_all(photos(), choices())
-    assert (names(report.released), names(report.failed), report.exit_code) == (
+    assert (names(report.released), names(report.failed), exit_code(report)) == (
         ["a.png", "c.png"],
         ["b.png"],
         1,
@@ -163,8 +166,8 @@ def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
     before = Path("out/a.png").read_bytes()
     report = release_all(photos(), choices())
     assert names(report.failed) == ["a.bmp", "a.png"]
-    assert "cost twice" in report.failed[0]["error"]
-    assert "rename it" in report.failed[0]["hint"]
+    assert "cost twice" in report.failed[0].failure.message
+    assert "rename it" in report.failed[0].failure.hint
     assert Path("out/a.png").read_bytes() == before
     for name in ("a.png", "a.png.certificate.json"):
         Path("out", name).rename(Path("out", "a.png" + name.removeprefix("a")))
@@ -178,7 +181,7 @@ def test_a_sibling_that_went_causes_no_second_release(photos):
     Path("in/a.bmp").unlink()
     report = release_all(photos(), choices())
     assert names(report.skipped) == ["a.png", "b.png", "c.png"]
-    assert report.skipped[0]["output"] == "out/a.png.png"
+    assert report.skipped[0].output == Path("out/a.png.png")
     report = release_all(photos(), choices(method=DPPix(epsilon=3)))
     assert len(report.failed) == 3
 
@@ -186,7 +189,7 @@ def test_a_sibling_that_went_causes_no_second_release(photos):
 def test_one_unreadable_photo_is_reported_and_the_rest_released(photos):
     Path("in/b.png").write_bytes(b"")
     report = release_all(photos(), choices())
-    assert (names(report.released), names(report.failed), report.exit_code) == (
+    assert (names(report.released), names(report.failed), exit_code(report)) == (
         ["a.png", "c.png"],
         ["b.png"],
         1,
@@ -198,28 +201,28 @@ def test_nothing_readable_is_its_own_exit_code(photos):
     for name in "abc":
         Path(f"in/{name}.png").write_bytes(b"GIF89a")
     report = release_all(photos(), choices())
-    assert (len(report.failed), report.exit_code, files()) == (3, 4, [])
+    assert (len(report.failed), exit_code(report), files()) == (3, 4, [])
 
 
 def test_unreadable_and_unfitting_together_are_an_incomplete_run(photos):
     Path("in/a.png").write_bytes(b"")
     report = release_all(photos(), choices(regions=[parse("0,0,50,50")]))
-    assert (len(report.failed), report.exit_code) == (3, 1)
+    assert (len(report.failed), exit_code(report)) == (3, 1)
 
 
 def test_photos_without_a_region_are_listed_and_not_copied(photos):
     report = release_all(photos(), choices(regions=[NobodyIn(9)]))
-    assert (names(report.no_region), names(report.failed), report.exit_code) == (["b.png"], [], 1)
+    assert (names(report.no_region), names(report.failed), exit_code(report)) == (["b.png"], [], 1)
     assert not Path("out/b.png").exists()
-    assert report.no_region[0]["hint"] == "choose another"
+    assert report.no_region[0].failure.hint == "choose another"
 
 
 @pytest.mark.parametrize(("if_none", "status"), [("whole", "consistent"), ("copy", "unprotected")])
 def test_what_to_do_without_a_region_can_be_chosen(photos, if_none, status):
     report = release_all(photos(), choices(regions=[NobodyIn(9)], if_none=if_none))
-    assert (len(report.released), report.exit_code) == (3, 0)
+    assert (len(report.released), exit_code(report)) == (3, 0)
     assert dpveil.verify("out/b.png").status == status
-    assert (report.promises["out/b.png"] == "UNPROTECTED COPY") == (if_none == "copy")
+    assert (cost(report.released[1].promise) == "UNPROTECTED COPY") == (if_none == "copy")
 
 
 def test_a_seed_gives_every_photo_its_own_noise_and_the_same_again(photos, monkeypatch):
@@ -229,24 +232,24 @@ def test_a_seed_gives_every_photo_its_own_noise_and_the_same_again(photos, monke
     release_all(photos(), choices(seed=3))
     first = {name: np.asarray(Image.open(f"out/{name}.png")) for name in "abc"}
     assert (first["a"] != first["b"]).any()
-    release_all(plan([Path("in")], Path("again")), choices(seed=3))
+    release_all(plan_tasks([Path("in")], Path("again")), choices(seed=3))
     for name in "abc":
         assert (np.asarray(Image.open(f"again/{name}.png")) == first[name]).all()
     assert not dpveil.verify("out/a.png").publishable
 
 
 def test_what_nobody_foresaw_fails_closed_and_alone(photos, monkeypatch):
-    real = batch.obfuscate
+    real = Plan.release
 
-    def sometimes(photo, *args, **more):
-        if photo.width == 9:
+    def sometimes(plan, **more):
+        if plan.photo.width == 9:
             raise ZeroDivisionError("oops")
-        return real(photo, *args, **more)
+        return real(plan, **more)
 
-    monkeypatch.setattr(batch, "obfuscate", sometimes)
+    monkeypatch.setattr(Plan, "release", sometimes)
     report = release_all(photos(), choices())
-    assert (names(report.failed), report.exit_code) == (["b.png"], 1)
-    assert report.failed[0]["error"] == "unexpected ZeroDivisionError: oops"
+    assert (names(report.failed), exit_code(report)) == (["b.png"], 1)
+    assert report.failed[0].failure.message == "unexpected ZeroDivisionError: oops"
     assert "b.png" not in files()
 
 
@@ -254,9 +257,9 @@ def test_a_refused_budget_is_its_own_exit_code(photos, monkeypatch):
     def refuse(*args, **more):
         raise BudgetExceeded(subject="album", asked=1, left=0)
 
-    monkeypatch.setattr(batch, "obfuscate", refuse)
+    monkeypatch.setattr(Plan, "release", refuse)
     report = release_all(photos(), choices())
-    assert (len(report.failed), report.exit_code, files()) == (3, 3, [])
+    assert (len(report.failed), exit_code(report), files()) == (3, 3, [])
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
@@ -271,10 +274,10 @@ def test_a_full_or_locked_disk_stops_the_run_and_leaves_nothing_torn(photos, mon
 
     monkeypatch.setattr(os, "fsync", fsync)
     report = release_all(photos(), choices())
-    assert report.exit_code == 4
+    assert exit_code(report) == 4
     assert all_of(report) == ["a.png", "b.png", "c.png"]
     assert names(report.released) == ["a.png"]
-    assert report.untried == 1
+    assert len(report.untried) == 1
     assert files() == ["a.png", "a.png.certificate.json"]
     assert dpveil.verify("out/a.png").publishable
 
@@ -282,36 +285,36 @@ def test_a_full_or_locked_disk_stops_the_run_and_leaves_nothing_torn(photos, mon
 def test_a_name_that_is_too_long_fails_alone(photos):
     Path("in/b.png").rename(Path("in") / ("b" * 240 + ".png"))
     report = release_all(photos(), choices())
-    assert (names(report.released), report.exit_code) == (["a.png", "c.png"], 1)
-    assert "too long" in report.failed[0]["error"]
+    assert (names(report.released), exit_code(report)) == (["a.png", "c.png"], 1)
+    assert "too long" in report.failed[0].failure.message
 
 
 def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch):
-    real = batch.obfuscate
+    real = Plan.release
 
-    def interrupted(photo, *args, **more):
-        if photo.width == 9:
+    def interrupted(plan, **more):
+        if plan.photo.width == 9:
             raise KeyboardInterrupt
-        return real(photo, *args, **more)
+        return real(plan, **more)
 
-    monkeypatch.setattr(batch, "obfuscate", interrupted)
+    monkeypatch.setattr(Plan, "release", interrupted)
     report = release_all(photos(), choices())
-    assert (names(report.released), report.untried, report.exit_code) == (["a.png"], 2, 130)
+    assert (names(report.released), len(report.untried), exit_code(report)) == (["a.png"], 2, 130)
     assert all_of(report) == ["a.png", "b.png", "c.png"]
     assert files() == ["a.png", "a.png.certificate.json"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeypatch, number):
-    real = batch._save
+    real = batch._Run._save
 
     def save(*args):
         signal.raise_signal(number)
         real(*args)
 
-    monkeypatch.setattr(batch, "_save", save)
+    monkeypatch.setattr(batch._Run, "_save", save)
     report = release_all(photos(), choices())
-    assert (names(report.released), report.exit_code) == (["a.png"], 130)
+    assert (names(report.released), exit_code(report)) == (["a.png"], 130)
     assert dpveil.verify("out/a.png").publishable
     assert all_of(report) == ["a.png", "b.png", "c.png"]
 

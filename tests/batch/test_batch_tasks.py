@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from dpveil.cli.inputs import plan
+from dpveil.batch import plan_tasks
 from dpveil.errors import UnknownName, UsageError
 
 
@@ -23,7 +23,7 @@ def tree(tmp_path, monkeypatch):
 
 
 def landed(inputs, out="out"):
-    tasks = plan([Path(i) for i in inputs], Path(out))
+    tasks = plan_tasks([Path(i) for i in inputs], Path(out))
     return {str(task.source): str(task.output) for task in tasks}
 
 
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_read_is_reported_not_left_out(tree, monkeypatch
 
 def test_tasks_remember_where_an_earlier_run_may_have_put_the_photo(tree):
     tree("one/a.jpg", "two/a.jpg", "two/a.png")
-    [alone] = plan([Path("one")], Path("out"))
+    [alone] = plan_tasks([Path("one")], Path("out"))
     assert alone.former == Path("out/a.jpg.png")
-    assert [task.former for task in plan([Path("two")], Path("out"))] == [Path("out/a.png")] * 2
-    assert [task.name for task in plan([Path("two")], Path("out"))] == ["a.jpg.png", "a.png.png"]
+    assert [task.former for task in plan_tasks([Path("two")], Path("out"))] == [Path("out/a.png")] * 2
+    assert [task.name for task in plan_tasks([Path("two")], Path("out"))] == ["a.jpg.png", "a.png.png"]

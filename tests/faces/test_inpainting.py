@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpveil.release.treatment import treatment
 from facespace_made import FACE, Flat, astronaut, codec
 from PIL import Image
 
@@ -21,7 +22,6 @@ from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces import TABLE, FaceMethod
 from dpveil.faces.inpainting import Inpainting
 from dpveil.noise.bits import SeededBits
-from dpveil.release.treatment import treatment
 from dpveil.release.verification import verify
 from tiny_onnx import lama
 

@@ -14,9 +14,9 @@ from hardening_certificates import output as made_output
 from hardening_certificates import stated as made
 
 import dpveil
+from dpveil.batch import plan_tasks
 from dpveil.catalogue import build, stated
 from dpveil.cli import run
-from dpveil.cli.inputs import plan
 from dpveil.core.certificate import SEEDED, RegionRecord
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
@@ -106,7 +106,7 @@ def test_folders_that_cannot_be_read_are_failures(tmp_path, capsys):
         assert (code, len(rows)) == (1, 2)
         assert rows[1].startswith("NO RELEASE ")
         assert "the folder cannot be read (File name too long)" in rows[1]
-        tasks = plan([tmp_path], tmp_path / "out")
+        tasks = plan_tasks([tmp_path], tmp_path / "out")
         assert [task.source.name for task in tasks] == ["d" * 250]
         Path("bad.png").unlink()
         for _ in range(17):

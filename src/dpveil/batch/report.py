@@ -148,6 +148,7 @@ class Report:
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Note that nothing was written for this photo, and why."""
+        error.__traceback__ = None  # its frames would hold the photo as long as something holds the error
         status = NO_REGION if isinstance(error, NoRegion) else FAILED
         self.entries.append(Entry(status, task.source, failure=Failure.of(error), tried=tried))
 

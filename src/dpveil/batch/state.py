@@ -57,7 +57,7 @@ def key_of(name: str) -> str:
 
 @dataclass
 class State:
-    """The state of one `folder`: `stamps` of inputs by release, `numbers` by input, a `problem` if damaged."""
+    """The state of one `folder`: `stamps` of inputs by release, `numbers` by input; its `problem`, if any."""
 
     folder: Path
     stamps: dict[str, set[Stamp]] = field(default_factory=dict)
