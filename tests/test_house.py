@@ -21,7 +21,9 @@ import typer.main
 import dpveil
 from dpveil.catalogue import TABLE
 from dpveil.cli import app
+from dpveil.cli.options import method_options
 from dpveil.mechanisms import scalar
+from dpveil.mechanisms.method import UNEXPLAINED
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
@@ -151,11 +153,13 @@ def test_command_has_help_and_an_example(name: str, command: Any) -> None:
             assert parameter.help, f"dpveil {name} {parameter.opts[0]} has no help"
 
 
-def test_every_method_parameter_is_an_option() -> None:
-    options = {text for parameter in dict(commands())["obfuscate"].params for text in parameter.opts}
-    for _, method in METHODS:
-        for field in parameters(method):
-            assert f"--{field.replace('_', '-')}" in options
+@pytest.mark.parametrize(("name", "method"), METHODS)
+def test_every_method_parameter_is_an_option_with_help(name: str, method: Any) -> None:
+    options = {option.opts[0]: option for option in method_options(name)}
+    common = {text for parameter in dict(commands())["obfuscate"].params for text in parameter.opts}
+    assert not common & set(options)
+    for field in parameters(method):
+        assert options[f"--{field.replace('_', '-')}"].help != UNEXPLAINED
 
 
 def test_every_page_is_in_the_navigation() -> None:

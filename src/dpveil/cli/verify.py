@@ -120,7 +120,7 @@ def _entry(result: Verification, refused: str) -> dict[str, Any]:
         "certificate": str(certificate_path(result.path)),
         "status": result.status,
         "publishable": result.publishable,
-        "objections": list(result.objections),
+        "objections": [] if certificate is None else list(certificate.objections),
         "guarantee": None if certificate is None else _guarantee(result),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
@@ -148,8 +148,15 @@ def _line(result: Verification, refused: str) -> str:
     if refused:
         return f"TOO WEAK      {path}  {quoted(refused)}"
     # Whatever follows is computed: a text of the certificate could say anything there.
-    stated = None if result.certificate is None else result.certificate.strength
-    against = [reason for reason in result.objections if reason != stated]
-    why = f" ({', '.join(against)})" if against else ""
-    worth = f"{stated}: {'publishable' if result.publishable else f'not publishable{why}'}"
-    return "  ".join([f"consistent    {path}", quoted(str(_guarantee(result))), quoted(worth), *result.notes])
+    return "  ".join(
+        [f"consistent    {path}", quoted(str(_guarantee(result))), _worth(result), *result.notes]
+    )
+
+
+def _worth(result: Verification) -> str:
+    """Return what the total is worth, and whether the release may be published, or why not."""
+    if result.certificate is None or result.publishable:
+        return "publishable" if result.certificate is None else f"{result.certificate.strength}: publishable"
+    strength = result.certificate.strength
+    against = [reason for reason in result.certificate.objections if reason != strength]
+    return f"{strength}: not publishable" + (f" ({', '.join(against)})" if against else "")

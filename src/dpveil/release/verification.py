@@ -17,15 +17,7 @@ from jaxtyping import Int64
 
 from dpveil.accounting.meaning import strength
 from dpveil.catalogue import stated
-from dpveil.core.certificate import (
-    PUBLISHABLE,
-    SCHEMA,
-    SEEDED,
-    UNPROTECTED,
-    WORDING,
-    Certificate,
-    Output,
-)
+from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, WHOLE
 from dpveil.core.region import Box
@@ -74,20 +66,6 @@ class Verification:
     def publishable(self) -> bool:
         """Whether the release may be published, as far as its certificate goes."""
         return self.status == "consistent" and self.certificate is not None and self.certificate.publishable
-
-    @property
-    def objections(self) -> tuple[str, ...]:
-        """Why a consistent release is not publishable, each in a few words; empty where it is."""
-        stated = self.certificate
-        if self.status != "consistent" or stated is None or stated.composition is None:
-            return ()
-        weak = stated.strength if stated.strength not in PUBLISHABLE else ""
-        reasons = (
-            "not formal" if not stated.composition.formal else weak or "",
-            "" if stated.bits == SECURE else "seeded bits" if stated.bits == SEEDED_BITS else "unknown bits",
-            "something that was asked for is left in the clear" if stated.missing else "",
-        )
-        return tuple(reason for reason in reasons if reason)
 
     @property
     def notes(self) -> tuple[str, ...]:
