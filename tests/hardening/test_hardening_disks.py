@@ -58,10 +58,10 @@ def mount(disk, *options):
 
 @pytest.fixture
 def disk(place):
-    """A real disk of 64 KiB."""
+    """A real disk of 80 KiB."""
     folder = place / "disk"
     folder.mkdir()
-    if not shutil.which("mount") or mount(folder, "-o", "size=64k").returncode:
+    if not shutil.which("mount") or mount(folder, "-o", "size=80k").returncode:
         pytest.skip("needs the right to mount a disk; the simulated variants run everywhere")
     yield folder
     while folder.is_mount():

@@ -34,7 +34,9 @@ app.command("explain", cls=MethodCommand, short_help="Say what a method would pr
 app.command("compare", short_help="Show one photo under several methods and budgets.")(compare_command)
 app.command("methods", short_help="List every method and its parameters.")(methods_command)
 app.command("verify", short_help="Check releases against their certificates.")(verify_command)
-app.command("faces", short_help="Find the faces of a photo and number them.")(faces_command)
+app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo and number them.")(
+    faces_command
+)
 app.command("train", short_help="Learn a codec of face crops from public images.")(train_command)
 app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)

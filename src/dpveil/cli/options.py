@@ -40,7 +40,12 @@ GIVEN: Final = "dpveil.parameters"
 """Where a context keeps the method's name, its options, and what was given for them."""
 
 
-def takes_method(command: Callable[..., int]) -> Callable[..., int]:
+def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
+    """Return `command` as `takes_method` does; without --method it gets None."""
+    return takes_method(command, required=False)
+
+
+def takes_method(command: Callable[..., int], *, required: bool = True) -> Callable[..., int]:
     """Return `command` with an option for the method's name; `MethodCommand` takes the method's own.
 
     `command` gets the ready-made `method` in place of all of them.
@@ -52,7 +57,9 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
 
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
-        return command(method=build_method(method, **context.meta.get(GIVEN, {})), **arguments)
+        given = context.meta.get(GIVEN, {})
+        chosen = None if method is None and not required else build_method(method, **given)
+        return command(method=chosen, **arguments)
 
     kept = [parameter for parameter in given.parameters.values() if parameter.name != "method"]
     before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]

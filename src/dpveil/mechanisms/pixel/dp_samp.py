@@ -54,7 +54,7 @@ class DPSamp(PixelMethod):
     """
 
     name: ClassVar[str] = "dp-samp"
-    kind: ClassVar[str] = "heuristic"
+    kinds: ClassVar[tuple[str, ...]] = ("heuristic", "approximate")
     summary: ClassVar[str] = "some true pixels, interpolated; with private clusters (ε, δ) and a large δ"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E5"
     help: ClassVar[Mapping[str, str]] = {
