@@ -30,7 +30,9 @@ import reproduced
 import dpveil
 from dpveil import errors
 from dpveil.accounting.meaning import HARM, STRENGTHS
+from dpveil.catalogue import TABLE
 from dpveil.cli import app
+from dpveil.cli.options import method_options
 
 ROOT = Path(__file__).parent.parent
 FOREIGN = re.compile(
@@ -43,9 +45,9 @@ EXIT_CODES = """
 | code | meaning |
 |---|---|
 | 0 | all done |
-| 1 | some or all photos were not released, no region was found, or a verification or an audit failed |
+| 1 | some or all photos were not released, no region was found, or a verification or an audit failed; a release promises less than `verify --at-least` asks for |
 | 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
-| 3 | a budget was refused |
+| 3 | a budget was refused, or a photo would be released with less than `obfuscate --at-least` asks for |
 | 4 | nothing readable among the inputs, values that cannot be used, or the output cannot be written |
 | 130 | interrupted, by Ctrl-C or `SIGTERM`; nothing half written is left |
 
@@ -93,7 +95,17 @@ def command_line() -> str:
             lines += _command(name, command)
         for part, inner in getattr(command, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
-    return "\n".join(lines) + EXIT_CODES
+    return "\n".join([*lines, *_method_options()]) + EXIT_CODES
+
+
+def _method_options() -> list[str]:
+    """Return the options of every method: `--method NAME --help` shows them beside the command's own."""
+    lines = ["## Options of methods", ""]
+    for name in TABLE:
+        lines += [f"### {name}", "", "| option | |", "|---|---|"]
+        lines += [f"| `{_name(option)}` | {_cell(option)} |" for option in method_options(name)]
+        lines.append("")
+    return lines
 
 
 def _command(name: str, command: Any) -> list[str]:

@@ -240,7 +240,7 @@ def test_nothing_to_do_is_exit_code_4(cli, arguments):
 def test_methods_for_people_and_programs(cli):
     code, out, _ = cli("methods")
     assert code == 0
-    assert "dp-pix  [pure]" in out
+    assert "dp-pix  [pure, " in out
     for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--rho (optional)"):
         assert words in out
     assert "croft-metric  [metric, --metric box-mean]" in out

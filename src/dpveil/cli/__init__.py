@@ -77,7 +77,7 @@ def _root(
 
     \b
     Exit codes: 0 all done, 1 something was not released, not verified or failed its audit, 2 wrong usage,
-    3 budget refused, 4 nothing readable or the output cannot be written, 130 interrupted.
+    3 budget refused or promise too weak, 4 nothing readable or the output cannot be written, 130 interrupted.
     """
 
 
