@@ -45,7 +45,7 @@ EXIT_CODES = """
 | code | meaning |
 |---|---|
 | 0 | all done |
-| 1 | some or all photos were not released, no region was found, or a verification or an audit failed; a release promises less than `verify --at-least` asks for |
+| 1 | some or all photos were not released, no region was found, or a verification or an audit failed |
 | 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
 | 3 | a budget was refused, or a photo would be released with less than `obfuscate --at-least` asks for |
 | 4 | nothing readable among the inputs, values that cannot be used, or the output cannot be written |

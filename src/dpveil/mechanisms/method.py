@@ -43,8 +43,8 @@ class Method(ABC):
     typical: ClassVar[Mapping[str, Json]] = {}
     help: ClassVar[Mapping[str, str]] = {
         "epsilon": "What each region may cost. No default.",
-        "delta": "δ: the chance that ε does not hold. No default.",
-        "rho": "ρ of zero-concentrated privacy. No default.",
+        "delta": "δ of an (ε, δ) promise. No default.",
+        "rho": "ρ of a zero-concentrated promise. No default.",
         "block": "Side of a block in pixels.",
         "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
     }
