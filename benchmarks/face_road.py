@@ -23,6 +23,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from dpveil.release.treatment import Heads
 from PIL import Image
 from skimage import data
 
@@ -35,7 +36,6 @@ from dpveil.io import encode, write_together
 from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
 from dpveil.release.pipeline import obfuscate
-from dpveil.release.treatment import Heads
 from timing import report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"

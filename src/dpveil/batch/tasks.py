@@ -13,16 +13,12 @@ from typing import Final
 from dpveil.batch.numbering import numbered
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import FORMATS, format_of
-from dpveil.io.folders import identity, is_folder, is_link, real, walk
+from dpveil.io.folders import UNREAD, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
 from dpveil.release.saving import SUFFIX, certificate_path
 
-PICTURES = "gif heic heif avif jp2 j2k jxl jpe jfif pgm ppm pnm psd tga ico cr2 cr3 nef arw dng orf rw2 raf"
-VIDEOS = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
 NAMES: Final = ("keep", "number")
 """How outputs are named: after their inputs, or numbered."""
-UNREAD = frozenset(f".{name}" for name in f"{PICTURES} {VIDEOS}".split())
-"""Pictures and videos that dpveil does not read: in a folder they are reported, never left out in silence."""
 FOREIGN = UNREAD | {".pdf", ".svg"}
 
 

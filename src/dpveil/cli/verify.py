@@ -93,9 +93,8 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
     In folders these are pictures and videos, certificates, links, and folders that cannot be read.
     """
-    from dpveil.batch.tasks import UNREAD
     from dpveil.io import FORMATS
-    from dpveil.io.folders import is_folder, is_link, walk
+    from dpveil.io.folders import UNREAD, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
 
     for output in outputs:

@@ -5,6 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Final
+
+PICTURES: Final = (
+    "gif heic heif avif jp2 j2k jxl jpe jfif pgm ppm pnm psd tga ico cr2 cr3 nef arw dng orf rw2 raf"
+)
+VIDEOS: Final = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
+UNREAD: Final = frozenset(f".{name}" for name in f"{PICTURES} {VIDEOS}".split())
+"""Pictures and videos that dpveil does not read: in a folder they are reported, never left out in silence."""
 
 
 def is_folder(path: Path) -> bool:
