@@ -154,8 +154,11 @@ def _line(result: Verification, refused: str) -> str:
 
 def _worth(result: Verification) -> str:
     """Return what the total is worth, and whether the release may be published, or why not."""
-    if result.certificate is None or result.publishable:
-        return "publishable" if result.certificate is None else f"{result.certificate.strength}: publishable"
-    strength = result.certificate.strength
-    against = [reason for reason in result.certificate.objections if reason != strength]
-    return f"{strength}: not publishable" + (f" ({', '.join(against)})" if against else "")
+    stated = result.certificate
+    if stated is None or stated.composition is None:
+        return ""
+    told = (stated.strength, str(stated.composition))
+    against = [reason for reason in stated.objections if reason not in told]
+    why = f" ({', '.join(against)})" if against else ""
+    worth = f"{stated.strength}: " if stated.composition.formal else ""
+    return f"{worth}{'publishable' if result.publishable else f'not publishable{why}'}"
