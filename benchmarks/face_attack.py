@@ -31,7 +31,7 @@ from PIL import Image
 
 from dpveil import Photo, read
 from dpveil.attacks import SAME, embedder, identify
-from dpveil.attacks.embedding import LENGTH, aligned
+from dpveil.faces.embedding import LENGTH, aligned
 from dpveil.core.region import Box
 from dpveil.regions import Faces
 from folder import _deface

@@ -27,7 +27,7 @@ from PIL import Image
 from skimage import data
 
 from dpveil import Photo, read
-from dpveil.codecs.crops import centred, photos
+from dpveil.training.crops import centred, photos
 from dpveil.core.region import Region
 from dpveil.faces import Latent
 from dpveil.faces.geometry import recombine

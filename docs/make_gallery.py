@@ -10,7 +10,7 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.codecs.defaults import default_path
+from dpveil.assets.defaults import default_path
 from dpveil.codecs.gallery import load_gallery
 from dpveil.noise.bits import SeededBits
 

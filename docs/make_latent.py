@@ -6,7 +6,7 @@ import numpy as np
 from skimage import data
 
 import dpveil
-from dpveil.codecs.defaults import default_path
+from dpveil.assets.defaults import default_path
 from dpveil.codecs.reference import CodecReference
 
 VIEW = (slice(0, 300), slice(80, 380))

@@ -13,7 +13,7 @@ from PIL import Image
 
 from dpveil.cli import run, training
 from dpveil.codecs import Card, Codec, load
-from dpveil.codecs.crops import CropFile, centred, photos
+from dpveil.training.crops import CropFile, centred, photos
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
 

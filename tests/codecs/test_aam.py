@@ -7,7 +7,7 @@ import pytest
 from made_faces import CARD, LENGTH, PLACES, faces, marks, source_of, train
 
 from dpveil.codecs import AAM
-from dpveil.codecs.checkpoint import Later
+from dpveil.training.checkpoint import Later
 from dpveil.codecs.fitting import RIDGE, STAGES, Regression
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from dpveil.codecs import Dictionary
 from dpveil.codecs.base import mean_of
-from dpveil.codecs.checkpoint import NOWHERE
+from dpveil.training.checkpoint import NOWHERE
 from dpveil.codecs.dlnet import THRESHOLD, learn, soft, sparse
 
 

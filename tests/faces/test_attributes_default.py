@@ -7,7 +7,7 @@ import pytest
 from facespace_made import FACE, astronaut
 
 from dpveil.codecs.attributes import VALUES, load_attributes
-from dpveil.codecs.defaults import default_path
+from dpveil.assets.defaults import default_path
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError

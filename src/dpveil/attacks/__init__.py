@@ -2,7 +2,7 @@
 imports it.
 """
 
-from dpveil.attacks.embedding import CHIP, LENGTH, SAME, Embedder, aligned, embedder, of_crop
+from dpveil.faces.embedding import CHIP, LENGTH, SAME, Embedder, aligned, embedder, of_crop
 from dpveil.attacks.identify import Identified, identify
 from dpveil.attacks.parrot import parrot, strongest
 from dpveil.attacks.verification import Verified, verify

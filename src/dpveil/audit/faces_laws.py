@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from dpveil.audit.faces import Chances, FacesCase, Row
 from dpveil.codecs.attributes import VALUES
-from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 
 WHOLE: Final = 1 << 64
 ORDERED: Final = ("age", "pose")

@@ -14,7 +14,7 @@ from dpveil.audit.recombination import RecombinationCase, RecombinationVersion
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Placed, recombine
-from dpveil.faces.geometry.tone import tone_of
+from dpveil.faces.geometry.colour_match import tone_of
 from dpveil.noise.bits import BitSource
 from dpveil.postprocessing import Step
 from dpveil.release.treatment import Heads, Treatment

@@ -12,7 +12,7 @@ from dpveil.cli.options import AsJson
 from dpveil.errors import InvalidParameter, OutputError, UsageError
 
 if TYPE_CHECKING:
-    from dpveil.cli.training import Order, Trained
+    from dpveil.training.codecs import Order, Trained
 
 
 def train_command(
@@ -64,8 +64,8 @@ def train_command(
     every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile.
     """
-    from dpveil.cli.marks import finder_for
-    from dpveil.cli.training import Order, trained
+    from dpveil.training.landmarks import finder_for
+    from dpveil.training.codecs import Order, trained
 
     if codec in ("gallery", "attributes"):
         canvas = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
@@ -116,7 +116,7 @@ def _known(codec: str) -> str:
 
 def _new_model(out: Path | None, force: bool) -> Path:
     """Return where the model goes; what can be refused is refused before anything is trained."""
-    from dpveil.codecs.store import SUFFIX, card_path
+    from dpveil.assets.store import SUFFIX, card_path
     from dpveil.io.names import shown
 
     if out is None:
@@ -138,7 +138,7 @@ def _new_model(out: Path | None, force: bool) -> Path:
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
     """Return the files that were named, and those of folders whose names end like an image's or a shard's."""
     from dpveil.cli.inputs import is_folder, walk
-    from dpveil.codecs.crops import SHARD
+    from dpveil.training.crops import SHARD
     from dpveil.io import FORMATS
 
     files = [

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpveil.cli import exits, say
-from dpveil.cli.marks import PACKAGE
+from dpveil.training.landmarks import PACKAGE
 from dpveil.errors import InvalidParameter
 
 
@@ -20,7 +20,7 @@ def train_attributes(
     json: bool,
 ) -> int:
     """Train, and tell what came of it; `words` are data and terms of the model card."""
-    from dpveil.cli.training_attributes import AttributeOrder, attributes_trained
+    from dpveil.training.attribute_models import AttributeOrder, attributes_trained
 
     if landmarks_68 not in (None, PACKAGE):
         hint = f"{PACKAGE}, or leave it out"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpveil.cli import exits, say
-from dpveil.cli.marks import PACKAGE
+from dpveil.training.landmarks import PACKAGE
 from dpveil.errors import InvalidParameter
 
 
@@ -21,7 +21,7 @@ def train_gallery(
     json: bool,
 ) -> int:
     """Make a gallery, and tell what came of it; `words` are data and terms of its card."""
-    from dpveil.cli.training_gallery import GalleryOrder, gallery_trained
+    from dpveil.training.galleries import GalleryOrder, gallery_trained
 
     if landmarks_68 != PACKAGE:
         hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"

@@ -3,12 +3,12 @@
 from typing import Final
 
 from dpveil.codecs.aam import AAM
-from dpveil.codecs.apart import Apart
+from dpveil.codecs.pair_distances import Apart
 from dpveil.codecs.base import Bounds, Card, Codec
 from dpveil.codecs.dictionary import Dictionary
 from dpveil.codecs.gallery import FaceGallery, load_gallery, save_gallery
 from dpveil.codecs.pca import PCA
-from dpveil.codecs.store import card_path, load, save
+from dpveil.assets.store import card_path, load, save
 
 TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary, AAM)}
 

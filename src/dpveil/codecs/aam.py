@@ -9,8 +9,8 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.codecs.aam_training import Marker, all_marks, at_rest, only, regressions, space_of, texture_of
-from dpveil.codecs.apart import apart_of, checked_apart
+from dpveil.training.aam import Marker, all_marks, at_rest, only, regressions, space_of, texture_of
+from dpveil.codecs.pair_distances import apart_of, checked_apart
 from dpveil.codecs.base import (
     CHUNK,
     PERCENTILES,
@@ -23,7 +23,7 @@ from dpveil.codecs.base import (
     checked_quantiles,
     quantiles_of,
 )
-from dpveil.codecs.checkpoint import NOWHERE, Checkpoint, Later, Tensors
+from dpveil.training.checkpoint import NOWHERE, Checkpoint, Later, Tensors
 from dpveil.codecs.fitting import STAGES, ShapeSpace, Steps
 from dpveil.codecs.mesh import Mesh
 from dpveil.codecs.pca import PCA

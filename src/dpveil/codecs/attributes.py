@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
 from dpveil.codecs.base import Card
-from dpveil.codecs.checkpoint import Tensors
-from dpveil.codecs.store import FORMAT, UNFIT, card_path, opened, sealed
-from dpveil.codecs.words import attributes_text
+from dpveil.training.checkpoint import Tensors
+from dpveil.assets.store import FORMAT, UNFIT, card_path, opened, sealed
+from dpveil.assets.cards import attributes_text
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.io import write_together
 from dpveil.io.names import quoted, shown

@@ -11,8 +11,8 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float32, Float64, UInt8
 
-from dpveil.codecs.apart import Apart, interpolated
-from dpveil.codecs.checkpoint import NOWHERE, Checkpoint, Tensors
+from dpveil.codecs.pair_distances import Apart, interpolated
+from dpveil.training.checkpoint import NOWHERE, Checkpoint, Tensors
 from dpveil.core.numbers import Json, Number, exact
 from dpveil.errors import InvalidParameter, ModelError
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from dpveil.codecs.apart import apart_of, checked_apart
+from dpveil.codecs.pair_distances import apart_of, checked_apart
 from dpveil.codecs.base import (
     CHUNK,
     PERCENTILES,
@@ -26,7 +26,7 @@ from dpveil.codecs.base import (
     pictures_of,
     quantiles_of,
 )
-from dpveil.codecs.checkpoint import NOWHERE, Checkpoint, Tensors
+from dpveil.training.checkpoint import NOWHERE, Checkpoint, Tensors
 from dpveil.codecs.dlnet import learn, sparse
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, ModelError

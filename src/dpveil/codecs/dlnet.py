@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float32, Float64
 
 from dpveil.codecs.base import Crops, Source
-from dpveil.codecs.checkpoint import Checkpoint, Tensors
+from dpveil.training.checkpoint import Checkpoint, Tensors
 from dpveil.errors import InvalidParameter
 
 RATE: Final = 0.01

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float32, Float64, Int8, UInt8
 
 from dpveil.codecs.base import Card
-from dpveil.codecs.checkpoint import Tensors
-from dpveil.codecs.store import FORMAT, UNFIT, card_path, opened, sealed
-from dpveil.codecs.words import gallery_text
+from dpveil.training.checkpoint import Tensors
+from dpveil.assets.store import FORMAT, UNFIT, card_path, opened, sealed
+from dpveil.assets.cards import gallery_text
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.io import read_bytes, write_together
 from dpveil.io.names import quoted, shown

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final, cast
 
 from dpveil.codecs.base import Codec
-from dpveil.codecs.defaults import default_path
-from dpveil.codecs.store import identified, packed
+from dpveil.assets.defaults import default_path
+from dpveil.assets.store import identified, packed
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError

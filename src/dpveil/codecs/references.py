@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.codecs.attributes import AttributeModel, load_attributes
-from dpveil.codecs.defaults import default_path
+from dpveil.assets.defaults import default_path
 from dpveil.codecs.gallery import FaceGallery, load_gallery
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter

@@ -22,7 +22,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import Kept, shared, written
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import BitSource
 
 Numbers = Int64[np.ndarray, " n"]

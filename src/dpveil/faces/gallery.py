@@ -16,7 +16,7 @@ from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.latent.base import TIME
-from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice
+from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
 from dpveil.noise.bits import BitSource
 
 

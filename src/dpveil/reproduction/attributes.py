@@ -15,13 +15,13 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
 from dpveil.attacks import Identified, embedder, identify
-from dpveil.attacks.embedding import of_crop
+from dpveil.faces.embedding import of_crop
 from dpveil.codecs.attributes import VALUES, AttributeModel
 from dpveil.codecs.gallery import FaceGallery
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes
 from dpveil.io import read
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.reproduction.attributes_attack import (

@@ -11,8 +11,8 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 from PIL import Image
 
-from dpveil.codecs.crops import SHARD, centred
-from dpveil.codecs.labelled import Labelled, labelled
+from dpveil.training.crops import SHARD, centred
+from dpveil.training.labelled import Labelled, labelled
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame

@@ -13,7 +13,7 @@ from jaxtyping import Float64, UInt8
 from PIL import Image
 
 from dpveil.codecs import Card, Codec
-from dpveil.codecs.crops import BATCH
+from dpveil.training.crops import BATCH
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, of_points

@@ -14,7 +14,7 @@ from dpveil.codecs.attributes import VALUES
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes, Gallery
 from dpveil.io import read
-from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.reproduction.attributes import EACH, SEED, Row, Scene, by_embedding_of_photos, of, row, to_csv

@@ -14,7 +14,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed, recombine
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.tone import tone_of
+from dpveil.faces.geometry.colour_match import tone_of
 from dpveil.regions import grow
 
 

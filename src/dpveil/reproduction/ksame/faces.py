@@ -12,9 +12,9 @@ from jaxtyping import Float64, UInt8
 from PIL import Image
 
 from dpveil.attacks import LENGTH, embedder
-from dpveil.attacks.embedding import of_crop
+from dpveil.faces.embedding import of_crop
 from dpveil.codecs import PCA, Card
-from dpveil.codecs.crops import centred, photos
+from dpveil.training.crops import centred, photos
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame

@@ -8,7 +8,7 @@ from geometry_made import placed
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, recombine
-from dpveil.faces.geometry.dress import HIGH, LIGHTEST, SHADE, WEIGHTS, dressed
+from dpveil.faces.geometry.hair_and_neck import HIGH, LIGHTEST, SHADE, WEIGHTS, dressed
 
 OWN, WIDE = Frame(96), Frame(192, 0.5)
 SKIN = np.array([210, 160, 130], np.uint8)

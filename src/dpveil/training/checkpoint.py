@@ -48,7 +48,7 @@ class FileCheckpoint:
 
     def read(self) -> Tensors:
         """Return what was written last under this key."""
-        from dpveil.codecs.store import tensors_of
+        from dpveil.assets.store import tensors_of
 
         try:
             state, key = tensors_of(self.path)

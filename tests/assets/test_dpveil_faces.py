@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil.codecs import card_path, defaults, load, load_gallery
-from dpveil.codecs.defaults import default_path
+from dpveil.assets.defaults import default_path
 from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame, Predictor
 

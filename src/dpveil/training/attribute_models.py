@@ -15,10 +15,10 @@ from scipy.stats import binomtest
 from dpveil import __version__
 from dpveil.cli.progress import bar
 from dpveil.codecs import Card, card_path
-from dpveil.codecs.attribute_training import EPOCHS, UNITS, fitted
+from dpveil.training.attribute_network import EPOCHS, UNITS, fitted
 from dpveil.codecs.attributes import SIDE, VALUES, AttributeModel, features, save_attributes
-from dpveil.codecs.crops import centred
-from dpveil.codecs.labelled import Labelled, labelled
+from dpveil.training.crops import centred
+from dpveil.training.labelled import Labelled, labelled
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.faces.geometry import Frame

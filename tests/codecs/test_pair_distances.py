@@ -9,7 +9,7 @@ import pytest
 from made_faces import faces, source_of, train
 
 from dpveil.codecs import TABLE
-from dpveil.codecs.apart import MEASURES, PAIRS, SHARES, apart_of
+from dpveil.codecs.pair_distances import MEASURES, PAIRS, SHARES, apart_of
 from dpveil.codecs.base import PERCENTILES, quantiles_of
 from dpveil.errors import InvalidParameter
 

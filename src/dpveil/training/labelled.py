@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.codecs.crops import LARGEST, MOST_PIXELS, SHARD
+from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read_bytes

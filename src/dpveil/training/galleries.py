@@ -14,19 +14,19 @@ from jaxtyping import Int64, UInt8
 
 from dpveil import __version__
 from dpveil.attacks import SAME, embedder
-from dpveil.attacks.embedding import of_crop
-from dpveil.cli.gallery_candidates import FRAME, Marked, candidates_of, shape_of
+from dpveil.faces.embedding import of_crop
+from dpveil.training.candidates import FRAME, Marked, candidates_of, shape_of
 from dpveil.cli.progress import bar
-from dpveil.codecs import averages, contributors
+from dpveil.training import averages, contributors
 from dpveil.codecs.attributes import VALUES as READ
 from dpveil.codecs.base import Card
-from dpveil.codecs.checkpoint import FileCheckpoint
-from dpveil.codecs.contributors import Candidates, Groups
-from dpveil.codecs.crops import CropFile
+from dpveil.training.checkpoint import FileCheckpoint
+from dpveil.training.contributors import Candidates, Groups
+from dpveil.training.crops import CropFile
 from dpveil.codecs.gallery import SIDE, FaceGallery, save_gallery, small, webp
-from dpveil.codecs.labelled import Labelled, labelled
-from dpveil.codecs.likeness import fit_rows
-from dpveil.codecs.store import card_path
+from dpveil.training.labelled import Labelled, labelled
+from dpveil.training.likeness import fit_rows
+from dpveil.assets.store import card_path
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, InvalidParameter, PhotoError

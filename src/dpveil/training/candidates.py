@@ -9,11 +9,11 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.attacks import embedder
-from dpveil.attacks.embedding import of_crop
+from dpveil.faces.embedding import of_crop
 from dpveil.cli.progress import bar
-from dpveil.codecs import contributors
-from dpveil.codecs.checkpoint import FileCheckpoint
-from dpveil.codecs.crops import CropFile
+from dpveil.training import contributors
+from dpveil.training.checkpoint import FileCheckpoint
+from dpveil.training.crops import CropFile
 from dpveil.codecs.gallery import SIDE
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Frame, Predictor

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 from scipy.linalg import eigh
 
-from dpveil.codecs.averages import FEWEST
+from dpveil.training.averages import FEWEST
 from dpveil.codecs.gallery import small
 from dpveil.noise.bits import SeededBits
 

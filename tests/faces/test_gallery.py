@@ -13,7 +13,7 @@ from safetensors.numpy import load_file, save_file
 
 from dpveil.codecs import card_path, load, load_gallery, save, save_gallery
 from dpveil.codecs.gallery import features_of, packed, small, webp
-from dpveil.codecs.store import KEY, _hash, tensors_of
+from dpveil.assets.store import KEY, _hash, tensors_of
 from dpveil.errors import ModelError, OutputError
 
 

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from dpveil.cli import run
-from dpveil.cli.training_attributes import looks, measured, shares
+from dpveil.training.attribute_models import looks, measured, shares
 from dpveil.codecs import Card
-from dpveil.codecs.attribute_training import LEAST, fitted
+from dpveil.training.attribute_network import LEAST, fitted
 from dpveil.codecs.attributes import (
     LENGTH,
     VALUES,
@@ -23,8 +23,8 @@ from dpveil.codecs.attributes import (
     packed_attributes,
     save_attributes,
 )
-from dpveil.codecs.labelled import Labelled, labelled, labels_of
-from dpveil.codecs.store import card_path
+from dpveil.training.labelled import Labelled, labelled, labels_of
+from dpveil.assets.store import card_path
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 
 CARD = Card("attributes", data="made faces", terms="none", seed=3)
@@ -214,7 +214,7 @@ def train(*words):
 
 
 def test_the_command_trains_measures_and_tells(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("dpveil.cli.training_attributes.EPOCHS", 40)
+    monkeypatch.setattr("dpveil.training.attribute_models.EPOCHS", 40)
     path, out = shard(tmp_path / "faces.tar"), tmp_path / "attributes.safetensors"
     assert train(path, "--out", out, "--data", "made faces", "--terms", "CC0", "--json") == 0
     told = json.loads(capsys.readouterr().out)["trained"][0]

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.codecs.base import Card, Codec
-from dpveil.codecs.checkpoint import Tensors
-from dpveil.codecs.words import card_text
+from dpveil.training.checkpoint import Tensors
+from dpveil.assets.cards import card_text
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import quoted, shown

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from dpveil.codecs.base import Canvas, Card, Crops, Source
-from dpveil.codecs.checkpoint import Checkpoint
+from dpveil.training.checkpoint import Checkpoint
 from dpveil.codecs.fitting import STAGES, Parameters, Regression, ShapeSpace, Steps, shape_space
 from dpveil.codecs.mesh import Mesh, Shapes
 from dpveil.codecs.pca import PCA

@@ -12,7 +12,7 @@ import pytest
 from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter, NoiseError
-from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
+from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
 from dpveil.noise.bits import BitSource, SeededBits
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]

@@ -12,7 +12,7 @@ import pytest
 from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.codecs.checkpoint import Tensors
+from dpveil.training.checkpoint import Tensors
 from dpveil.errors import ModelError
 from dpveil.noise.bits import SeededBits
 

@@ -10,8 +10,8 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from dpveil.codecs import Dictionary, card_path, load, save
-from dpveil.codecs.checkpoint import FileCheckpoint
-from dpveil.codecs.store import FORMAT, KEY, MOST, _hash, opened, packed, sealed, tensors_of
+from dpveil.training.checkpoint import FileCheckpoint
+from dpveil.assets.store import FORMAT, KEY, MOST, _hash, opened, packed, sealed, tensors_of
 from dpveil.errors import ModelError, OutputError
 
 

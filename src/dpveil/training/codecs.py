@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from dpveil import __version__
-from dpveil.cli.marks import WORDS, Finder
+from dpveil.training.landmarks import WORDS, Finder
 from dpveil.cli.progress import bar
 from dpveil.codecs import TABLE, Card, Codec, card_path, save
-from dpveil.codecs.checkpoint import FileCheckpoint
-from dpveil.codecs.crops import CropFile, photos
+from dpveil.training.checkpoint import FileCheckpoint
+from dpveil.training.crops import CropFile, photos
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.metrics import psnr, ssim

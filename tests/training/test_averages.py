@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from made_faces import faces
 
-from dpveil.codecs import contributors
-from dpveil.codecs.averages import Mesh, average
-from dpveil.codecs.contributors import (
+from dpveil.training import contributors
+from dpveil.training.averages import Mesh, average
+from dpveil.training.contributors import (
     Candidates,
     Groups,
     bridge,
@@ -20,7 +20,7 @@ from dpveil.codecs.contributors import (
     likeness_cuts,
     turn_of,
 )
-from dpveil.codecs.likeness import fit_rows
+from dpveil.training.likeness import fit_rows
 from dpveil.errors import InvalidParameter
 
 SIDE = 128

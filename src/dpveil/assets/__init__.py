@@ -1,0 +1,1 @@
+"""Trained files by hash."""

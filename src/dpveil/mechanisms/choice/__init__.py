@@ -1,0 +1,1 @@
+"""Mechanisms that choose among public values: by rank, or by randomised response."""
