@@ -30,7 +30,8 @@ import numpy as np
 from PIL import Image
 
 from dpveil import Photo, read
-from dpveil.attacks import SAME, embedder, identify
+from dpveil.attacks import identify
+from dpveil.faces.embedding import SAME, embedder
 from dpveil.faces.embedding import LENGTH, aligned
 from dpveil.core.region import Box
 from dpveil.regions import Faces

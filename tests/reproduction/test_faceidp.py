@@ -11,7 +11,7 @@ import pytest
 from made_codes import LENGTH, codecs, crops, embed
 from scipy.stats import laplace
 
-from dpveil.attacks import CHIP
+from dpveil.faces.embedding import CHIP
 from dpveil.errors import UsageError
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits

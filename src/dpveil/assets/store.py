@@ -1,18 +1,20 @@
-"""Trained codecs as files: safetensors, with a card inside and beside, and a hash over all that counts."""
+"""Trained files: safetensors, with a card inside and beside, and a hash over all that counts."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 
-from dpveil.codecs.base import Card, Codec
-from dpveil.training.checkpoint import Tensors
-from dpveil.assets.cards import card_text
+from dpveil.assets.cards import Card, CardWords, card_text
+from dpveil.core.numbers import Json
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import quoted, shown
@@ -26,16 +28,61 @@ UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticEr
 """What reading a file raises that says something else than its kind does: anybody may have written it."""
 AGAIN: Final = "fetch it again, or train it again"
 
+Tensors = Mapping[str, np.ndarray]
 
-def save(codec: Codec, path: str | Path, *, replace: bool = False) -> str:
-    """Write a codec and its card in words (`card_path`), both or neither; return the hash that `load` checks.
+
+class Stored(ABC):
+    """What a trained file holds: named arrays, a few facts about them, and a card.
+
+    `name` is what the file and certificates call its kind. Concrete ones are frozen dataclasses.
+    """
+
+    name: ClassVar[str]
+    card: Card
+
+    @abstractmethod
+    def facts(self) -> dict[str, Json]:
+        """Return what the file says about itself beside its kind and card."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return the arrays that the file keeps."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, expected: str | None = None) -> Self:
+        """Return what a file of this kind holds; raises `ModelError` as the function `load` does."""
+        return load(path, {cls.name: cls}, expected=expected)[0]
+
+    @classmethod
+    @abstractmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return what a file holds; raises `ModelError`, or any of `UNFIT`, where something does not fit."""
+
+    @abstractmethod
+    def card_words(self) -> CardWords:
+        """Return what this kind of file adds to its card."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file, which certificates name."""
+        return packed(self)[1]
+
+    def with_card(self, card: Card) -> Self:
+        """Return the same with another card."""
+        return replace(self, card=card)  # type: ignore[type-var]
+
+
+S = TypeVar("S", bound=Stored)
+
+
+def save(held: Stored, path: str | Path, *, replace: bool = False) -> str:
+    """Write a trained file and its card in words (`card_path`), both or neither; return the file's hash.
 
     Raises `OutputError` where it cannot, or where there is a file already and not `replace`.
     """
-    data, digest = packed(codec)
-    words = card_text(codec, Path(path).name, digest)
-    files = [(card_path(path), words.encode("utf-8")), (Path(path), data)]
-    write_together(files, replace=replace)
+    data, digest = packed(held)
+    words = card_text(held.card, held.card_words(), Path(path).name, digest)
+    write_together([(card_path(path), words.encode("utf-8")), (Path(path), data)], replace=replace)
     return digest
 
 
@@ -44,10 +91,31 @@ def card_path(path: str | Path) -> Path:
     return Path(path).with_suffix(".card.md")
 
 
-def packed(codec: Codec) -> tuple[bytes, str]:
-    """Return the bytes of a codec's file, the same for the same codec, and its hash."""
-    about = {"format": FORMAT, "codec": codec.name, "canvas": list(codec.canvas), "card": asdict(codec.card)}
-    return sealed(about, codec.tensors())
+def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None = None) -> tuple[S, str]:
+    """Return what a file holds, one of `kinds` by name, and its hash.
+
+    `expected` is the hash, if the user knows it: the one inside finds damage, not forgery. Raises
+    `ModelError` for a file that is missing, truncated, altered since it was written, of another version or
+    of another kind.
+    """
+    name = shown(path)
+    about, tensors, digest = opened(path, expected=expected)
+    if about.get("codec") not in list(kinds):
+        held = quoted(repr(about.get("codec")))
+        raise ModelError(f"{name} is of the kind {held}", hint=f"needed here: {', '.join(kinds)}")
+    kind = str(about["codec"])
+    try:
+        return kinds[kind].of_file(about, tensors, Card(**about["card"])), digest
+    except ModelError as error:
+        raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
+    except UNFIT as error:
+        raise ModelError(f"{name} is no complete {kind} model", hint="train it again") from error
+
+
+def packed(held: Stored) -> tuple[bytes, str]:
+    """Return the bytes of a file, the same for the same contents, and its hash."""
+    about = {"format": FORMAT, "codec": held.name, **held.facts(), "card": asdict(held.card)}
+    return sealed(about, held.tensors())
 
 
 def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
@@ -59,38 +127,9 @@ def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
     digest = _hash(about, tensors)
     # One entry: of several, the library writes now this one first and now that.
     text = json.dumps({"about": about, "sha256": digest}, sort_keys=True)
-    kept = {
-        name: np.array(tensor, order="C") for name, tensor in tensors.items()
-    }  # it copies memory as it lies
+    # The library copies memory as it lies, so that views have to be laid out first.
+    kept = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     return packed_tensors(kept, metadata={KEY: text}), digest
-
-
-def load(path: str | Path, *, expected: str | None = None) -> Codec:
-    """Return the codec of a file; `expected` is its hash, if the user knows it.
-
-    Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
-    version or of an unknown codec. The hash inside finds damage, not forgery: that needs `expected`.
-    """
-    return identified(path, expected=expected)[0]
-
-
-def identified(path: str | Path, *, expected: str | None = None) -> tuple[Codec, str]:
-    """Return the codec of a file and its hash, as `load` does."""
-    from dpveil.codecs import TABLE
-
-    name = shown(path)
-    about, tensors, digest = opened(path, expected=expected)
-    if about.get("codec") not in list(TABLE):
-        held = quoted(repr(about.get("codec")))
-        raise ModelError(f"{name} holds the codec {held}", hint=f"known: {', '.join(TABLE)}")
-    try:
-        height, width, channels = (int(side) for side in about["canvas"])
-        canvas, card = (height, width, channels), Card(**about["card"])
-        return TABLE[about["codec"]].of_tensors(tensors, canvas, card), digest
-    except ModelError as error:
-        raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
-    except UNFIT as error:
-        raise ModelError(f"{name} is no complete model of {about['codec']}", hint="train it again") from error
 
 
 def missing() -> UsageError:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import Float64, Int8, Int64, UInt8
 
-from dpveil.codecs.references import FileReference
+from dpveil.assets import Kind, Reference
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
 from dpveil.faces.kept import written
@@ -65,9 +65,9 @@ class MadeModel:
         return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
 
 
-def reference(kind: str, made: MadeGallery | MadeModel) -> FileReference:
-    """Return what stands for a file."""
-    return FileReference(kind, UNUSED, made)
+def reference(kind: Kind, made: MadeGallery | MadeModel) -> Reference:
+    """Return what stands for a file of a kind, `GALLERY` or `ATTRIBUTES`."""
+    return Reference(next(iter(kind.kinds)), UNUSED, None, kind, made)
 
 
 @dataclass(frozen=True, eq=False)

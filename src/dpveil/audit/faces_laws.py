@@ -10,7 +10,7 @@ from itertools import permutations, product
 from typing import Any, Final
 
 from dpveil.audit.faces import Chances, FacesCase, Row
-from dpveil.codecs.attributes import VALUES
+from dpveil.faces.attribute_model import VALUES
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 
 WHOLE: Final = 1 << 64

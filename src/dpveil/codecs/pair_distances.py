@@ -1,4 +1,4 @@
-"""How far the codes of different people lie apart in the public training set, so that ε·d can be judged."""
+"""Distances between codes of different people in the public training set, so that ε·d can be judged."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.training.checkpoint import Tensors
 from dpveil.errors import ModelError
 from dpveil.noise.bits import SeededBits
 
@@ -49,7 +48,7 @@ MEASURES: Final[dict[str, Callable[[Places, Places], Float64[np.ndarray, " n"]]]
 
 
 @dataclass(frozen=True)
-class Apart:
+class PairDistances:
     """Distances between different people of the public training set, in one box of codes.
 
     `mean`, `chord` and `radius` (see `MEASURES`) map a share of pairs to what this share does not exceed.
@@ -65,7 +64,7 @@ class Apart:
         return {"box-mean": self.mean, "chord": self.chord}.get(metric)
 
 
-def apart_of(
+def distances_of(
     codes: Places, sides: Float64[np.ndarray, "2 percentiles m"], seed: int
 ) -> Float64[np.ndarray, "measures percentiles shares"]:
     """Return quantiles of the distances between pairs of training codes, clipped to each of the boxes.
@@ -87,29 +86,29 @@ def apart_of(
     return out
 
 
-def checked_apart(
-    tensors: Tensors, percentiles: int, length: int
+def checked_distances(
+    tensor: np.ndarray, percentiles: int, length: int
 ) -> Float64[np.ndarray, "measures percentiles shares"]:
     """Return the distances of a file; raises `ModelError` where they cannot be distances."""
-    apart = tensors["apart"].astype(np.float64)
+    distances = tensor.astype(np.float64)
     shape = (len(MEASURES), percentiles, len(SHARES))
-    if apart.shape != shape or not np.isfinite(apart).all():
-        raise ModelError(f"the file's distances apart are not finite, {' × '.join(map(str, shape))}")
+    if distances.shape != shape or not np.isfinite(distances).all():
+        raise ModelError(f"the file's pair distances are not finite, {' × '.join(map(str, shape))}")
     most = np.array([1.0, 2.0, length**0.5])[:, None, None] * (1 + 1e-9)
-    if np.any(apart < 0) or np.any(apart > most) or np.any(np.diff(apart, axis=2) < 0):
-        raise ModelError("the file's distances apart are not in their range or order")
-    return apart
+    if np.any(distances < 0) or np.any(distances > most) or np.any(np.diff(distances, axis=2) < 0):
+        raise ModelError("the file's pair distances are not in their range or order")
+    return distances
 
 
 def interpolated(
-    apart: Float64[np.ndarray, "measures percentiles shares"], known: list[float], at: float
-) -> Apart:
+    distances: Float64[np.ndarray, "measures percentiles shares"], known: list[float], at: float
+) -> PairDistances:
     """Return the distances at a clip between those that are kept, by linear interpolation."""
     each = (
         {share: float(np.interp(at, known, column)) for share, column in zip(SHARES, rows.T, strict=True)}
-        for rows in apart
+        for rows in distances
     )
-    return Apart(*each)
+    return PairDistances(*each)
 
 
 def _unit(places: Places) -> Places:

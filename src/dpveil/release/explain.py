@@ -136,7 +136,11 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
 
 def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
     """Return what a metric promise of codes says at several distances, and between people where known."""
-    return meaning(guarantee, method.apart()) if guarantee.metric and isinstance(method, Latent) else None
+    return (
+        meaning(guarantee, method.pair_distances())
+        if guarantee.metric and isinstance(method, Latent)
+        else None
+    )
 
 
 def _check_method(method: object) -> None:
@@ -239,7 +243,7 @@ def _budget(method: Method, name: str, size: Size) -> Method | None:
         return only if only is not None and reaches(only.guarantee(**size), name) else None
 
     def tried(value: Fraction) -> Method:
-        return method.costing(**{knob: value}, **least)
+        return method.with_budget(**{knob: value}, **least)
 
     def good(value: Fraction) -> bool:
         return reaches(tried(value).guarantee(**size), name)

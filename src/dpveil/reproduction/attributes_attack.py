@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.attacks import Identified, identify, parrot
-from dpveil.codecs.attributes import VALUES
+from dpveil.faces.attribute_model import VALUES
 from dpveil.faces import Attributes
 
 SMOOTH: Final = 0.5

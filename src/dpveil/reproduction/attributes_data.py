@@ -11,13 +11,13 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 from PIL import Image
 
-from dpveil.training.crops import SHARD, centred
-from dpveil.training.labelled import Labelled, labelled
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import predictor
+from dpveil.training.crops import SHARD, centred
+from dpveil.training.labelled import Labelled, labelled
 
 PEOPLE: Final = "lfw10_128"
 LABELLED: Final = "utkface_128"

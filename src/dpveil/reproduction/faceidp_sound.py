@@ -56,11 +56,15 @@ def curves(codec: Dictionary, codes: Codes, people: Sequence[str], seed: int) ->
     for series, sound in SOUND.items():
         for budget in sound.budgets:
             mechanism = sound.make(budget)
-            drawn = mechanism.release(codes, codec, bits=SeededBits(seed, f"{series} {budget}"))
+            drawn = mechanism.release(codes, codec.statistics, bits=SeededBits(seed, f"{series} {budget}"))
             errors = np.einsum("nm,mk,nk->n", drawn - codes, gram, drawn - codes)
             mean, low, high = clustered_mean(errors, people)
             epsilon = f"{sound.epsilon(budget):.6g}"
-            labels = {"series": series, "guarantee": str(mechanism.guarantee(codec)), "n": str(len(codes))}
+            labels = {
+                "series": series,
+                "guarantee": str(mechanism.guarantee(codec.statistics)),
+                "n": str(len(codes)),
+            }
             ends = dict.fromkeys(("epsilon", "epsilon_low", "epsilon_high"), epsilon)
             over.append({"sweep": OVER, "x": f"{mean:.6g}", **labels, **ends})
             found = {"utility": f"{mean:.6g}", "utility_low": f"{low:.6g}", "utility_high": f"{high:.6g}"}
@@ -87,4 +91,4 @@ def decoded(
 ) -> UInt8[np.ndarray, "n s s 3"]:
     """Return `draws` released pictures of a crop, each of its own code."""
     codes = np.repeat(codec.encode(crop[None]), draws, axis=0)
-    return codec.decode(mechanism.release(codes, codec, bits=bits))
+    return codec.decode(mechanism.release(codes, codec.statistics, bits=bits))

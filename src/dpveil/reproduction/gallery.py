@@ -10,7 +10,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil import obfuscate
 from dpveil.attacks import Identified
-from dpveil.codecs.attributes import VALUES
+from dpveil.faces.attribute_model import VALUES
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes, Gallery
 from dpveil.io import read

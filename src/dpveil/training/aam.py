@@ -1,25 +1,74 @@
-"""The steps by which an active appearance model is learned, each of which may go on from a checkpoint."""
+"""Training of an active appearance model, in steps each of which may go on from a checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.codecs.base import Canvas, Card, Crops, Source
-from dpveil.training.checkpoint import Checkpoint
-from dpveil.codecs.fitting import STAGES, Parameters, Regression, ShapeSpace, Steps, shape_space
+from dpveil.assets.cards import Card
+from dpveil.codecs.aam import AAM, energy_of
+from dpveil.codecs.base import Canvas, Crops
+from dpveil.codecs.fitting import STAGES, Parameters, ShapeSpace, Steps
 from dpveil.codecs.mesh import Mesh, Shapes
 from dpveil.codecs.pca import PCA
-from dpveil.errors import InvalidParameter
+from dpveil.codecs.statistics import Statistics
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.training import pca
+from dpveil.training.checkpoint import NOWHERE, Checkpoint, Later
+from dpveil.training.regression import Regression, shape_space
+from dpveil.training.source import Source
 
+PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
+"""Times that the training crops are read."""
+OF_SHAPE: Final = 8
+"""One of so many coordinates is of shape, the others are of texture."""
 LEAST: Final = 1e-6
 """Variance in squared pixels, over all landmarks, below which a component of shape is nothing."""
 
 Marker = Callable[[Crops], Shapes]
 """Finds the landmarks of crops, (x, y) in pixels; not finite where it is not sure."""
+
+
+def train_aam(
+    source: Source,
+    *,
+    card: Card,
+    seed: int,
+    length: int = 100,
+    checkpoint: Checkpoint = NOWHERE,
+    landmarks: Marker | None = None,
+) -> AAM:
+    """Return a model of `length` coordinates, one in `OF_SHAPE` of them of shape.
+
+    `landmarks` finds at least 12 of them in each crop; crops where it is not sure are left out. They are not
+    needed after training. `PASSES` passes over `source`, in the memory of a batch, the landmarks, and what
+    `train_pca` needs. `checkpoint` keeps what is finished, and training goes on from what it holds. Raises
+    `UsageError` without landmarks; `InvalidParameter` where crops are too few or too much alike.
+    """
+    check_count(length, "length")
+    if landmarks is None:
+        raise UsageError(
+            "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
+            hint="allow a file of them: --landmarks-68 package, or your own file",
+        )
+    marks, canvas = all_marks(source, landmarks, length, checkpoint)
+    sure = np.isfinite(marks).all(axis=(1, 2))
+    space, true = space_of(marks[sure], length, max(1, length // OF_SHAPE), canvas)
+    kept = only(source, sure)
+    steps = regressions(kept, space, true, checkpoint)
+    found = np.concatenate([space.fit(crops, steps) for crops in kept()])
+    card = replace(card, settings={**card.settings, "images_with_landmarks": int(sure.sum())})
+    moved, after = at_rest(kept, space, found), Later(checkpoint, 1 + STAGES)
+    texture = texture_of(moved, card, seed, length, length - len(space.basis), after)
+    own = np.concatenate([texture.codes_of(crops) for crops in moved()])
+    codes = np.concatenate([found, own], axis=1)
+    statistics = Statistics.of(codes, energy_of(space, texture), seed=seed)
+    return AAM(space, steps, texture, statistics, canvas, card)
 
 
 def all_marks(
@@ -117,7 +166,7 @@ def texture_of(
 ) -> PCA:
     """Return the eigenfaces of crops in the mean shape. Raises `InvalidParameter`, about all coordinates."""
     try:
-        return PCA.train(source, card=card, seed=seed, length=of_texture, checkpoint=checkpoint)
+        return pca.train_pca(source, card=card, seed=seed, length=of_texture, checkpoint=checkpoint)
     except InvalidParameter as error:
         problem = f"leaves {of_texture} components for texture, more than images vary in"
         raise InvalidParameter("length", length, problem, hint=error.hint) from error

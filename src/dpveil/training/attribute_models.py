@@ -1,29 +1,28 @@
-"""One training of a model of attributes, from its shards to its files."""
+"""Training of a model of attributes, from shards to files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import cv2
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 from scipy.stats import binomtest
 
-from dpveil import __version__
-from dpveil.cli.progress import bar
-from dpveil.codecs import Card, card_path
-from dpveil.training.attribute_network import EPOCHS, UNITS, fitted
-from dpveil.codecs.attributes import SIDE, VALUES, AttributeModel, features, save_attributes
-from dpveil.training.crops import centred
-from dpveil.training.labelled import Labelled, labelled
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, PhotoError
+from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel, features
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Predictor
 from dpveil.noise.bits import SeededBits
+from dpveil.training.attribute_network import EPOCHS, UNITS, fitted
+from dpveil.training.crops import centred
+from dpveil.training.labelled import Labelled, labelled
+from dpveil.training.order import Order, Progress, Trained, silent
 
 HELD_OUT: Final = 5
 """The last one in so many images is held out: with many shards, those of the last ones."""
@@ -41,17 +40,11 @@ APART: Final = 0.06
 """Width of the mouth, and gap between the lips, in distances between the eyes, from which on it smiles."""
 
 
-@dataclass(frozen=True)
-class AttributeOrder:
-    """What is to be trained; `landmarks` is 68 where pose and smile are to be learned, too."""
+@dataclass(frozen=True, kw_only=True)
+class AttributeOrder(Order):
+    """A model of attributes to be trained; `landmarks` is 68 where pose and smile are to be learned, too."""
 
-    paths: tuple[Path, ...]
-    out: Path
-    seed: int
-    data: str
-    terms: str
-    landmarks: int
-    force: bool
+    landmarks: int = 5
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
@@ -60,30 +53,8 @@ class AttributeOrder:
 
     def settings(self) -> dict[str, Json]:
         """Return what, beside the images and the seed, decides what is learned."""
-        return {"units": UNITS, "epochs": EPOCHS, "landmarks": self.landmarks, "dpveil": __version__}
-
-
-@dataclass(frozen=True)
-class AttributesTrained:
-    """What was trained: from how many images, and which were left out."""
-
-    model: AttributeModel
-    digest: str
-    images: int
-    failed: list[DPVeilError]
-
-    def to_json(self, order: AttributeOrder) -> dict[str, Any]:
-        """Return the JSON document of the command."""
-        done = {
-            "output": str(order.out),
-            "card": str(card_path(order.out)),
-            "sha256": self.digest,
-            "values": {name: list(words) for name, words in self.model.values.items()},
-            "images": self.images,
-            "metrics": dict(self.model.card.metrics),
-        }
-        failed = [{"error": error.message, "hint": error.hint} for error in self.failed]
-        return {"trained": [done], "failed": failed}
+        own: dict[str, Json] = {"units": UNITS, "epochs": EPOCHS, "landmarks": self.landmarks}
+        return {**own, **super().settings()}
 
 
 @dataclass
@@ -95,13 +66,14 @@ class Rows:
     failed: list[DPVeilError] = field(default_factory=list)
 
 
-def attributes_trained(order: AttributeOrder) -> AttributesTrained:
+def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trained[AttributeModel]:
     """Read the shards, learn from them, measure, and write model and card.
 
     Raises `PhotoError` where no labelled picture can be read, `UsageError` where landmarks are asked for and
-    not installed, and what writing raises.
+    not installed, and what `Order.check` and writing raise.
     """
-    rows = _rows(order)
+    order.check()
+    rows = _rows(order, progress)
     count = len(rows.labels)
     if not count:
         raise (
@@ -113,22 +85,20 @@ def attributes_trained(order: AttributeOrder) -> AttributesTrained:
     card = Card("attributes", order.data, order.terms, order.seed, {**order.settings(), "images": kept})
     seen = np.concatenate([np.stack([one[v] for one in rows.variants[:kept]]) for v in range(4)])
     truth = _truth(rows.labels[:kept], order.values)
-    with bar(EPOCHS, "learning") as step:
+    with progress(EPOCHS, "learning") as step:
         model = fitted(seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
     held = (
         np.stack([one[0] for one in rows.variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
     )
     metrics = measured(model, held.astype(np.float32), rows.labels[kept:])
     model = replace(model, card=replace(card, metrics=metrics))
-    return AttributesTrained(
-        model, save_attributes(model, order.out, replace=order.force), count, rows.failed
-    )
+    return Trained(model, save(model, order.out, replace=order.replace), count, rows.failed)
 
 
-def _rows(order: AttributeOrder) -> Rows:
+def _rows(order: AttributeOrder, progress: Progress) -> Rows:
     rows, bits = Rows(), SeededBits(order.seed, "variants")
     finder = Predictor(68) if order.landmarks == 68 else None
-    with bar(len(order.paths), "reading") as step:
+    with progress(len(order.paths), "reading") as step:
         for found in labelled(order.paths, step):
             if not isinstance(found, Labelled):
                 rows.failed.append(found)

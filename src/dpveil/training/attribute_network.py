@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32, Int64
 
-from dpveil.codecs.attributes import AttributeModel, columns_of
-from dpveil.codecs.base import Card
+from dpveil.assets.cards import Card
 from dpveil.errors import InvalidParameter
+from dpveil.faces.attribute_model import AttributeModel, columns_of
 from dpveil.noise.bits import SeededBits
 
 UNITS: Final = 192

@@ -8,16 +8,15 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from dpveil.attacks import embedder
-from dpveil.faces.embedding import of_crop
-from dpveil.cli.progress import bar
+from dpveil.errors import RegionError
+from dpveil.faces.embedding import embedder, of_crop
+from dpveil.faces.face_gallery import SIDE
+from dpveil.faces.geometry import Frame, Predictor
+from dpveil.noise.bits import SeededBits
 from dpveil.training import contributors
 from dpveil.training.checkpoint import FileCheckpoint
 from dpveil.training.crops import CropFile
-from dpveil.codecs.gallery import SIDE
-from dpveil.errors import RegionError
-from dpveil.faces.geometry import Frame, Predictor
-from dpveil.noise.bits import SeededBits
+from dpveil.training.order import Progress
 
 KEEP: Final = 200
 """Candidates after which what is finished is kept."""
@@ -53,13 +52,15 @@ class Marked:
         }
 
 
-def candidates_of(crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCheckpoint) -> Marked:
+def candidates_of(
+    crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCheckpoint, progress: Progress
+) -> Marked:
     """Return up to 120 clear faces of each cell, in an order of the seed, with landmarks and embeddings."""
     order = np.argsort(SeededBits(seed, "candidates").words(crops.count), kind="stable")
     marked = Marked.of(checkpoint.read())
     full = np.bincount(cells[marked.numbers], minlength=int(cells.max()) + 1)
     landmarks, network = Predictor(68), embedder()
-    with bar(len(order) - marked.seen, "landmarks") as step:
+    with progress(len(order) - marked.seen, "landmarks") as step:
         for number in order[marked.seen :].tolist():
             marked.seen += 1
             step()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
 
+from dpveil.assets.store import Tensors, tensors_of
 from dpveil.errors import ModelError
 from dpveil.io import write_together
-
-Tensors = Mapping[str, np.ndarray]
 
 
 class Checkpoint(Protocol):
@@ -48,8 +46,6 @@ class FileCheckpoint:
 
     def read(self) -> Tensors:
         """Return what was written last under this key."""
-        from dpveil.assets.store import tensors_of
-
         try:
             state, key = tensors_of(self.path)
         except ModelError:

@@ -1,94 +1,77 @@
-"""One training from its images to its files."""
+"""Training of codecs, from images to files."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from dpveil import __version__
-from dpveil.training.landmarks import WORDS, Finder
-from dpveil.cli.progress import bar
-from dpveil.codecs import TABLE, Card, Codec, card_path, save
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.codecs import AAM, PCA, Codec, Dictionary
+from dpveil.core.numbers import Json
+from dpveil.errors import PhotoError, UnknownName
+from dpveil.metrics import psnr, ssim
+from dpveil.training import aam, dictionary, pca
 from dpveil.training.checkpoint import FileCheckpoint
 from dpveil.training.crops import CropFile, photos
-from dpveil.core.numbers import Json
-from dpveil.errors import DPVeilError, PhotoError
-from dpveil.metrics import psnr, ssim
+from dpveil.training.landmarks import WORDS, Finder
+from dpveil.training.order import Order, Progress, Trained, silent
+
+Trainable = PCA | Dictionary | AAM
+TRAINERS: Final[dict[str, Any]] = {
+    PCA.name: pca.train_pca,
+    Dictionary.name: dictionary.train_dictionary,
+    AAM.name: aam.train_aam,
+}
+"""What makes a codec of a `Source` of crops, by the codec's name."""
+PASSES: Final = {PCA.name: pca.PASSES, Dictionary.name: dictionary.PASSES, AAM.name: aam.PASSES}
+"""How often each reads the crops."""
 
 
-@dataclass(frozen=True)
-class Order:
-    """What is to be trained."""
+@dataclass(frozen=True, kw_only=True)
+class CodecOrder(Order):
+    """A codec to be trained: which, crops of what height, width and channels, and how many coordinates.
+
+    `landmarks` finds landmarks, for those that need them ("aam"). Raises `UnknownName`.
+    """
 
     codec: str
-    paths: tuple[Path, ...]
-    out: Path
-    canvas: tuple[int, int, int]
-    length: int
-    seed: int
-    data: str
-    terms: str
-    force: bool
+    canvas: tuple[int, int, int] = (128, 128, 3)
+    length: int = 100
     landmarks: Finder | None = None
+
+    def __post_init__(self) -> None:
+        if self.codec not in TRAINERS:
+            raise UnknownName("codec", self.codec, TRAINERS)
 
     def settings(self) -> dict[str, Json]:
         """Return what, beside the images and the seed, decides what is learned."""
         side, _, channels = self.canvas
-        own: dict[str, Json] = {
-            "side": side,
-            "grey": channels == 1,
-            "length": self.length,
-            "dpveil": __version__,
-        }
+        own: dict[str, Json] = {"side": side, "grey": channels == 1, "length": self.length}
         if self.landmarks is None:
-            return own
-        return {**own, "landmarks": WORDS, "landmark_file_sha256": self.landmarks.digest}
+            return {**own, **super().settings()}
+        file = {"landmarks": WORDS, "landmark_file_sha256": self.landmarks.digest}
+        return {**own, **super().settings(), **file}
 
 
-@dataclass(frozen=True)
-class Trained:
-    """What was trained: from how many images, and which were left out."""
+def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Trainable]:
+    """Read the images, learn from them, measure, and write model and card; an interrupted training goes on.
 
-    codec: Codec
-    digest: str
-    images: int
-    failed: list[DPVeilError]
-
-    def to_json(self, order: Order) -> dict[str, Any]:
-        """Return the JSON document of the command."""
-        done = {
-            "output": str(order.out),
-            "card": str(card_path(order.out)),
-            "sha256": self.digest,
-            "codec": self.codec.name,
-            "length": self.codec.length,
-            "canvas": list(self.codec.canvas),
-            "images": self.images,
-            "metrics": dict(self.codec.card.metrics),
-        }
-        failed = [{"error": error.message, "hint": error.hint} for error in self.failed]
-        return {"trained": [done], "failed": failed}
-
-
-def trained(order: Order) -> Trained:
-    """Read the images, learn from them, measure, and write model and card.
-
-    Raises `PhotoError` where no image can be read, and what training and writing raise.
+    Raises `PhotoError` where no image can be read, `InvalidParameter` where they are too few or too much
+    alike, and what `Order.check` and writing raise.
     """
+    order.check()
     with (
-        bar(len(order.paths), "reading") as step,
+        progress(len(order.paths), "reading") as step,
         CropFile.of(photos(order.paths, step), order.canvas, order.out.parent) as crops,
     ):
         _refuse_none(crops)
-        checkpoint = _checkpoint(order, crops)
-        codec = _fitted(order, crops, checkpoint)
+        checkpoint = order.checkpoint({"codec": order.codec, "crops": crops.digest})
+        codec = _fitted(order, crops, checkpoint, progress)
         codec = codec.with_card(replace(codec.card, metrics=measured(codec, crops)))
-        digest = save(codec, order.out, replace=order.force)
+        digest = save(codec, order.out, replace=order.replace)
         checkpoint.remove()
         return Trained(codec, digest, crops.count, crops.failed)
 
@@ -120,25 +103,14 @@ def _refuse_none(crops: CropFile) -> None:
     )
 
 
-def _checkpoint(order: Order, crops: CropFile) -> FileCheckpoint:
-    """Return the file beside the model that keeps what is finished of this very training."""
-    about = {"codec": order.codec, "seed": order.seed, "crops": crops.digest, **order.settings()}
-    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-    return FileCheckpoint(order.out.with_name(f".{order.out.name}.checkpoint"), key)
-
-
-def _fitted(order: Order, crops: CropFile, checkpoint: FileCheckpoint) -> Codec:
-    kind = TABLE[order.codec]
-    held = len(crops.held_out)
-    card = Card(
-        codec=order.codec,
-        data=order.data,
-        terms=order.terms,
-        seed=order.seed,
-        settings={**order.settings(), "images": crops.count - held, "passes": kind.passes},
-    )
-    with bar(crops.batches(kind.passes), "learning") as step:
+def _fitted(order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progress: Progress) -> Trainable:
+    held, passes = len(crops.held_out), PASSES[order.codec]
+    settings = {**order.settings(), "images": crops.count - held, "passes": passes}
+    card = Card(order.codec, order.data, order.terms, order.seed, settings)
+    more = {} if order.landmarks is None else {"landmarks": order.landmarks}
+    with progress(crops.batches(passes), "learning") as step:
         source = crops.source(order.seed, step)
-        more: dict[str, Any] = {} if order.landmarks is None else {"landmarks": order.landmarks}
-        settled = {"seed": order.seed, "length": order.length, "checkpoint": checkpoint, **more}
-        return kind.train(source, card=card, **settled)
+        trained: Trainable = TRAINERS[order.codec](
+            source, card=card, seed=order.seed, length=order.length, checkpoint=checkpoint, **more
+        )
+        return trained

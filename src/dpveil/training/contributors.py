@@ -12,9 +12,9 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 from scipy.linalg import eigh
 
-from dpveil.training.averages import FEWEST
-from dpveil.codecs.gallery import small
+from dpveil.faces.face_gallery import small
 from dpveil.noise.bits import SeededBits
+from dpveil.training.averages import FEWEST
 
 COMPONENTS: Final = 40
 TURNED: Final = 0.35

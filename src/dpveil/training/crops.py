@@ -15,13 +15,14 @@ import cv2
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from dpveil.codecs.base import Canvas, Crops, Source
+from dpveil.codecs.base import Canvas, Crops
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read, read_bytes
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal
 from dpveil.noise.bits import SeededBits
+from dpveil.training.source import Source
 
 SHARD: Final = ".tar"
 LARGEST: Final = 1 << 26

@@ -1,36 +1,32 @@
-"""One gallery from its shards to its files: who may contribute, which go together, and what is nobody."""
+"""Making of a gallery, from shards to files: who may contribute, which go together, and what is nobody."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Int64, UInt8
 
-from dpveil import __version__
-from dpveil.attacks import SAME, embedder
-from dpveil.faces.embedding import of_crop
-from dpveil.training.candidates import FRAME, Marked, candidates_of, shape_of
-from dpveil.cli.progress import bar
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.core.numbers import Json
+from dpveil.core.photo import Photo
+from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.faces.attribute_model import VALUES as READ
+from dpveil.faces.embedding import SAME, embedder, of_crop
+from dpveil.faces.face_gallery import SIDE, FaceGallery, small, webp
+from dpveil.faces.geometry import Predictor
 from dpveil.training import averages, contributors
-from dpveil.codecs.attributes import VALUES as READ
-from dpveil.codecs.base import Card
+from dpveil.training.candidates import FRAME, Marked, candidates_of, shape_of
 from dpveil.training.checkpoint import FileCheckpoint
 from dpveil.training.contributors import Candidates, Groups
 from dpveil.training.crops import CropFile
-from dpveil.codecs.gallery import SIDE, FaceGallery, save_gallery, small, webp
 from dpveil.training.labelled import Labelled, labelled
 from dpveil.training.likeness import fit_rows
-from dpveil.assets.store import card_path
-from dpveil.core.numbers import Json
-from dpveil.core.photo import Photo
-from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
-from dpveil.faces.geometry import Predictor
+from dpveil.training.order import Order, Progress, Trained, silent
 
 NAMES: Final = ("gender", "age", "perceived-race", "pose")
 VALUES: Final = {name: READ[name] for name in NAMES}
@@ -44,17 +40,11 @@ Numbers = Int64[np.ndarray, " n"]
 Crop = UInt8[np.ndarray, "128 128 3"]
 
 
-@dataclass(frozen=True)
-class GalleryOrder:
-    """What is to be made."""
+@dataclass(frozen=True, kw_only=True)
+class GalleryOrder(Order):
+    """A gallery to be made, of up to so many `faces`, from labelled shards."""
 
-    paths: tuple[Path, ...]
-    out: Path
-    faces: int
-    seed: int
-    data: str
-    terms: str
-    force: bool
+    faces: int = 1024
 
     def settings(self) -> dict[str, Json]:
         """Return what, beside the pictures and the seed, decides what is made."""
@@ -64,32 +54,8 @@ class GalleryOrder:
             "uses": contributors.MOST_USES,
             "contributors_apart_at": STRANGERS[0],
             "nobody_at": STRANGERS[1],
-            "dpveil": __version__,
+            **super().settings(),
         }
-
-
-@dataclass(frozen=True)
-class MadeGallery:
-    """What was made: from how many pictures, and which were left out."""
-
-    gallery: FaceGallery
-    digest: str
-    images: int
-    failed: list[DPVeilError]
-
-    def to_json(self, order: GalleryOrder) -> dict[str, Any]:
-        """Return the JSON document of the command."""
-        done = {
-            "output": str(order.out),
-            "card": str(card_path(order.out)),
-            "sha256": self.digest,
-            "codec": "gallery",
-            "faces": len(self.gallery),
-            "images": self.images,
-            "metrics": dict(self.gallery.card.metrics),
-        }
-        failed = [{"error": error.message, "hint": error.hint} for error in self.failed]
-        return {"trained": [done], "failed": failed}
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,28 +68,29 @@ class Nobody:
     turn: float
 
 
-def gallery_trained(order: GalleryOrder) -> MadeGallery:
+def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[FaceGallery]:
     """Read the shards, make faces of nobody, and write gallery and card; an interrupted making goes on.
 
     Raises `PhotoError` where no labelled picture can be read, `InvalidParameter` where too few go together,
-    and `UsageError` where dlib or its files are not installed.
+    `UsageError` where dlib or its files are not installed, and what `Order.check` and writing raise.
     """
+    order.check()
     labels: list[dict[str, int]] = []
     with (
-        bar(len(order.paths), "reading") as step,
+        progress(len(order.paths), "reading") as step,
         CropFile.of(_photos(order, labels, step), (SIDE, SIDE, 3), order.out.parent) as crops,
     ):
         if not crops.count:
             raise crops.failed[0] if crops.failed else PhotoError("the shards hold no labelled pictures")
         table = {name: np.array([one[name] for one in labels], np.int64) for name in CELL}
         checkpoint = _checkpoint(order, crops, table)
-        marked = candidates_of(crops, _codes(table, CELL), order.seed, checkpoint)
+        marked = candidates_of(crops, _codes(table, CELL), order.seed, checkpoint, progress)
         candidates = _candidates(crops, table, marked)
-        faces, groups = made(candidates, order)
+        faces, groups = made(candidates, order, progress)
         gallery = _gallery(order, crops, table, (candidates, marked), (faces, groups))
-        digest = save_gallery(gallery, order.out, replace=order.force)
+        digest = save(gallery, order.out, replace=order.replace)
         checkpoint.remove()
-        return MadeGallery(gallery, digest, crops.count, crops.failed)
+        return Trained(gallery, digest, crops.count, crops.failed)
 
 
 def _photos(
@@ -149,9 +116,7 @@ def _codes(table: dict[str, Numbers], names: tuple[str, ...]) -> Numbers:
 def _checkpoint(order: GalleryOrder, crops: CropFile, table: dict[str, Numbers]) -> FileCheckpoint:
     """Return the file beside the gallery that keeps the candidates of this very making."""
     labels = hashlib.sha256(np.stack([table[name] for name in CELL]).tobytes()).hexdigest()
-    about = {"seed": order.seed, "crops": crops.digest, "labels": labels, **order.settings()}
-    key = hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-    return FileCheckpoint(order.out.with_name(f".{order.out.name}.checkpoint"), key)
+    return order.checkpoint({"crops": crops.digest, "labels": labels})
 
 
 def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> Candidates:
@@ -169,11 +134,11 @@ def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> C
     return Candidates(crops.taken(numbers), shapes, embeddings, _codes(own, CELL), apart, nobody)
 
 
-def made(candidates: Candidates, order: GalleryOrder) -> tuple[list[Nobody], Groups]:
+def made(candidates: Candidates, order: GalleryOrder, progress: Progress) -> tuple[list[Nobody], Groups]:
     """Return up to as many faces as were ordered, of each cell in turn: those that show a face of nobody."""
     landmarks, network = Predictor(68), embedder()
     groups, faces = Groups(candidates, order.seed), list[Nobody]()
-    with bar(order.faces, "faces") as step:
+    with progress(order.faces, "faces") as step:
         for members in groups:
             face = averages.average(candidates.crops[members], candidates.shapes[members])
             shape = shape_of(face, landmarks)

@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD
 from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read_bytes
 from dpveil.io.names import shown
+from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD
 
 AGES: Final = (30, 45, 60)
 """Where the age bands after the first begin, in years."""
@@ -26,7 +26,7 @@ HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKF
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A picture and its labels: places in the values of `attributes.VALUES`."""
+    """A picture and its labels: places in the values of `attribute_model.VALUES`."""
 
     photo: Photo
     labels: Mapping[str, int]

@@ -11,12 +11,11 @@ from jaxtyping import Float64
 
 from dpveil.codecs.base import Crops
 from dpveil.core.region import Box
-from dpveil.errors import RegionError, UsageError
+from dpveil.errors import RegionError
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.geometry.landmarks import BOX, model_path
 from dpveil.faces.geometry.place import check
 
-NEEDED: Final = ("aam",)
 PACKAGE: Final = "package"
 USED: Final = 60
 """Landmarks that are used: the other eight are the inner edge of the lips, which meet in a closed mouth."""
@@ -47,20 +46,6 @@ class Finder:
         except RegionError:
             marks = None
         return np.full((USED, 2), np.nan) if marks is None else marks[:USED]
-
-
-def finder_for(codec: str, file: str | None) -> Finder | None:
-    """Return what finds landmarks for the codecs that need them; raises `UsageError` where `file` misfits."""
-    if codec in NEEDED:
-        if file is None:
-            raise UsageError(
-                f"{codec} needs 68 landmarks of every crop; five say where a face is, and not its shape",
-                hint="allow a file of them: --landmarks-68 package, or a dlib file of your own",
-            )
-        return Finder(file)
-    if file is not None:
-        raise UsageError(f"{codec} needs no landmarks", hint="leave out --landmarks-68")
-    return None
 
 
 def _face(frame: Frame) -> Box:

@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
-from dpveil.faces.geometry.hair_and_neck import dressed
+from dpveil.faces.geometry.colour_match import Tone, tone_of
 from dpveil.faces.geometry.fill import Filling, Telea, fill
+from dpveil.faces.geometry.hair_and_neck import dressed
 from dpveil.faces.geometry.head import grid
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.colour_match import Tone, tone_of
 
 SEAM: Final = 0.08
 """Width of the seam within a region's edge, in parts of UTKFace's crop."""

@@ -11,16 +11,17 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 from PIL import Image
 
-from dpveil.attacks import LENGTH, embedder
-from dpveil.faces.embedding import of_crop
-from dpveil.codecs import PCA, Card
-from dpveil.training.crops import centred, photos
+from dpveil.assets import Card
+from dpveil.codecs import PCA
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
+from dpveil.faces.embedding import LENGTH, embedder, of_crop
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.reproduction.ksame.plan import SEED, TRAINED, Plan, Set
+from dpveil.training import train_pca
+from dpveil.training.crops import centred, photos
 
 FRAME: Final = Frame(128)
 SIDE: Final = (128, 128, 3)
@@ -74,7 +75,7 @@ def trained(data: Path, plan: Plan) -> PCA:
     every = np.stack(crops)
     card = Card("pca", data=f"UTKFace, {len(every)} faces", terms="non-commercial research", seed=SEED)
     source = lambda: (every[start : start + BATCH] for start in range(0, len(every), BATCH))  # noqa: E731
-    return PCA.train(source, card=card, seed=SEED, length=plan.length)
+    return train_pca(source, card=card, seed=SEED, length=plan.length)
 
 
 def embedding() -> Embed:

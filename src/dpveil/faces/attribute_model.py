@@ -1,26 +1,22 @@
-"""A model that reads what a face looks like: a file of a small network over gradients and colours."""
+"""A model that reads what a face looks like, and its file: a small network over gradients and colours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
 from jaxtyping import Float32, Int64, UInt8
 
-from dpveil.codecs.base import Card
-from dpveil.training.checkpoint import Tensors
-from dpveil.assets.store import FORMAT, UNFIT, card_path, opened, sealed
-from dpveil.assets.cards import attributes_text
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.reference import Kind
+from dpveil.assets.store import Stored, Tensors
+from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError
-from dpveil.io import write_together
-from dpveil.io.names import quoted, shown
 
-KIND: Final = "attributes"
 SIDE: Final = 128
 SMALL: Final = 64
 """Side of the picture whose gradients are counted, in cells of 8 × 8 pixels and 9 directions."""
@@ -43,16 +39,23 @@ Crops = UInt8[np.ndarray, "n 128 128 3"]
 Answers = dict[str, Int64[np.ndarray, " n"]]
 
 
+CAUTION: Final = (
+    "Gender, age and race are what annotators or models saw in a picture: not what a person is, or says",
+    "of themself. Two values of gender and five of race hold nobody's whole truth. Do not use this model",
+    "to decide anything about people; here it chooses which invented face stands for one.",
+)
+PROMISE: Final = "What the model reads is private. Privacy comes from randomised response on what it says."
+
+
 @dataclass(frozen=True, eq=False)
-class AttributeModel:
+class AttributeModel(Stored):
     """Features of a crop, `hidden` units cut at zero, and a score for every value of every attribute.
 
     `values` names the attributes and their values in the order of the columns of `out`. Crops are of 128 ×
     128 pixels in the frame of UTKFace. What it reads is private: only randomised response may release it.
-    `card` is as for codecs.
     """
 
-    name: ClassVar[str] = KIND
+    name: ClassVar[str] = "attributes"
 
     values: Mapping[str, tuple[str, ...]]
     hidden: Float32[np.ndarray, "f h"]
@@ -80,16 +83,40 @@ class AttributeModel:
         """Which columns of the scores belong to each attribute."""
         return columns_of(self.values)
 
-    @cached_property
-    def digest(self) -> str:
-        """The SHA-256 of the file, which certificates name."""
-        return packed_attributes(self)[1]
+    def facts(self) -> dict[str, Json]:
+        """Return the attributes and their values."""
+        return {"values": [[name, list(words)] for name, words in self.values.items()]}
 
     def tensors(self) -> dict[str, np.ndarray]:
         """Return what a file keeps; 16-bit floats are enough for weights."""
         kept = {"hidden": self.hidden, "out": self.out}
         biases = {"hidden bias": self.hidden_bias, "out bias": self.out_bias}
         return {name: weights.astype(np.float16) for name, weights in kept.items()} | biases
+
+    @classmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return the model of what a file holds; raises `ModelError` where something does not fit."""
+        values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"]}
+        if not values or not all(2 <= len(words) <= MOST_VALUES for words in values.values()):
+            raise ModelError("the file's attributes have no 2 to 256 values each")
+        kept = [tensors[name].astype(np.float32) for name in ("hidden", "hidden bias", "out", "out bias")]
+        hidden, hidden_bias, out, out_bias = kept
+        units, answers = len(hidden_bias), sum(len(words) for words in values.values())
+        shapes = (LENGTH, units), (units,), (units, answers), (answers,)
+        if any(weights.shape != shape for weights, shape in zip(kept, shapes, strict=True)):
+            raise ModelError("the file's weights do not fit together")
+        if not all(np.isfinite(weights).all() for weights in kept):
+            raise ModelError("the file's weights are not finite")
+        return cls(values, hidden, hidden_bias, out, out_bias, card)
+
+    def card_words(self) -> CardWords:
+        """Return what the card says of attributes."""
+        return CardWords(
+            what="A dpveil model of attributes: what a face of 128 × 128 pixels in colour looks like.",
+            labels=[f"{name}: {', '.join(words)}" for name, words in self.values.items()],
+            caution=CAUTION,
+            promise=PROMISE,
+        )
 
 
 def columns_of(values: Mapping[str, tuple[str, ...]]) -> dict[str, slice]:
@@ -122,54 +149,13 @@ def features(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 
     return found
 
 
-def save_attributes(model: AttributeModel, path: str | Path, *, replace: bool = False) -> str:
-    """Write a model and its card in words (`store.card_path`), both or neither; return its hash.
-
-    Raises `OutputError` where it cannot, or where there is a file already and not `replace`.
-    """
-    data, digest = packed_attributes(model)
-    words = attributes_text(model, Path(path).name, digest)
-    write_together([(card_path(path), words.encode("utf-8")), (Path(path), data)], replace=replace)
-    return digest
-
-
-def packed_attributes(model: AttributeModel) -> tuple[bytes, str]:
-    """Return the bytes of a model's file, the same for the same model, and its hash."""
-    values = [[name, list(words)] for name, words in model.values.items()]
-    about = {"format": FORMAT, "codec": KIND, "values": values, "card": asdict(model.card)}
-    return sealed(about, model.tensors())
-
-
-def load_attributes(path: str | Path, *, expected: str | None = None) -> AttributeModel:
-    """Return the model of a file; `expected` is its hash, if the user knows it.
-
-    Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
-    version, or no such model. The hash inside finds damage, not forgery: that needs `expected`.
-    """
-    name = shown(path)
-    about, tensors, _ = opened(path, expected=expected)
-    if about.get("codec") != KIND:
-        hint = "a model of attributes is needed here: dpveil train attributes"
-        raise ModelError(f"{name} holds the codec {quoted(repr(about.get('codec')))}", hint=hint)
-    try:
-        return _of(about, tensors)
-    except ModelError as error:
-        raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
-    except UNFIT as error:
-        raise ModelError(f"{name} is no complete model of attributes", hint="train it again") from error
-
-
-def _of(about: dict[str, Any], tensors: Tensors) -> AttributeModel:
-    """Return the model of what a file holds; raises `ModelError` where something does not fit."""
-    values = {str(name): tuple(str(word) for word in words) for name, words in about["values"]}
-    if not values or not all(2 <= len(words) <= MOST_VALUES for words in values.values()):
-        raise ModelError("the file's attributes have no 2 to 256 values each")
-    kept = [tensors[name].astype(np.float32) for name in ("hidden", "hidden bias", "out", "out bias")]
-    hidden, hidden_bias, out, out_bias = kept
-    units, answers = len(hidden_bias), sum(len(words) for words in values.values())
-    shapes = (LENGTH, units), (units,), (units, answers), (answers,)
-    if any(weights.shape != shape for weights, shape in zip(kept, shapes, strict=True)):
-        raise ModelError("the file's weights do not fit together")
-    if not all(np.isfinite(weights).all() for weights in kept):
-        raise ModelError("the file's weights are not finite")
-    return AttributeModel(values, hidden, hidden_bias, out, out_bias, Card(**about["card"]))
+ATTRIBUTES: Final = Kind(
+    noun="model of attributes",
+    option="model",
+    written="attributes sha256:…",
+    hint="make one: dpveil train attributes SHARDS... --out attributes.safetensors",
+    kinds={AttributeModel.name: AttributeModel},
+    holds=AttributeModel,
+    default="attributes",
+)
+"""The kind of file that is a model of attributes; the default is the side package's."""

@@ -1,4 +1,4 @@
-"""Learning a dictionary by stochastic gradients and soft thresholds (FaceIDP §V-A, DLNet)."""
+"""Training of a dictionary by stochastic gradients and soft thresholds (FaceIDP §V-A, DLNet)."""
 
 from __future__ import annotations
 
@@ -7,48 +7,52 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from dpveil.codecs.base import Crops, Source
-from dpveil.training.checkpoint import Checkpoint, Tensors
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.base import Crops
+from dpveil.codecs.dictionary import SMALLEST, Dictionary, sparse, sparse_codes
+from dpveil.codecs.statistics import Statistics, energies
+from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
+from dpveil.training.checkpoint import NOWHERE, Checkpoint
+from dpveil.training.source import Source, mean_of
 
 RATE: Final = 0.01
 """η, for each image (FaceIDP §IX-A)."""
-THRESHOLD: Final = 0.01
-"""λ, as a part of the largest coordinate (FaceIDP §IX-A)."""
 BATCH: Final = 32
+EPOCHS: Final = 10
+"""Times that the training crops are read to learn the atoms."""
+PASSES: Final = EPOCHS + 3
+"""Times that they are read in all."""
 STEPS: Final = 50
 """Soft thresholdings of a code while atoms are learned."""
 MEMORY: Final = 0.9
-SMALLEST: Final = 1e-9
 ALIKE: Final = 0.999
 """The least correlation of two crops that count as one."""
 
 Rows = Float32[np.ndarray, "n pixels"]
 Atoms = Float32[np.ndarray, "m pixels"]
-Many = Float64[np.ndarray, "n m"]
 
 
-def soft(values: Many, threshold: Float64[np.ndarray, "n 1"]) -> Many:
-    """Return values moved towards 0 by the threshold, and 0 where they are smaller.
+def train_dictionary(
+    source: Source, *, card: Card, seed: int, length: int = 100, checkpoint: Checkpoint = NOWHERE
+) -> Dictionary:
+    """Return a dictionary of `length` atoms, learned by stochastic gradients.
 
-    Source: FaceIDP eq. 23 with |F| where it prints F, which would make every negative number 0 (errata E11).
+    `PASSES` passes over `source`, in the memory of a batch and the atoms of two layers. `checkpoint` keeps
+    what is finished, and training goes on from what it holds. Raises `InvalidParameter` where crops are no
+    more than atoms, or an atom was used by none.
     """
-    shrunk: Many = np.sign(values) * np.maximum(0, np.abs(values) - threshold)
-    return shrunk
-
-
-def sparse(products: Many, gram: Float64[np.ndarray, "m m"], steps: int) -> Many:
-    """Return codes F after `steps` steps of ISTA towards the least ½·F·G·Fᵀ - F·b + λ·‖F‖₁.
-
-    b are the products of crops with atoms, G those of atoms, and λ is 1 % of the largest |b| of a crop.
-    Source: FaceIDP eqs. 20-23; Daubechies, Defrise & De Mol 2004 for the step 1/‖G‖.
-    """
-    largest = max(float(np.linalg.eigvalsh(gram)[-1]), SMALLEST)
-    threshold = THRESHOLD * np.abs(products).max(axis=1, keepdims=True, initial=0) / largest
-    codes = np.zeros_like(products)
-    for _ in range(steps):
-        codes = soft(codes + (products - codes @ gram) / largest, threshold)
-    return codes
+    check_count(length, "length")
+    mean, _, canvas = mean_of(source, length)
+    atoms = learn(source, mean, length, EPOCHS, checkpoint)
+    atoms = atoms.astype(np.float16).astype(np.float32)  # what a file keeps
+    codes = np.concatenate([sparse_codes(crops, mean, atoms) for crops in source()])
+    unused = int(np.sum(codes.min(axis=0) >= codes.max(axis=0)))
+    if unused:
+        problem = f"is too many: {unused} of the atoms are used by no image"
+        raise InvalidParameter("length", length, problem, hint="lower it or give more images")
+    return Dictionary(mean, atoms, Statistics.of(codes, energies(atoms), seed=seed), canvas, card)
 
 
 def learn(

@@ -1,0 +1,46 @@
+"""What files of all codecs of dpveil have in common: a canvas, and words for their cards."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dpveil.assets.cards import CardWords
+from dpveil.codecs.base import Canvas, Codec
+
+ORIGIN: Final = (
+    "What a codec shows was learned from these images: it may be bound to the same terms, and a decoded",
+    "face may resemble people in them.",
+)
+DISTANCES: Final = (
+    "Mean difference of the codes of two training images, as a part of the box of all training codes:"
+)
+
+
+def canvas_of(facts: Mapping[str, Any]) -> Canvas:
+    """Return the canvas that a file states; raises what is not one."""
+    height, width, channels = (int(side) for side in facts["canvas"])
+    return height, width, channels
+
+
+def codec_words(codec: Codec) -> CardWords:
+    """Return what the card of a codec says beside its training."""
+    height, width, channels = codec.canvas
+    distances = codec.statistics.pair_distances().mean
+    return CardWords(
+        what=f"A dpveil codec, `{codec.name}`: {codec.summary} ({codec.source}).",
+        facts=(
+            f"codes of {codec.length} coordinates",
+            f"crops of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}",
+        ),
+        origin=ORIGIN,
+        more=(
+            "## How far people lie apart",
+            "",
+            DISTANCES,
+            "",
+            *(f"- {share:.0%} of pairs: {far:.4f} or less" for share, far in distances.items()),
+            "",
+        ),
+        promise="Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew.",
+    )
