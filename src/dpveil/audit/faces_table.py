@@ -20,8 +20,8 @@ from dpveil.audit.faces import (
 )
 from dpveil.audit.faces_laws import own_answers, own_choice, written_answers, written_choice
 from dpveil.audit.faces_mutants import ATTRIBUTES, GALLERY
-from dpveil.faces.attribute_model import VALUES
 from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import VALUES
 
 DISTANCES: Final = (0, 1, 2, 5)
 """As many as faces, so that crops have every order and every tie."""
@@ -41,7 +41,7 @@ def face_methods() -> dict[str, FacesAudit]:
 def _ranked(count: int, epsilon: Any, law: str, near: int | None = None) -> FacesCase:
     """Return a choice by rank among `count` faces."""
     faces = MadeGallery(tuple((number,) for number in range(count)), {}, {})
-    method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference(GALLERY, faces))
+    method = Gallery(epsilon=epsilon, law=law, near=near, gallery=reference("gallery", faces))
     return FacesCase(method, tuple(product(DISTANCES, repeat=count)))
 
 
@@ -59,8 +59,8 @@ def _answered(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) 
     labels = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
     labels[-1] = len(words) - 1
     faces = MadeGallery(looks, {first: words[::-1]}, {first: labels})
-    model = reference(ATTRIBUTES, MadeModel(values))
-    method = Attributes(attributes=attributes, gallery=reference(GALLERY, faces), model=model)
+    model = reference("attributes", MadeModel(values))
+    method = Attributes(attributes=attributes, gallery=reference("gallery", faces), model=model)
     inputs = tuple((*row, shade) for row in every for shade in SHADES)
     return FacesCase(method, inputs)
 

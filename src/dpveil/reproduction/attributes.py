@@ -15,11 +15,11 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
 from dpveil.attacks import Identified, identify
-from dpveil.faces.attribute_model import VALUES, AttributeModel
-from dpveil.faces.face_gallery import FaceGallery
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes
+from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.embedding import embedder, of_crop
+from dpveil.faces.face_gallery import FaceGallery
 from dpveil.io import read
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits

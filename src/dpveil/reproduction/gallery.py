@@ -10,9 +10,9 @@ from jaxtyping import Float64, Int64
 
 from dpveil import obfuscate
 from dpveil.attacks import Identified
-from dpveil.faces.attribute_model import VALUES
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import VALUES
 from dpveil.io import read
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
