@@ -31,9 +31,8 @@ from PIL import Image
 
 from dpveil import Photo, read
 from dpveil.attacks import identify
-from dpveil.faces.embedding import SAME, embedder
-from dpveil.faces.embedding import LENGTH, aligned
 from dpveil.core.region import Box
+from dpveil.faces.embedding import LENGTH, SAME, aligned, embedder
 from dpveil.regions import Faces
 from folder import _deface
 from timing import report

@@ -23,11 +23,11 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from dpveil.release.treatment import Heads
 from PIL import Image
 from skimage import data
 
 from dpveil import Photo, read
-from dpveil.training.crops import centred, photos
 from dpveil.core.region import Region
 from dpveil.faces import Latent
 from dpveil.faces.geometry import recombine
@@ -35,7 +35,7 @@ from dpveil.io import encode, write_together
 from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
 from dpveil.release.pipeline import obfuscate
-from dpveil.release.treatment import Heads
+from dpveil.training.crops import centred, photos
 from timing import report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"

@@ -8,7 +8,8 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
-from dpveil.codecs import PCA, Card, Codec, Dictionary
+from dpveil.assets import Card
+from dpveil.codecs import PCA, Codec, Dictionary
 from dpveil.mechanisms.latent import TABLE, BoxLaplace
 from dpveil.noise.bits import SeededBits
 

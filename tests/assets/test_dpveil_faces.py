@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpveil.codecs import card_path, defaults, load, load_gallery
+from dpveil.assets import card_path, defaults
 from dpveil.assets.defaults import default_path
+from dpveil.codecs import load
 from dpveil.errors import UsageError
+from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
 
 ROOT = Path(__file__).parent.parent.parent
@@ -21,7 +23,7 @@ MODELS = sorted(FILES.glob("*.safetensors"))
 
 @pytest.fixture(scope="module")
 def gallery():
-    return load_gallery(FILES / "gallery.safetensors")
+    return FaceGallery.load(FILES / "gallery.safetensors")
 
 
 def test_it_is_small_and_holds_no_code():

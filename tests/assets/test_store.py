@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from dpveil.codecs import Dictionary, card_path, load, save
-from dpveil.training.checkpoint import FileCheckpoint
+from dpveil.assets import card_path, save
 from dpveil.assets.store import FORMAT, KEY, MOST, _hash, opened, packed, sealed, tensors_of
+from dpveil.codecs import Dictionary, load
 from dpveil.errors import ModelError, OutputError
+from dpveil.training.checkpoint import FileCheckpoint
 
 
 @pytest.fixture
@@ -227,20 +228,20 @@ def few_components(tensors, about):
     ("change", "words"),
     [
         (other_version, "format 1"),
-        (unknown_codec, "holds the codec 'stylegan'"),
-        (another_codec, "no complete model of dictionary"),
+        (unknown_codec, "is of the kind 'stylegan'"),
+        (another_codec, "no complete dictionary model"),
         (other_canvas, "canvas"),
-        (no_canvas, "no complete model"),
-        (odd_canvas, "no complete model"),
-        (odd_card, "no complete model"),
-        (endless_canvas, "no complete model"),
-        (listed_codec, "holds the codec ['pca']"),
+        (no_canvas, "no complete pca model"),
+        (odd_canvas, "no complete pca model"),
+        (odd_card, "no complete pca model"),
+        (endless_canvas, "no complete pca model"),
+        (listed_codec, "is of the kind ['pca']"),
         (steering_format, "has format '\\x1b[2Jaaa"),
-        (no_tensor, "no complete model"),
+        (no_tensor, "no complete pca model"),
         (not_finite, "not finite"),
         (empty_component, "empty"),
         (flat_quantiles, "quantiles"),
-        (no_distances, "no complete model"),
+        (no_distances, "no complete pca model"),
         (no_deviation, "deviations"),
         (few_distances, "distances"),
         (falling_distances, "distances"),

@@ -12,8 +12,9 @@ import pytest
 from PIL import Image, ImageDraw
 from skimage import data
 
+from dpveil.assets import Card, save
 from dpveil.cli import run
-from dpveil.codecs import PCA, Card, save
+from dpveil.training import train_pca
 
 pytest.importorskip("dlib")
 FACE = "177,65,88,108"
@@ -26,7 +27,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     crops = np.repeat(np.repeat(coarse, 8, axis=1), 8, axis=2).astype(np.uint8)
     card = Card("pca", data="made", terms="none", seed=1)
     path = tmp_path_factory.mktemp("model") / "model.safetensors"
-    save(PCA.train(lambda: iter([crops]), card=card, seed=1, length=8), path)
+    save(train_pca(lambda: iter([crops]), card=card, seed=1, length=8), path)
     return path
 
 

@@ -11,21 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dpveil.assets import Card, save
+from dpveil.assets.store import card_path, packed
 from dpveil.cli import run
-from dpveil.training.attribute_models import looks, measured, shares
-from dpveil.codecs import Card
-from dpveil.training.attribute_network import LEAST, fitted
-from dpveil.codecs.attributes import (
-    LENGTH,
-    VALUES,
-    features,
-    load_attributes,
-    packed_attributes,
-    save_attributes,
-)
-from dpveil.training.labelled import Labelled, labelled, labels_of
-from dpveil.assets.store import card_path
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
+from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features
+from dpveil.training.attribute_models import looks, measured, shares
+from dpveil.training.attribute_network import LEAST, fitted
+from dpveil.training.labelled import Labelled, labelled, labels_of
 
 CARD = Card("attributes", data="made faces", terms="none", seed=3)
 TOLD = {name: VALUES[name] for name in ("gender", "age")}
@@ -68,17 +61,17 @@ def test_it_learns_shapes_and_tones_that_it_has_not_seen(model):
 def test_same_seed_same_model_and_another_seed_another_one(model):
     crops, labels = made(COUNT, 0)
     again = fitted(features(crops), labels, TOLD, card=CARD, seed=1, units=16, epochs=40)
-    assert packed_attributes(again) == packed_attributes(model)
+    assert packed(again) == packed(model)
     other = fitted(features(crops), labels, TOLD, card=CARD, seed=2, units=16, epochs=1)
-    assert packed_attributes(other)[1] != model.digest
+    assert packed(other)[1] != model.digest
     with pytest.raises(InvalidParameter, match=str(LEAST)):
         fitted(features(crops[:9]), labels, TOLD, card=CARD, seed=1)
 
 
 def test_what_is_read_from_a_file_is_what_was_written(model, tmp_path):
     path = tmp_path / "attributes.safetensors"
-    digest = save_attributes(model, path)
-    loaded = load_attributes(path, expected=digest)
+    digest = save(model, path)
+    loaded = AttributeModel.load(path, expected=digest)
     crops, _ = made(8, 5)
     assert np.array_equal(loaded.scores(crops), model.scores(crops))
     assert loaded.digest == digest == model.digest
@@ -90,27 +83,27 @@ def test_what_is_read_from_a_file_is_what_was_written(model, tmp_path):
 
 def test_damaged_and_other_files_are_refused(model, tmp_path):
     path = tmp_path / "attributes.safetensors"
-    save_attributes(model, path)
+    save(model, path)
     data = bytearray(path.read_bytes())
     data[-5] ^= 1
     for content in (bytes(data), bytes(data[:-50]), b"nothing"):
         path.write_bytes(content)
         with pytest.raises(ModelError):
-            load_attributes(path)
-    save_attributes(model, path, replace=True)
+            AttributeModel.load(path)
+    save(model, path, replace=True)
     with pytest.raises(ModelError, match="another model"):
-        load_attributes(path, expected=64 * "0")
+        AttributeModel.load(path, expected=64 * "0")
     with pytest.raises(ModelError, match="there is no model"):
-        load_attributes(tmp_path / "nowhere.safetensors")
+        AttributeModel.load(tmp_path / "nowhere.safetensors")
     wrong = {
         "do not fit": replace(model, out=model.out[:-1]),
         "not finite": replace(model, out_bias=model.out_bias * np.nan),
         "2 to 256": replace(model, values={"gender": ("male",)}),
     }
     for problem, broken in wrong.items():
-        save_attributes(broken, path, replace=True)
+        save(broken, path, replace=True)
         with pytest.raises(ModelError, match=problem):
-            load_attributes(path)
+            AttributeModel.load(path)
 
 
 def test_crops_of_another_shape_are_refused():
@@ -218,7 +211,7 @@ def test_the_command_trains_measures_and_tells(tmp_path, capsys, monkeypatch):
     path, out = shard(tmp_path / "faces.tar"), tmp_path / "attributes.safetensors"
     assert train(path, "--out", out, "--data", "made faces", "--terms", "CC0", "--json") == 0
     told = json.loads(capsys.readouterr().out)["trained"][0]
-    model = load_attributes(out, expected=told["sha256"])
+    model = AttributeModel.load(out, expected=told["sha256"])
     assert set(model.values) == {"gender", "age", "perceived-race"}
     assert told["images"] == COUNT
     assert model.card.settings["images"] == COUNT - COUNT // 5

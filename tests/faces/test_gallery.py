@@ -11,21 +11,22 @@ from made_faces import faces
 from made_gallery import VALUES, made_gallery
 from safetensors.numpy import load_file, save_file
 
-from dpveil.codecs import card_path, load, load_gallery, save, save_gallery
-from dpveil.codecs.gallery import features_of, packed, small, webp
-from dpveil.assets.store import KEY, _hash, tensors_of
+from dpveil.assets import card_path, save
+from dpveil.assets.store import KEY, _hash, packed, tensors_of
+from dpveil.codecs import load
 from dpveil.errors import ModelError, OutputError
+from dpveil.faces.face_gallery import FaceGallery, features_of, small, webp
 
 
 @pytest.fixture
 def path(tmp_path):
-    save_gallery(made_gallery(), tmp_path / "faces.safetensors")
+    save(made_gallery(), tmp_path / "faces.safetensors")
     return tmp_path / "faces.safetensors"
 
 
 def refused(path, **more):
     with pytest.raises(ModelError) as refusal:
-        load_gallery(path, **more)
+        FaceGallery.load(path, **more)
     assert refusal.value.exit_code == 4
     assert refusal.value.hint
     assert "\n" not in str(refusal.value)
@@ -33,7 +34,7 @@ def refused(path, **more):
 
 
 def test_what_is_saved_is_loaded(path):
-    whole, back = made_gallery(), load_gallery(path)
+    whole, back = made_gallery(), FaceGallery.load(path)
     assert len(back) == 24
     assert np.array_equal(back.faces, whole.faces)
     assert back.faces.dtype == np.uint8
@@ -42,7 +43,7 @@ def test_what_is_saved_is_loaded(path):
     assert all(np.array_equal(back.labels[name], whole.labels[name]) for name in VALUES)
     assert all(np.array_equal(back.agreement[name], whole.agreement[name]) for name in VALUES)
     assert back.digest == whole.digest
-    assert load_gallery(path, expected=whole.digest).digest == whole.digest
+    assert FaceGallery.load(path, expected=whole.digest).digest == whole.digest
     assert len({packed(made_gallery()) for _ in range(8)}) == 1
 
 
@@ -80,17 +81,17 @@ def test_card_lies_beside_and_says_what_counts(path):
 def test_nothing_is_overwritten_unless_asked(path):
     before = path.read_bytes()
     with pytest.raises(OutputError, match="exists already"):
-        save_gallery(made_gallery(seed=6), path)
+        save(made_gallery(seed=6), path)
     assert path.read_bytes() == before
-    save_gallery(made_gallery(seed=6), path, replace=True)
-    assert load_gallery(path).digest == made_gallery(seed=6).digest
+    save(made_gallery(seed=6), path, replace=True)
+    assert FaceGallery.load(path).digest == made_gallery(seed=6).digest
 
 
 def test_codecs_and_galleries_are_told_apart(codecs, path, tmp_path):
     other = tmp_path / "codec.safetensors"
     save(codecs[("pca", 3)], other)
-    assert "a gallery is needed" in refused(other)
-    with pytest.raises(ModelError, match="holds the codec 'gallery'"):
+    assert "is of the kind 'pca'" in refused(other)
+    with pytest.raises(ModelError, match="is of the kind 'gallery'"):
         load(path)
 
 
@@ -196,10 +197,10 @@ def other_picture(tensors, about):
     ("change", "words"),
     [
         (other_version, "format 99"),
-        (no_labels, "no complete gallery"),
-        (no_values, "no complete gallery"),
-        (odd_values, "no complete gallery"),
-        (odd_card, "no complete gallery"),
+        (no_labels, "no complete gallery model"),
+        (no_values, "no complete gallery model"),
+        (odd_values, "no complete gallery model"),
+        (odd_card, "no complete gallery model"),
         (high_label, "labels of gender"),
         (negative_label, "labels of gender"),
         (few_labels, "labels of gender"),
@@ -211,7 +212,7 @@ def other_picture(tensors, about):
         (rows_of_another_size, "finite rows"),
         (no_picture, "face 0"),
         (giant_picture, "face 0"),
-        (no_ends, "no complete gallery"),
+        (no_ends, "no complete gallery model"),
         (other_picture, "face 0"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import dpveil.release.treatment
 import numpy as np
 import pytest
 from facespace_made import SIDE, Flat, astronaut
 
 import dpveil
-import dpveil.release.treatment
 import dpveil.release.words
 from dpveil import Photo
 from dpveil.core.region import Box

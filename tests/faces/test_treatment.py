@@ -7,17 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dpveil.release.treatment import Heads, Portrait, suited, treatment
 from facespace_made import FACE, SIDE, Flat, astronaut, codec
 from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.codecs import save
+from dpveil.assets import save
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.release.treatment import Heads, Portrait, suited, treatment
 from dpveil.release.verification import verify
 
 pytest.importorskip("dlib")

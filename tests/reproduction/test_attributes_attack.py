@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "facespace"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "faces"))
 
 from made_nobody import crop, gallery, model
 

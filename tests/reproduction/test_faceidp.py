@@ -11,8 +11,8 @@ import pytest
 from made_codes import LENGTH, codecs, crops, embed
 from scipy.stats import laplace
 
-from dpveil.faces.embedding import CHIP
 from dpveil.errors import UsageError
+from dpveil.faces.embedding import CHIP
 from dpveil.mechanisms.latent import BoxLaplace
 from dpveil.noise.bits import SeededBits
 from dpveil.reproduction import TRAINED, faceidp
@@ -92,7 +92,7 @@ def test_a_release_has_the_utility_that_was_asked_for():
     pair = dataclasses.replace(
         PAIR,
         **{name: np.resize(getattr(PAIR, name), LENGTH) for name in ("move", "low", "high")},
-        energy=codec.column_energy / 255**2,
+        energy=codec.statistics.column_energy / 255**2,
     )
     shown = release(face, codec.atoms.astype(float), pair.scales("standard", 0.2), 20_000, SeededBits(3))
     errors = (((shown.astype(float) - face) / 255) ** 2).sum(axis=(1, 2, 3))

@@ -16,7 +16,8 @@ import pytest
 from PIL import Image
 
 from dpveil import reproduction
-from dpveil.codecs import PCA, Card
+from dpveil.assets import Card
+from dpveil.codecs import PCA
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame
@@ -32,6 +33,7 @@ from dpveil.reproduction.ksame.one import Scene, by_likelihood
 from dpveil.reproduction.ksame.plan import Set
 from dpveil.reproduction.ksame.rows import OTHER_BEST
 from dpveil.reproduction.ksame.two import galleries
+from dpveil.training import train_pca
 
 CARD = Card("pca", data="made faces", terms="none", seed=1)
 SETS = (
@@ -156,7 +158,7 @@ def test_bound_is_chance_without_losses_and_sure_without_end() -> None:
 
 def codec(count: int = 40) -> PCA:
     every = np.stack([portrait(100 + number, 0, 16) for number in range(count)])
-    return PCA.train(lambda: iter([every]), card=CARD, seed=1, length=5)
+    return train_pca(lambda: iter([every]), card=CARD, seed=1, length=5)
 
 
 @pytest.mark.parametrize("mechanism", [CroftMetric(epsilon=8, clip=0), BoxLaplace(epsilon=8, clip=5)])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from made_faces import faces
 
+from dpveil.errors import InvalidParameter
 from dpveil.training import contributors
 from dpveil.training.averages import Mesh, average
 from dpveil.training.contributors import (
@@ -21,7 +22,6 @@ from dpveil.training.contributors import (
     turn_of,
 )
 from dpveil.training.likeness import fit_rows
-from dpveil.errors import InvalidParameter
 
 SIDE = 128
 PLAIN = np.array([[x, y] for y in (30, 50, 70, 90) for x in (25, 50, 75, 100)], np.float64)

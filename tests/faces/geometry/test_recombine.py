@@ -13,8 +13,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed, recombine
-from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.colour_match import tone_of
+from dpveil.faces.geometry.fill import fill
 from dpveil.regions import grow
 
 
