@@ -105,13 +105,13 @@ def batch(method: Latent, shard: Path, rounds: int) -> list[dict[str, object]]:
     """Return the time of each step for a batch of crops, and of all of them."""
     seen = (photo for photo in photos([shard]) if isinstance(photo, Photo))
     crops = np.stack([centred(photo, (SIDE, SIDE, 3)) for photo in islice(seen, CROPS)])
-    codec, drawn = method.codec.codec, method._own
+    codec, drawn = method.codec.held, method._own
     clock = Clock()
     for _ in range(rounds + 1):
         clock.start()
         codes = codec.encode(crops)
         clock.stop("encode")
-        codes = drawn.release(codes, codec, bits=SecureBits())
+        codes = drawn.release(codes, codec.statistics, bits=SecureBits())
         clock.stop("draw")
         codec.decode(codes)
         clock.stop("decode")

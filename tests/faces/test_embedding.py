@@ -9,9 +9,10 @@ import pytest
 from PIL import Image
 from skimage import data
 
-from dpveil.attacks import CHIP, LENGTH, SAME, aligned, embedder, embedding, of_crop
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, UsageError
+from dpveil.faces import embedding
+from dpveil.faces.embedding import CHIP, LENGTH, SAME, aligned, embedder, of_crop
 from dpveil.faces.geometry.align import FIVE, Frame, of_points
 
 needs_models = pytest.mark.skipif(

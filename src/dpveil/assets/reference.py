@@ -87,7 +87,8 @@ class Reference:
         if isinstance(text, str) and text and text == kind.built_in:
             return cls(text, "", None, kind)
         known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
-        if known is None or (known[2] is not None) != kind.sized:
+        fits = known is not None and (known[2] is not None) == kind.sized
+        if known is None or not fits or not (kind.sized or known[1] in kind.kinds):
             problem = "is not written as in certificates"
             raise InvalidParameter(kind.option, text, problem, hint=f"such as {kind.written}")
         if known[1] not in kind.kinds:

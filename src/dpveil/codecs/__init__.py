@@ -3,6 +3,7 @@
 from dpveil.codecs.aam import AAM
 from dpveil.codecs.base import Codec
 from dpveil.codecs.dictionary import Dictionary
+from dpveil.codecs.files import StoredCodec
 from dpveil.codecs.pair_distances import PairDistances
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Bounds, Statistics
@@ -18,5 +19,6 @@ __all__ = [
     "Dictionary",
     "PairDistances",
     "Statistics",
+    "StoredCodec",
     "load",
 ]

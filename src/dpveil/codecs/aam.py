@@ -9,15 +9,14 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.store import Stored, Tensors
-from dpveil.codecs.base import CHUNK, Canvas, Codec, Crops
-from dpveil.codecs.files import canvas_of, codec_words
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.base import CHUNK, Canvas, Crops
+from dpveil.codecs.files import StoredCodec, canvas_of
 from dpveil.codecs.fitting import ShapeSpace, Steps
 from dpveil.codecs.mesh import Mesh
 from dpveil.codecs.pca import PCA
 from dpveil.codecs.statistics import Codes, Statistics
-from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 
 TEXTURE: Final = "texture."
@@ -25,7 +24,7 @@ TEXTURE: Final = "texture."
 
 
 @dataclass(frozen=True, eq=False)
-class AAM(Stored, Codec):
+class AAM(StoredCodec):
     """A code is a face's shape, then its texture: principal components of each, learned from public crops.
 
     Shape is in pixels along the components of `space`, found by a fixed number of regressions from the mean
@@ -70,10 +69,6 @@ class AAM(Stored, Codec):
         shapes = self.space.shapes(codes[:, : self.of_shape])
         return self.space.mesh.from_rest(self.texture.decode(codes[:, self.of_shape :]), shapes)
 
-    def facts(self) -> dict[str, Json]:
-        """Return the canvas."""
-        return {"canvas": list(self.canvas)}
-
     def tensors(self) -> dict[str, np.ndarray]:
         """Return shape, regressions and texture, and the statistics of both."""
         mesh = self.space.mesh
@@ -109,10 +104,6 @@ class AAM(Stored, Codec):
         texture = PCA.of_file(facts, own, card)
         statistics = Statistics.of_tensors(tensors, energy_of(space, texture))
         return cls(space, steps, texture, statistics, canvas, card)
-
-    def card_words(self) -> CardWords:
-        """Return what the card says of a codec."""
-        return codec_words(self)
 
 
 def energy_of(space: ShapeSpace, texture: PCA) -> Float64[np.ndarray, " m"]:

@@ -25,9 +25,9 @@ class Codec(ABC):
     `canvas` is the height, width and channels of a crop, `length` the number of coordinates of a code,
     `statistics` what is publicly known of codes, `in_the_clear` what a decoded picture shows beside its code.
     `digest` is a hash of all that decides what is encoded and decoded: certificates name it. How a codec was
-    trained and how it is kept are no matter of its: those of dpveil are `Stored`, and `dpveil.training` makes
-    them. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section of the page on
-    codecs.
+    trained and how it is kept is not said here: those of dpveil are `StoredCodec`, and `dpveil.training`
+    makes them. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section of the
+    page on codecs.
     """
 
     name: ClassVar[str]

@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.store import Stored, Tensors
-from dpveil.codecs.base import CHUNK, Canvas, Codec, Crops, flat, pictures_of
-from dpveil.codecs.files import canvas_of, codec_words
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.base import CHUNK, Canvas, Crops, flat, pictures_of
+from dpveil.codecs.files import StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
-from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 
 STEPS: Final = 200
@@ -27,7 +26,7 @@ SMALLEST: Final = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Dictionary(Stored, Codec):
+class Dictionary(StoredCodec):
     """A code is what a crop takes of each atom, mostly of few: min ½‖P - mean - D·F‖² + λ·‖F‖₁.
 
     `mean` and the columns of D, rows of `atoms`, were learned from public crops; an atom has norm 1, in grey
@@ -59,10 +58,6 @@ class Dictionary(Stored, Codec):
         rows = (codes[at : at + CHUNK].astype(np.float32) @ self.atoms + self.mean for at in starts)
         return pictures_of(rows, len(codes), self.canvas)
 
-    def facts(self) -> dict[str, Json]:
-        """Return the canvas."""
-        return {"canvas": list(self.canvas)}
-
     def tensors(self) -> dict[str, np.ndarray]:
         """Return mean, atoms (16-bit floats are enough for grey levels) and statistics."""
         stored = self.atoms.astype(np.float16)
@@ -78,10 +73,6 @@ class Dictionary(Stored, Codec):
         if not np.isfinite(mean).all() or not np.isfinite(atoms).all() or not atoms.any(axis=1).all():
             raise ModelError("the file's mean or atoms are not finite, or an atom is empty")
         return cls(mean, atoms, Statistics.of_tensors(tensors, energies(atoms)), canvas, card)
-
-    def card_words(self) -> CardWords:
-        """Return what the card says of a codec."""
-        return codec_words(self)
 
 
 def sparse_codes(

@@ -10,17 +10,16 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Float32
 
-from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.store import Stored, Tensors
-from dpveil.codecs.base import CHUNK, Canvas, Codec, Crops, flat, pictures_of
-from dpveil.codecs.files import canvas_of, codec_words
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.base import CHUNK, Canvas, Crops, flat, pictures_of
+from dpveil.codecs.files import StoredCodec, canvas_of
 from dpveil.codecs.statistics import Codes, Statistics, energies
-from dpveil.core.numbers import Json
 from dpveil.errors import ModelError
 
 
 @dataclass(frozen=True, eq=False)
-class PCA(Stored, Codec):
+class PCA(StoredCodec):
     """A code is the part of a crop, in grey levels, along each of the first principal components.
 
     `mean` and the orthonormal rows of `components` were learned from public crops, the components in the
@@ -54,10 +53,6 @@ class PCA(Stored, Codec):
         rows = (codes[at : at + CHUNK].astype(np.float32) @ self.components + self.mean for at in starts)
         return pictures_of(rows, len(codes), self.canvas)
 
-    def facts(self) -> dict[str, Json]:
-        """Return the canvas."""
-        return {"canvas": list(self.canvas)}
-
     def tensors(self) -> dict[str, np.ndarray]:
         """Return what was learned; 16-bit floats are enough for components, in grey levels."""
         stored = self.components.astype(np.float16)
@@ -75,10 +70,6 @@ class PCA(Stored, Codec):
             raise ModelError("the file's mean or components are not finite, or a component is empty")
         statistics = Statistics.of_tensors(tensors, energies(components), components=True)
         return cls(mean, components, statistics, canvas, card)
-
-    def card_words(self) -> CardWords:
-        """Return what the card says of a codec."""
-        return codec_words(self)
 
 
 def projected(

@@ -10,14 +10,13 @@ from dpveil.assets.reference import Kind
 from dpveil.codecs.aam import AAM
 from dpveil.codecs.base import Codec
 from dpveil.codecs.dictionary import Dictionary
+from dpveil.codecs.files import StoredCodec
 from dpveil.codecs.pca import PCA
 
-TABLE: Final[dict[str, type[PCA | Dictionary | AAM]]] = {
-    codec.name: codec for codec in (PCA, Dictionary, AAM)
-}
+TABLE: Final[dict[str, type[StoredCodec]]] = {codec.name: codec for codec in (PCA, Dictionary, AAM)}
 
 
-def load(path: str | Path, *, expected: str | None = None) -> Codec:
+def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
     """Return the codec of a file; `expected` is its hash, if the user knows it.
 
     Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import save
-from dpveil.codecs import AAM, PCA, Codec, Dictionary
+from dpveil.codecs import AAM, PCA, Codec, Dictionary, StoredCodec
 from dpveil.core.numbers import Json
 from dpveil.errors import PhotoError, UnknownName
 from dpveil.metrics import psnr, ssim
@@ -19,7 +19,6 @@ from dpveil.training.crops import CropFile, photos
 from dpveil.training.landmarks import WORDS, Finder
 from dpveil.training.order import Order, Progress, Trained, silent
 
-Trainable = PCA | Dictionary | AAM
 TRAINERS: Final[dict[str, Any]] = {
     PCA.name: pca.train_pca,
     Dictionary.name: dictionary.train_dictionary,
@@ -56,7 +55,7 @@ class CodecOrder(Order):
         return {**own, **super().settings(), **file}
 
 
-def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Trainable]:
+def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[StoredCodec]:
     """Read the images, learn from them, measure, and write model and card; an interrupted training goes on.
 
     Raises `PhotoError` where no image can be read, `InvalidParameter` where they are too few or too much
@@ -103,14 +102,16 @@ def _refuse_none(crops: CropFile) -> None:
     )
 
 
-def _fitted(order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progress: Progress) -> Trainable:
+def _fitted(
+    order: CodecOrder, crops: CropFile, checkpoint: FileCheckpoint, progress: Progress
+) -> StoredCodec:
     held, passes = len(crops.held_out), PASSES[order.codec]
     settings = {**order.settings(), "images": crops.count - held, "passes": passes}
     card = Card(order.codec, order.data, order.terms, order.seed, settings)
     more = {} if order.landmarks is None else {"landmarks": order.landmarks}
     with progress(crops.batches(passes), "learning") as step:
         source = crops.source(order.seed, step)
-        trained: Trainable = TRAINERS[order.codec](
+        trained: StoredCodec = TRAINERS[order.codec](
             source, card=card, seed=order.seed, length=order.length, checkpoint=checkpoint, **more
         )
         return trained
