@@ -60,12 +60,9 @@ def mechanisms() -> bytes:
     for name, kind in TABLE.items():
         budgets = RHOS if kind.kind == "zcdp" else BUDGETS
         letter = "rho" if kind.kind == "zcdp" else "epsilon"
-        drawn = [
-            pca.decode(
-                kind(clip=5, **{letter: budget}).release(code, pca.statistics, bits=SeededBits(budget))
-            )[0]
-            for budget in budgets
-        ]
+        made = {budget: kind(clip=5, **{letter: budget}) for budget in budgets}
+        codes = [each.release(code, pca.statistics, bits=SeededBits(n)) for n, each in made.items()]
+        drawn = [pca.decode(one)[0] for one in codes]
         rows.append((f"{name}\n{letter} {', '.join(map(str, budgets))}", np.stack(drawn)))
     return sheet(rows)
 

@@ -8,7 +8,7 @@ from geometry_made import placed
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, recombine
-from dpveil.faces.geometry.hair_and_neck import HIGH, LIGHTEST, SHADE, WEIGHTS, dressed
+from dpveil.faces.geometry.hair_and_neck import HIGH, LIGHTEST, SHADE, WEIGHTS, with_hair_and_neck
 
 OWN, WIDE = Frame(96), Frame(192, 0.5)
 SKIN = np.array([210, 160, 130], np.uint8)
@@ -22,7 +22,7 @@ def crop_of(corner):
 
 
 def drawn(crop):
-    return dressed(np.full((192, 192, 3), 99, np.float32), WIDE, crop, OWN)
+    return with_hair_and_neck(np.full((192, 192, 3), 99, np.float32), WIDE, crop, OWN)
 
 
 def at(picture, x, y):
@@ -70,6 +70,6 @@ def test_positions_do_not_depend_on_the_size_of_the_crop():
     large = np.repeat(np.repeat(crop_of((90, 60, 40)), 2, axis=0), 2, axis=1)
     small, big = (
         drawn(crop_of((90, 60, 40))),
-        dressed(np.full((384, 384, 3), 99, np.float32), Frame(384, 0.5), large, Frame(192)),
+        with_hair_and_neck(np.full((384, 384, 3), 99, np.float32), Frame(384, 0.5), large, Frame(192)),
     )
     assert np.abs(big.reshape(192, 2, 192, 2, 3).mean(axis=(1, 3)) - small).max() < 4

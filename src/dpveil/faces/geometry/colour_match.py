@@ -24,7 +24,7 @@ WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 @dataclass(frozen=True)
-class Tone:
+class ColourMatch:
     """What is done to a face's levels: `colour` is how much of its colour stays, `bright` the level that its
     brightest parts may reach.
     """
@@ -42,16 +42,16 @@ class Tone:
         return np.asarray(levels * np.float32(gain), np.float32)
 
 
-def tone_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]) -> Tone:
-    """Return the tone of the pixels that are not hidden; one that changes nothing where they are few."""
+def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]) -> ColourMatch:
+    """Return the match to the pixels that are not hidden; one that changes nothing where they are few."""
     step = max(1, int((hidden.size / SAMPLES) ** 0.5))
     seen = outside[::step, ::step][~hidden[::step, ::step]].astype(np.int16)
     if len(seen) < 256:
-        return Tone(1.0, 255.0)
+        return ColourMatch(1.0, 255.0)
     most = len(seen) > 0.5 * hidden[::step, ::step].size
     bright = float(np.quantile(seen.max(axis=1), 0.98)) + BRIGHT if most else 255.0
     if seen.shape[1] == 1:
-        return Tone(1.0, bright)
+        return ColourMatch(1.0, bright)
     low, high = GREY
     colourful = float(np.quantile(seen.max(axis=1) - seen.min(axis=1), 0.99))
-    return Tone(min(1.0, max(0.0, (colourful - low) / (high - low))), bright)
+    return ColourMatch(min(1.0, max(0.0, (colourful - low) / (high - low))), bright)

@@ -36,7 +36,7 @@ WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 Levels = Float32[np.ndarray, "t t 3"]
 
 
-def dressed(levels: Levels, frame: Frame, crop: UInt8[np.ndarray, "s s 3"], own: Frame) -> Levels:
+def with_hair_and_neck(levels: Levels, frame: Frame, crop: UInt8[np.ndarray, "s s 3"], own: Frame) -> Levels:
     """Return the levels of a larger frame with hair and neck, where `crop`, of the frame `own`, has none.
 
     Reads nothing but the crop and what was made of it.
