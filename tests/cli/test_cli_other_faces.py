@@ -92,7 +92,7 @@ def test_a_folder_without_faces_in_some_photos_is_told_apart(call: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("--epsilon", "50", "--codec", "gone.safetensors"), 4, "no model gone.safetensors"),
+        (("--epsilon", "50", "--codec", "gone.safetensors"), 4, "no codec gone.safetensors"),
         (("--epsilon", "50", "--codec", "astronaut.png"), 4, "not a model of dpveil"),
         (("--epsilon", "50", "--codec", "cut.safetensors"), 4, "damaged"),
         (("--epsilon", "50", "--codec", "altered.safetensors"), 4, "altered"),

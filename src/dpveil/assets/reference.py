@@ -89,7 +89,7 @@ class Reference:
         known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
         fits = known is not None and (known[2] is not None) == kind.sized
         if known is None or not fits or not (kind.sized or known[1] in kind.kinds):
-            problem = "is not written as in certificates"
+            problem = f"is no {kind.noun} as certificates write one"
             raise InvalidParameter(kind.option, text, problem, hint=f"such as {kind.written}")
         if known[1] not in kind.kinds:
             raise UnknownName(kind.noun, known[1], kind.kinds)
