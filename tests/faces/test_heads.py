@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dpveil.release.treatment import Heads, Portrait, suited, treatment
 from facespace_made import FACE, SIDE, Flat, astronaut, codec
 from PIL import Image
 

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpveil.release.treatment import treatment
 from facespace_made import FACE, Flat, astronaut, codec
 from PIL import Image
 
