@@ -18,6 +18,6 @@ def needs() -> dict[str, set[str]]:
 def test_no_module_needs_itself():
     found = needs()
     TopologicalSorter(found).prepare()
-    store, table = "dpveil.assets.store", "dpveil.codecs.table"
+    store, files = "dpveil.assets.store", "dpveil.codecs.files"
     with pytest.raises(CycleError, match=store):
-        TopologicalSorter({**found, store: {*found[store], table}}).prepare()
+        TopologicalSorter({**found, store: {*found[store], files}}).prepare()
