@@ -44,7 +44,7 @@ class CardWords:
     more: Sequence[str] = ()
     making: str = "Training"
     measured: str = "Measured on images that were held out"
-    unmeasured: str = "Nothing: there were too few images."
+    unmeasured: str = "Nothing: there were too few images that training did not see."
 
 
 def card_text(card: Card, words: CardWords, file: str, digest: str) -> str:

@@ -100,8 +100,11 @@ def _named(out: Path | None) -> Path:
 
 
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
-    """Return the files that were named, and those of folders whose names end like an image's or a shard's."""
-    from dpveil.cli.inputs import is_folder, walk
+    """Return the files that were named, and of folders those whose names end like an image's or a shard's.
+
+    Images of formats that are not read are among them, so that they are told to be left out.
+    """
+    from dpveil.cli.inputs import UNREAD, is_folder, walk
     from dpveil.io import FORMATS
     from dpveil.training.crops import SHARD
 
@@ -109,7 +112,7 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
         path
         for given in images
         for path, problem in (walk(given) if is_folder(given) else [(given, "named")])
-        if problem or path.suffix.lower() in FORMATS or path.suffix.lower() == SHARD
+        if problem or path.suffix.lower() in UNREAD.union(FORMATS, [SHARD])
     ]
     if not files:
         raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")

@@ -11,6 +11,7 @@ from dpveil.cli.progress import bar
 from dpveil.cli.train_told import Common, document, failed
 from dpveil.errors import UsageError
 from dpveil.training.codecs import CodecOrder, train_codec
+from dpveil.training.crops import EVERY
 from dpveil.training.landmarks import Finder
 from dpveil.training.order import Trained
 
@@ -67,5 +68,7 @@ def _tell(out: Path, made: Trained[Any]) -> None:
     if held:
         say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
     else:
-        say.note("nothing was measured: fewer than 20 images were given")
+        few = f"fewer than {EVERY} images were given"
+        copies = "all images that were held out are copies of others"
+        say.note(f"nothing was measured: {few if made.images < EVERY else copies}")
     say.answer(f"sha256 {made.digest}")
