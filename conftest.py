@@ -19,9 +19,6 @@ ROOT = Path(__file__).parent
 SHARED = ROOT.parent / "shared" / "data"
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are used
 
-# Made faces, which tests of several folders train on.
-sys.path.insert(0, str(Path(__file__).parent / "codecs"))
-
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 

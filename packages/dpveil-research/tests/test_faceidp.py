@@ -154,7 +154,7 @@ def test_errata_e19_what_the_dictionary_does_not_reach_is_shown():
         assert along[0] < middle < along[1]
     sound = BoxLaplace(epsilon=50)
     codes = np.repeat(codec.encode(one[None]), 2, axis=0)
-    drawn = [codec.decode(sound.release(codes[:1], codec, bits=SeededBits(7))) for _ in range(2)]
+    drawn = [codec.decode(sound.release(codes[:1], codec.statistics, bits=SeededBits(7))) for _ in range(2)]
     assert np.array_equal(*drawn)  # a released picture is a function of code and draw alone
 
 

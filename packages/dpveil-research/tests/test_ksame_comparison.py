@@ -163,8 +163,8 @@ def codec(count: int = 40) -> PCA:
 
 @pytest.mark.parametrize("mechanism", [CroftMetric(epsilon=8, clip=0), BoxLaplace(epsilon=8, clip=5)])
 def test_losses_are_those_of_the_mechanisms(mechanism: Any) -> None:
-    space = codec()
-    codes = space.encode(np.stack([portrait(person, 0, 16) for person in range(6)]))
+    made = codec()
+    space, codes = made.statistics, made.encode(np.stack([portrait(person, 0, 16) for person in range(6)]))
     found = losses(scaled(codes, mechanism, space))
     box = space.bounds(mechanism.clip)
     parts = np.clip((codes - box.low) / (box.high - box.low), 0, 1)
