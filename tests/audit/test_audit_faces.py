@@ -16,8 +16,8 @@ from dpveil.audit.faces_run import checks_of
 from dpveil.audit.faces_table import _answered, _ranked, face_methods
 from dpveil.faces import TABLE, Attributes, Gallery
 from dpveil.faces import attributes as attributes_file
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
-from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise import SeededBits
 
 SEED = 20261121
@@ -127,7 +127,7 @@ def test_weights_of_a_larger_budget_are_seen(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(RankChoice, "weights", property(more))
     monkeypatch.setattr(
-        "dpveil.mechanisms.latent.rank_choice.RankChoice.probabilities",
+        "dpveil.mechanisms.choice.rank_choice.RankChoice.probabilities",
         property(lambda self: tuple(Fraction(w, sum(more(self))) for w in more(self))),
     )
     assert {"exact", "fit", "same"} <= broken("gallery")

@@ -135,9 +135,9 @@ def test_a_tone_of_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
     import sys
 
     file = sys.modules["dpveil.faces.geometry.recombine"]
-    right, made = file.tone_of, Made(RecombinationCase(ONE, scene="dark"), bits)
+    right, made = file.match_of, Made(RecombinationCase(ONE, scene="dark"), bits)
     version, images = RecombinationVersion(name="intact"), []
-    monkeypatch.setattr(file, "tone_of", lambda outside, hidden: right(images[-1], np.zeros_like(hidden)))
+    monkeypatch.setattr(file, "match_of", lambda outside, hidden: right(images[-1], np.zeros_like(hidden)))
 
     def draw(treated, source, steps):
         images.append(treated.photo.image)

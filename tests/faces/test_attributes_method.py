@@ -12,8 +12,8 @@ from made_nobody import crop, gallery, model
 
 from dpveil.audit.fit import fit
 from dpveil.audit.laws import finite_law
-from dpveil.codecs.attributes import VALUES
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
+from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import Attributes
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above

@@ -11,15 +11,18 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import Float64, Int8, Int64, UInt8
 
-from dpveil.codecs.references import FileReference
+from dpveil.assets import Reference
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import ATTRIBUTES
+from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.kept import written
 from dpveil.noise.bits import BitSource
 
 SIDE: Final = 128
 UNUSED: Final = 64 * "0"
 """The hash of what is made here and is no file."""
+KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
 Row = tuple[int, ...]
 """What a crop holds, for all that a method sees of it."""
 Rows = Int64[np.ndarray, "n w"]
@@ -65,9 +68,9 @@ class MadeModel:
         return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
 
 
-def reference(kind: str, made: MadeGallery | MadeModel) -> FileReference:
-    """Return what stands for a file."""
-    return FileReference(kind, UNUSED, made)
+def reference(name: str, made: MadeGallery | MadeModel) -> Reference:
+    """Return what stands for a file of a kind, "gallery" or "attributes"."""
+    return Reference(name, UNUSED, None, KINDS[name], made)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ from itertools import permutations, product
 from typing import Any, Final
 
 from dpveil.audit.faces import Chances, FacesCase, Row
-from dpveil.codecs.attributes import VALUES
-from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.faces.attribute_model import VALUES
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 
 WHOLE: Final = 1 << 64
 ORDERED: Final = ("age", "pose")

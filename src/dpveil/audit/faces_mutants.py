@@ -24,7 +24,7 @@ from dpveil.audit.faces_laws import (
     spread,
     together,
 )
-from dpveil.codecs.attributes import VALUES
+from dpveil.faces.attribute_model import VALUES
 from dpveil.noise.bits import BitSource
 
 DIGITS: Final = 60

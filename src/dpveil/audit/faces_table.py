@@ -20,8 +20,8 @@ from dpveil.audit.faces import (
 )
 from dpveil.audit.faces_laws import own_answers, own_choice, written_answers, written_choice
 from dpveil.audit.faces_mutants import ATTRIBUTES, GALLERY
-from dpveil.codecs.attributes import VALUES
 from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import VALUES
 
 DISTANCES: Final = (0, 1, 2, 5)
 """As many as faces, so that crops have every order and every tie."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
@@ -37,7 +37,6 @@ class AuditSpace:
     energy: Code
     spread: Code | None = None
     far: float = 0.5
-    in_the_clear: ClassVar[tuple[str, ...]] = ()
 
     @property
     def length(self) -> int:

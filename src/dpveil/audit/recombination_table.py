@@ -14,7 +14,7 @@ from dpveil.audit.recombination import RecombinationCase, RecombinationVersion
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Placed, recombine
-from dpveil.faces.geometry.tone import tone_of
+from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.heads import Heads
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource
@@ -129,8 +129,8 @@ def _filled_from_hidden(image: Pixels, faces: Sequence[Placed], crops: Crops) ->
 
 def _toned(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
     """The tone of the photo with what is hidden in it."""
-    tone = tone_of(image, np.zeros(image.shape[:2], np.bool_))
-    return recombine(image, faces, [_levels(tone(crop.astype(np.float32))) for crop in crops])
+    match = match_of(image, np.zeros(image.shape[:2], np.bool_))
+    return recombine(image, faces, [_levels(match(crop.astype(np.float32))) for crop in crops])
 
 
 def _toned_by_face(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
