@@ -8,14 +8,15 @@ import numpy as np
 import pytest
 
 from dpveil.accounting import zcdp_rho
-from dpveil.audit.case import Case
 from dpveil.audit.divergence import move_loss
-from dpveil.audit.exact import all_images, neighbours
-from dpveil.audit.gates_exact import exact_gate, same_gate
-from dpveil.audit.gates_noise import pld_gate
-from dpveil.audit.methods.dp_pix import INTACT
-from dpveil.audit.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
-from dpveil.audit.methods.pixelisation import (
+from dpveil.audit.noises import LAPLACE
+from dpveil.audit.pixel.case import Case
+from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
+from dpveil.audit.pixel.gates_noise import pld_gate
+from dpveil.audit.pixel.images import all_images, neighbours
+from dpveil.audit.pixel.methods.dp_pix import INTACT
+from dpveil.audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
+from dpveil.audit.pixel.methods.pixelisation import (
     Sensitivity,
     filled,
     gaussian_level_law,
@@ -24,10 +25,9 @@ from dpveil.audit.methods.pixelisation import (
     pixelisation_law,
     totals,
 )
-from dpveil.audit.noises import LAPLACE
-from dpveil.audit.pairs import cells
-from dpveil.audit.product import ProductLaw
-from dpveil.audit.table import TABLE
+from dpveil.audit.pixel.pairs import cells
+from dpveil.audit.pixel.product import ProductLaw
+from dpveil.audit.pixel.table import TABLE
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.noise.bits import SeededBits

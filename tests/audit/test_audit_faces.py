@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit import faces_laws as laws
-from dpveil.audit.faces_gates import exact_gate, same_gate
-from dpveil.audit.faces_mutants import wrong
-from dpveil.audit.faces_run import checks_of
-from dpveil.audit.faces_table import _answered, _ranked, face_methods
+from dpveil.audit.faces import distributions as laws
+from dpveil.audit.faces.gates import exact_gate, same_gate
+from dpveil.audit.faces.mutants import wrong
+from dpveil.audit.faces.run import checks_of
+from dpveil.audit.faces.table import _answered, _ranked, face_methods
 from dpveil.faces import TABLE, Attributes, Gallery
 from dpveil.faces import attributes as attributes_file
 from dpveil.mechanisms.latent.randomised_response import RandomisedResponse

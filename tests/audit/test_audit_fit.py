@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpveil.audit.distributions import finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.audit.fit import ALPHA, LOOKS, fit, fit_pairs, multinomial, power
-from dpveil.audit.laws import finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 

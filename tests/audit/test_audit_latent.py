@@ -12,14 +12,14 @@ import pytest
 from scipy import integrate
 
 from dpveil import audit
-from dpveil.audit import latent_laws
-from dpveil.audit.latent import SIDE, CodeLaw, LatentCase
-from dpveil.audit.latent_circle import Circle
-from dpveil.audit.latent_gates import exact_gate, fit_gate
-from dpveil.audit.latent_mutants import around, one_more
-from dpveil.audit.latent_recipes import Recipe, wrong
-from dpveil.audit.latent_run import _checks
-from dpveil.audit.latent_table import PLANE, THREE, TWO, codes_of, latents
+from dpveil.audit.latent import distributions as latent_laws
+from dpveil.audit.latent.case import SIDE, CodeLaw, LatentCase
+from dpveil.audit.latent.circle import Circle
+from dpveil.audit.latent.gates import exact_gate, fit_gate
+from dpveil.audit.latent.mutants import around, one_more
+from dpveil.audit.latent.recipes import Recipe, wrong
+from dpveil.audit.latent.run import _checks
+from dpveil.audit.latent.table import PLANE, THREE, TWO, codes_of, latents
 from dpveil.mechanisms.latent import TABLE, BoxGaussian, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise import SeededBits

@@ -7,20 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpveil import audit, treatment
-from dpveil.audit.growth import GrowthCase, GrowthVersion, MadeLossy
-from dpveil.audit.growth_gates import escape_gate, release_gate, stated_gate
-from dpveil.audit.growth_table import KINDS
-from dpveil.audit.photos import Encoding, neighbours
-from dpveil.audit.photos_run import photo_audits
-from dpveil.audit.recombination import Made, RecombinationCase, RecombinationVersion
-from dpveil.audit.recombination_gates import copy_gate, hidden_gate, outside_gate, same_gate
-from dpveil.audit.recombination_table import BESIDE, CORNER, LARGE, ONE, TWO, WIDE
+from dpveil import audit
+from dpveil.audit.faces.growth import GrowthCase, GrowthVersion, MadeLossy
+from dpveil.audit.faces.growth_gates import escape_gate, release_gate, stated_gate
+from dpveil.audit.faces.growth_table import KINDS
+from dpveil.audit.faces.photos import Encoding, neighbours
+from dpveil.audit.faces.photos_run import photo_audits
+from dpveil.audit.faces.recombination import Made, RecombinationCase, RecombinationVersion
+from dpveil.audit.faces.recombination_gates import copy_gate, hidden_gate, outside_gate, same_gate
+from dpveil.audit.faces.recombination_table import BESIDE, CORNER, LARGE, ONE, TWO, WIDE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import fill as fill_file
 from dpveil.faces.geometry import recombine as recombine_function
 from dpveil.noise import SeededBits
+from dpveil.release import treatment
 
 SEED = 20261122
 MIDDLE = GrowthCase(Encoding("4:2:0", 95), 45, 61, (Box(18, 17, 13, 9),))
@@ -144,5 +145,5 @@ def test_a_tone_of_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_crops_that_are_not_released_are_seen(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("dpveil.audit.recombination.MadeFaces._draw", lambda self, crops, bits: crops)
+    monkeypatch.setattr("dpveil.audit.faces.recombination.MadeFaces._draw", lambda self, crops, bits: crops)
     assert "hidden" in put(RecombinationCase(ONE))

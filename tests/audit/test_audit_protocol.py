@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from dpveil.audit import runner
-from dpveil.audit.case import Case, Drawn, Level, MethodAudit
-from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate, sharpest
-from dpveil.audit.gates_exact import exact_gate, hockey_stick, same_gate
-from dpveil.audit.pairs import Pair
-from dpveil.audit.product import Part, ProductLaw, product_law
-from dpveil.audit.version import Version, one_by_one
+from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate, sharpest
+from dpveil.audit.pixel.gates_exact import exact_gate, hockey_stick, same_gate
+from dpveil.audit.pixel.pairs import Pair
+from dpveil.audit.pixel.product import Part, ProductLaw, product_law
+from dpveil.audit.pixel.version import Version, one_by_one
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bernoulli import bernoulli
@@ -249,8 +249,8 @@ def test_an_entry_runs_through_all_gates(monkeypatch):
     two = Drawn(case_of("pure", (1, 2, 1)), 4_000)
     level = replace(quick, bound=(*quick.bound, two))
     entry = replace(ENTRY, levels={"quick": level, "deep": level}, right=law)
-    monkeypatch.setattr("dpveil.audit.gates_drawn.uneven_image", lambda size: np.zeros(size, np.uint8))
-    monkeypatch.setattr("dpveil.audit.gates_exact.uneven_image", lambda size: np.zeros(size, np.uint8))
+    monkeypatch.setattr("dpveil.audit.pixel.gates_drawn.uneven_image", lambda size: np.zeros(size, np.uint8))
+    monkeypatch.setattr("dpveil.audit.pixel.gates_exact.uneven_image", lambda size: np.zeros(size, np.uint8))
     found = runner._method(
         entry.__class__(**{**vars(entry), "method": named(Response)}), "deep", runner._Bits(7), int
     )

@@ -9,15 +9,15 @@ import pytest
 
 from dpveil import audit
 from dpveil.audit import runner
-from dpveil.audit.case import Case, Drawn
-from dpveil.audit.faces_table import face_methods
-from dpveil.audit.gates_drawn import bound_gate
-from dpveil.audit.latent_table import latents
-from dpveil.audit.learning_run import learners
-from dpveil.audit.photos_run import photo_audits
-from dpveil.audit.queries_table import query_audits
-from dpveil.audit.scalar_table import NOISY, OWN
-from dpveil.audit.table import TABLE
+from dpveil.audit.faces.photos_run import photo_audits
+from dpveil.audit.faces.table import face_methods
+from dpveil.audit.latent.table import latents
+from dpveil.audit.numbers.learning_run import learners
+from dpveil.audit.numbers.queries_table import query_audits
+from dpveil.audit.pixel.case import Case, Drawn
+from dpveil.audit.pixel.gates_drawn import bound_gate
+from dpveil.audit.pixel.table import TABLE
+from dpveil.audit.scalar.table import NOISY, OWN
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import BitPlanes, DPPix, DPPixGaussian, MSEExponential, Snow, SSIMExponential

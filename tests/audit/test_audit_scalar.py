@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit import scalar_table
-from dpveil.audit.scalar import ScalarCase, ScalarDrawn, ScalarVersion
-from dpveil.audit.scalar_drawn import bound_gate, fit_gate
-from dpveil.audit.scalar_gates import exact_gate, same_gate, worst_integers
-from dpveil.audit.scalar_laws import LAWS, law_of
-from dpveil.audit.scalar_mutants import bounds, published
-from dpveil.audit.scalar_planted import emptied, planted, sharper
-from dpveil.audit.scalar_run import run_scalar
-from dpveil.audit.scalar_table import E1, PUBLISHED, finite_audit, scalars
+from dpveil.audit.scalar import table as scalar_table
+from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion
+from dpveil.audit.scalar.distributions import LAWS, law_of
+from dpveil.audit.scalar.drawn import bound_gate, fit_gate
+from dpveil.audit.scalar.gates import exact_gate, same_gate, worst_integers
+from dpveil.audit.scalar.matrices import emptied, planted, sharper
+from dpveil.audit.scalar.mutants import bounds, published
+from dpveil.audit.scalar.run import run_scalar
+from dpveil.audit.scalar.table import E1, PUBLISHED, finite_audit, scalars
 from dpveil.mechanisms.scalar import TABLE, ExplicitFair, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.scales import least_scale

@@ -11,17 +11,17 @@ from math import log
 import numpy as np
 import pytest
 
-from dpveil.audit import joint, learning_run
-from dpveil.audit.joint import UNBOUNDED, Number, cost, loss, released
-from dpveil.audit.learning import INTACT as INTACT_MODEL
-from dpveil.audit.learning_gates import exact_gate as exact_model
-from dpveil.audit.learning_gates import fit_gate as fit_model
-from dpveil.audit.learning_gates import same_gate as same_model
-from dpveil.audit.learning_run import learners, run_learner
-from dpveil.audit.queries import INTACT, Cell, QueryCase, QueryDrawn
-from dpveil.audit.queries_gates import exact_gate, fit_gate, same_gate
-from dpveil.audit.queries_run import run_query
-from dpveil.audit.queries_table import query_audits
+from dpveil.audit.numbers import joint, learning_run
+from dpveil.audit.numbers.joint import UNBOUNDED, Number, cost, loss, released
+from dpveil.audit.numbers.learning import INTACT as INTACT_MODEL
+from dpveil.audit.numbers.learning_gates import exact_gate as exact_model
+from dpveil.audit.numbers.learning_gates import fit_gate as fit_model
+from dpveil.audit.numbers.learning_gates import same_gate as same_model
+from dpveil.audit.numbers.learning_run import learners, run_learner
+from dpveil.audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn
+from dpveil.audit.numbers.queries_gates import exact_gate, fit_gate, same_gate
+from dpveil.audit.numbers.queries_run import run_query
+from dpveil.audit.numbers.queries_table import query_audits
 from dpveil.audit.runner import names, steps_of
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
@@ -203,13 +203,13 @@ def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
 @pytest.mark.parametrize("name", [*query_audits(), *learners()])
 def test_a_step_is_told_for_the_intact_version_and_every_mutant(name, monkeypatch: pytest.MonkeyPatch):
     told = []
-    for module in ("queries_run", "learning_run"):
+    for module in ("numbers.queries_run", "numbers.learning_run"):
         monkeypatch.setattr(f"dpveil.audit.{module}.checks_of", lambda level, bits: iter(()))
     if name in learners():
-        monkeypatch.setattr("dpveil.audit.learning_gates.same_gate", lambda case: iter(()))
+        monkeypatch.setattr("dpveil.audit.numbers.learning_gates.same_gate", lambda case: iter(()))
         found = run_learner(learners()[name], "quick", bits, lambda: told.append(1))
     else:
-        monkeypatch.setattr("dpveil.audit.queries_run.same_gate", lambda case: iter(()))
+        monkeypatch.setattr("dpveil.audit.numbers.queries_run.same_gate", lambda case: iter(()))
         found = run_query(query_audits()[name], "quick", bits, lambda: told.append(1))
     entry = (query_audits() | learners())[name]
     assert len(told) == 1 + len(entry.mutants)

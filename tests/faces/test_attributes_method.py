@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from made_nobody import crop, gallery, model
 
+from dpveil.audit.distributions import finite_law
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
 from dpveil.codecs.attributes import VALUES
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
 from dpveil.faces.attributes import Attributes

@@ -10,8 +10,8 @@ import pytest
 from made_nobody import CARD
 
 import dpveil.codecs.defaults
+from dpveil.audit.distributions import finite_law
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
 from dpveil.codecs.gallery import FaceGallery, save_gallery, webp
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces import TABLE

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpveil.audit.methods.bit_planes import coefficients, drawn_bits, law, truth
+from dpveil.audit.pixel.methods.bit_planes import coefficients, drawn_bits, law, truth
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.planes import MOST, Plane, allocated, bands, squared_error

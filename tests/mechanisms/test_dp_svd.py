@@ -14,7 +14,7 @@ from scipy import linalg, stats
 from typer.testing import CliRunner
 
 import dpveil
-from dpveil.audit.methods.dp_svd import law_of_one_pixel
+from dpveil.audit.pixel.methods.dp_svd import law_of_one_pixel
 from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.methods.ssim_exponential import evenly, log_law, outputs, ssim, windows_of
+from dpveil.audit.pixel.methods.ssim_exponential import evenly, log_law, outputs, ssim, windows_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.mechanisms.pixel.ssim.quality import error_on_grey, quality, shown_levels

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpveil.audit.methods.ssim_exponential import AUDIT
+from dpveil.audit.pixel.methods.ssim_exponential import AUDIT
 from dpveil.mechanisms.pixel import SSIMExponential
 
 ERRATUM = np.array([[[141, 73], [73, 0]], [[1, 93], [94, 192]]], np.uint8)[..., None]

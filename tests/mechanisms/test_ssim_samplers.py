@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_law
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
-from dpveil.audit.methods.ssim_exponential import clipped, evenly, log_law, outputs, ssim
+from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_law, outputs, ssim
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpveil.audit.distributions import finite_law
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
 from dpveil.errors import NoiseError
 from dpveil.noise import SeededBits
 from dpveil.noise.alias import build_alias, look_up

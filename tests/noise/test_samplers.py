@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.errors import NoiseError
 from dpveil.noise import (
     IntegerMatrix,

@@ -19,7 +19,7 @@ from jaxtyping import Float64, Int64, Real
 from scipy import stats
 from scipy.special import gammaln
 
-from dpveil.audit.laws import Law, finite_law
+from dpveil.audit.distributions import Law, finite_law
 from dpveil.errors import InvalidParameter
 
 ALPHA: Final = 1e-9

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.audit.laws import REACH, Law, gaussian_law, laplace_law
+from dpveil.audit.distributions import REACH, Law, gaussian_law, laplace_law
 from dpveil.core.numbers import float_above
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian

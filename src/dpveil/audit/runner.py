@@ -6,25 +6,25 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from dpveil.audit.case import Case, Drawn, Level, MethodAudit
-from dpveil.audit.faces_run import run_faces
-from dpveil.audit.faces_table import face_methods
+from dpveil.audit.faces.photos_run import photo_audits, run_photos
+from dpveil.audit.faces.run import run_faces
+from dpveil.audit.faces.table import face_methods
 from dpveil.audit.findings import Audited, Finding, Mutant, Report
 from dpveil.audit.fit import ALPHA
-from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate
-from dpveil.audit.gates_exact import exact_gate, same_gate
-from dpveil.audit.gates_noise import pld_gate
-from dpveil.audit.latent_run import run_latent
-from dpveil.audit.latent_table import latents
-from dpveil.audit.learning_run import learners, run_learner
-from dpveil.audit.photos_run import photo_audits, run_photos
-from dpveil.audit.queries_run import run_query
-from dpveil.audit.queries_table import query_audits
+from dpveil.audit.latent.run import run_latent
+from dpveil.audit.latent.table import latents
+from dpveil.audit.numbers.learning_run import learners, run_learner
+from dpveil.audit.numbers.queries_run import run_query
+from dpveil.audit.numbers.queries_table import query_audits
+from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate
+from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
+from dpveil.audit.pixel.gates_noise import pld_gate
+from dpveil.audit.pixel.table import SAMPLER_DRAWS, TABLE, samplers
+from dpveil.audit.pixel.version import Version
 from dpveil.audit.samplers import Sample, SamplerAudit, SamplerCase, fit_findings
-from dpveil.audit.scalar_run import own_scalar, run_scalar
-from dpveil.audit.scalar_table import scalars
-from dpveil.audit.table import SAMPLER_DRAWS, TABLE, samplers
-from dpveil.audit.version import Version
+from dpveil.audit.scalar.run import own_scalar, run_scalar
+from dpveil.audit.scalar.table import scalars
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import PixelMethod
 from dpveil.mechanisms.scalar import ScalarMechanism

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt64
 
+from dpveil.audit.distributions import Law, finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, Fit, fit, fit_pairs
-from dpveil.audit.laws import Law, finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.noise import gaussian
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.laplace import DigitTables, discrete_laplace

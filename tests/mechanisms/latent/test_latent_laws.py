@@ -10,8 +10,8 @@ import pytest
 from latent_spaces import FLAT, UNEVEN, Space, clipped_law, worst
 from scipy.special import logsumexp
 
+from dpveil.audit.distributions import finite_law, laplace_law
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law, laplace_law
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise.bits import SeededBits

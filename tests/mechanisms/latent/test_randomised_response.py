@@ -9,8 +9,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_law
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits

@@ -9,8 +9,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_law
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
 from dpveil.noise.bits import BitSource, SeededBits

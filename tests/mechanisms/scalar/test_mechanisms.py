@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import chisquare
 
-from dpveil.audit.scalar import ScalarCase, ScalarVersion
-from dpveil.audit.scalar_gates import exact_gate, same_gate
+from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
+from dpveil.audit.scalar.gates import exact_gate, same_gate
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Laplace, Range, Staircase, TruncatedLaplace, Uniform
 from dpveil.mechanisms.scalar.lattice import coarsest

@@ -1,0 +1,87 @@
+"""Gates for methods that show a face of a gallery: laws over every two crops, fits, and lower bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+
+from dpveil.audit.distributions import finite_law
+from dpveil.audit.faces.case import FacesAudit, FacesCase, FacesDrawn, FacesVersion, LawOf
+from dpveil.audit.findings import Finding
+from dpveil.audit.fit import ALPHA, fit, fit_pairs
+from dpveil.audit.lower_bound import lower_bound
+from dpveil.noise.bits import BitSource
+from dpveil.noise.matrix import log_above
+
+CLOSE: Final = 1e-7
+"""How far chances may be from the law by definition, as a logarithm: whole weights are rounded."""
+INFINITE: Final = 1e9
+
+
+def same_gate(entry: FacesAudit, case: FacesCase) -> Iterator[Finding]:
+    """Yield how far the whole numbers that are drawn with are from the law by definition."""
+    pairs = [
+        both
+        for row in case.inputs
+        for both in zip(entry.intact.law(case, row), entry.definition(case, row), strict=True)
+    ]
+    far = max(
+        abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
+    )
+    yield Finding("same", "log-ratio of whole weights to the law", str(case), far, CLOSE, far <= CLOSE)
+
+
+def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
+    """Yield the largest log-ratio of any face over every two crops, without tolerance, and sums."""
+    laws = [version.law(case, row) for row in case.inputs]
+    ends = [(max(of_face), min(of_face)) for of_face in zip(*laws, strict=True)]
+    certain = any(least == 0 < most for most, least in ends)
+    cost = max((log_above(most / least) for most, least in ends if least), default=Fraction(0))
+    kept = not certain and cost <= case.epsilon
+    value = INFINITE if certain else float(cost)
+    what = f"log-ratio of the law, {len(laws)} crops"
+    yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε")
+    lost = max(abs(1 - sum(law, Fraction(0))) for law in laws)
+    yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0)
+
+
+def fit_gate(
+    version: FacesVersion, definition: LawOf, setting: FacesDrawn, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield how well shown faces follow the law by definition, and neighbouring draws its square.
+
+    All crops are drawn in one batch that mixes them; alpha covers the whole gate.
+    """
+    case, rows = setting.case, np.array(setting.fits, np.int64)
+    mixed = version.draw(case, np.tile(rows, (setting.draws, 1)), bits)
+    p_values: dict[str, float] = {}
+    for number, row in enumerate(setting.fits):
+        seen = np.ascontiguousarray(mixed[number :: len(rows)])
+        law = finite_law([float(chance) for chance in definition(case, row)])
+        p_values[f"{row}"] = fit(seen, law).p_value
+        p_values[f"neighbouring draws of {row}"] = fit_pairs(seen, law).p_value
+    worst = min(p_values, key=lambda name: p_values[name])
+    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
+    limit = float(-np.log10(ALPHA))
+    what = f"fit of {setting.draws:,} draws, worst at {worst}"
+    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
+
+
+def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on what pairs of crops cost, from faces alone; alpha covers all pairs together."""
+    case, draws = setting.case, setting.draws
+    limit = float(case.epsilon)
+    for pair in setting.pairs:
+        sides = [
+            version.draw(case, np.tile(np.array([row], np.int64), (2 * draws, 1)), bits)[:, None]
+            for row in pair
+        ]
+        first, second = (side.astype(np.uint8) for side in sides)
+        train, test = ((first[part], second[part]) for part in (slice(draws), slice(draws, None)))
+        found = lower_bound(train, test, alpha=ALPHA / len(setting.pairs))
+        what, where = f"lower bound from {draws:,} draws, {found.event}", f"{case}, {pair[0]} and {pair[1]}"
+        yield Finding("bound", what, where, found.lower, limit, found.lower <= limit, "ε")
