@@ -1,4 +1,4 @@
-"""Audits of latent mechanisms: nothing is left out, laws are right, what is planted into the code is seen."""
+"""Audits of latent mechanisms: nothing is left out, what is right passes, faults in the code are seen."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from scipy import integrate
 
 from dpveil import audit
-from dpveil.audit.latent import distributions as latent_laws
-from dpveil.audit.latent.case import SIDE, CodeLaw, LatentCase
+from dpveil.audit.latent import distributions as latent_distributions
+from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase
 from dpveil.audit.latent.circle import Circle
 from dpveil.audit.latent.gates import exact_gate, fit_gate
 from dpveil.audit.latent.mutants import around, one_more
@@ -45,22 +45,22 @@ def test_every_latent_mechanism_has_an_audit_with_mutants():
 
 
 @pytest.mark.parametrize("name", ["clipped_laplace", "clipped_gaussian"])
-def test_clipped_laws_are_sums_of_the_noise_beyond_the_ends(name, monkeypatch):
+def test_clipped_distributions_are_sums_of_the_noise_beyond_the_ends(name, monkeypatch):
     """On a small box, by summing each formula over all places from far below to far above."""
-    monkeypatch.setattr(latent_laws, "SIDE", 6)
+    monkeypatch.setattr(latent_distributions, "SIDE", 6)
     for centre, amount in product((-3, 0, 2, 6, 11), (Fraction(1, 3), Fraction(7, 2))):
-        law = np.exp(getattr(latent_laws, name).__wrapped__(centre, amount))
+        distribution = np.exp(getattr(latent_distributions, name).__wrapped__(centre, amount))
         places = np.arange(-400, 401)
         size = np.abs(places - centre)
         noise = np.exp(-size / float(amount) if "laplace" in name else -(size**2) / (2 * float(amount)))
         noise /= noise.sum()
         expected = [noise[np.clip(places, 0, 6) == place].sum() for place in range(7)]
-        assert np.allclose(law, expected, rtol=1e-9, atol=0)
+        assert np.allclose(distribution, expected, rtol=1e-9, atol=0)
 
 
-def test_truncated_law_of_a_place_outside_is_that_of_the_end():
+def test_truncated_distribution_of_a_place_outside_is_that_of_the_end():
     scale = Fraction(20_000)
-    ends = [latent_laws.truncated_laplace(centre, scale) for centre in (SIDE, 4 * SIDE)]
+    ends = [latent_distributions.truncated_laplace(centre, scale) for centre in (SIDE, 4 * SIDE)]
     assert np.allclose(*ends, atol=1e-9)
     assert math.isclose(ends[0][0] - ends[0][-1], -SIDE / 20_000)
 
@@ -85,19 +85,23 @@ def test_losses_by_hand():
     first, second, never = (np.log(np.array(p)) for p in ([0.5, 0.5], [0.25, 0.75], [1.0, 1e-300]))
     never[1] = -np.inf
     box = ((0.0,), (1.0,))
-    loss = latent_laws.loss
-    assert math.isclose(loss(case, CodeLaw(box, (first,)), CodeLaw(box, (second,))), math.log(2))
-    both = CodeLaw(box, (first, first)), CodeLaw(box, (second, second))
+    loss = latent_distributions.loss
+    assert math.isclose(
+        loss(case, CodeDistribution(box, (first,)), CodeDistribution(box, (second,))), math.log(2)
+    )
+    both = CodeDistribution(box, (first, first)), CodeDistribution(box, (second, second))
     assert math.isclose(loss(case, *both), 2 * math.log(2))
-    assert loss(case, CodeLaw(box, (first,)), CodeLaw(box, (never,))) == math.inf
-    assert loss(case, CodeLaw(box, (first,)), CodeLaw(((0.1,), (1.1,)), (first,))) == math.inf
+    assert loss(case, CodeDistribution(box, (first,)), CodeDistribution(box, (never,))) == math.inf
+    assert (
+        loss(case, CodeDistribution(box, (first,)), CodeDistribution(((0.1,), (1.1,)), (first,))) == math.inf
+    )
     rho = LatentCase(BoxGaussian(rho=1), TWO, codes_of(TWO))
-    found = loss(rho, CodeLaw(box, (first,)), CodeLaw(box, (second,)))
+    found = loss(rho, CodeDistribution(box, (first,)), CodeDistribution(box, (second,)))
     orders = [
         math.log(0.5**a * 0.25 ** (1 - a) + 0.5**a * 0.75 ** (1 - a)) / (a - 1) / a for a in (1.01, 2, 64)
     ]
     assert found >= max(orders) - 1e-12
-    assert loss(rho, CodeLaw(box, (first,)), CodeLaw(box, (never,))) == math.inf
+    assert loss(rho, CodeDistribution(box, (first,)), CodeDistribution(box, (never,))) == math.inf
 
 
 def test_distances_that_the_audit_allows():

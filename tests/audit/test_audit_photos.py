@@ -1,4 +1,4 @@
-"""Audits of growth and recombination: what they look at is what is released, what is planted is seen."""
+"""Audits of growth and recombination: what they look at is what is released, faults in the code are seen."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_there_are_mutants_and_more_settings_at_the_deep_level(name):
     assert set(entry.levels["quick"]()) < set(entry.levels["deep"]())
 
 
-# Planted into the code itself
+# Faults in the code itself
 
 
 def test_regions_that_do_not_grow_are_seen(monkeypatch: pytest.MonkeyPatch):

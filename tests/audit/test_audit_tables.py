@@ -1,4 +1,4 @@
-"""Audits of queries and naive Bayes: what is planted into the product itself is seen, what is right passes.
+"""Audits of queries and naive Bayes: faults in the product are seen, what is right passes.
 
 Bits are seeded; a right release is rejected with probability below 1e-8 over all seeds.
 """

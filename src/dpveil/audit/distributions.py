@@ -1,4 +1,4 @@
-"""Laws of integers in closed form, written without the samplers that they are there to check."""
+"""Distributions of integers in closed form, written without the samplers that they are there to check."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ FARTHEST: Final = 2**61
 
 
 @dataclass(frozen=True)
-class Law:
-    """A law of integers: `cdf(z)` = P(Z ≤ z) and `survival(z)` = P(Z > z), over int64 arrays.
+class Distribution:
+    """A distribution of integers: `cdf(z)` = P(Z ≤ z) and `survival(z)` = P(Z > z), over int64 arrays.
 
     Each of the two is accurate relative to itself in its own tail, where one minus the other would be lost.
     `impossible(z)` tells which outcomes have probability 0.
@@ -66,10 +66,10 @@ def _first(reached: Callable[[Integers], Flags], shape: tuple[int, ...]) -> Inte
     return high
 
 
-def laplace_law(scale: Fraction | float | int) -> Law:
-    """Return the discrete Laplace law P(z) ∝ exp(-|z|/scale). Source: Inusah & Kozubowski 2006.
+def laplace_distribution(scale: Fraction | float | int) -> Distribution:
+    """Return the discrete Laplace distribution P(z) ∝ exp(-|z|/scale). Source: Inusah & Kozubowski 2006.
 
-    >>> round(float(laplace_law(Fraction(1)).survival(np.array([0]))[0]), 6)
+    >>> round(float(laplace_distribution(Fraction(1)).survival(np.array([0]))[0]), 6)
     0.268941
     """
     rate = 1 / float(scale)
@@ -82,11 +82,11 @@ def laplace_law(scale: Fraction | float | int) -> Law:
         at = z.astype(np.float64)
         return np.where(z >= 0, tail(np.maximum(at + 1, 1)), 1 - tail(np.maximum(-at, 1)))
 
-    return Law(cdf=lambda z: survival(-z - 1), survival=survival)
+    return Distribution(cdf=lambda z: survival(-z - 1), survival=survival)
 
 
-def gaussian_law(variance: Fraction | float | int) -> Law:
-    """Return the discrete Gaussian law P(z) ∝ exp(-z²/(2·variance)), for standard deviations up to 10⁶.
+def gaussian_distribution(variance: Fraction | float | int) -> Distribution:
+    """Return the discrete Gaussian, P(z) ∝ exp(-z²/(2·variance)), for standard deviations up to 10⁶.
 
     Source: Canonne, Kamath & Steinke 2020.
     """
@@ -96,14 +96,16 @@ def gaussian_law(variance: Fraction | float | int) -> Law:
     reach = math.ceil(REACH * deviation) + REACH
     support = np.arange(-reach, reach + 1, dtype=np.float64)
     weights = np.exp(-(support**2) / (2 * float(variance)))
-    inside = finite_law(weights / math.fsum(weights), start=-reach)
-    return Law(inside.cdf, inside.survival)
+    inside = finite_distribution(weights / math.fsum(weights), start=-reach)
+    return Distribution(inside.cdf, inside.survival)
 
 
-def finite_law(mass: Sequence[float] | Float64[np.ndarray, " outcomes"], *, start: int = 0) -> Law:
-    """Return the law with P(start + i) = mass[i]. Raises `InvalidParameter` unless the masses sum to 1.
+def finite_distribution(
+    mass: Sequence[float] | Float64[np.ndarray, " outcomes"], *, start: int = 0
+) -> Distribution:
+    """Return the distribution P(start + i) = mass[i]. Raises `InvalidParameter` unless the masses sum to 1.
 
-    >>> finite_law([0.25, 0.75]).cdf(np.array([-1, 0, 1])).tolist()
+    >>> finite_distribution([0.25, 0.75]).cdf(np.array([-1, 0, 1])).tolist()
     [0.0, 0.25, 1.0]
     """
     chances = np.asarray(mass, np.float64)
@@ -123,11 +125,11 @@ def finite_law(mass: Sequence[float] | Float64[np.ndarray, " outcomes"], *, star
         flags: Flags = ~inside | (chances[np.clip(z - start, 0, size - 1)] == 0)
         return flags
 
-    return Law(lambda z: below[place(z)], lambda z: above[place(z)], impossible)
+    return Distribution(lambda z: below[place(z)], lambda z: above[place(z)], impossible)
 
 
-def laplace_residues(scale: Fraction | float | int, modulus: int) -> Law:
-    """Return the law of |Z| mod `modulus` for a discrete Laplace Z: what coarse bins cannot see.
+def laplace_residues(scale: Fraction | float | int, modulus: int) -> Distribution:
+    """Return the distribution of |Z| mod `modulus` for a discrete Laplace Z: what coarse bins cannot see.
 
     Source: the geometric series of P(|Z| = j) over j ≡ r.
     """
@@ -136,4 +138,4 @@ def laplace_residues(scale: Fraction | float | int, modulus: int) -> Law:
     lap = -math.expm1(-rate * modulus)
     mass = 2 * first * np.exp(-rate * np.arange(modulus)) / lap
     mass[0] -= first
-    return finite_law(mass / math.fsum(mass))
+    return finite_distribution(mass / math.fsum(mass))

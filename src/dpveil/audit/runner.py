@@ -34,7 +34,7 @@ LEVELS: Final = ("quick", "deep")
 MOST: Final = {"epsilon": 200, "rho": 50}
 """Beyond, chances are too small for 64-bit floats, and there is next to no promise to break."""
 COMPUTED: Final = ("exact", "pld")
-"""Gates that look at laws alone, and so at nothing that is wrong where the law is the intact one."""
+"""Gates that look at distributions alone: blind to a mutant whose distribution is the intact one."""
 Step = Callable[[], None]
 Check = Callable[[Version], Iterator[Finding]]
 
@@ -132,7 +132,11 @@ def _checks(entry: MethodAudit, level: Level, bits: _Bits) -> Iterator[tuple[str
 
 
 def _fit(version: Version, setting: Drawn, entry: MethodAudit, *, bits: BitSource) -> Iterator[Finding]:
-    return fit_gate(version, setting, entry.law, bits=bits) if entry.law is not None else iter(())
+    return (
+        fit_gate(version, setting, entry.distribution, bits=bits)
+        if entry.distribution is not None
+        else iter(())
+    )
 
 
 def _drawn(
@@ -189,7 +193,7 @@ def _killers(mutant: Version, intact: Version, checks: list[tuple[str, Case, Che
     for gate, case, check in checks:
         if gate in done or not mutant.unlike(intact, case.method, case.size):
             continue
-        if gate in COMPUTED and mutant.law is intact.law and mutant.noise is intact.noise:
+        if gate in COMPUTED and mutant.distribution is intact.distribution and mutant.noise is intact.noise:
             continue
         if not all(finding.passed for finding in check(mutant)):
             done.add(gate)
@@ -197,7 +201,7 @@ def _killers(mutant: Version, intact: Version, checks: list[tuple[str, Case, Che
 
 
 def _sampler(audit: SamplerAudit, level: str, bits: _Bits, step: Step) -> Audited:
-    """Audit a sampler with the draws of this level, and faults planted into those of the quick one."""
+    """Audit a sampler with the draws of this level, and faults in those of the quick one."""
     found = audit.exact()
     for case, sample in _samples(audit, SAMPLER_DRAWS[level], bits):
         found += fit_findings(case, sample)

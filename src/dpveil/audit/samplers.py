@@ -1,4 +1,4 @@
-"""Audits of the samplers themselves: tables compared number by number, fits, planted faults that must die."""
+"""Audits of the samplers themselves: tables compared number by number, fits, and faults that must be seen."""
 
 from __future__ import annotations
 
@@ -12,7 +12,13 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt64
 
-from dpveil.audit.distributions import Law, finite_law, gaussian_law, laplace_law, laplace_residues
+from dpveil.audit.distributions import (
+    Distribution,
+    finite_distribution,
+    gaussian_distribution,
+    laplace_distribution,
+    laplace_residues,
+)
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, Fit, fit, fit_pairs
 from dpveil.noise import gaussian
@@ -32,17 +38,17 @@ Draw = Callable[[int, BitSource], Sample]
 
 @dataclass(frozen=True)
 class SamplerCase:
-    """One law that a sampler is asked for; `modulus` is for digits that coarse bins cannot see."""
+    """One distribution that a sampler is asked for; `modulus` is for digits that coarse bins cannot see."""
 
     label: str
     draw: Draw
-    law: Law
-    residues: tuple[Law, int] | None = None
+    distribution: Distribution
+    residues: tuple[Distribution, int] | None = None
 
 
 @dataclass(frozen=True)
 class SamplerAudit:
-    """What is looked at in one sampler: exact comparisons, laws to fit, and faults to plant."""
+    """What is looked at in one sampler: exact comparisons, distributions to fit, and faults to see."""
 
     name: str
     exact: Callable[[], list[Finding]]
@@ -51,13 +57,13 @@ class SamplerAudit:
 
 
 def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:
-    """Return the fits of one sample: its law, its low digits where asked, and draws that lie side by side."""
+    """Return the fits of one sample: all of it, its low digits where asked, and draws side by side."""
     share = alpha / 3
-    looks: dict[str, Fit] = {"law": fit(sample, case.law, alpha=share)}
+    looks: dict[str, Fit] = {"law": fit(sample, case.distribution, alpha=share)}
     if case.residues is not None:
-        law, modulus = case.residues
-        looks["low digits"] = fit(np.abs(sample) % modulus, law, alpha=share)
-    looks["neighbouring draws"] = fit_pairs(sample, case.law, alpha=share)
+        distribution, modulus = case.residues
+        looks["low digits"] = fit(np.abs(sample) % modulus, distribution, alpha=share)
+    looks["neighbouring draws"] = fit_pairs(sample, case.distribution, alpha=share)
     limit = float(-np.log10(share))
     made = []
     for what, seen in looks.items():
@@ -79,7 +85,7 @@ def unpacked(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_b
 
 
 def _laplace_tables() -> list[Finding]:
-    """Compare every weight of every digit's table with ⌊2^63·p⌋ of the law in 70-digit decimals."""
+    """Compare every weight of every digit's table with ⌊2^63·p⌋ of the distribution in 70-digit decimals."""
     found = []
     for scale in (Fraction(1, 7), Fraction(255), Fraction(46 * 10**7)):
         tables = DigitTables(scale)
@@ -138,14 +144,14 @@ def _accepted(proposal: int, words: list[int], variance: Fraction, scale: int, g
     ]
 
 
-def _geometric_law(budget: Fraction) -> list[list[Fraction]]:
+def _geometric_distribution(budget: Fraction) -> list[list[Fraction]]:
     steps = [WORK.exp(-Decimal(float(budget)) * d / (LEVELS - 1)) for d in range(LEVELS)]
     return [[Fraction(steps[abs(x - y)]) for y in range(LEVELS)] for x in range(LEVELS)]
 
 
 @lru_cache(maxsize=1)
 def _matrix() -> IntegerMatrix:
-    return certified(_geometric_law, BUDGET)
+    return certified(_geometric_distribution, BUDGET)
 
 
 def _matrix_tables() -> list[Finding]:
@@ -169,7 +175,7 @@ def _row(answer: int, count: int, bits: BitSource) -> Sample:
 def _laplace_case(scale: Fraction, modulus: int | None = None) -> SamplerCase:
     residues = None if modulus is None else (laplace_residues(scale, modulus), modulus)
     return SamplerCase(
-        f"scale {float(scale):.4g}", partial(discrete_laplace, scale), laplace_law(scale), residues
+        f"scale {float(scale):.4g}", partial(discrete_laplace, scale), laplace_distribution(scale), residues
     )
 
 
@@ -177,13 +183,13 @@ def _gaussian_case(variance: Fraction) -> SamplerCase:
     return SamplerCase(
         f"variance {float(variance):.4g}",
         partial(gaussian.discrete_gaussian, variance),
-        gaussian_law(variance),
+        gaussian_distribution(variance),
     )
 
 
 def _matrix_case(answer: int) -> SamplerCase:
     mass = [weight / 2**64 for weight in _matrix().weights[answer]]
-    return SamplerCase(f"true answer {answer}", partial(_row, answer), finite_law(mass))
+    return SamplerCase(f"true answer {answer}", partial(_row, answer), finite_distribution(mass))
 
 
 REUSE: Final[dict[str, Fault]] = {

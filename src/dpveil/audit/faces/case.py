@@ -107,11 +107,11 @@ class FacesCase:
         if isinstance(method, Attributes):
             return f"{len(self.gallery)} faces, {written(method.costs)}"
         near = "" if method.near is None else f", near = {method.near}"
-        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
+        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.distribution}{near}"
 
 
 Draw = Callable[[FacesCase, Rows, BitSource], Numbers]
-LawOf = Callable[[FacesCase, Row], Chances]
+DistributionOf = Callable[[FacesCase, Row], Chances]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +119,7 @@ class FacesVersion:
     """One way to choose a face: the method as it is, or one that is wrong on purpose."""
 
     name: str
-    law: LawOf
+    distribution: DistributionOf
     draw: Draw = FacesCase.draw
 
 
@@ -148,10 +148,10 @@ class FacesLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class FacesAudit:
-    """How one method is audited; `definition` is its law, written without its code."""
+    """How one method is audited; `definition` is its distribution, written without its code."""
 
     method: type[Gallery | Attributes]
     intact: FacesVersion
-    definition: LawOf
+    definition: DistributionOf
     mutants: tuple[FacesVersion, ...]
     levels: dict[str, FacesLevel]

@@ -46,23 +46,23 @@ def own_ranks(case: FacesCase) -> tuple[Fraction, ...]:
 
 
 def own_choice(case: FacesCase, row: Row) -> Chances:
-    """Return the law of a choice by rank that is drawn with."""
+    """Return the distribution of a choice by rank that is drawn with."""
     return by_rank(own_ranks(case), row)
 
 
 def written_choice(case: FacesCase, row: Row) -> Chances:
-    """Return the law of a choice by rank, by definition."""
+    """Return the distribution of a choice by rank, by definition."""
     own: Any = case.method
     return by_rank(_ranks(str(own.law), len(case.gallery), float(own.epsilon), own.near), row)
 
 
 @lru_cache(maxsize=64)
-def _ranks(law: str, count: int, epsilon: float, near: int | None) -> tuple[Fraction, ...]:
-    if law == "two-level":
+def _ranks(distribution: str, count: int, epsilon: float, near: int | None) -> tuple[Fraction, ...]:
+    if distribution == "two-level":
         tried = range(1, count) if near is None else (near,)
         levels = [shares([math.exp(epsilon)] * t + [1.0] * (count - t)) for t in tried]
         return min(levels, key=lambda chances: sum(rank * chance for rank, chance in enumerate(chances)))
-    if law == "exponential":
+    if distribution == "exponential":
         return shares([math.exp(-epsilon * rank / (count - 1)) for rank in range(count)])
     low, high = 0.0, epsilon
     for _ in range(HALVINGS):
@@ -86,7 +86,7 @@ def flips(count: int, rate: float) -> tuple[float, ...]:
 
 
 def own_answers(case: FacesCase, row: Row) -> Chances:
-    """Return the law of randomised responses that is drawn with, with the method's own faces for answers."""
+    """Return the distribution of the method's own randomised responses and faces for answers."""
     own: Any = case.method
     rows = [response.matrix.weights for response in own.responses.values()]
     table = {answer: tuple(numbers.tolist()) for answer, numbers in own.table.items()}
@@ -97,12 +97,12 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
 
 
 def written_answers(case: FacesCase, row: Row) -> Chances:
-    """Return the law of randomised responses and of the face for them, by definition."""
+    """Return the distribution of randomised responses and of the face for them, by definition."""
     return spread(case, apart(responses(case, row)), lambda answer: faces_for(case, answer))
 
 
 def responses(case: FacesCase, row: Row, times: int = 1) -> list[tuple[Fraction, ...]]:
-    """Return the law of each attribute's answer, at so many times its budget."""
+    """Return the distribution of each attribute's answer, at so many times its budget."""
     own: Any = case.method
     return [
         kept_with(math.exp(times * float(budget)), len(VALUES[name]), true)
@@ -111,12 +111,12 @@ def responses(case: FacesCase, row: Row, times: int = 1) -> list[tuple[Fraction,
 
 
 def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
-    """Return the law of an answer whose true value is so many times as likely as any other."""
+    """Return the distribution of an answer whose true value is so many times as likely as any other."""
     return shares([odds if value == true else 1.0 for value in range(count)])
 
 
 def apart(parts: Sequence[Sequence[Fraction]]) -> Joint:
-    """Return the law of combinations whose parts are drawn each by itself."""
+    """Return the distribution of combinations whose parts are drawn each by itself."""
     return {
         answer: math.prod((part[value] for part, value in zip(parts, answer, strict=True)), start=Fraction(1))
         for answer in product(*(range(len(part)) for part in parts))
@@ -124,7 +124,7 @@ def apart(parts: Sequence[Sequence[Fraction]]) -> Joint:
 
 
 def together(parts: Sequence[Sequence[Fraction]]) -> Joint:
-    """Return the law of combinations whose parts are all read from one uniform number."""
+    """Return the distribution of combinations whose parts are all read from one uniform number."""
     ends = [[sum(part[: value + 1], Fraction(0)) for value in range(len(part))] for part in parts]
     found: Joint = {answer: Fraction(0) for answer in apart(parts)}
     last = Fraction(0)

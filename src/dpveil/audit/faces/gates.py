@@ -1,4 +1,4 @@
-"""Gates for methods that show a face of a gallery: laws over every two crops, fits, and lower bounds."""
+"""Gates for methods that show a face of a gallery: exact costs over every two crops, fits, lower bounds."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.audit.distributions import finite_law
-from dpveil.audit.faces.case import FacesAudit, FacesCase, FacesDrawn, FacesVersion, LawOf
+from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.faces.case import DistributionOf, FacesAudit, FacesCase, FacesDrawn, FacesVersion
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.lower_bound import lower_bound
@@ -18,16 +18,16 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
 
 CLOSE: Final = 1e-7
-"""How far chances may be from the law by definition, as a logarithm: whole weights are rounded."""
+"""How far chances may be from the distribution by definition, as a logarithm: whole weights are rounded."""
 INFINITE: Final = 1e9
 
 
 def same_gate(entry: FacesAudit, case: FacesCase) -> Iterator[Finding]:
-    """Yield how far the whole numbers that are drawn with are from the law by definition."""
+    """Yield how far the whole numbers that are drawn with are from the distribution by definition."""
     pairs = [
         both
         for row in case.inputs
-        for both in zip(entry.intact.law(case, row), entry.definition(case, row), strict=True)
+        for both in zip(entry.intact.distribution(case, row), entry.definition(case, row), strict=True)
     ]
     far = max(
         abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
@@ -37,22 +37,22 @@ def same_gate(entry: FacesAudit, case: FacesCase) -> Iterator[Finding]:
 
 def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
     """Yield the largest log-ratio of any face over every two crops, without tolerance, and sums."""
-    laws = [version.law(case, row) for row in case.inputs]
-    ends = [(max(of_face), min(of_face)) for of_face in zip(*laws, strict=True)]
+    distributions = [version.distribution(case, row) for row in case.inputs]
+    ends = [(max(of_face), min(of_face)) for of_face in zip(*distributions, strict=True)]
     certain = any(least == 0 < most for most, least in ends)
     cost = max((log_above(most / least) for most, least in ends if least), default=Fraction(0))
     kept = not certain and cost <= case.epsilon
     value = INFINITE if certain else float(cost)
-    what = f"log-ratio of the law, {len(laws)} crops"
+    what = f"log-ratio of the law, {len(distributions)} crops"
     yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε")
-    lost = max(abs(1 - sum(law, Fraction(0))) for law in laws)
+    lost = max(abs(1 - sum(distribution, Fraction(0))) for distribution in distributions)
     yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0)
 
 
 def fit_gate(
-    version: FacesVersion, definition: LawOf, setting: FacesDrawn, *, bits: BitSource
+    version: FacesVersion, definition: DistributionOf, setting: FacesDrawn, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield how well shown faces follow the law by definition, and neighbouring draws its square.
+    """Yield how well shown faces follow the distribution by definition, and neighbouring draws its square.
 
     All crops are drawn in one batch that mixes them; alpha covers the whole gate.
     """
@@ -61,9 +61,9 @@ def fit_gate(
     p_values: dict[str, float] = {}
     for number, row in enumerate(setting.fits):
         seen = np.ascontiguousarray(mixed[number :: len(rows)])
-        law = finite_law([float(chance) for chance in definition(case, row)])
-        p_values[f"{row}"] = fit(seen, law).p_value
-        p_values[f"neighbouring draws of {row}"] = fit_pairs(seen, law).p_value
+        distribution = finite_distribution([float(chance) for chance in definition(case, row)])
+        p_values[f"{row}"] = fit(seen, distribution).p_value
+        p_values[f"neighbouring draws of {row}"] = fit_pairs(seen, distribution).p_value
     worst = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
     limit = float(-np.log10(ALPHA))

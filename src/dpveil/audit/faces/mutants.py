@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.audit.faces.case import Chances, FacesCase, FacesVersion, LawOf, Numbers, Row, Rows
+from dpveil.audit.faces.case import Chances, DistributionOf, FacesCase, FacesVersion, Numbers, Row, Rows
 from dpveil.audit.faces.distributions import (
     apart,
     by_rank,
@@ -34,22 +34,22 @@ FARTHEST: Final = 5
 """The largest distance that crops of the audit have."""
 
 
-def wrong(name: str, law: LawOf, *, reused: bool = False) -> FacesVersion:
-    """Return a mutant that draws from its law; reused, every draw of a crop serves twice."""
+def wrong(name: str, distribution: DistributionOf, *, reused: bool = False) -> FacesVersion:
+    """Return a mutant that draws from its distribution; reused, every draw of a crop serves twice."""
 
     def draw(case: FacesCase, rows: Rows, bits: BitSource) -> Numbers:
         found = np.empty(len(rows), np.int64)
         _, places, which = np.unique(rows @ (BYTE ** np.arange(rows.shape[1])), True, True)
         for number, place in enumerate(places):
             at = np.flatnonzero(which == number)
-            ends = np.cumsum([float(chance) for chance in law(case, tuple(rows[place].tolist()))])
+            ends = np.cumsum([float(chance) for chance in distribution(case, tuple(rows[place].tolist()))])
             words = bits.words(len(at)) >> np.uint64(11)
             words = np.repeat(words, 2)[: len(at)] if reused else words
             drawn = np.searchsorted(ends, words.astype(np.float64) / (1 << 53), side="right")
             found[at] = np.minimum(drawn, len(ends) - 1)
         return found
 
-    return FacesVersion(name=name, law=law, draw=draw)
+    return FacesVersion(name=name, distribution=distribution, draw=draw)
 
 
 def _epsilon(case: FacesCase) -> float:

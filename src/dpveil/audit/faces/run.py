@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 
-from dpveil.audit.faces.case import FacesAudit, FacesDrawn, FacesLevel, FacesVersion, LawOf
+from dpveil.audit.faces.case import DistributionOf, FacesAudit, FacesDrawn, FacesLevel, FacesVersion
 from dpveil.audit.faces.gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.audit.findings import Audited, Finding
 from dpveil.audit.mutation import audited
@@ -37,7 +37,9 @@ def checks_of(entry: FacesAudit, level: FacesLevel, bits: Bits) -> Iterator[tupl
         yield "bound", partial(_bound, setting, bits)
 
 
-def _fit(setting: FacesDrawn, definition: LawOf, bits: Bits, version: FacesVersion) -> Iterator[Finding]:
+def _fit(
+    setting: FacesDrawn, definition: DistributionOf, bits: Bits, version: FacesVersion
+) -> Iterator[Finding]:
     return fit_gate(version, definition, setting, bits=bits(f"{setting.case} fit"))
 
 

@@ -81,7 +81,7 @@ def _choices() -> FacesAudit:
     level = FacesLevel(exact, tuple(drawn))
     return FacesAudit(
         method=Gallery,
-        intact=FacesVersion(name="intact", law=own_choice),
+        intact=FacesVersion(name="intact", distribution=own_choice),
         definition=written_choice,
         mutants=GALLERY,
         levels={"quick": level, "deep": level.more(deep)},
@@ -105,7 +105,7 @@ def _kept() -> FacesAudit:
     level = FacesLevel(exact, drawn)
     return FacesAudit(
         method=Attributes,
-        intact=FacesVersion(name="intact", law=own_answers),
+        intact=FacesVersion(name="intact", distribution=own_answers),
         definition=written_answers,
         mutants=ATTRIBUTES,
         levels={"quick": level, "deep": level.more(deep)},

@@ -66,8 +66,8 @@ class AuditSpace:
 
 
 @dataclass(frozen=True, eq=False)
-class CodeLaw:
-    """The law of one release: independent `parts`, as logarithms of chances, in a box that may be private."""
+class CodeDistribution:
+    """The distribution of one release: log-chances of independent `parts`, in a box that may be private."""
 
     box: tuple[Code, Code]
     parts: tuple[Logs, ...]
@@ -163,7 +163,7 @@ def show_plain(value: Any) -> str:
 
 
 Release = Callable[[LatentCase, Codes, BitSource], Codes]
-LawOf = Callable[[LatentCase, Code], CodeLaw]
+DistributionOf = Callable[[LatentCase, Code], CodeDistribution]
 
 
 def real_release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
@@ -175,11 +175,11 @@ def real_release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
 class LatentVersion:
     """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
 
-    `law` is None where releases are no independent parts: only draws show those.
+    `distribution` is None where releases are no independent parts: only draws show those.
     """
 
     name: str
-    law: LawOf | None
+    distribution: DistributionOf | None
     release: Release = real_release
 
     @property

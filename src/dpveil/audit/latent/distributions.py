@@ -1,4 +1,4 @@
-"""Laws of released coordinates on the 2^16 steps of a box, from their formulas, as logarithms of chances."""
+"""Distributions of released coordinates on the 2^16 steps of a box, by their formulas, as log-chances."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from scipy.special import logsumexp
 
 from dpveil.audit.divergence import ORDERS
-from dpveil.audit.latent.case import SIDE, CodeLaw, LatentCase, Logs
+from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase, Logs
 
 REACH: Final = 12
 """Standard deviations at which Gaussian tails are cut: what is cut is below 10^-32 of what is kept."""
@@ -58,7 +58,7 @@ def clipped_gaussian(centre: int, variance: Fraction) -> Logs:
 
 @lru_cache(maxsize=256)
 def always(point: int) -> Logs:
-    """Return the law of a coordinate that is released without noise."""
+    """Return the distribution of a coordinate that is released without noise."""
     logs = np.full(SIDE + 1, -np.inf)
     logs[min(max(point, 0), SIDE)] = 0.0
     return logs
@@ -67,7 +67,7 @@ def always(point: int) -> Logs:
 FAMILIES: Final = {"laplace": clipped_laplace, "truncated": truncated_laplace, "gaussian": clipped_gaussian}
 
 
-def loss(case: LatentCase, first: CodeLaw, second: CodeLaw) -> float:
+def loss(case: LatentCase, first: CodeDistribution, second: CodeDistribution) -> float:
     """Return what telling two codes apart costs, as the promise counts: ε, or ρ over twelve orders.
 
     A release has independent parts, so that the largest log-ratio is the sum of theirs, as divergences are.
@@ -81,7 +81,7 @@ def loss(case: LatentCase, first: CodeLaw, second: CodeLaw) -> float:
 
 
 def _ratio(first: Logs, second: Logs) -> float:
-    """Return the largest log-ratio of two laws; infinite where only the first allows something."""
+    """Return the largest log-ratio of two distributions; infinite where only the first allows something."""
     if first is second:
         return 0.0
     seen = first > -np.inf
@@ -89,7 +89,7 @@ def _ratio(first: Logs, second: Logs) -> float:
 
 
 def _renyi(first: Logs, second: Logs, order: float) -> float:
-    """Return D_α of the first law from the second."""
+    """Return D_α of the first distribution from the second."""
     if first is second:
         return 0.0
     seen = first > -np.inf

@@ -1,4 +1,4 @@
-"""Gates for latent mechanisms: laws of every two codes against the promise, fits, and lower bounds."""
+"""Gates for latent mechanisms: exact costs of every two codes, fits, and lower bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.audit.distributions import finite_law
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.latent.case import Code, Codes, LatentCase, LatentDrawn, LatentVersion
@@ -28,39 +28,43 @@ TINY: Final = 1e-12
 
 def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
     """Yield the largest cost over every ordered pair of codes, against its limit, and sums of chances."""
-    if version.law is None:
+    if version.distribution is None:
         return
-    laws = {code: version.law(case, code) for code in case.codes}
+    distributions = {code: version.distribution(case, code) for code in case.codes}
     unit = "ε" if case.guarantee.rho is None else "ρ"
     worst = (False, -math.inf, 0.0, 0.0, case.codes[:2])
     for first, second in permutations(case.codes, 2):
         allowed = case.allowance(first, second)
-        cost = loss(case, laws[first], laws[second])
+        cost = loss(case, distributions[first], distributions[second])
         broken = cost > allowed * (1 + CLOSE) + TINY
         worst = max(worst, (broken, cost / (allowed + TINY), cost, allowed, (first, second)))
     broken, _, cost, allowed, pair = worst
-    what = f"{'log-ratio' if unit == 'ε' else 'Rényi divergence'} of the law, {len(laws)} codes"
+    what = f"{'log-ratio' if unit == 'ε' else 'Rényi divergence'} of the law, {len(distributions)} codes"
     where = f"{case}, {_place(pair[0])} and {_place(pair[1])}"
     yield Finding("exact", what, where, min(cost, 1e9), allowed, not broken, unit)
     if case.guarantee.diameter is not None:
         farthest = max(case.distance(first, second) for first, second in permutations(case.codes, 2))
         most = float(case.guarantee.diameter) * (1 + CLOSE)
         yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
-    lost = max(abs(1 - float(np.exp(part).sum())) for law in laws.values() for part in law.parts)
+    lost = max(
+        abs(1 - float(np.exp(part).sum()))
+        for distribution in distributions.values()
+        for part in distribution.parts
+    )
     yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
 
 
 def fit_gate(
     version: LatentVersion, intact: LatentVersion, setting: LatentDrawn, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield how well releases follow the intact law: every part, parts together, and neighbouring draws."""
+    """Yield how well releases follow the right distribution: parts, parts together, neighbouring draws."""
     case = setting.case
-    if intact.law is None:
+    if intact.distribution is None:
         return
     p_values: dict[str, float] = {}
     for code, released in _releases(version, setting, bits):
         seen = case.read(released)
-        masses = [np.exp(part) for part in intact.law(case, code).parts]
+        masses = [np.exp(part) for part in intact.distribution(case, code).parts]
         masses = [mass / mass.sum() for mass in masses]
         for number, mass in enumerate(masses):
             own = np.ascontiguousarray(seen[:, number])
@@ -91,8 +95,11 @@ def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> 
 def _fits(seen: Int64[np.ndarray, " n"], mass: Float64[np.ndarray, " outcomes"]) -> dict[str, float]:
     if mass.max() == 1:  # nothing is drawn
         return {"coordinate": float(np.all(seen == mass.argmax()))}
-    law = finite_law(mass)
-    return {"coordinate": fit(seen, law).p_value, "neighbouring draws of": fit_pairs(seen, law).p_value}
+    distribution = finite_distribution(mass)
+    return {
+        "coordinate": fit(seen, distribution).p_value,
+        "neighbouring draws of": fit_pairs(seen, distribution).p_value,
+    }
 
 
 def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.audit.latent.case import SIDE, Code, CodeLaw, Codes, LatentCase, LatentVersion
+from dpveil.audit.latent.case import SIDE, Code, CodeDistribution, Codes, LatentCase, LatentVersion
 from dpveil.audit.latent.recipes import (
     DROPPED,
     SHOWN,
@@ -121,7 +121,7 @@ def common(family: str, amounts: Amounts, narrower: Fraction) -> tuple[LatentVer
         wrong("box around the private code", replace(right, own_box=True)),
         wrong("one draw for all coordinates", replace(right, reused=True)),
     )
-    # A truncated law of a place outside is the law of the end: it forgets how far outside that was.
+    # The truncated distribution of a place outside is that of the end: it forgets how far outside that was.
     outside = wrong("no clipping before the noise", replace(right, clipped=False))
     return found if family == "truncated" else (*found, outside)
 
@@ -158,8 +158,8 @@ LEADING: Final = (
 # Directions
 
 
-def around(case: LatentCase, code: Code, concentration: float, *, half: bool = False) -> CodeLaw:
-    """Return the law of a direction in two coordinates, on all of the circle or the nearer half."""
+def around(case: LatentCase, code: Code, concentration: float, *, half: bool = False) -> CodeDistribution:
+    """Return the distribution of a direction in two coordinates, on all of the circle or the nearer half."""
     circle = case.circle
     if circle is None:
         raise ValueError(f"{case} has no directions in two coordinates")
@@ -171,19 +171,21 @@ def around(case: LatentCase, code: Code, concentration: float, *, half: bool = F
         found = np.exp(concentration * (near - 1))
         return np.where(near > 0, found, 0.0) if half else found
 
-    return CodeLaw((case.space.low, case.space.high), (circle.logs(density),))
+    return CodeDistribution((case.space.low, case.space.high), (circle.logs(density),))
 
 
-def right_direction(case: LatentCase, code: Code) -> CodeLaw:
-    """Return the law ∝ e^(ε·⟨x, μ⟩), μ of length 1."""
+def right_direction(case: LatentCase, code: Code) -> CodeDistribution:
+    """Return the distribution ∝ e^(ε·⟨x, μ⟩), μ of length 1."""
     return around(case, code, float(_epsilon(case)))
 
 
-def drawn_from(law: Callable[[LatentCase, Code], CodeLaw]) -> Callable[[LatentCase, Codes, BitSource], Codes]:
-    """Return draws of a law of directions that no mechanism carries out."""
+def drawn_from(
+    distribution: Callable[[LatentCase, Code], CodeDistribution],
+) -> Callable[[LatentCase, Codes, BitSource], Codes]:
+    """Return draws of a distribution of directions that no mechanism carries out."""
 
     def release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-        chances = np.exp(law(case, tuple(codes[0].tolist())).parts[0])
+        chances = np.exp(distribution(case, tuple(codes[0].tolist())).parts[0])
         row = quantise([[int(chance * FINE) for chance in chances]])
         cells = case.circle.cells[row.sample(np.zeros(len(codes), np.int64), bits)]  # type: ignore[union-attr]
         released: Codes = case.box.low + case.box.width * (cells + SIDE // 2) / SIDE
@@ -192,28 +194,28 @@ def drawn_from(law: Callable[[LatentCase, Code], CodeLaw]) -> Callable[[LatentCa
     return release
 
 
-def _directed(name: str, law: Callable[[LatentCase, Code], CodeLaw]) -> LatentVersion:
-    return LatentVersion(name=name, law=law, release=drawn_from(law))
+def _directed(name: str, distribution: Callable[[LatentCase, Code], CodeDistribution]) -> LatentVersion:
+    return LatentVersion(name=name, distribution=distribution, release=drawn_from(distribution))
 
 
-def _narrow(case: LatentCase, code: Code) -> CodeLaw:
+def _narrow(case: LatentCase, code: Code) -> CodeDistribution:
     return around(case, code, float(_epsilon(case)) * 1.25)
 
 
-def _by_length(case: LatentCase, code: Code) -> CodeLaw:
+def _by_length(case: LatentCase, code: Code) -> CodeDistribution:
     return around(case, code, float(_epsilon(case)) * float(np.hypot(*case.direction(code))))
 
 
-def _nearer_half(case: LatentCase, code: Code) -> CodeLaw:
+def _nearer_half(case: LatentCase, code: Code) -> CodeDistribution:
     return around(case, code, float(_epsilon(case)), half=True)
 
 
-def _sign_kept(case: LatentCase, code: Code) -> CodeLaw:
+def _sign_kept(case: LatentCase, code: Code) -> CodeDistribution:
     """The first coordinate keeps its sign."""
     right = case.direction(code)[0] >= 0
-    law, cells = right_direction(case, code), case.circle.cells  # type: ignore[union-attr]
-    kept = np.where((cells[:, 0] >= 0) == right, law.parts[0], -np.inf)
-    return CodeLaw(law.box, (kept - np.logaddexp.reduce(kept),))
+    distribution, cells = right_direction(case, code), case.circle.cells  # type: ignore[union-attr]
+    kept = np.where((cells[:, 0] >= 0) == right, distribution.parts[0], -np.inf)
+    return CodeDistribution(distribution.box, (kept - np.logaddexp.reduce(kept),))
 
 
 def _twice(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
@@ -226,5 +228,5 @@ DIRECTIONAL: Final = (
     _directed("length of the code not taken off", _by_length),
     _directed("nearer half of the sphere only", _nearer_half),
     _directed("sign of the first coordinate kept", _sign_kept),
-    LatentVersion(name="every draw used twice", law=None, release=_twice),
+    LatentVersion(name="every draw used twice", distribution=None, release=_twice),
 )

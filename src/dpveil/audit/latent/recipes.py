@@ -1,4 +1,4 @@
-"""How coordinates are released, intact or wrong: recipes that give both the law and the draws."""
+"""How coordinates are released, intact or wrong: recipes that give both the distribution and the draws."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.audit.latent.case import SIDE, Code, CodeLaw, Codes, LatentCase, LatentVersion, Logs
+from dpveil.audit.latent.case import SIDE, Code, CodeDistribution, Codes, LatentCase, LatentVersion, Logs
 from dpveil.audit.latent.distributions import FAMILIES, always
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
@@ -40,15 +40,15 @@ class Recipe:
     own_box: bool = False
     reused: bool = False
 
-    def law(self, case: LatentCase, code: Code) -> CodeLaw:
-        """Return the law of a code's release."""
+    def distribution(self, case: LatentCase, code: Code) -> CodeDistribution:
+        """Return the distribution of a code's release."""
         parts = tuple(
             self._part(amount, point, case, number)
             for number, (amount, point) in enumerate(
                 zip(self.amounts(case), self._points(case, code), strict=True)
             )
         )
-        return CodeLaw(self._box(case, code), parts)
+        return CodeDistribution(self._box(case, code), parts)
 
     def release(self, case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
         """Return releases of one code, given often."""
@@ -102,7 +102,9 @@ def truncated(scale: Fraction) -> TruncatedLaplace:
 
 def wrong(name: str, recipe: Recipe) -> LatentVersion:
     """Return a mutant that follows another recipe; only draws show one that is reused."""
-    return LatentVersion(name=name, law=None if recipe.reused else recipe.law, release=recipe.release)
+    return LatentVersion(
+        name=name, distribution=None if recipe.reused else recipe.distribution, release=recipe.release
+    )
 
 
 def times(amounts: Amounts, factor: Fraction | int) -> Amounts:

@@ -92,7 +92,7 @@ def _audit(
     level = LatentLevel(exact, tuple(map(_drawn, exact)))
     return LatentAudit(
         method=method,
-        intact=LatentVersion(name="intact", law=recipe.law),
+        intact=LatentVersion(name="intact", distribution=recipe.distribution),
         mutants=mutants,
         levels={"quick": level, "deep": level.more(_cases(method, deep))},
     )
@@ -112,7 +112,7 @@ def _directions() -> LatentAudit:
     level = LatentLevel(tuple(case(epsilon) for epsilon in ("0.3", 2, 12)), (drawn,))
     return LatentAudit(
         method=Directional,
-        intact=LatentVersion(name="intact", law=right_direction),
+        intact=LatentVersion(name="intact", distribution=right_direction),
         mutants=DIRECTIONAL,
         levels={"quick": level, "deep": level.more((case("0.01"), case(60)))},
     )

@@ -1,7 +1,8 @@
 """What neighbouring tables cost in all that is released of them: numbers that scalar mechanisms draw apart.
 
-A mechanism's integers are its law; where it has none, its law by definition takes their place, at an end, at
-both answers and far out, between which log-ratios of these laws do not turn but at stairs.
+A mechanism's integers are its distribution; where it has none, its distribution by definition takes their
+place, at an end, at both answers and far out, between which log-ratios of these distributions do not turn but
+at stairs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.audit.scalar.distributions import MP, law_of
+from dpveil.audit.scalar.distributions import MP, distribution_of
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import log_above
 
@@ -69,8 +70,10 @@ def loss(one: Number, other: Number) -> Fraction:
         return log_above(max(Fraction(weight, second[value]) for value, weight in first.items() if weight))
     if one.mechanism != other.mechanism:
         return UNBOUNDED  # the data decide how noise is made
-    law = law_of(one.mechanism)
-    most = max(law.log(one.point, y) - law.log(other.point, y) for y in _looked_at(one, other))
+    distribution = distribution_of(one.mechanism)
+    most = max(
+        distribution.log(one.point, y) - distribution.log(other.point, y) for y in _looked_at(one, other)
+    )
     return max(Fraction(0), Fraction(MP.nstr(most, DIGITS)))
 
 

@@ -161,7 +161,7 @@ class LearnVersion:
     """One way to learn: the model itself, or one that is wrong on purpose.
 
     `plan` is what is asked, `asks` the numbers of it, `draw` what it releases; without `draws`, a mutant is
-    looked at in laws alone.
+    looked at in distributions alone.
     """
 
     name: str
@@ -172,7 +172,7 @@ class LearnVersion:
 
     @property
     def lawful(self) -> bool:
-        """Whether its laws are those of the model itself, so that only draws can show what is wrong."""
+        """Whether its distributions are the model's own, so that only draws can show what is wrong."""
         return self is not INTACT and self.plan is own_plan and self.asks is own_asks
 
     def learned(self, case: LearnCase, table: Table) -> Learned:

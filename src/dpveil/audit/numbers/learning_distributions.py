@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.audit.distributions import laplace_law
+from dpveil.audit.distributions import laplace_distribution
 from dpveil.audit.numbers.joint import Released, released
 from dpveil.audit.numbers.learning import CENTRES, SIZES, LearnCase, Learned, Table, deviations_of
 from dpveil.core.numbers import exact
@@ -108,8 +108,8 @@ class Definition:
     ) -> dict[str, Float64[np.ndarray, " n"]]:
         """Return what is uniform, and independent, if this was released of copies of a table.
 
-        Every number goes through its law, given those before it; a number in 0..1 of `spare` places it
-        within the chance of its own value.
+        Every number goes through its distribution, given those before it; a number in 0..1 of `spare` places
+        it within the chance of its own value.
         """
         copies, features = len(found.counts) // len(case.classes), found.means.shape[1]
         shapes = (copies, len(case.classes)), (copies, len(case.classes), features)
@@ -192,7 +192,7 @@ class Definition:
 def _laplace(mechanism: ScalarMechanism, at: Int64[np.ndarray, " n"]) -> Uniform:
     """Return P(Z ≤ at) of discrete Laplace noise of scale ΔF/ε."""
     scale = Fraction(mechanism.sensitivity) / mechanism.lattice.step / mechanism.budget
-    return laplace_law(scale).cdf(at)
+    return laplace_distribution(scale).cdf(at)
 
 
 def _within(ends: tuple[Uniform, Uniform], spare: Uniform) -> Float64[np.ndarray, " n"]:

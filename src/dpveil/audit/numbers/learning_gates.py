@@ -1,4 +1,4 @@
-"""Gates for naive Bayes: what is asked by definition, laws over all neighbours, fits, and lower bounds."""
+"""Gates for naive Bayes: what is asked by definition, exact costs of neighbours, fits, and lower bounds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from dpveil.audit.distributions import finite_law
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.lower_bound import lower_bound
@@ -110,19 +110,22 @@ def _shown(case: LearnCase, table: Table) -> str:
 
 
 def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how uniform every released number is once it went through its law, given those before it."""
+    """Yield how uniform every released number is under its distribution given those before it."""
     case, draws = setting.case, setting.draws
     found = version.release(case, setting.fit, draws, bits)
     spare = (
         bits.words(draws * len(case.classes) * (1 + 2 * found.means.shape[1])) >> np.uint64(11)
     ) / 2.0**53
     uniform = Definition.of(case).uniforms(case, setting.fit, found, spare)
-    law, both = finite_law(np.ones(CELLS) / CELLS), finite_law(np.ones(FEW**2) / FEW**2)
+    distribution, both = (
+        finite_distribution(np.ones(CELLS) / CELLS),
+        finite_distribution(np.ones(FEW**2) / FEW**2),
+    )
     p_values = {}
     for name, values in uniform.items():
         cells = _cells(values, CELLS)
-        p_values[name] = fit(cells, law).p_value
-        p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, law).p_value
+        p_values[name] = fit(cells, distribution).p_value
+        p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, distribution).p_value
     for (one, a), (other, b) in combinations(uniform.items(), 2):
         p_values[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), both).p_value
     worst = min(p_values, key=lambda name: p_values[name])

@@ -1,4 +1,4 @@
-"""Gates for queries: answers by definition, laws over all neighbouring columns, fits, and lower bounds."""
+"""Gates for queries: answers by definition, exact costs of neighbouring columns, fits, and lower bounds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from dpveil.audit.distributions import finite_law
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.lower_bound import lower_bound
@@ -56,7 +56,7 @@ def same_gate(case: QueryCase) -> Iterator[Finding]:
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     """Yield what is stated, what is public and is not the same, and the largest log-ratio of neighbours."""
     if version is not INTACT and version.plan is INTACT.plan:
-        return  # its laws are those of the query, so that only draws can show what is wrong
+        return  # its distributions are those of the query, so that only draws can show what is wrong
     plans = {table: _plan(version, case, table) for table in case.tables}
     first = next((plan for plan in plans.values() if plan is not None), None)
     if first is None:
@@ -86,7 +86,7 @@ def _public(plan: Plan | None) -> tuple[object, ...]:
 
 def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
     """Return the log-ratio that is nearest to its limit, or furthest beyond, over neighbours and more."""
-    laws = {table: _released(plan) for table, plan in plans.items()}
+    distributions = {table: _released(plan) for table, plan in plans.items()}
     known: dict[tuple[Released | None, Released | None], Fraction] = {}
     worst: tuple[Fraction, Fraction, Table, Table] | None = None
     pairs = 0
@@ -95,7 +95,7 @@ def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
         if limit is None:
             continue
         pairs += 1
-        both = laws[one], laws[other]
+        both = distributions[one], distributions[other]
         found = known[both] if both in known else known.setdefault(both, cost(*both))
         if worst is None or found - limit > worst[0] - worst[1]:
             worst = found, limit, one, other
@@ -123,7 +123,7 @@ def _released(plan: Plan | None) -> Released | None:
 
 
 def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how well responses follow the law of the answers by definition: each, in pairs, and in turn.
+    """Yield how well responses follow the definition's distributions: each, in pairs, and in turn.
 
     The query itself is looked at twice: called anew for every release, and as its plan draws many at once.
     """
@@ -131,10 +131,10 @@ def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> 
     ways = [(version.many, setting.many)] + ([(real_draws, setting.each)] if version is INTACT else [])
     for table in setting.fits:
         right = INTACT.plan(case, table).mechanism
-        laws = [_law(Number(right, point)) for point in case.points(table, right.lattice)]
+        distributions = [_distribution(Number(right, point)) for point in case.points(table, right.lattice)]
         for draw, count in ways:
             values = draw(version, case, table, count, bits)
-            for name, p_value in _p_values(values, laws).items():
+            for name, p_value in _p_values(values, distributions).items():
                 p_values[f"{name} of {case.values(table)}, {count:,} releases"] = p_value
     worst = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
@@ -142,23 +142,26 @@ def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> 
     yield Finding("fit", f"fit, worst at {worst}", str(case), value, limit, value <= limit, "-log10 p")
 
 
-def _p_values(values: Values, laws: list[dict[float, float]]) -> dict[str, float]:
-    if values.shape[1] != len(laws):
+def _p_values(values: Values, distributions: list[dict[float, float]]) -> dict[str, float]:
+    if values.shape[1] != len(distributions):
         return {"count of numbers": 0.0}
-    cells, found = _cells(values, sorted(laws[0])), {}
-    masses = [np.array([*(law[value] for value in sorted(law)), 0.0]) for law in laws]
+    cells, found = _cells(values, sorted(distributions[0])), {}
+    masses = [
+        np.array([*(distribution[value] for value in sorted(distribution)), 0.0])
+        for distribution in distributions
+    ]
     for k, mass in enumerate(masses):
-        own, law = np.ascontiguousarray(cells[:, k]), finite_law(mass)
-        found[f"number {k + 1}"] = fit(own, law).p_value
-        found[f"neighbouring releases of number {k + 1}"] = fit_pairs(own, law).p_value
-    for i, j in combinations(range(len(laws)), 2):
+        own, distribution = np.ascontiguousarray(cells[:, k]), finite_distribution(mass)
+        found[f"number {k + 1}"] = fit(own, distribution).p_value
+        found[f"neighbouring releases of number {k + 1}"] = fit_pairs(own, distribution).p_value
+    for i, j in combinations(range(len(distributions)), 2):
         codes = cells[:, i] * len(masses[j]) + cells[:, j]
-        both = finite_law(np.outer(masses[i], masses[j]).ravel())
+        both = finite_distribution(np.outer(masses[i], masses[j]).ravel())
         found[f"numbers {i + 1} and {j + 1}"] = fit(codes, both).p_value
     return found
 
 
-def _law(number: Number) -> dict[float, float]:
+def _distribution(number: Number) -> dict[float, float]:
     """Return the chance of every response, as it is released."""
     return {float(value): weight / 2.0**64 for value, weight in chances(number).items()}
 

@@ -166,7 +166,7 @@ def _empty_out(case: QueryCase, table: Table) -> Plan:
 
 
 def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
-    """Return bins that one uniform number each decides, by the quantiles of their laws."""
+    """Return bins that one uniform number each decides, by the quantiles of their distributions."""
     plan = version.plan(case, table)
     uniform = (bits.words(count) >> np.uint64(11)).astype(np.float64) / (1 << 53)
     weights = np.array(plan.mechanism.integers.weights, np.float64) if plan.mechanism.integers else np.eye(1)

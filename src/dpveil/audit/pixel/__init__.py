@@ -1,1 +1,1 @@
-"""How pixel methods are audited: versions, exact distributions of small images, gates, a file for each method."""
+"""How pixel methods are audited: versions, small images, gates, and a file for each method."""

@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from dpveil.audit.pixel.images import neighbours
 from dpveil.audit.pixel.pairs import Pair, adversarial_pairs
 from dpveil.audit.pixel.product import Images, Pairs
-from dpveil.audit.pixel.version import LawOf, Size, Version
+from dpveil.audit.pixel.version import DistributionOf, Size, Version
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import show
 from dpveil.mechanisms.pixel import PixelMethod
@@ -126,17 +126,17 @@ def usual_neighbours(case: Case, images: Images) -> Pairs:
 class MethodAudit:
     """How one method is audited: its versions, what is right for it, and the settings of both levels.
 
-    `right(method, images)` is the law a second time, written from the definition and apart from the method.
-    Relations other than m-pixels and any-image need their own `pairs` to draw and `neighbours` to enumerate,
-    and metric guarantees `distances(images, pairs)`. A method that promises nothing, and of which there is
-    nothing to show, has no levels, and says why in `note`.
+    `right(method, images)` is the distribution a second time, written from the definition and apart from the
+    method. Relations other than m-pixels and any-image need their own `pairs` to draw and `neighbours` to
+    enumerate, and metric guarantees `distances(images, pairs)`. A method that promises nothing, and of which
+    there is nothing to show, has no levels, and says why in `note`.
     """
 
     method: type[PixelMethod]
     intact: Version
     mutants: tuple[Version, ...] = ()
     levels: dict[str, Level]
-    right: LawOf | None = None
+    right: DistributionOf | None = None
     pairs: Callable[[Case], list[Pair]] = usual_pairs
     neighbours: Callable[[Case, Images], Pairs] = usual_neighbours
     distances: Callable[[Images, Pairs], Float64[np.ndarray, " pairs"]] | None = None
@@ -144,9 +144,9 @@ class MethodAudit:
     note: str = ""
 
     @property
-    def law(self) -> LawOf | None:
-        """The law that releases have to follow: the second one, or that of the intact version."""
-        return self.right or self.intact.law
+    def distribution(self) -> DistributionOf | None:
+        """The distribution that releases have to follow: the second one, or that of the intact version."""
+        return self.right or self.intact.distribution
 
     def mutant(self, name: str) -> Version:
         """Return the mutant of that name."""

@@ -1,4 +1,4 @@
-"""Gates that draw: goodness of fit to the exact law, and a lower bound on the budget from adversarial pairs.
+"""Gates that draw: goodness of fit to the exact distribution, and lower bounds from adversarial pairs.
 
 They work on any `Version`. Each has a probability of at most alpha to reject a right method, over everything
 it looks at together.
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.audit.distributions import finite_law
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, multinomial, power
 from dpveil.audit.lower_bound import Bound, lower_bound
@@ -31,7 +31,7 @@ from dpveil.audit.measures import (
 )
 from dpveil.audit.pixel.case import Drawn, MethodAudit
 from dpveil.audit.pixel.pairs import Pair, uneven_image
-from dpveil.audit.pixel.version import Drawer, LawOf, Version
+from dpveil.audit.pixel.version import DistributionOf, Drawer, Version
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
@@ -48,16 +48,23 @@ Outcomes = Int64[np.ndarray, "n parts"]
 
 
 def fit_gate(
-    version: Version, setting: Drawn, law_of: LawOf, *, bits: BitSource, alpha: float = ALPHA
+    version: Version,
+    setting: Drawn,
+    distribution_of: DistributionOf,
+    *,
+    bits: BitSource,
+    alpha: float = ALPHA,
 ) -> Iterator[Finding]:
-    """Yield how well the releases of one uneven image follow their law, draw by draw and in pairs.
+    """Yield how well the releases of one uneven image follow their distribution, draw by draw and in pairs.
 
     `value` is minus the corrected p-value's logarithm to base 10; alpha covers the whole gate.
     """
     case, draws = setting.case, setting.draws
-    outcomes, masses = _observed(version, setting, law_of, bits)
+    outcomes, masses = _observed(version, setting, distribution_of, bits)
     columns = zip(np.ascontiguousarray(outcomes.T), masses, strict=True)
-    p_values = {f"draw {j}": fit(seen, finite_law(mass)).p_value for j, (seen, mass) in enumerate(columns)}
+    p_values = {
+        f"draw {j}": fit(seen, finite_distribution(mass)).p_value for j, (seen, mass) in enumerate(columns)
+    }
     p_values |= pair_fits(outcomes, masses)
     worst = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
@@ -69,19 +76,19 @@ def fit_gate(
 
 
 def _observed(
-    version: Version, setting: Drawn, law_of: LawOf, bits: BitSource
+    version: Version, setting: Drawn, distribution_of: DistributionOf, bits: BitSource
 ) -> tuple[Outcomes, list[Masses]]:
     """Return the outcomes of every draw, -1 for what none looks like, and their chances."""
     image, method = uneven_image(setting.case.size), setting.case.method
-    law = law_of(method, image[None])
-    masses = [chances[row] for chances, row in zip(law.floats, law.index[0], strict=True)]
+    distribution = distribution_of(method, image[None])
+    masses = [chances[row] for chances, row in zip(distribution.floats, distribution.index[0], strict=True)]
     if version.outcomes is not None:
         return version.outcomes(method, image, setting.draws, bits), masses
-    if len(law.parts) != len(masses):
+    if len(distribution.parts) != len(masses):
         raise InvalidParameter("law", None, "shows no places", hint="give parts, or outcomes of the version")
     shown = version.releases(method, image, setting.draws, bits)
-    merged = [np.bincount(p.first, m, len(m)) for p, m in zip(law.parts, masses, strict=True)]
-    return np.stack([part.read(shown) for part in law.parts], axis=1), merged
+    merged = [np.bincount(p.first, m, len(m)) for p, m in zip(distribution.parts, masses, strict=True)]
+    return np.stack([part.read(shown) for part in distribution.parts], axis=1), merged
 
 
 @lru_cache(maxsize=256)
@@ -91,11 +98,11 @@ def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
     The power is the factor of the budget, for Laplace noise, randomised response and exponential mechanisms
     alike. Source: `power` of the coarse bins alone, about 1 - 1e-6.
     """
-    wanted = finite_law(np.array(mass) / sum(mass))
+    wanted = finite_distribution(np.array(mass) / sum(mass))
 
     def seen(hundredths: int) -> bool:
         raised = np.array(mass) ** (hundredths / 100)
-        return power(wanted, finite_law(raised / raised.sum()), draws, alpha=alpha) > 1 - MISSED_FIT
+        return power(wanted, finite_distribution(raised / raised.sum()), draws, alpha=alpha) > 1 - MISSED_FIT
 
     low, high = 100, SHARPEST
     if not seen(high):
@@ -130,7 +137,7 @@ def pair_fits(outcomes: Outcomes, masses: list[Masses]) -> dict[str, float]:
 
 
 def _class_edges(mass: Masses) -> Int64[np.ndarray, " edges"]:
-    """Return outcomes that cut the law into at most 8 classes of similar chance."""
+    """Return outcomes that cut the distribution into at most 8 classes of similar chance."""
     inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
     edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
     return edges

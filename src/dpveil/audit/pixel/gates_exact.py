@@ -20,12 +20,12 @@ from dpveil.audit.pixel.case import Case, MethodAudit
 from dpveil.audit.pixel.gates_noise import held, sums_finding, tolerance
 from dpveil.audit.pixel.images import all_images
 from dpveil.audit.pixel.pairs import uneven_image
-from dpveil.audit.pixel.product import EXACT, Images, Masses, Pairs, ProductLaw
+from dpveil.audit.pixel.product import EXACT, Images, Masses, Pairs, ProductDistribution
 from dpveil.audit.pixel.version import Version
 from dpveil.noise.bits import SeededBits
 
 LOSS_TOLERANCE: Final = 1e-9
-LAW_TOLERANCE: Final = 1e-7
+DISTRIBUTION_TOLERANCE: Final = 1e-7
 MOST_JOINT: Final = 4096
 """Outcomes of several draws together that are written out one by one; beyond, privacy losses are composed."""
 
@@ -48,11 +48,11 @@ class _Look:
     entry: MethodAudit
     images: Images
     pairs: Pairs
-    law: ProductLaw
+    distribution: ProductDistribution
 
 
 def exact_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Finding]:
-    """Yield the largest divergences over all neighbours on the case's levels, and how far the law is off.
+    """Yield the largest divergences over all neighbours on the case's levels, and the distribution's error.
 
     The first is that of additive noise, before what follows it; it is left out where there is none.
     """
@@ -60,29 +60,29 @@ def exact_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Fin
     pairs = entry.neighbours(case, images)
     if version.noise is not None:
         yield sums_finding(version.noise, case, images, pairs)
-    if version.law is None:
+    if version.distribution is None:
         return
-    law = version.law(case.method, images)
-    yield DIVERGENCES[case.guarantee.kind](_Look(version, case, entry, images, pairs, law))
+    distribution = version.distribution(case.method, images)
+    yield DIVERGENCES[case.guarantee.kind](_Look(version, case, entry, images, pairs, distribution))
     if case.guarantee.diameter is not None and entry.distances is not None:
         most, farthest = float(case.guarantee.diameter), float(entry.distances(images, pairs).max())
         kept = farthest <= most + LOSS_TOLERANCE
         yield held("distance of two images", case, farthest, most, kept, "d", LOSS_TOLERANCE)
     if entry.right is not None:
-        gap = law.distance(entry.right(case.method, images))
+        gap = distribution.distance(entry.right(case.method, images))
         label = "distance to the right law"
-        yield Finding("exact", label, str(case), gap, LAW_TOLERANCE, gap <= LAW_TOLERANCE)
+        yield Finding("exact", label, str(case), gap, DISTRIBUTION_TOLERANCE, gap <= DISTRIBUTION_TOLERANCE)
 
 
 def _pure(look: _Look) -> Finding:
-    return _loss(look, "loss of what is shown", look.law.largest_loss(look.pairs))
+    return _loss(look, "loss of what is shown", look.distribution.largest_loss(look.pairs))
 
 
 def _metric(look: _Look) -> Finding:
     """Hold the loss of every pair against ε times its distance; at distance 0 there may be none."""
     distances = look.entry.distances
     apart = np.ones(len(look.pairs)) if distances is None else distances(look.images, look.pairs)
-    losses = look.law.losses(look.pairs)
+    losses = look.distribution.losses(look.pairs)
     value = max(
         float(loss) / d if d else math.inf if loss > LOSS_TOLERANCE else 0.0
         for loss, d in zip(losses, apart.tolist(), strict=True)
@@ -99,32 +99,39 @@ def _loss(look: _Look, what: str, value: Any) -> Finding:
 
 def _zcdp(look: _Look) -> Finding:
     limit = float(look.case.guarantee.rho or 0)
-    value = max(float(_divergences(look.law, look.pairs, order).max()) / order for order in ORDERS)
+    value = max(float(_divergences(look.distribution, look.pairs, order).max()) / order for order in ORDERS)
     slack = tolerance("ρ", limit)
     return held("Rényi rate of what is shown", look.case, value, limit, value <= limit + slack, "ρ", slack)
 
 
-def _divergences(law: ProductLaw, pairs: Pairs, order: float) -> Any:
+def _divergences(distribution: ProductDistribution, pairs: Pairs, order: float) -> Any:
     total = np.zeros(len(pairs))
-    for part, masses in enumerate(law.floats):
-        total += renyi_of_masses(masses, order)[law.index[pairs[:, 0], part], law.index[pairs[:, 1], part]]
+    for part, masses in enumerate(distribution.floats):
+        total += renyi_of_masses(masses, order)[
+            distribution.index[pairs[:, 0], part], distribution.index[pairs[:, 1], part]
+        ]
     return total
 
 
 def _approximate(look: _Look) -> Finding:
     """Look at all neighbours, but with additive noise, whose sums were looked at, at adversarial pairs."""
-    law, pairs, unit = look.law, look.pairs, None
+    distribution, pairs, unit = look.distribution, look.pairs, None
     noise, method = look.version.noise, look.case.method
-    if noise is not None and look.version.law is not None:
+    if noise is not None and look.version.distribution is not None:
         made = look.entry.pairs(look.case)
-        law = look.version.law(method, np.stack([i for pair in made for i in (pair.first, pair.second)]))
+        distribution = look.version.distribution(
+            method, np.stack([i for pair in made for i in (pair.first, pair.second)])
+        )
         pairs = np.arange(2 * len(made)).reshape(-1, 2)
         pairs = np.concatenate([pairs, pairs[:, ::-1]])
         unit = unit_of(noise.kind, noise.parameters(method, look.case.size))
     promise = look.case.guarantee
     delta = promise.delta or Fraction(0)
     value = max(
-        (hockey_stick(differ, promise.epsilon or Fraction(0), unit) for differ in law.between(pairs)),
+        (
+            hockey_stick(differ, promise.epsilon or Fraction(0), unit)
+            for differ in distribution.between(pairs)
+        ),
         default=0,
     )
     slack = 0.0 if isinstance(value, Fraction) else tolerance("δ", float(delta))
@@ -133,7 +140,7 @@ def _approximate(look: _Look) -> Finding:
 
 
 def hockey_stick(draws: list[tuple[Masses, Masses]], epsilon: Fraction, unit: float | None = None) -> Any:
-    """Return the divergence of independent draws from their laws under both inputs.
+    """Return the divergence of independent draws from their distributions under both inputs.
 
     Never below the truth; a Fraction, and the truth, for exact chances of few outcomes at ε = 0.
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.accounting.zcdp import zcdp_delta
-from dpveil.audit.divergence import ORDERS, LossLaw, Move, move_loss, renyi_of_shift, unit_of
+from dpveil.audit.divergence import ORDERS, LossDistribution, Move, move_loss, renyi_of_shift, unit_of
 from dpveil.audit.findings import Finding
 from dpveil.audit.noises import NoiseKind
 from dpveil.audit.pixel.case import Case, MethodAudit
@@ -110,7 +110,7 @@ def pld_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Findi
     yield Finding("pld", what, str(case), apart, AGREEMENT, apart <= AGREEMENT, "share of δ")
 
 
-def _apart(theirs: Any, ours: LossLaw, epsilon: float) -> float:
+def _apart(theirs: Any, ours: LossDistribution, epsilon: float) -> float:
     first, second = float(theirs.get_delta_for_epsilon(epsilon)), ours.delta(epsilon)
     return max(0.0, abs(first - second) - FLOOR) / max(first, second, FLOOR)
 

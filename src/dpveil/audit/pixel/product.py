@@ -1,8 +1,8 @@
-"""Exact laws of releases that are made of independent finite draws, and what they cost.
+"""Exact distributions of releases that are made of independent finite draws, and what they cost.
 
-A release whose draws are independent has the product of their laws, so its largest log-ratio over all
-outputs is the sum of the draws' largest, and so are its Rényi divergences. Chances may be floats, or exact:
-whole numbers (weights) or rationals in an array of objects, whose logarithms have 50 digits.
+A release whose draws are independent has the product of their distributions, so its largest log-ratio over
+all outputs is the sum of the draws' largest, and so are its Rényi divergences. Chances may be floats, or
+exact: whole numbers (weights) or rationals in an array of objects, whose logarithms have 50 digits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Images = UInt8[np.ndarray, "images h w c"]
 Pairs = Int64[np.ndarray, "pairs 2"]
 Releases = UInt8[np.ndarray, "n h w c"]
 Masses = Any
-"""Chances, laws × outcomes: float64, or integers (weights) or Fractions in an array of objects."""
+"""Chances, distributions × outcomes: float64, or integers (weights) or Fractions in an array of objects."""
 
 WORK: Final = Context(prec=50)
 EXACT: Final = 1e-40
@@ -70,8 +70,8 @@ def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class ProductLaw:
-    """Laws of releases with independent draws: draw j of image i has law `masses[j][index[i, j]]`.
+class ProductDistribution:
+    """Releases with independent draws: draw j of image i has the distribution `masses[j][index[i, j]]`.
 
     `parts` say where the draws are shown; empty where a version has its own way to see them.
     """
@@ -103,16 +103,17 @@ class ProductLaw:
         return self.losses(pairs).max()
 
     def between(self, pairs: Pairs) -> list[list[tuple[Masses, Masses]]]:
-        """Return the laws of the draws that differ under both inputs; once for pairs that differ alike."""
+        """Return the distributions of draws that differ under both inputs; once for equal pairs."""
         first, second = self.index[pairs[:, 0]], self.index[pairs[:, 1]]
         differ = first != second
         rows = np.unique(np.where(differ, [first, second], -1).transpose(1, 0, 2), axis=0)
         return [[(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0] for row in rows]
 
-    def distance(self, other: ProductLaw) -> float:
-        """Return the largest difference of a chance between two laws of the same images, 1 at most.
+    def distance(self, other: ProductDistribution) -> float:
+        """Return the largest difference of a chance between two distributions of the same images, 1 at most.
 
-        Laws of another number of draws, or of outcomes that look otherwise, are as far apart as can be.
+        Distributions of another number of draws, or of outcomes that look otherwise, are as far apart as can
+        be.
         """
         if len(self.masses) != len(other.masses):
             return 1.0
@@ -154,8 +155,8 @@ def _log(ratio: Fraction) -> Decimal:
     return WORK.subtract(WORK.ln(Decimal(ratio.numerator)), WORK.ln(Decimal(ratio.denominator)))
 
 
-def product_law(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductLaw:
-    """Return the law in which draw j of image i has the chances `rows[j][i]`; equal ones are kept once.
+def product_distribution(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductDistribution:
+    """Return the distribution whose draw j of image i has chances `rows[j][i]`; equal ones are kept once.
 
     `rows[j]` is images × outcomes, float64 or an array of objects (integers or Fractions).
     """
@@ -165,4 +166,4 @@ def product_law(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductLaw:
         keys = [tuple(row) if chances.dtype == object else row.tobytes() for row in chances]
         index.append([seen.setdefault(key, len(seen)) for key in keys])
         masses.append(chances[[keys.index(key) for key in seen]])
-    return ProductLaw(np.array(index, np.int64).T, masses, tuple(parts))
+    return ProductDistribution(np.array(index, np.int64).T, masses, tuple(parts))

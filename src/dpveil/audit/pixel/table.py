@@ -45,5 +45,5 @@ SAMPLER_DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
 
 @cache
 def samplers() -> dict[str, SamplerAudit]:
-    """Return the audits of the samplers, by name; their laws take a while, and are made once."""
+    """Return the audits of the samplers, by name; their distributions take a while, and are made once."""
     return sampler_audits()

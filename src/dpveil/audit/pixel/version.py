@@ -12,7 +12,7 @@ from jaxtyping import Int64
 
 from dpveil.audit.divergence import Move
 from dpveil.audit.noises import NoiseKind
-from dpveil.audit.pixel.product import Image, Images, Pairs, ProductLaw, Releases
+from dpveil.audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
 from dpveil.noise.bits import BitSource
 
 Method = Any
@@ -20,7 +20,7 @@ Method = Any
 Size = tuple[int, int, int]
 Drawer = Callable[[Image, int, BitSource], Releases]
 """Gives a number of independent releases of one image."""
-LawOf = Callable[[Method, Images], ProductLaw]
+DistributionOf = Callable[[Method, Images], ProductDistribution]
 
 
 class AddedNoise(Protocol):
@@ -41,16 +41,16 @@ class AddedNoise(Protocol):
 class Version:
     """One way to carry out a method: the intact one, or a mutant made of it by `dataclasses.replace`.
 
-    `releases(method, image, n, bits)` returns n independent releases, n × h × w × c. `law(method, images)` is
-    their exact law, computed without drawing, where they are made of independent finite draws.
-    `outcomes(method, image, n, bits)` returns the outcomes themselves, n × draws, for methods whose pixels
-    do not show them one by one. `noise` is for additive noise. `key(method, size)`, if any, is equal for two
-    versions that do exactly the same there: a mutant is not tried where it is not wrong.
+    `releases(method, image, n, bits)` returns n independent releases, n × h × w × c. `distribution(method,
+    images)` is their exact distribution, computed without drawing, where they are made of independent finite
+    draws. `outcomes(method, image, n, bits)` returns the outcomes themselves, n × draws, for methods whose
+    pixels do not show them one by one. `noise` is for additive noise. `key(method, size)`, if any, is equal
+    for two versions that do exactly the same there: a mutant is not tried where it is not wrong.
     """
 
     name: str
     releases: Callable[[Method, Image, int, BitSource], Releases]
-    law: LawOf | None = None
+    distribution: DistributionOf | None = None
     outcomes: Callable[[Method, Image, int, BitSource], Int64[np.ndarray, "n parts"]] | None = None
     noise: AddedNoise | None = None
     key: Callable[[Method, Size], object] | None = None
@@ -81,14 +81,16 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
 
 
-def from_law(law: LawOf, *, shared: bool = False) -> Callable[[Method, Image, int, BitSource], Releases]:
-    """Return the releases of a law whose parts show it: of versions that no sampler carries out.
+def from_distribution(
+    distribution: DistributionOf, *, shared: bool = False
+) -> Callable[[Method, Image, int, BitSource], Releases]:
+    """Return the releases of a distribution whose parts show it: of versions that no sampler carries out.
 
     `shared` takes one random number for all parts of a release.
     """
 
     def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-        made = law(method, image[None])
+        made = distribution(method, image[None])
         numbers = (bits.words(count * (1 if shared else len(made.parts))) >> 11).astype(np.float64) / 2**53
         uniform = np.broadcast_to(numbers.reshape(-1, count), (len(made.parts), count))
         shown = np.empty((count, *image.shape), np.uint8)

@@ -12,7 +12,7 @@ import numpy as np
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar.arrivals import Pair, random_tables, read
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
-from dpveil.audit.scalar.distributions import MP, PointLaw
+from dpveil.audit.scalar.distributions import MP, PointDistribution
 from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of, refused
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import ScalarMechanism
@@ -21,8 +21,8 @@ from dpveil.noise.matrix import IntegerMatrix, log_above
 
 PAIRS: Final = 100
 """Neighbours of one random table."""
-LAWS: Final = 24
-"""Pairs of points that a law without integers is held against, the furthest apart first."""
+DISTRIBUTIONS: Final = 24
+"""Pairs of points that a distribution without integers is held against, the furthest apart first."""
 Points = tuple[int, int]
 
 
@@ -59,7 +59,7 @@ def _points(version: ScalarVersion, method: ScalarMechanism, pairs: Iterable[Pai
 def _finding(version: ScalarVersion, case: ScalarCase, pairs: Set[Points], what: str) -> Finding:
     matrix = version.integers(case.method)
     if matrix is None:
-        losses = _of_law(version.law(case.method), case, pairs)
+        losses = _of_distribution(version.distribution(case.method), case, pairs)
     else:
         losses = _of_integers(matrix, case, pairs)
     loss, (x, other) = max(losses)
@@ -84,16 +84,18 @@ def _of_integers(
             yield log_above(ratio) if ratio else UNBOUNDED, pair
 
 
-def _of_law(law: PointLaw, case: ScalarCase, pairs: Set[Points]) -> Iterator[tuple[Fraction, Points]]:
+def _of_distribution(
+    distribution: PointDistribution, case: ScalarCase, pairs: Set[Points]
+) -> Iterator[tuple[Fraction, Points]]:
     """Yield the log-ratio of some pairs, over responses around them and far out."""
     edges = case.edges
 
     def rank(pair: Points) -> tuple[int, int]:
         return pair[0] - pair[1], min(abs(point - edge) for point in pair for edge in edges)
 
-    for x, other in sorted(pairs, key=rank)[:LAWS]:
-        near = case.allowed([x, other, *case.outputs[:: max(1, len(case.outputs) // LAWS)]])
-        logs = [(law.log(x, int(y)), law.log(other, int(y))) for y in near]
+    for x, other in sorted(pairs, key=rank)[:DISTRIBUTIONS]:
+        near = case.allowed([x, other, *case.outputs[:: max(1, len(case.outputs) // DISTRIBUTIONS)]])
+        logs = [(distribution.log(x, int(y)), distribution.log(other, int(y))) for y in near]
         # Noise that no 50 digits see is the same nothing for both.
         seen = [abs(one - two) for one, two in logs if max(one, two) > -MP.inf]
         loss = max(seen, default=MP.mpf(0))

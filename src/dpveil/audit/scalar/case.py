@@ -1,7 +1,7 @@
 """What is audited in scalar mechanisms: settings, versions, and an entry for each, most of it by default.
 
-A finite mechanism needs nothing: its integers are its law, and the usual settings and mutants suit it. What
-is known beside goes into `table.OWN`.
+A finite mechanism needs nothing: its integers are its distribution, and the usual settings and mutants suit
+it. What is known beside goes into `table.OWN`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.audit.scalar.arrivals import Pair, Read, beside_turns, read
-from dpveil.audit.scalar.distributions import PointLaw, law_of
+from dpveil.audit.scalar.distributions import PointDistribution, distribution_of
 from dpveil.core.numbers import show
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY
@@ -152,19 +152,19 @@ def real_draws(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
     return np.searchsorted(case.cells, drawn, side="right").astype(np.int64).clip(1) - 1
 
 
-def masses(law: PointLaw, x: int, cells: Points) -> list[Any]:
+def masses(distribution: PointDistribution, x: int, cells: Points) -> list[Any]:
     """Return the chance of every cell; the first and the last one have no end."""
     ends = [None, *(int(cell) for cell in cells[1:])]
     lasts = [int(cell) - 1 for cell in cells[1:]]
-    return [law.mass(x, low, high) for low, high in zip(ends, [*lasts, None], strict=True)]
+    return [distribution.mass(x, low, high) for low, high in zip(ends, [*lasts, None], strict=True)]
 
 
-def drawn_from(law: Callable[[Any], PointLaw]) -> Draw:
-    """Return draws of a law that no mechanism carries out; what it loses goes to its first cell."""
+def drawn_from(distribution: Callable[[Any], PointDistribution]) -> Draw:
+    """Return draws of a distribution that no mechanism carries out; what it loses goes to its first cell."""
 
     @lru_cache(maxsize=64)
     def row(case: ScalarCase, x: int) -> IntegerMatrix:
-        weights = [max(0, int(chance * FINE)) for chance in masses(law(case.method), x, case.cells)]
+        weights = [max(0, int(chance * FINE)) for chance in masses(distribution(case.method), x, case.cells)]
         weights[0] += max(0, FINE - sum(weights))
         return quantise([weights])
 
@@ -178,13 +178,13 @@ def drawn_from(law: Callable[[Any], PointLaw]) -> Draw:
 class ScalarVersion:
     """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
 
-    `integers(method)` are what a finite one draws, None where the law is all there is. `fits(case)` tells
-    where a mutant is wrong at all; `bound` adds settings in which samples show it. `read` gives the
+    `integers(method)` are what a finite one draws, None where the distribution is all there is. `fits(case)`
+    tells where a mutant is wrong at all; `bound` adds settings in which samples show it. `read` gives the
     point that an answer is read as. `gates` are those that can see what is wrong, all of them where empty.
     """
 
     name: str
-    law: Callable[[Any], PointLaw] = law_of
+    distribution: Callable[[Any], PointDistribution] = distribution_of
     draw: Draw = real_draws
     integers: Callable[[Any], IntegerMatrix | None] = lambda method: method.integers
     fits: Callable[[ScalarCase], bool] = lambda case: True
@@ -200,13 +200,18 @@ class ScalarVersion:
 
 def wrong(
     name: str,
-    law: Callable[[Any], PointLaw],
+    distribution: Callable[[Any], PointDistribution],
     fits: Callable[[ScalarCase], bool] = lambda case: True,
     bound: tuple[ScalarDrawn, ...] = (),
 ) -> ScalarVersion:
-    """Return a mutant that follows another law."""
+    """Return a mutant that follows another distribution."""
     return ScalarVersion(
-        name=name, law=law, draw=drawn_from(law), integers=lambda method: None, fits=fits, bound=bound
+        name=name,
+        distribution=distribution,
+        draw=drawn_from(distribution),
+        integers=lambda method: None,
+        fits=fits,
+        bound=bound,
     )
 
 

@@ -1,8 +1,8 @@
-"""Laws of scalar mechanisms with 50 digits, written from the definitions and apart from the mechanisms.
+"""Distributions of scalar mechanisms with 50 digits, from the definitions, apart from the mechanisms.
 
-A law knows the chance that the response of an answer lies between two points of the lattice, far out too,
-where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the stairs
-of the noise, which are what a promise is held against.
+A distribution knows the chance that the response of an answer lies between two points of the lattice, far out
+too, where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
+stairs of the noise, which are what a promise is held against.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ def real(value: Fraction | int) -> Real:
     return MP.mpf(Fraction(value).numerator) / Fraction(value).denominator
 
 
-class PointLaw(ABC):
-    """The law of responses for every answer, all of them points of a lattice."""
+class PointDistribution(ABC):
+    """The distribution of responses for every answer, all of them points of a lattice."""
 
     @abstractmethod
     def mass(self, x: int, low: End, high: End) -> Real:
@@ -47,7 +47,7 @@ class PointLaw(ABC):
 
 
 class Noise(ABC):
-    """A symmetric law of noise on the whole numbers."""
+    """A symmetric distribution of noise on the whole numbers."""
 
     @abstractmethod
     def tail(self, j: int) -> Real:
@@ -152,7 +152,7 @@ class Spans:
 
 
 @dataclass(frozen=True)
-class Snapped(PointLaw):
+class Snapped(PointDistribution):
     """Noise is added, and what is not allowed becomes the nearest allowed point, the lower one halfway."""
 
     spans: Spans
@@ -177,7 +177,7 @@ class Snapped(PointLaw):
 
 
 @dataclass(frozen=True)
-class Truncated(PointLaw):
+class Truncated(PointDistribution):
     """P(y | x) ∝ e^(-rate(x)·|y - x|) over allowed y; `rates` may differ by answer (as published)."""
 
     spans: Spans
@@ -207,7 +207,7 @@ def _powers(x: int, low: End, high: End, rate: Fraction) -> Real:
 
 
 @dataclass(frozen=True)
-class Table(PointLaw):
+class Table(PointDistribution):
     """Chances written down, a row for each answer; rows of integers count in 2^-64."""
 
     points: tuple[int, ...]
@@ -225,12 +225,12 @@ class Table(PointLaw):
         return sum(inside, MP.mpf(0)) / self.unit
 
 
-def integer_law(points: Sequence[int], matrix: IntegerMatrix) -> Table:
-    """Return the law that integers are."""
+def integer_distribution(points: Sequence[int], matrix: IntegerMatrix) -> Table:
+    """Return the distribution that integers are."""
     return Table(tuple(points), matrix.weights, 1 << 64)
 
 
-def fair_law(method: ExplicitFair) -> Table:
+def fair_distribution(method: ExplicitFair) -> Table:
     """Return formula 5.73 with its constants: 5.74 for even sizes, the right one for odd (errata E11)."""
     size = (method.lattice.size or 1) - 1
     a = MP.exp(-real(method.budget / method.lattice.reach))
@@ -250,7 +250,7 @@ def _fair(size: int, a: Real, *, even_at_odd: bool) -> Table:
     return Table(tuple(range(size + 1)), tuple(rows))
 
 
-def published_fair_law(method: ExplicitFair) -> Table:
+def published_fair_distribution(method: ExplicitFair) -> Table:
     """Return formulas 5.73 and 5.74 as they are printed."""
     size = (method.lattice.size or 1) - 1
     return _fair(size, MP.exp(-real(method.budget / method.lattice.reach)), even_at_odd=True)
@@ -272,24 +272,24 @@ def _snapped(method: ScalarMechanism) -> Snapped:
     return Snapped(Spans.of(method), Exponential(method.budget / method.lattice.reach))
 
 
-LAWS: Final[dict[str, Callable[[Any], PointLaw]]] = {
+DISTRIBUTIONS: Final[dict[str, Callable[[Any], PointDistribution]]] = {
     "laplace": _snapped,
     "geometric": _snapped,
     "staircase": lambda method: Snapped(Spans.of(method), stairs_of(method)),
     "truncated-laplace": lambda method: Truncated(Spans.of(method), method.lattice.step / method.scale),
-    "explicit-fair": fair_law,
+    "explicit-fair": fair_distribution,
     "uniform": _uniform,
 }
-"""Mechanism name to the law that its definition asks for; for others, their integers are their definition."""
+"""Mechanism name to the distribution by definition; the integers of others are their definition."""
 
 
 @lru_cache(maxsize=256)
-def law_of(method: ScalarMechanism) -> PointLaw:
-    """Return the law that a mechanism should have: by its definition, or else its integers."""
-    if method.name in LAWS:
-        return LAWS[method.name](method)
+def distribution_of(method: ScalarMechanism) -> PointDistribution:
+    """Return the distribution that a mechanism should have: by its definition, or else its integers."""
+    if method.name in DISTRIBUTIONS:
+        return DISTRIBUTIONS[method.name](method)
     if method.integers is None:
         raise InvalidParameter(
             "mechanism", method.name, "has no law to hold it against", hint="add it to LAWS"
         )
-    return integer_law(method.lattice.points.tolist(), method.integers)
+    return integer_distribution(method.lattice.points.tolist(), method.integers)

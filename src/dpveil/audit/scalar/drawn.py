@@ -1,4 +1,4 @@
-"""Gates that draw, for scalar mechanisms: fits of responses to the law, and lower bounds on ε."""
+"""Gates that draw, for scalar mechanisms: fits of responses to the distribution, and lower bounds on ε."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from dpveil.audit.distributions import finite_law
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.lower_bound import certain, scores
 from dpveil.audit.measures import epsilon_at, epsilon_event, smallest_detectable
 from dpveil.audit.pixel.gates_drawn import MISSED
 from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion, masses
-from dpveil.audit.scalar.distributions import PointLaw
+from dpveil.audit.scalar.distributions import PointDistribution
 from dpveil.audit.scalar.gates import place
 from dpveil.noise.bits import BitSource
 
@@ -28,19 +28,24 @@ Counts = Int64[np.ndarray, " cells"]
 
 
 def fit_gate(
-    version: ScalarVersion, setting: ScalarDrawn, right: PointLaw, *, bits: BitSource, alpha: float = ALPHA
+    version: ScalarVersion,
+    setting: ScalarDrawn,
+    right: PointDistribution,
+    *,
+    bits: BitSource,
+    alpha: float = ALPHA,
 ) -> Iterator[Finding]:
-    """Yield how well responses to an edge, to what lies beside it, and to the middle follow the law."""
+    """Yield how well responses to an edge, beside it, and to the middle follow the distribution."""
     case = setting.case
     answers = case.answers
     chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
     p_values = {}
     for x in chosen:
-        law = finite_law(_shares(right, x, case))
+        distribution = finite_distribution(_shares(right, x, case))
         seen = version.draw(case, x, setting.draws, bits)
         name = place(case, x)
-        p_values[f"answer {name}"] = fit(seen, law).p_value
-        p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, law).p_value
+        p_values[f"answer {name}"] = fit(seen, distribution).p_value
+        p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, distribution).p_value
     worst = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
     limit = float(-np.log10(alpha))
@@ -49,8 +54,8 @@ def fit_gate(
 
 
 @lru_cache(maxsize=512)
-def _shares(law: PointLaw, x: int, case: ScalarCase) -> Float64[np.ndarray, " cells"]:
-    found = np.array([float(chance) for chance in masses(law, x, case.cells)])
+def _shares(distribution: PointDistribution, x: int, case: ScalarCase) -> Float64[np.ndarray, " cells"]:
+    found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
     shares: Float64[np.ndarray, " cells"] = found / found.sum()
     return shares
 

@@ -1,4 +1,4 @@
-"""Gates that compute, for scalar mechanisms: laws and integers against the promise."""
+"""Gates that compute, for scalar mechanisms: distributions and integers against the promise."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Float64
 
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar.case import Points, ScalarCase, ScalarVersion, masses
-from dpveil.audit.scalar.distributions import MP, PointLaw, real
+from dpveil.audit.scalar.distributions import MP, PointDistribution, real
 from dpveil.errors import NoiseError
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
@@ -48,17 +48,17 @@ def refused(gate: str, case: ScalarCase, error: NoiseError) -> Finding:
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratio of integers and of the law, against what is promised, and more laws."""
+    """Yield the largest log-ratio of integers and of the distribution, against what is promised, and more."""
     matrix = version.integers(case.method)
     if matrix is not None:
         yield _integers(matrix, case)
         if version.intact:
-            yield from _stated(matrix, version.law(case.method), case)
-    law = version.law(case.method)
-    yield from _losses(law, case)
-    yield _whole(law, case)
+            yield from _stated(matrix, version.distribution(case.method), case)
+    distribution = version.distribution(case.method)
+    yield from _losses(distribution, case)
+    yield _whole(distribution, case)
     if version.intact and matrix is None:
-        yield _tabulated(law, case)
+        yield _tabulated(distribution, case)
 
 
 def _integers(matrix: IntegerMatrix, case: ScalarCase) -> Finding:
@@ -115,8 +115,8 @@ def ratio_of(first: int, second: int) -> Fraction | None:
     return Fraction(high, low) if low else None if high else Fraction(1)
 
 
-def _stated(matrix: IntegerMatrix, law: PointLaw, case: ScalarCase) -> Iterator[Finding]:
-    """Yield that the certificate states no less than integers cost, and how far they are from the law."""
+def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: ScalarCase) -> Iterator[Finding]:
+    """Yield what integers cost beyond their certificate, and how far they are from the distribution."""
     stated = case.method.certificate
     if stated is not None:
         below = _uncertified(matrix, case)
@@ -125,7 +125,7 @@ def _stated(matrix: IntegerMatrix, law: PointLaw, case: ScalarCase) -> Iterator[
     distance = 0.0
     for x in case.answers[:: max(1, len(case.answers) // 2)]:
         row = matrix.weights[int(np.searchsorted(case.method.lattice.points, x))]
-        right = [float(law.mass(x, int(y), int(y))) for y in case.method.lattice.points]
+        right = [float(distribution.mass(x, int(y), int(y))) for y in case.method.lattice.points]
         distance = max(distance, float(np.abs(np.array(row, np.float64) / 2.0**64 - right).sum() / 2))
     what = "chances unlike the law's, in all"
     yield Finding("exact", what, str(case), distance, UNLIKE, distance <= UNLIKE, "total variation")
@@ -143,10 +143,10 @@ def _uncertified(matrix: IntegerMatrix, case: ScalarCase) -> float:
     return most
 
 
-def _losses(law: PointLaw, case: ScalarCase) -> Iterator[Finding]:
+def _losses(distribution: PointDistribution, case: ScalarCase) -> Iterator[Finding]:
     """Yield the worst log-ratio over a grid of answers and responses, far out too, with 50 digits."""
     answers, outputs = case.answers, case.outputs
-    logs = [[law.log(x, y) for y in outputs] for x in answers]
+    logs = [[distribution.log(x, y) for y in outputs] for x in answers]
     floats = np.array(logs, np.float64)
     worst: tuple[float, int, int, int] | None = None
     for i, x in enumerate(answers):
@@ -177,17 +177,17 @@ def place(case: ScalarCase, point: int) -> str:
     return f"{float(case.method.lattice.origin + point * case.method.lattice.step):.6g}"
 
 
-def _whole(law: PointLaw, case: ScalarCase) -> Finding:
+def _whole(distribution: PointDistribution, case: ScalarCase) -> Finding:
     """Return how far the chances of an answer are from summing to 1."""
     lost = max(
-        float(abs(1 - sum(masses(law, x, case.cells))))
+        float(abs(1 - sum(masses(distribution, x, case.cells))))
         for x in case.answers[:: max(1, len(case.answers) // 2)]
     )
     return Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE, "")
 
 
-def _tabulated(law: PointLaw, case: ScalarCase) -> Finding:
-    """Return how far the mechanism's own matrix, which figures come from, is from the law, as logarithms."""
+def _tabulated(distribution: PointDistribution, case: ScalarCase) -> Finding:
+    """Return how far the mechanism's own matrix, which figures use, is from the distribution, in logs."""
     lattice, answers = case.method.lattice, case.answers[:6]
     shown = [lattice.origin + int(y) * lattice.step for y in case.outputs]
     numbers = [lattice.origin + x * lattice.step for x in answers]
@@ -196,7 +196,7 @@ def _tabulated(law: PointLaw, case: ScalarCase) -> Finding:
     cells = np.array([-(1 << 62), *cuts], np.int64)
     most = 0.0
     for column, x in enumerate(answers):
-        right = np.array([float(MP.log(m)) if m > 0 else -math.inf for m in masses(law, x, cells)])
+        right = np.array([float(MP.log(m)) if m > 0 else -math.inf for m in masses(distribution, x, cells)])
         kept = right > -600
         with np.errstate(divide="ignore"):
             own = np.log(table[:, column])

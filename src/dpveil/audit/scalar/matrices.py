@@ -10,16 +10,16 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion, drawn_from
-from dpveil.audit.scalar.distributions import MP, PointLaw, integer_law, real
+from dpveil.audit.scalar.distributions import MP, PointDistribution, integer_distribution, real
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import IntegerMatrix, quantise
 
-PLANTED: Final = 64
-"""Points of the largest matrix that something is planted in."""
+SMALL: Final = 64
+"""Points of the largest matrix that one weight is raised in."""
 PARTS: Final = 1 << 30
 
 
-def planted(method: ScalarMechanism, excess: float) -> IntegerMatrix:
+def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
     """Return the mechanism's integers with one weight raised, to a log-ratio of the limit and `excess`."""
     if method.integers is None:
         raise ValueError(method.name)
@@ -69,7 +69,7 @@ def emptied(method: ScalarMechanism) -> IntegerMatrix:
 
 
 def _small(case: ScalarCase) -> bool:
-    return case.method.integers is not None and 2 <= len(case.method.lattice.points) <= PLANTED
+    return case.method.integers is not None and 2 <= len(case.method.lattice.points) <= SMALL
 
 
 def _uneven(case: ScalarCase) -> bool:
@@ -84,15 +84,17 @@ def integers(
     """Return a mutant that draws other integers."""
     made = lru_cache(maxsize=32)(change)
 
-    def law(method: Any) -> PointLaw:
-        return integer_law(method.lattice.points.tolist(), made(method))
+    def distribution(method: Any) -> PointDistribution:
+        return integer_distribution(method.lattice.points.tolist(), made(method))
 
-    return ScalarVersion(name=name, law=law, draw=drawn_from(law), integers=made, fits=fits)
+    return ScalarVersion(
+        name=name, distribution=distribution, draw=drawn_from(distribution), integers=made, fits=fits
+    )
 
 
-PLANTS: Final = (
-    integers("a weight 1e-3 beyond", partial(planted, excess=1e-3)),
-    integers("a weight 1e-9 beyond", partial(planted, excess=1e-9)),
+WEIGHTS: Final = (
+    integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3)),
+    integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9)),
     integers("a response never given", emptied),
 )
 """Mutants that every finite mechanism can have."""

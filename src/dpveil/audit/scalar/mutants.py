@@ -16,15 +16,15 @@ from dpveil.audit.scalar.distributions import (
     End,
     Exponential,
     Noise,
-    PointLaw,
+    PointDistribution,
     Real,
     Snapped,
     Spans,
     Stairs,
     Table,
     Truncated,
-    law_of,
-    published_fair_law,
+    distribution_of,
+    published_fair_distribution,
     real,
     stairs_of,
 )
@@ -43,7 +43,7 @@ def _rate(method: Any) -> Fraction:
 
 
 def one_scale(method: Any) -> Truncated:
-    """Return the truncated law at ΔF/ε: as if its normaliser cost nothing."""
+    """Return the truncated distribution at ΔF/ε: as if its normaliser cost nothing."""
     return Truncated(Spans.of(method), _rate(method))
 
 
@@ -65,7 +65,7 @@ def redraw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
 
 
 @dataclass(frozen=True)
-class Lost(PointLaw):
+class Lost(PointDistribution):
     """Chances of noise at allowed points alone: what falls elsewhere is nobody's."""
 
     spans: Spans
@@ -98,7 +98,7 @@ class OneSided(Noise):
 
 
 @dataclass(frozen=True)
-class Published(PointLaw):
+class Published(PointDistribution):
     """Truncated noise whose scale depends on the answer: Croft thesis formulas 5.35 and 5.36 (errata E1).
 
     For one end, i·ΔF away from an answer.
@@ -149,8 +149,8 @@ def bounds(spans: Spans, epsilon: Fraction, reach: int) -> tuple[Fraction, ...]:
         left, right = PARTS, 2 * PARTS
         while right - left > 1:
             middle = (left + right) // 2
-            law = Truncated(spans, epsilon / reach * PARTS / middle)
-            cost = max(abs(law.log(x, y) - law.log(other, y)) for y in (x, other))
+            distribution = Truncated(spans, epsilon / reach * PARTS / middle)
+            cost = max(abs(distribution.log(x, y) - distribution.log(other, y)) for y in (x, other))
             kept = cost <= real(epsilon * (other - x) / reach)
             left, right = (left, middle) if kept else (middle, right)
         found.append(reach / epsilon * right / PARTS)
@@ -195,8 +195,8 @@ TRUNCATED: Final = (
 """Mutants of the truncated Laplace; the published one has a setting of its own (`table`)."""
 
 
-def snapped(change: Callable[[Any], Noise]) -> Callable[[Any], PointLaw]:
-    """Return the law of other noise, snapped."""
+def snapped(change: Callable[[Any], Noise]) -> Callable[[Any], PointDistribution]:
+    """Return the distribution of other noise, snapped."""
     return lambda method: Snapped(Spans.of(method), change(method))
 
 
@@ -241,17 +241,17 @@ def not_halved(method: Any) -> Table:
 
 
 FAIR: Final = (
-    wrong("constant of even sizes at odd ones", published_fair_law, _odd),
+    wrong("constant of even sizes at odd ones", published_fair_distribution, _odd),
     wrong("distances not halved", not_halved),
 )
 
 
 def uneven(method: ScalarMechanism) -> Table:
-    """Return the law with the true answer a quarter likelier, at the cost of all."""
-    law, points = law_of(method), tuple(method.lattice.points.tolist())
+    """Return the distribution with the true answer a quarter likelier, at the cost of all."""
+    distribution, points = distribution_of(method), tuple(method.lattice.points.tolist())
     rows = []
     for x in points:
-        row = [law.mass(x, y, y) * (MP.mpf(5) / 4 if x == y else 1) for y in points]
+        row = [distribution.mass(x, y, y) * (MP.mpf(5) / 4 if x == y else 1) for y in points]
         rows.append(tuple(weight / sum(row) for weight in row))
     return Table(points, tuple(rows))
 

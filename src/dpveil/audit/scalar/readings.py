@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpveil.audit.scalar.arrivals import Read
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion, wrong
-from dpveil.audit.scalar.distributions import law_of
+from dpveil.audit.scalar.distributions import distribution_of
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.certify import log_ratio
@@ -64,5 +64,7 @@ def _does_not_divide(case: ScalarCase) -> bool:
 READINGS: Final = (
     _reading("floats read as their shortest decimals", shortest_decimal),
     _reading("halves to even", halves_to_even),
-    wrong("steps to ΔF rounded down", lambda method: law_of(_rounded_down(method)), _does_not_divide),
+    wrong(
+        "steps to ΔF rounded down", lambda method: distribution_of(_rounded_down(method)), _does_not_divide
+    ),
 )

@@ -9,7 +9,7 @@ from typing import Final
 from dpveil.audit.findings import Audited, Finding, Mutant
 from dpveil.audit.scalar.arrive import arrive_gate, tables_gate
 from dpveil.audit.scalar.case import ScalarAudit, ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion
-from dpveil.audit.scalar.distributions import law_of
+from dpveil.audit.scalar.distributions import distribution_of
 from dpveil.audit.scalar.drawn import bound_gate, fit_gate
 from dpveil.audit.scalar.gates import exact_gate, refused, same_gate
 from dpveil.errors import NoiseError
@@ -82,7 +82,7 @@ def _same(case: ScalarCase, version: ScalarVersion) -> Iterator[Finding]:
 
 def _fit(setting: ScalarDrawn, bits: Bits, stream: str, version: ScalarVersion) -> Iterator[Finding]:
     own = bits(f"{setting.case} {stream}")
-    return fit_gate(version, setting, law_of(setting.case.method), bits=own)
+    return fit_gate(version, setting, distribution_of(setting.case.method), bits=own)
 
 
 def _bound(setting: ScalarDrawn, bits: Bits, stream: str, version: ScalarVersion) -> Iterator[Finding]:

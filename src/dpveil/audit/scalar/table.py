@@ -18,7 +18,7 @@ from dpveil.audit.scalar.case import (
     gapped,
     wrong,
 )
-from dpveil.audit.scalar.matrices import PLANTS, ROWS
+from dpveil.audit.scalar.matrices import ROWS, WEIGHTS
 from dpveil.audit.scalar.mutants import (
     FAIR,
     LAPLACE,
@@ -100,13 +100,13 @@ def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     drawn = _settings(method, FINITE)
     quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn, FINITE_DRAWS), TABLES)
     levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP), tables=DEEP_TABLES)}
-    return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + READINGS + PLANTS)
+    return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + READINGS + WEIGHTS)
 
 
 def noisy_audit(method: type[ScalarMechanism], mutants: tuple[ScalarVersion, ...]) -> ScalarAudit:
     """Return the audit of a mechanism that adds noise, with and without ends.
 
-    What is one law under every relation is drawn under each, and computed under the strongest.
+    What is one distribution under every relation is drawn under each, and computed under the strongest.
     """
     own = method.relations if method is TruncatedLaplace else method.relations[:1]
     quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn(_settings(method, OPEN)), TABLES)

@@ -1,4 +1,4 @@
-"""How `bit-planes` is audited: the law of all bits of a group, wrong budgets, and its settings."""
+"""How `bit-planes` is audited: the distribution of all bits of a group, wrong budgets, and its settings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from jaxtyping import Float64
 
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.pixel.pairs import cells
-from dpveil.audit.pixel.product import Image, Images, Part, ProductLaw, Releases, product_law
-from dpveil.audit.pixel.version import LawOf, Size, Version, from_law
+from dpveil.audit.pixel.product import (
+    Image,
+    Images,
+    Part,
+    ProductDistribution,
+    Releases,
+    product_distribution,
+)
+from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.haar import padded
@@ -23,7 +30,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 
 SIDE: Final = 2
-"""Of the groups of wavelet 1, the only ones whose law is small enough to be listed."""
+"""Of the groups of wavelet 1, the only ones whose distribution is small enough to be listed."""
 MOST_BITS: Final = 12
 Bit = tuple[int, Plane]
 """Which coefficient, and which of its planes."""
@@ -88,8 +95,8 @@ def _posterior(plane: Plane, seen: bool | None) -> float:
     return one / (one + (1 - plane.prior) * (flip if seen else 1 - flip))
 
 
-def law(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands) -> ProductLaw:
-    """Return the law of all bits of every group and channel together, decoded by Bayes' rule."""
+def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands) -> ProductDistribution:
+    """Return the distribution of all bits of every group and channel together, decoded by Bayes' rule."""
     size = images.shape[1:]
     made = bands_of(method, size)
     bits = drawn_bits(made)
@@ -109,7 +116,7 @@ def law(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands) -> Prod
             parts.append(Part(np.array([(*pixel, channel) for pixel in cell]), shown))
             groups = [_group(image[:, :, channel], cell[0]) for image in images]
             rows.append(np.stack([chances(coefficients(group)) for group in groups]))
-    return product_law(parts, rows)
+    return product_distribution(parts, rows)
 
 
 def _group(channel: Image, corner: tuple[int, int]) -> Group:
@@ -130,7 +137,7 @@ def releases(method: BitPlanes, image: Image, count: int, bits: BitSource) -> Re
     return np.ascontiguousarray(np.moveaxis(shown, 1, 0)[:, :height, :width])
 
 
-INTACT: Final = Version(name=BitPlanes.name, releases=releases, law=law)
+INTACT: Final = Version(name=BitPlanes.name, releases=releases, distribution=distribution)
 
 
 def one_group(method: BitPlanes, size: Size) -> Sequence[Band]:
@@ -164,8 +171,8 @@ def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
 
 
 def _wrong(name: str, bands_of: BandsOf) -> Version:
-    wrong: LawOf = partial(law, bands_of=bands_of)
-    return Version(name=name, releases=from_law(wrong), law=wrong)
+    wrong: DistributionOf = partial(distribution, bands_of=bands_of)
+    return Version(name=name, releases=from_distribution(wrong), distribution=wrong)
 
 
 MUTANTS: Final = (
@@ -173,7 +180,11 @@ MUTANTS: Final = (
     _wrong("channels not counted", one_channel),
     _wrong("planes' budgets not summed", planes_alone),
     _wrong("signs without noise", bare_signs),
-    Version(name="one draw for all groups and channels", releases=from_law(law, shared=True), law=law),
+    Version(
+        name="one draw for all groups and channels",
+        releases=from_distribution(distribution, shared=True),
+        distribution=distribution,
+    ),
 )
 
 

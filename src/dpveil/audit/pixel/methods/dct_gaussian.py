@@ -1,4 +1,4 @@
-"""How `dct-gaussian` is audited: its steps, the law of noisy coefficients, and versions with a wrong step.
+"""How `dct-gaussian` is audited: its steps, noisy coefficients, and versions with a wrong step.
 
 The noise is wider than what could be listed number by number, so noisy coefficients are counted in bins of a
 fiftieth of its width. That hides less than a part in 10⁴ of a divergence, and never adds to it.
@@ -17,7 +17,7 @@ from scipy import special
 
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.pixel.methods.dct_right import coefficients
-from dpveil.audit.pixel.product import Image, Images, ProductLaw, Releases, product_law
+from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
 from dpveil.audit.pixel.version import Size, Version
 from dpveil.mechanisms.pixel import DCTGaussian
 from dpveil.mechanisms.pixel.dct_plan import Plan, reach_of
@@ -68,7 +68,11 @@ class Steps:
     def version(self) -> Version:
         """Return these steps as gates take them."""
         return Version(
-            name=self.name, releases=self.releases, law=self.law, outcomes=self.outcomes, key=self.key
+            name=self.name,
+            releases=self.releases,
+            distribution=self.distribution,
+            outcomes=self.outcomes,
+            key=self.key,
         )
 
     def key(self, method: DCTGaussian, size: Size) -> object:
@@ -101,8 +105,8 @@ class Steps:
         images = made.transform.backward(kept, count * tall, width)
         return np.ascontiguousarray(images.reshape(count, tall, width, channels)[:, :height])
 
-    def law(self, method: DCTGaussian, images: Images) -> ProductLaw:
-        """Return the law of every noisy coefficient, in bins."""
+    def distribution(self, method: DCTGaussian, images: Images) -> ProductDistribution:
+        """Return the distribution of every noisy coefficient, in bins."""
         found = [self.variances(method, image) for image in images]
         return binned(method, images, np.stack([self.exact(method, i) for i in images]), found)
 
@@ -131,10 +135,10 @@ def bins(method: DCTGaussian, size: Size) -> dict[int, Float64[np.ndarray, " edg
 
 def binned(
     method: DCTGaussian, images: Images, answers: Int64[np.ndarray, "images blocks k"], found: list[Variances]
-) -> ProductLaw:
-    """Return the law of answers with Gaussian noise, in bins whose edges lie half way between whole numbers.
+) -> ProductDistribution:
+    """Return the distribution of answers with Gaussian noise, in bins with edges between whole numbers.
 
-    Discrete noise so wide has the continuous law there, to 64-bit floats.
+    Discrete noise so wide has the continuous distribution there, to 64-bit floats.
     """
     rows = []
     for block in range(answers.shape[1]):
@@ -145,11 +149,11 @@ def binned(
             upward = np.diff(low, axis=1, prepend=0, append=1)
             downward = -np.diff(high, axis=1, prepend=1, append=0)
             rows.append(np.where(np.pad(at, ((0, 0), (0, 1)), constant_values=9) < 0, upward, downward))
-    return product_law((), rows)
+    return product_distribution((), rows)
 
 
-def right(method: DCTGaussian, images: Images) -> ProductLaw:
-    """Return the law with coefficients from their definition, clipped, and the variances of the plan."""
+def right(method: DCTGaussian, images: Images) -> ProductDistribution:
+    """Return the distribution by definition: clipped coefficients, and the variances of the plan."""
     made = plan_of(method, images.shape[1:])
     answers = np.stack([coefficients(method, image)[1] for image in images])
     bounds = made.transform.bounds

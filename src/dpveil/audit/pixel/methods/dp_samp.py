@@ -1,8 +1,8 @@
-"""How `dp-samp` is audited: the joint law of noisy counts and what is shown, and versions that show too much.
+"""How `dp-samp` is audited: noisy counts and what is shown jointly, and versions that show too much.
 
 Everything is looked at with 256 clusters, one for every intensity: clusters follow from the noisy counts and
 cost nothing. Then a pixel of an intensity counted c times is shown with a chance that follows from c and from
-the sum of all 256 noisy counts, and the law of both is exact.
+the sum of all 256 noisy counts, and the distribution of both is exact.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from jaxtyping import Bool, Float64, Int64, UInt64
 
 from dpveil.accounting.group import any_of
-from dpveil.audit.distributions import laplace_law
+from dpveil.audit.distributions import laplace_distribution
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
-from dpveil.audit.pixel.product import Image, Images, ProductLaw, Releases, product_law
+from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
 from dpveil.audit.pixel.version import Size, Version, one_by_one
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
@@ -33,7 +33,7 @@ from dpveil.noise.laplace import discrete_laplace
 LEVELS: Final = 256
 WORD: Final = 2**64
 NEVER: Final = 1e-18
-"""Sums of counts less likely than this are left out of the law."""
+"""Sums of counts less likely than this are left out of the distribution."""
 
 Counts = Int64[np.ndarray, "n 256"]
 Chance = Callable[[DPSamp, int, int, int], float]
@@ -65,21 +65,23 @@ def as_written(method: DPSamp, count: int, total: int, pixels: int) -> float:
 
 def clipped(scale: Fraction, count: int, top: int) -> Float64[np.ndarray, " counts"]:
     """Return the chances of 0..top for `count` with discrete Laplace noise of this scale, clipped."""
-    below = laplace_law(scale).cdf(np.arange(top) - count)
+    below = laplace_distribution(scale).cdf(np.arange(top) - count)
     return np.diff(below, prepend=0, append=1)
 
 
 @lru_cache(maxsize=64)
 def sums_of_others(scale: Fraction, others: int, top: int) -> list[tuple[int, float]]:
-    """Return the law of the sum of the clipped counts of so many intensities that no pixel has."""
-    one, law = clipped(scale, 0, top), np.ones(1)
+    """Return the distribution of the sum of the clipped counts of so many intensities that no pixel has."""
+    one, distribution = clipped(scale, 0, top), np.ones(1)
     for _ in range(others):
-        law = np.convolve(law, one)
-    return [(total, float(p)) for total, p in enumerate(law) if p > NEVER]
+        distribution = np.convolve(distribution, one)
+    return [(total, float(p)) for total, p in enumerate(distribution) if p > NEVER]
 
 
-def joint_law(method: DPSamp, images: Images, scale: Fraction, chance: Chance, private: bool) -> ProductLaw:
-    """Return the law of one outcome: what the images' intensities are counted, and which pixels are shown.
+def joint_distribution(
+    method: DPSamp, images: Images, scale: Fraction, chance: Chance, private: bool
+) -> ProductDistribution:
+    """Return the joint distribution of the images' noisy counts and of which pixels are shown.
 
     Counts have noise of `scale` and are clipped; sizes follow from them, or, `private`, from the true ones.
     """
@@ -97,7 +99,9 @@ def joint_law(method: DPSamp, images: Images, scale: Fraction, chance: Chance, p
     for own, codes in zip(of_pixel, at + 1, strict=True):
         true = np.bincount(own, minlength=len(bins))
         noise = [clipped(scale, int(c), pixels) for c in true]
-        counted = np.prod([law[seen] for law, seen in zip(noise, grid.T, strict=True)], axis=0)
+        counted = np.prod(
+            [distribution[seen] for distribution, seen in zip(noise, grid.T, strict=True)], axis=0
+        )
         read = np.broadcast_to(true, grid.shape) if private else grid
         total = np.full(sizes.shape, pixels) if private else sizes
         given = np.stack([_table(known, read[:, j], total) for j in range(len(bins))])[own]
@@ -107,7 +111,7 @@ def joint_law(method: DPSamp, images: Images, scale: Fraction, chance: Chance, p
             place = _code(codes * np.array(mask), len(colours))
             row[:, place] = counted * (np.where(shown, given, 1 - given).prod(axis=0) @ weights)
         rows.append(row.ravel())
-    return product_law((), [np.stack(rows)])
+    return product_distribution((), [np.stack(rows)])
 
 
 def _pixels(images: Images) -> tuple[int, Image, Int64[np.ndarray, "images pixels"]]:
@@ -132,11 +136,11 @@ def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.nda
     return code
 
 
-def right(method: DPSamp, images: Images) -> ProductLaw:
-    """Return the law from the definition: noise of scale 2m/ε, and sizes by equations 3 and 4."""
+def right(method: DPSamp, images: Images) -> ProductDistribution:
+    """Return the distribution from the definition: noise of scale 2m/ε, and sizes by equations 3 and 4."""
     pixels = images.shape[1] * images.shape[2]
     m = min(method.neighbourhood or pixels, pixels)
-    return joint_law(method, images, 2 * m / method.epsilon, as_written, False)
+    return joint_distribution(method, images, 2 * m / method.epsilon, as_written, False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,17 +160,21 @@ class Sampling:
     def version(self) -> Version:
         """Return these steps as gates take them."""
         return Version(
-            name=self.name, releases=self.releases, law=self.law, outcomes=self.outcomes, key=self.key
+            name=self.name,
+            releases=self.releases,
+            distribution=self.distribution,
+            outcomes=self.outcomes,
+            key=self.key,
         )
 
     def key(self, method: DPSamp, size: Size) -> object:
         """Return what all versions have in common that promise nothing: they are the method itself."""
         return None if method.rate is None else self
 
-    def law(self, method: DPSamp, images: Images) -> ProductLaw:
-        """Return the law by the method's own noise and thresholds."""
+    def distribution(self, method: DPSamp, images: Images) -> ProductDistribution:
+        """Return the distribution by the method's own noise and thresholds."""
         scale = self.share * method.count_scale(images.shape[1] * images.shape[2])
-        return joint_law(self.used(method), images, scale, as_released, self.private)
+        return joint_distribution(self.used(method), images, scale, as_released, self.private)
 
     def releases(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases; without private clusters the method's own."""
@@ -177,7 +185,7 @@ class Sampling:
         return np.stack([interpolate(image, mask.reshape(image.shape[:2])) for mask in masks])[at.ravel()]
 
     def outcomes(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Int64[np.ndarray, "n 1"]:
-        """Return the outcome of every release, numbered as in the law."""
+        """Return the outcome of every release, numbered as in the distribution."""
         counts, shown = self._draw(method, image, count, bits)
         pixels, colours, at = _pixels(image[None])
         bins = np.unique(intensities(colours[None]))
@@ -265,7 +273,7 @@ def levels() -> dict[str, Level]:
 
 
 def refuse(method: DPSamp, level: Level) -> None:
-    """Raise `InvalidParameter` for fewer clusters than intensities, whose law is not known."""
+    """Raise `InvalidParameter` for fewer clusters than intensities, whose distribution is not known."""
     if method.private_clusters and method.clusters < LEVELS:
         hint = f"audit {LEVELS}: clusters follow from noisy counts and cost nothing"
         raise InvalidParameter("clusters", method.clusters, "are too few to audit", hint=hint)

@@ -1,7 +1,8 @@
 """How `dp-svd` is audited: noisy singular values by their length and direction, and wrong noises.
 
 The noise of d values has density ∝ exp(-ε‖z‖): its length is a Gamma(d) variable, and its direction is even
-and independent of it. Pixels of a grey region of one pixel show the noise itself, with a law in closed form.
+and independent of it. Pixels of a grey region of one pixel show the noise itself, with a distribution in
+closed form.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ from scipy import stats
 
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.pixel.pairs import Pair
-from dpveil.audit.pixel.product import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
+from dpveil.audit.pixel.product import (
+    Image,
+    Images,
+    Pairs,
+    Part,
+    ProductDistribution,
+    Releases,
+    product_distribution,
+)
 from dpveil.audit.pixel.version import Method, Version
 from dpveil.mechanisms.pixel import DPSVD
 from dpveil.mechanisms.pixel.spectrum import leading_triples
@@ -56,7 +65,9 @@ class Steps:
 
     def version(self) -> Version:
         """Return these steps as gates take them."""
-        return Version(name=self.name, releases=self.releases, law=self.law, outcomes=self.outcomes)
+        return Version(
+            name=self.name, releases=self.releases, distribution=self.distribution, outcomes=self.outcomes
+        )
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases."""
@@ -83,12 +94,15 @@ class Steps:
             parts.append(np.minimum((noise[:, 0] / length + 1) / 2 * SHARES, SHARES - 1))
         return np.stack([*parts, *(noise[:, 1:] > 0).T], axis=1).astype(np.int64)
 
-    def law(self, method: DPSVD, images: Images) -> ProductLaw:
-        """Return the law of the level that one grey pixel shows; of larger regions, that of the draws."""
+    def distribution(self, method: DPSVD, images: Images) -> ProductDistribution:
+        """Return the distribution of the level of one grey pixel; of larger regions, that of the draws."""
         if images.shape[1:] != (1, 1, 1):
-            return law_of_noise(method, images)
-        rows = [law_of_one_pixel(int(level), self.factor * float(method.epsilon)) for level in images.ravel()]
-        return product_law([Part.of_level([(0, 0, 0)])], [np.stack(rows)])
+            return distribution_of_noise(method, images)
+        rows = [
+            distribution_of_one_pixel(int(level), self.factor * float(method.epsilon))
+            for level in images.ravel()
+        ]
+        return product_distribution([Part.of_level([(0, 0, 0)])], [np.stack(rows)])
 
     def _drawn(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Noise:
         return self.noise(STEPS / method.epsilon, count, rank_of(method, image), image.shape[2], bits)
@@ -100,10 +114,11 @@ def rank_of(method: Method, image: Image) -> int:
     return kept
 
 
-def law_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray, " levels"]:
-    """Return the law of a 1 × 1 release: the level plus a rounded Laplace variable, clamped.
+def distribution_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray, " levels"]:
+    """Return the distribution of a 1 × 1 release: the level plus a rounded Laplace variable, clamped.
 
-    It is rounded to steps of 1/1024 and written from the continuous law's integrals over steps alone.
+    It is rounded to steps of 1/1024 and written from the continuous distribution's integrals over steps
+    alone.
     """
     scale = STEPS / epsilon
     steps = np.arange(-1, 255 * STEPS + 2)
@@ -115,10 +130,11 @@ def law_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray, " levels
     return found
 
 
-def law_of_noise(method: DPSVD, images: Images) -> ProductLaw:
-    """Return the law of the outcomes: even bins of the length, shares by the beta law, and fair signs.
+def distribution_of_noise(method: DPSVD, images: Images) -> ProductDistribution:
+    """Return the distribution of outcomes: even bins of the length, beta-distributed shares, fair signs.
 
-    That is the continuous law; noise in steps of 1/1024 of a level is off by less than a part in 10⁴.
+    That is the continuous distribution; noise in steps of 1/1024 of a level is off by less than a part in
+    10⁴.
     """
     dimension = rank_of(method, images[0]) * images.shape[3]
     rows = [np.full(LENGTHS, 1 / LENGTHS)]
@@ -126,7 +142,7 @@ def law_of_noise(method: DPSVD, images: Images) -> ProductLaw:
         half = (dimension - 1) / 2
         rows.append(np.diff(stats.beta.cdf(np.arange(SHARES + 1) / SHARES, half, half)))
     rows += [np.full(2, 0.5)] * (dimension - 1)
-    return product_law((), [np.tile(row, (len(images), 1)) for row in rows])
+    return product_distribution((), [np.tile(row, (len(images), 1)) for row in rows])
 
 
 # Mutants

@@ -13,8 +13,17 @@ import numpy as np
 
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
 from dpveil.audit.pixel.pairs import cells
-from dpveil.audit.pixel.product import WORK, Image, Images, Masses, Part, ProductLaw, Releases, product_law
-from dpveil.audit.pixel.version import LawOf, Size, Version, from_law
+from dpveil.audit.pixel.product import (
+    WORK,
+    Image,
+    Images,
+    Masses,
+    Part,
+    ProductDistribution,
+    Releases,
+    product_distribution,
+)
+from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import cell_levels, spread
 from dpveil.mechanisms.pixel.mse_law import shown_levels
@@ -40,8 +49,8 @@ def rate(method: MSEExponential, size: Size) -> Fraction:
     return account.pure / account.draws
 
 
-def _law(method: MSEExponential, images: Images, row: Row) -> ProductLaw:
-    """Return the law in which every cell and channel is drawn by the row of its mean, rounded half up."""
+def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductDistribution:
+    """Return the distribution of cells and channels, each drawn by the row of its mean, rounded half up."""
     levels = [math.floor(TOP * j / (method.levels - 1) + 0.5) for j in range(method.levels)]
     looks, parts, rows = np.array(levels, np.uint8)[:, None], [], []
     for cell in cells(images.shape[1], images.shape[2], method.block):
@@ -51,18 +60,20 @@ def _law(method: MSEExponential, images: Images, row: Row) -> ProductLaw:
             means = (2 * sums + len(cell)) // (2 * len(cell))
             parts.append(Part(places, looks.repeat(len(cell), axis=1)))
             rows.append(np.stack([row(mean) for mean in means.tolist()]))
-    return product_law(parts, rows)
+    return product_distribution(parts, rows)
 
 
-def drawn_law(method: MSEExponential, images: Images) -> ProductLaw:
-    """Return the law of the integers that the method draws from: exact."""
+def drawn_distribution(method: MSEExponential, images: Images) -> ProductDistribution:
+    """Return the distribution of the integers that the method draws from: exact."""
     _, height, width, channels = images.shape
     weights = method.matrix(height=height, width=width, channels=channels).weights
-    return _law(method, images, lambda mean: np.array(weights[mean], object))
+    return _distribution(method, images, lambda mean: np.array(weights[mean], object))
 
 
-def right(method: MSEExponential, images: Images, *, factor: Factor = lambda method, size: 1) -> ProductLaw:
-    """Return the law by formula 6.32, from floats, with ε′ multiplied by `factor`."""
+def right(
+    method: MSEExponential, images: Images, *, factor: Factor = lambda method, size: 1
+) -> ProductDistribution:
+    """Return the distribution by formula 6.32, from floats, with ε′ multiplied by `factor`."""
     size = images.shape[1:]
     wrong = float(rate(method, size)) * factor(method, size)
 
@@ -71,10 +82,10 @@ def right(method: MSEExponential, images: Images, *, factor: Factor = lambda met
         weights = np.exp(-wrong * (mean - shown) ** 2 / TOP**2)
         return weights / weights.sum()
 
-    return _law(method, images, row)
+    return _distribution(method, images, row)
 
 
-def rounded_down(method: MSEExponential, images: Images) -> ProductLaw:
+def rounded_down(method: MSEExponential, images: Images) -> ProductDistribution:
     """Return the formula rounded to integers without a margin: what is left goes to the likeliest level."""
     exponent, steps = rate(method, images.shape[1:]), method.levels - 1
 
@@ -87,7 +98,7 @@ def rounded_down(method: MSEExponential, images: Images) -> ProductLaw:
         weights[weights.index(max(weights))] += TOTAL - sum(weights)
         return np.array(weights, object)
 
-    return _law(method, images, row)
+    return _distribution(method, images, row)
 
 
 def releases(method: MSEExponential, image: Image, count: int, bits: BitSource) -> Releases:
@@ -101,12 +112,12 @@ def releases(method: MSEExponential, image: Image, count: int, bits: BitSource) 
 
 
 INTACT: Final = Version(
-    name=MSEExponential.name, releases=releases, law=drawn_law, key=lambda method, size: 1
+    name=MSEExponential.name, releases=releases, distribution=drawn_distribution, key=lambda method, size: 1
 )
 
 
-def _wrong(name: str, law: LawOf, key: Factor | None = None) -> Version:
-    return Version(name=name, releases=from_law(law), law=law, key=key)
+def _wrong(name: str, distribution: DistributionOf, key: Factor | None = None) -> Version:
+    return Version(name=name, releases=from_distribution(distribution), distribution=distribution, key=key)
 
 
 def _channels(method: MSEExponential, size: Size) -> int:
@@ -125,8 +136,8 @@ MUTANTS: Final = (
     _wrong("integers without a margin", rounded_down),
     Version(
         name="one draw for all cells and channels",
-        releases=from_law(drawn_law, shared=True),
-        law=drawn_law,
+        releases=from_distribution(drawn_distribution, shared=True),
+        distribution=drawn_distribution,
         key=lambda method, size: "shared" if draws(method, size) > 1 else 1,
     ),
 )

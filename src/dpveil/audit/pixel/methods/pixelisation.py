@@ -1,4 +1,4 @@
-"""The law of pixelisation from first principles: what the steps of a method are compared with.
+"""The distribution of pixelisation from first principles: what the steps of a method are compared with.
 
 Nothing here calls a sampler or a mechanism: cells are listed by loops, sums are Python integers, tails are
 geometric series in 40-digit decimals, or sums of Gaussian weights from the far end.
@@ -19,13 +19,13 @@ import numpy as np
 from jaxtyping import Float64, UInt8
 
 from dpveil.audit.pixel.pairs import cells
-from dpveil.audit.pixel.product import Images, Part, ProductLaw
+from dpveil.audit.pixel.product import Images, Part, ProductDistribution
 from dpveil.audit.pixel.version import Size
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
 LEVELS: Final = 256
 WORK: Final = Context(prec=40)
-LevelLaw = Callable[[int, int, Fraction], tuple[float, ...]]
+LevelDistribution = Callable[[int, int, Fraction], tuple[float, ...]]
 
 
 def totals(image: UInt8[np.ndarray, "h w c"], block: int) -> list[int]:
@@ -39,12 +39,12 @@ def totals(image: UInt8[np.ndarray, "h w c"], block: int) -> list[int]:
 
 
 @lru_cache(maxsize=100_000)
-def level_law(total: int, area: int, scale: Fraction) -> tuple[float, ...]:
+def level_distribution(total: int, area: int, scale: Fraction) -> tuple[float, ...]:
     """Return the chance of each level 0..255 shown by a cell of `area` pixels with sum `total`.
 
     The sum gets discrete Laplace noise of `scale`, is divided by the area, clamped and rounded half up.
 
-    >>> round(sum(level_law(300, 4, Fraction(255))), 12)
+    >>> round(sum(level_distribution(300, 4, Fraction(255))), 12)
     1.0
     """
     ratio = WORK.exp(WORK.divide(Decimal(-scale.denominator), Decimal(scale.numerator)))
@@ -71,10 +71,10 @@ def _gaussian_tail(variance: Fraction) -> tuple[int, Float64[np.ndarray, " n"]]:
 
 
 @lru_cache(maxsize=100_000)
-def gaussian_level_law(total: int, area: int, variance: Fraction) -> tuple[float, ...]:
-    """Return the chance of each level as `level_law` does, with discrete Gaussian noise.
+def gaussian_level_distribution(total: int, area: int, variance: Fraction) -> tuple[float, ...]:
+    """Return the chance of each level as `level_distribution` does, with discrete Gaussian noise.
 
-    >>> round(sum(gaussian_level_law(300, 4, Fraction(255**2))), 12)
+    >>> round(sum(gaussian_level_distribution(300, 4, Fraction(255**2))), 12)
     1.0
     """
     reach, above = _gaussian_tail(variance)
@@ -148,15 +148,17 @@ def largest_rho(epsilon: float, delta: float) -> float:
     return low
 
 
-def laplace_right(method: DPPix, images: Images) -> ProductLaw:
-    """Return the right law of `dp-pix`."""
-    return pixelisation_law(images, method.block, right_scale(method, images.shape[1:]), level_law)
+def laplace_right(method: DPPix, images: Images) -> ProductDistribution:
+    """Return the right distribution of `dp-pix`."""
+    return pixelisation_distribution(
+        images, method.block, right_scale(method, images.shape[1:]), level_distribution
+    )
 
 
-def gaussian_right(method: DPPixGaussian, images: Images) -> ProductLaw:
-    """Return the right law of `dp-pix-gaussian`."""
-    return pixelisation_law(
-        images, method.block, right_variance(method, images.shape[1:]), gaussian_level_law
+def gaussian_right(method: DPPixGaussian, images: Images) -> ProductDistribution:
+    """Return the right distribution of `dp-pix-gaussian`."""
+    return pixelisation_distribution(
+        images, method.block, right_variance(method, images.shape[1:]), gaussian_level_distribution
     )
 
 
@@ -169,10 +171,12 @@ def cell_parts(height: int, width: int, channels: int, block: int) -> tuple[Part
     )
 
 
-def pixelisation_law(images: Images, block: int, parameter: Fraction, law: LevelLaw) -> ProductLaw:
-    """Return the law of the released levels of all `images` from first principles (methods §3).
+def pixelisation_distribution(
+    images: Images, block: int, parameter: Fraction, distribution: LevelDistribution
+) -> ProductDistribution:
+    """Return the distribution of the released levels of all `images` from first principles (methods §3).
 
-    `parameter` is that of the noise on cell sums, and `law` gives the levels of one cell.
+    `parameter` is that of the noise on cell sums, and `distribution` gives the levels of one cell.
     """
     _, height, width, channels = images.shape
     sums = np.array([totals(image, block) for image in images], np.int64)
@@ -181,5 +185,5 @@ def pixelisation_law(images: Images, block: int, parameter: Fraction, law: Level
     for column, area in zip(sums.T, areas, strict=True):
         distinct, rank = np.unique(column, return_inverse=True)
         index.append(rank)
-        masses.append(np.array([law(int(total), area, parameter) for total in distinct]))
-    return ProductLaw(np.stack(index, axis=1), masses, cell_parts(height, width, channels, block))
+        masses.append(np.array([distribution(int(total), area, parameter) for total in distinct]))
+    return ProductDistribution(np.stack(index, axis=1), masses, cell_parts(height, width, channels, block))

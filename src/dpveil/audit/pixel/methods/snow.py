@@ -1,4 +1,4 @@
-"""How `snow` is audited: the exact law of every pixel, versions that show too much, and its settings."""
+"""How `snow` is audited: every pixel's distribution, versions that show too much, and its settings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ from typing import Final
 import numpy as np
 
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
-from dpveil.audit.pixel.product import Image, Images, Part, ProductLaw, Releases, product_law
+from dpveil.audit.pixel.product import (
+    Image,
+    Images,
+    Part,
+    ProductDistribution,
+    Releases,
+    product_distribution,
+)
 from dpveil.audit.pixel.version import Version, side_by_side
 from dpveil.mechanisms.pixel import Snow
 from dpveil.noise.bits import BitSource
@@ -18,20 +25,20 @@ from dpveil.noise.bits import BitSource
 GREY: Final = 127
 
 
-def law(method: Snow, images: Images) -> ProductLaw:
-    """Return the law of every pixel: its own colour with probability δ, and grey otherwise."""
+def distribution(method: Snow, images: Images) -> ProductDistribution:
+    """Return the distribution of every pixel: its own colour with probability δ, and grey otherwise."""
     height, width, channels = images.shape[1:]
     grid = [(row, column) for row in range(height) for column in range(width)]
     return _shown(images, [[(*pixel, k) for k in range(channels)] for pixel in grid], method.delta)
 
 
-def law_of_values(method: Snow, images: Images) -> ProductLaw:
-    """Return the law when every channel is drawn alone."""
+def distribution_of_values(method: Snow, images: Images) -> ProductDistribution:
+    """Return the distribution when every channel is drawn alone."""
     return _shown(images, [[place] for place in np.ndindex(*images.shape[1:])], method.delta)
 
 
-def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductLaw:
-    """Return the law in which each group of places is shown with probability `delta`, and grey otherwise."""
+def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductDistribution:
+    """Return the distribution of groups of places, each shown with chance `delta`, else grey."""
     parts, rows = [], []
     for group in places:
         colours = images[:, *np.array(group).T]
@@ -42,10 +49,10 @@ def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Frac
             chances[image, outcome] += delta
         parts.append(Part(np.array(group), looks))
         rows.append(chances)
-    return product_law(parts, rows)
+    return product_distribution(parts, rows)
 
 
-INTACT: Final = Version(name=Snow.name, releases=side_by_side, law=law)
+INTACT: Final = Version(name=Snow.name, releases=side_by_side, distribution=distribution)
 
 
 def channels_alone(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
@@ -81,12 +88,14 @@ def _with_delta(name: str, wrong: Callable[[Fraction], Fraction]) -> Version:
     return Version(
         name=name,
         releases=lambda method, image, count, bits: side_by_side(changed(method), image, count, bits),
-        law=lambda method, images: law(changed(method), images),
+        distribution=lambda method, images: distribution(changed(method), images),
     )
 
 
 MUTANTS: Final = (
-    replace(INTACT, name="each channel drawn alone", releases=channels_alone, law=law_of_values),
+    replace(
+        INTACT, name="each channel drawn alone", releases=channels_alone, distribution=distribution_of_values
+    ),
     _with_delta("δ and 1 - δ swapped", lambda delta: 1 - delta),
     _with_delta("a tenth more shown than δ", lambda delta: delta * 11 / 10),
     replace(INTACT, name="draws of the first row reused", releases=first_row_reused),

@@ -1,4 +1,4 @@
-"""How `ssim-exponential` is audited: its law from the printed formulas, wrong exponents, and its settings."""
+"""How `ssim-exponential` is audited: its distribution as printed, wrong exponents, and its settings."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
-from dpveil.audit.pixel.product import Image, Images, Part, ProductLaw, Releases, product_law
-from dpveil.audit.pixel.version import LawOf, Size, Version, from_law
+from dpveil.audit.pixel.product import (
+    Image,
+    Images,
+    Part,
+    ProductDistribution,
+    Releases,
+    product_distribution,
+)
+from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
@@ -55,7 +62,7 @@ def clipped(x: Window, y: Outputs) -> Numbers:
     return found
 
 
-def log_law(x: object, exponent: float, levels: int, quality: Quality = clipped) -> Numbers:
+def log_distribution(x: object, exponent: float, levels: int, quality: Quality = clipped) -> Numbers:
     """Return ln P of every output of a window whose true cells are x."""
     window = np.asarray(x, np.float64).ravel()
     logs = exponent * quality(window, outputs(len(window), levels))
@@ -80,14 +87,14 @@ def windows_of(image: UInt8[np.ndarray, "h w"], block: int, side: int) -> list[I
     ]
 
 
-def law(
+def distribution(
     method: SSIMExponential,
     images: Images,
     *,
     factor: Factor = lambda method, size: 1.0,
     quality: Quality = clipped,
-) -> ProductLaw:
-    """Return the law of every window of every channel, with ε′ multiplied by `factor`.
+) -> ProductDistribution:
+    """Return the distribution of every window of every channel, with ε′ multiplied by `factor`.
 
     For ε alone ε′ is ε/(2·c·N), counted here; else it is what the method's accountant chose.
     """
@@ -104,10 +111,10 @@ def law(
         for image in images
     ]
     rows = [
-        np.exp([log_law(x, exponent, method.levels, quality) for x in draw])
+        np.exp([log_distribution(x, exponent, method.levels, quality) for x in draw])
         for draw in zip(*true, strict=True)
     ]
-    return product_law(parts, rows)
+    return product_distribution(parts, rows)
 
 
 def _windows(method: SSIMExponential, channel: UInt8[np.ndarray, "h w"]) -> list[Int64[np.ndarray, "s s"]]:
@@ -136,7 +143,9 @@ def releases(method: SSIMExponential, image: Image, count: int, bits: BitSource)
     return np.ascontiguousarray(np.moveaxis(shown.reshape(height, width, count, channels), 2, 0))
 
 
-INTACT: Final = Version(name=SSIMExponential.name, releases=releases, law=law, key=lambda method, size: 1.0)
+INTACT: Final = Version(
+    name=SSIMExponential.name, releases=releases, distribution=distribution, key=lambda method, size: 1.0
+)
 
 
 def _published_count(method: SSIMExponential, size: Size) -> float:
@@ -149,8 +158,8 @@ def _whole_windows_only(method: SSIMExponential, size: Size) -> float:
     return len(_places(method, size)) / max(1, (height // step) * (width // step) * channels)
 
 
-def _wrong(name: str, law: LawOf) -> Version:
-    return Version(name=name, releases=from_law(law), law=law)
+def _wrong(name: str, distribution: DistributionOf) -> Version:
+    return Version(name=name, releases=from_distribution(distribution), distribution=distribution)
 
 
 FACTORS: Final[dict[str, Factor]] = {
@@ -160,8 +169,11 @@ FACTORS: Final[dict[str, Factor]] = {
     "channels not counted": lambda method, size: float(size[2]),
 }
 MUTANTS: Final = (
-    _wrong("quality without the clip", partial(law, quality=ssim)),
-    *(replace(_wrong(name, partial(law, factor=factor)), key=factor) for name, factor in FACTORS.items()),
+    _wrong("quality without the clip", partial(distribution, quality=ssim)),
+    *(
+        replace(_wrong(name, partial(distribution, factor=factor)), key=factor)
+        for name, factor in FACTORS.items()
+    ),
 )
 
 

@@ -19,7 +19,7 @@ from dpveil.audit.divergence import Move
 from dpveil.audit.noises import NoiseKind
 from dpveil.audit.pixel.case import Level
 from dpveil.audit.pixel.methods.pixelisation import cell_parts
-from dpveil.audit.pixel.product import Image, Images, Pairs, ProductLaw, Releases
+from dpveil.audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
 from dpveil.audit.pixel.version import Method, Size, Version
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
@@ -30,7 +30,7 @@ Areas = Int64[np.ndarray, "rows columns 1"]
 Noise = Int64[np.ndarray, "cells n c"]
 MOST_MOVES: Final = 4000
 WIDEST: Final = 20_000
-"""The widest noise, in levels, whose exact law is still a matter of seconds."""
+"""The widest noise, in levels, whose exact distribution is still a matter of seconds."""
 
 
 def method_sums(method: Method, image: Image) -> Sums:
@@ -88,15 +88,17 @@ class Steps:
 
     def version(self) -> Version:
         """Return these steps as gates take them."""
-        return Version(name=self.name, releases=self.releases, law=self.law, noise=self, key=self.key)
+        return Version(
+            name=self.name, releases=self.releases, distribution=self.distribution, noise=self, key=self.key
+        )
 
     def key(self, method: Method, size: Size) -> object:
         """Return what two lists of steps have in common that do the same there."""
         made = self.parameters(method, size), self.areas(method, size).tobytes()
         return (*made, self.kind, self.sums, self.noise, self.after)
 
-    def law(self, method: Method, images: Images) -> ProductLaw:
-        """Return the law of the released cell levels of all `images`, by these steps, without drawing.
+    def distribution(self, method: Method, images: Images) -> ProductDistribution:
+        """Return the distribution of released cell levels of all `images`, by these steps, without drawing.
 
         Takes noise to be independent and leaves `after` out: the other gates look at those.
         """
@@ -109,7 +111,7 @@ class Steps:
             index.append(rank)
             masses.append(np.stack([_masses(self.kind, int(s), int(area), parameter) for s in distinct]))
         parts = cell_parts(height, width, channels, method.block)
-        return ProductLaw(np.stack(index, axis=1), masses, parts)
+        return ProductDistribution(np.stack(index, axis=1), masses, parts)
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
         """Return how far the parts of neighbours move, without those that move less far than another.
@@ -148,16 +150,16 @@ def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"
 def _masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.ndarray:
     """Return the chance of each level by running every noisy sum through the method's own division."""
     noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
-    law = kind.law(parameter)
-    chances = law.between(noisy - total - 1, noisy - total)
-    chances[0] = law.cdf(noisy[:1] - total)[0]
-    chances[-1] = law.survival(noisy[-1:] - total - 1)[0]
+    distribution = kind.distribution(parameter)
+    chances = distribution.between(noisy - total - 1, noisy - total)
+    chances[0] = distribution.cdf(noisy[:1] - total)[0]
+    chances[-1] = distribution.survival(noisy[-1:] - total - 1)[0]
     levels = mean_levels(noisy.reshape(1, -1, 1), np.full((1, len(noisy), 1), area))
     return np.bincount(levels.ravel(), weights=chances, minlength=256)
 
 
 def refuse_wide_noise(intact: Steps, method: Method, level: Level) -> None:
-    """Raise `InvalidParameter` where the exact law of the noise takes too long."""
+    """Raise `InvalidParameter` where the exact distribution of the noise takes too long."""
     width = max(float(p) for case in level.exact for p in intact.parameters(method, case.size))
     if width ** (1 / intact.kind.power) > WIDEST:
         raise InvalidParameter("budget", None, "asks for noise too wide to audit", hint="audit a larger one")
