@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dpveil import audit
+from dpveil.audit import mutation
 from dpveil.audit.faces import distributions
-from dpveil.audit.faces.gates import exact_gate, same_gate
+from dpveil.audit.faces.gates import exact_gate
 from dpveil.audit.faces.mutants import wrong
-from dpveil.audit.faces.run import checks_of
 from dpveil.audit.faces.table import _answered, _ranked, face_methods
 from dpveil.faces import TABLE, Attributes, Gallery
 from dpveil.faces import attributes as attributes_file
@@ -26,14 +26,8 @@ SEED = 20261121
 def broken(name):
     """Return the gates that reject a method as it is, at its quick settings."""
     entry = face_methods()[name]
-    level = entry.levels["quick"]
-    found = {
-        gate
-        for gate, check in checks_of(entry, level, lambda stream: SeededBits(SEED, stream))
-        if not all(finding.passed for finding in check(entry.intact))
-    }
-    same = (finding for case in level.exact for finding in same_gate(entry, case))
-    return found | {finding.gate for finding in same if not finding.passed}
+    checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+    return set(mutation.killers(entry, entry.intact, checks))
 
 
 def cost(version, case):
@@ -117,8 +111,8 @@ def test_a_mutant_that_is_not_wrong_lives():
     """Mutants die of what is wrong with them. Ten gates draw: fails with probability 1e-8 at most."""
     for entry in face_methods().values():
         same = wrong("right", entry.intact.distribution)
-        checks = checks_of(entry, entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-        assert all(finding.passed for _, check in checks for finding in check(same))
+        checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+        assert not [*mutation.killers(entry, same, [check for check in checks if check.suits(same)])]
 
 
 # Faults in the code itself

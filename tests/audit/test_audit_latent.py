@@ -12,13 +12,13 @@ import pytest
 from scipy import integrate
 
 from dpveil import audit
+from dpveil.audit import mutation
 from dpveil.audit.latent import distributions as latent_distributions
 from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase
 from dpveil.audit.latent.circle import Circle
 from dpveil.audit.latent.gates import exact_gate, fit_gate
 from dpveil.audit.latent.mutants import around, one_more
 from dpveil.audit.latent.recipes import Recipe, wrong
-from dpveil.audit.latent.run import _checks
 from dpveil.audit.latent.table import PLANE, THREE, TWO, codes_of, latents
 from dpveil.mechanisms.latent import TABLE, BoxGaussian, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
@@ -30,8 +30,8 @@ SEED = 20261121
 def broken(name):
     """Return the gates that reject a mechanism as it is, at its quick settings."""
     entry = latents()[name]
-    checks = _checks(entry, entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-    return {gate for gate, check in checks if not all(finding.passed for finding in check(entry.intact))}
+    checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+    return set(mutation.killers(entry, entry.intact, checks))
 
 
 def test_every_latent_mechanism_has_an_audit_with_mutants():
@@ -153,7 +153,7 @@ def test_draws_that_do_not_follow_their_scales_are_seen(monkeypatch: pytest.Monk
         "dpveil.mechanisms.latent.gaussian.discrete_gaussian",
         lambda variance, count, bits: np.zeros(count, np.int64),
     )
-    assert not all(f.passed for f in fit_gate(entry.intact, entry.intact, setting, bits=SeededBits(1)))
+    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.intact, bits=SeededBits(1)))
 
 
 def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
@@ -165,7 +165,7 @@ def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
     )
     entry = latents()["directional"]
     setting = entry.levels["quick"].drawn[0]
-    assert not all(f.passed for f in fit_gate(entry.intact, entry.intact, setting, bits=SeededBits(1)))
+    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.intact, bits=SeededBits(1)))
 
 
 def test_directions_of_other_spaces_have_no_circle():

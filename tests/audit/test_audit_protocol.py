@@ -9,8 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpveil.audit import runner
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit import mutation
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate, sharpest
 from dpveil.audit.pixel.gates_exact import exact_gate, hockey_stick, same_gate
 from dpveil.audit.pixel.pairs import Pair
@@ -251,18 +252,11 @@ def test_an_entry_runs_through_all_gates(monkeypatch):
     entry = replace(ENTRY, levels={"quick": level, "deep": level}, right=distribution)
     monkeypatch.setattr("dpveil.audit.pixel.gates_drawn.uneven_image", lambda size: np.zeros(size, np.uint8))
     monkeypatch.setattr("dpveil.audit.pixel.gates_exact.uneven_image", lambda size: np.zeros(size, np.uint8))
-    found = runner._method(
-        entry.__class__(**{**vars(entry), "method": named(Response)}), "deep", runner._Bits(7), int
-    )
+    found = mutation.run("response", entry, "deep", lambda name: SeededBits(7, name), int)
     assert found.passed, [f for f in found.findings if not f.passed]
     killed = {mutant.name: mutant.killed_by for mutant in found.mutants}
     assert killed == {"wrong": ("exact", "fit", "bound"), "reused": ("bound",)}
     assert {mutant.tried_by for mutant in found.mutants} == {("exact", "fit", "bound")}
-
-
-def named(method):
-    method.name = "response"
-    return method
 
 
 def test_one_by_one_is_the_real_road():

@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit import runner
-from dpveil.audit.faces.photos_run import photo_audits
+from dpveil.audit.faces.photos_table import photo_audits
 from dpveil.audit.faces.table import face_methods
 from dpveil.audit.latent.table import latents
-from dpveil.audit.numbers.learning_run import learners
-from dpveil.audit.numbers.queries_table import query_audits
+from dpveil.audit.numbers.table import learners, query_audits
+from dpveil.audit.pixel import entry as pixel_entry
 from dpveil.audit.pixel.case import Case, Drawn
 from dpveil.audit.pixel.gates_drawn import bound_gate
 from dpveil.audit.pixel.table import TABLE
@@ -93,7 +92,7 @@ def test_deep_looks_harder_at_what_is_intact_and_no_harder_at_mutants(monkeypatc
         met["intact" if version is entry.intact else "mutants"].append(setting.draws)
         return iter(())
 
-    monkeypatch.setattr(runner, "bound_gate", bound)
+    monkeypatch.setattr(pixel_entry, "bound_gate", bound)
     report = audit.run("snow", "deep", seed=SEED)
     quick, deep = ([drawn.draws for drawn in entry.levels[name].bound] for name in ("quick", "deep"))
     assert met["intact"] == deep == [5 * draws for draws in quick]

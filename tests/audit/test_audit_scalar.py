@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpveil import audit
+from dpveil.audit import mutation
 from dpveil.audit.scalar import table as scalar_table
 from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion
 from dpveil.audit.scalar.distributions import DISTRIBUTIONS, distribution_of
@@ -16,7 +17,6 @@ from dpveil.audit.scalar.drawn import bound_gate, fit_gate
 from dpveil.audit.scalar.gates import exact_gate, same_gate, worst_integers
 from dpveil.audit.scalar.matrices import emptied, raised_weight, sharper
 from dpveil.audit.scalar.mutants import bounds, published
-from dpveil.audit.scalar.run import run_scalar
 from dpveil.audit.scalar.table import E1, PUBLISHED, finite_audit, scalars
 from dpveil.mechanisms.scalar import TABLE, ExplicitFair, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
@@ -68,7 +68,7 @@ class Three(ScalarMechanism):
 
 def test_a_new_finite_mechanism_is_audited_without_a_line():
     """Seeded; right gates reject with probability below 1e-8."""
-    found = run_scalar(finite_audit(Three), "quick", bits, lambda: None)
+    found = mutation.run("three", finite_audit(Three), "quick", bits, int)
     assert found.passed, (broken(found.findings), found.mutants)
     assert {"same", "exact", "arrive", "fit", "bound"} == set(found.gates)
     assert {m.name: m.killed_by for m in found.mutants}["a weight 1e-9 beyond"] == ("exact", "arrive")
@@ -187,12 +187,12 @@ def test_a_wrong_distribution_of_draws_or_matrix_is_seen(monkeypatch: pytest.Mon
 
 def test_a_release_unlike_its_draws_is_seen(monkeypatch: pytest.MonkeyPatch):
     case = ScalarCase(Laplace(range=(0, 4), sensitivity=1, epsilon=1, step=1))
-    assert not broken(same_gate(case))
+    assert not broken(same_gate(INTACT, case))
     right = Laplace.release
     monkeypatch.setattr(
         Laplace, "release", lambda self, answer, bits: np.round(right(self, answer, bits) * 0.5)
     )
-    assert broken(same_gate(case))
+    assert broken(same_gate(INTACT, case))
 
 
 def test_a_certificate_that_states_too_little_is_seen():

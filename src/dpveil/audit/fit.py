@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -188,3 +189,35 @@ def _extremes(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> f
     top = distribution.survival(np.array([samples.max() - 1]))[0]
     bottom = distribution.cdf(np.array([samples.min()]))[0]
     return float(min(1.0, 2 * len(samples) * min(top, bottom)))
+
+
+def pair_fits(
+    outcomes: Int64[np.ndarray, "n parts"], masses: list[Float64[np.ndarray, " outcomes"]]
+) -> dict[str, float]:
+    """Return a p-value for every two draws together, which have to be independent of each other.
+
+    Source: `multinomial` over classes of outcomes.
+    """
+    edges = [_class_edges(mass) for mass in masses]
+    chances = [np.add.reduceat(mass, np.append(0, e)) for mass, e in zip(masses, edges, strict=True)]
+    hot = [
+        (np.searchsorted(e, o, side="right")[:, None] == np.arange(len(c))).astype(np.float64)
+        for e, o, c in zip(edges, outcomes.T, chances, strict=True)
+    ]
+    ends = np.cumsum([0, *map(len, chances)])
+    together = np.concatenate(hot, axis=1)
+    counts = together.T @ together
+    return {
+        f"draws {i} and {j}": multinomial(
+            counts[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel(),
+            np.outer(chances[i], chances[j]).ravel(),
+        )
+        for i, j in combinations(range(len(masses)), 2)
+    }
+
+
+def _class_edges(mass: Float64[np.ndarray, " outcomes"]) -> Int64[np.ndarray, " edges"]:
+    """Return outcomes that cut the distribution into at most 8 classes of similar chance."""
+    inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
+    edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
+    return edges

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ from dpveil.audit.distributions import (
     laplace_distribution,
     laplace_residues,
 )
+from dpveil.audit.entry import Bits, Check, Entry, Variant, computed
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, Fit, fit, fit_pairs
 from dpveil.noise import gaussian
@@ -46,14 +47,48 @@ class SamplerCase:
     residues: tuple[Distribution, int] | None = None
 
 
-@dataclass(frozen=True)
-class SamplerAudit:
-    """What is looked at in one sampler: exact comparisons, distributions to fit, and faults to see."""
+@dataclass(frozen=True, kw_only=True)
+class SamplerVersion(Variant):
+    """A sampler as it is, or with a fault that spoils its samples."""
+
+    fault: Fault = lambda sample, uniform: sample
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """A case with one sample of it, drawn once for all versions, and uniform numbers for faults."""
+
+    case: SamplerCase
+    draws: int
+    bits: Callable[[str], BitSource]
+    name: str
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The sample."""
+        return self.case.draw(self.draws, self.bits(f"{self.name} {self.case.label}"))
+
+    def by(self, version: SamplerVersion) -> Sample:
+        """Return the sample as a version has it."""
+        if version is INTACT:
+            return self.sample
+        words = self.bits(f"{self.name} {version.name}").words(self.draws)
+        return version.fault(self.sample, (words >> 11).astype(float) / 2**53)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerAudit(Entry[SamplerVersion, int]):
+    """What is looked at in one sampler: exact comparisons, and distributions to fit; levels are draws."""
 
     name: str
     exact: Callable[[], list[Finding]]
     cases: tuple[SamplerCase, ...]
-    mutants: dict[str, Fault]
+
+    def checks(self, level: int, bits: Bits) -> Iterator[Check[SamplerVersion]]:
+        """Yield the comparisons, and the fits of every case."""
+        yield Check("exact", self.name, lambda version: self.exact(), self.intact)
+        made = [Sampled(case, level, bits, self.name) for case in self.cases]
+        yield from computed("fit", lambda version, one: fit_findings(one.case, one.by(version)), made)
 
 
 def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:
@@ -192,6 +227,8 @@ def _matrix_case(answer: int) -> SamplerCase:
     return SamplerCase(f"true answer {answer}", partial(_row, answer), finite_distribution(mass))
 
 
+DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
+INTACT: Final = SamplerVersion(name="intact")
 REUSE: Final[dict[str, Fault]] = {
     "every draw used twice": lambda z, u: np.repeat(z[: len(z) // 2], 2),
     "one draw in 20 is the one before": lambda z, u: np.where(u < 0.05, np.roll(z, 1), z),
@@ -208,8 +245,16 @@ SHAPE: Final[dict[str, Fault]] = {
 """Faults that samplers of the whole line can have."""
 
 
-def sampler_audits() -> dict[str, SamplerAudit]:
-    """Return the audits of all samplers by name."""
+def _audit(
+    name: str, exact: Callable[[], list[Finding]], cases: tuple[SamplerCase, ...], faults: dict[str, Fault]
+) -> SamplerAudit:
+    mutants = tuple(SamplerVersion(name=fault, fault=spoil) for fault, spoil in faults.items())
+    return SamplerAudit(name=name, intact=INTACT, mutants=mutants, levels=DRAWS, exact=exact, cases=cases)
+
+
+@cache
+def samplers() -> dict[str, SamplerAudit]:
+    """Return the audits of all samplers by name; their distributions take a while, and are made once."""
     tails: dict[str, Fault] = {
         "tail cut at 8 scales": lambda z, u: z.clip(-8 * 255, 8 * 255),
         "tail too long": lambda z, u: np.where(u < 1e-3, 14 * z, z),
@@ -221,7 +266,7 @@ def sampler_audits() -> dict[str, SamplerAudit]:
         "one outcome never drawn": lambda z, u: np.where(z == 5, 6, z),
     }
     made = (
-        SamplerAudit(
+        _audit(
             "discrete-laplace",
             _laplace_tables,
             (
@@ -231,12 +276,12 @@ def sampler_audits() -> dict[str, SamplerAudit]:
             ),
             REUSE | SHAPE | tails,
         ),
-        SamplerAudit(
+        _audit(
             "discrete-gaussian",
             _gaussian_decisions,
             tuple(_gaussian_case(Fraction(v)) for v in ("1/4", "400", "1e10")),
             REUSE | SHAPE | thin,
         ),
-        SamplerAudit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
+        _audit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
     )
     return {audit.name: audit for audit in made}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import Float64, Int8, Int64, UInt8
 
+from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.codecs.references import FileReference
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
@@ -107,7 +108,7 @@ class FacesCase:
         if isinstance(method, Attributes):
             return f"{len(self.gallery)} faces, {written(method.costs)}"
         near = "" if method.near is None else f", near = {method.near}"
-        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.distribution}{near}"
+        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
 
 
 Draw = Callable[[FacesCase, Rows, BitSource], Numbers]
@@ -115,43 +116,12 @@ DistributionOf = Callable[[FacesCase, Row], Chances]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FacesVersion:
+class FacesVersion(Variant):
     """One way to choose a face: the method as it is, or one that is wrong on purpose."""
 
-    name: str
     distribution: DistributionOf
     draw: Draw = FacesCase.draw
 
 
-@dataclass(frozen=True)
-class FacesDrawn:
-    """A setting for gates that draw: the crops that are fitted, and pairs that are told apart."""
-
-    case: FacesCase
-    draws: int
-    fits: tuple[Row, ...]
-    pairs: tuple[tuple[Row, Row], ...]
-
-
-@dataclass(frozen=True)
-class FacesLevel:
-    """The settings of one level."""
-
-    exact: tuple[FacesCase, ...]
-    drawn: tuple[FacesDrawn, ...]
-
-    def more(self, exact: tuple[FacesCase, ...], times: int = 5) -> FacesLevel:
-        """Return this level with more settings, and with `times` the draws."""
-        drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
-        return FacesLevel(self.exact + exact, drawn)
-
-
-@dataclass(frozen=True, kw_only=True)
-class FacesAudit:
-    """How one method is audited; `definition` is its distribution, written without its code."""
-
-    method: type[Gallery | Attributes]
-    intact: FacesVersion
-    definition: DistributionOf
-    mutants: tuple[FacesVersion, ...]
-    levels: dict[str, FacesLevel]
+FacesDrawn = Drawn[FacesCase, Row]
+FacesLevel = Level[FacesCase, Row]

@@ -5,15 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 import numpy as np
 
 from dpveil.audit.distributions import finite_distribution
-from dpveil.audit.faces.case import DistributionOf, FacesAudit, FacesCase, FacesDrawn, FacesVersion
+from dpveil.audit.faces.case import DistributionOf, FacesCase, FacesDrawn, FacesVersion, Row
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, fit_pairs
-from dpveil.audit.lower_bound import lower_bound
+from dpveil.audit.fit import fit, fit_pairs
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.lower_bound import Bound
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
 
@@ -22,12 +24,12 @@ CLOSE: Final = 1e-7
 INFINITE: Final = 1e9
 
 
-def same_gate(entry: FacesAudit, case: FacesCase) -> Iterator[Finding]:
+def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf) -> Iterator[Finding]:
     """Yield how far the whole numbers that are drawn with are from the distribution by definition."""
     pairs = [
         both
         for row in case.inputs
-        for both in zip(entry.intact.distribution(case, row), entry.definition(case, row), strict=True)
+        for both in zip(version.distribution(case, row), definition(case, row), strict=True)
     ]
     far = max(
         abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
@@ -50,7 +52,7 @@ def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
 
 
 def fit_gate(
-    version: FacesVersion, definition: DistributionOf, setting: FacesDrawn, *, bits: BitSource
+    version: FacesVersion, setting: FacesDrawn, definition: DistributionOf, *, bits: BitSource
 ) -> Iterator[Finding]:
     """Yield how well shown faces follow the distribution by definition, and neighbouring draws its square.
 
@@ -64,24 +66,22 @@ def fit_gate(
         distribution = finite_distribution([float(chance) for chance in definition(case, row)])
         p_values[f"{row}"] = fit(seen, distribution).p_value
         p_values[f"neighbouring draws of {row}"] = fit_pairs(seen, distribution).p_value
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(ALPHA))
-    what = f"fit of {setting.draws:,} draws, worst at {worst}"
-    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
+    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values)
 
 
 def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
     """Yield lower bounds on what pairs of crops cost, from faces alone; alpha covers all pairs together."""
     case, draws = setting.case, setting.draws
-    limit = float(case.epsilon)
-    for pair in setting.pairs:
-        sides = [
+
+    def bound(pair: tuple[Row, Row], alpha: float) -> Bound:
+        one, other = (
             version.draw(case, np.tile(np.array([row], np.int64), (2 * draws, 1)), bits)[:, None]
             for row in pair
-        ]
-        first, second = (side.astype(np.uint8) for side in sides)
-        train, test = ((first[part], second[part]) for part in (slice(draws), slice(draws, None)))
-        found = lower_bound(train, test, alpha=ALPHA / len(setting.pairs))
-        what, where = f"lower bound from {draws:,} draws, {found.event}", f"{case}, {pair[0]} and {pair[1]}"
-        yield Finding("bound", what, where, found.lower, limit, found.lower <= limit, "ε")
+        )
+        return of_releases((one.astype(np.uint8), other.astype(np.uint8)), draws, alpha)
+
+    pairs = [
+        Apart(f"{case}, {pair[0]} and {pair[1]}", float(case.epsilon), partial(bound, pair))
+        for pair in setting.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws")

@@ -9,7 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.audit.faces.photos import Bits, Encoding, Places, neighbours, places, scene
+from dpveil.audit.entry import Bits, Variant
+from dpveil.audit.faces.photos import Encoding, Places, neighbours, places, scene
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.mechanisms.pixel import Fill
@@ -82,10 +83,9 @@ def released(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GrowthVersion:
+class GrowthVersion(Variant):
     """One way to release regions of a lossy photo: dpveil's own, or one that is wrong on purpose."""
 
-    name: str
     release: ReleaseOf = released
 
     def painted(self, photo: Photo, asked: tuple[Region, ...], bits: BitSource) -> tuple[Places, Release]:

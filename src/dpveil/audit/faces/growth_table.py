@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpveil.audit.entry import Level
 from dpveil.audit.faces.growth import GrowthCase, GrowthVersion, released, with_growth
 from dpveil.audit.faces.photos import FACTORS, SAMPLINGS, Encoding
 from dpveil.core.certificate import RegionRecord
@@ -86,7 +87,10 @@ def _deep() -> tuple[GrowthCase, ...]:
     return (*cases, *sizes, *masks, *webp)
 
 
-LEVELS: Final = {"quick": _quick, "deep": lambda: (*_quick(), *_deep())}
+LEVELS: Final[dict[str, Level[GrowthCase, None]]] = {
+    "quick": Level(_quick()),
+    "deep": Level((*_quick(), *_deep())),
+}
 INTACT: Final = GrowthVersion(name="intact")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import Any, Final
@@ -19,7 +19,6 @@ from dpveil.noise.bits import BitSource
 
 Pixels = UInt8[np.ndarray, "h w c"]
 Places = Bool[np.ndarray, "h w"]
-Bits = Callable[[str], BitSource]
 
 SEES: Final = "one pixel by one level"
 SAMPLINGS: Final = {"4:4:4": 0, "4:2:2": 1, "4:2:0": 2}

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.audit.faces.photos import Bits, Encoding, Pixels, Places, neighbours, places, scene
+from dpveil.audit.entry import Bits, Variant
+from dpveil.audit.faces.photos import Encoding, Pixels, Places, neighbours, places, scene
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
@@ -205,10 +206,9 @@ Draw = Callable[[Treatment, BitSource, Sequence[Step]], Pixels]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecombinationVersion:
+class RecombinationVersion(Variant):
     """One way to put faces back: dpveil's own, or one that is wrong on purpose; `listed` are its regions."""
 
-    name: str
     draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
     treated: Callable[[Made], Treatment] = lambda made: made.treated
     listed: Callable[[Treatment], Sequence[Region]] = lambda treated: treated.regions

@@ -18,12 +18,12 @@ EVERYWHERE: Final = 3
 """Photos, the first among them, that differ in nearly all hidden pixels from one another."""
 
 
-def same_gate(made: Made) -> Iterator[Finding]:
+def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
     """Yield by how many pixels and regions what the other gates see is unlike what `obfuscate` releases."""
     case = made.case
     if case.angle is not None:
         return
-    own = made.treated.draw(SeededBits(DRAWN_WITH), case.following)
+    own = version.draw(made.treated, SeededBits(DRAWN_WITH), case.following)
     release = obfuscate(
         made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
     )

@@ -9,6 +9,7 @@ from typing import Any, Final
 import cv2
 import numpy as np
 
+from dpveil.audit.entry import Level
 from dpveil.audit.faces.photos import Encoding, Pixels, Places, places
 from dpveil.audit.faces.recombination import RecombinationCase, RecombinationVersion
 from dpveil.core.photo import Photo
@@ -79,7 +80,10 @@ def _deep() -> tuple[RecombinationCase, ...]:
     return (*every, *stored, *more)
 
 
-LEVELS: Final = {"quick": _quick, "deep": lambda: (*_quick(), *_deep())}
+LEVELS: Final[dict[str, Level[RecombinationCase, None]]] = {
+    "quick": Level(_quick()),
+    "deep": Level((*_quick(), *_deep())),
+}
 INTACT: Final = RecombinationVersion(name="intact")
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
 import numpy as np
 
+from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
 from dpveil.audit.faces.case import (
-    FacesAudit,
+    DistributionOf,
     FacesCase,
     FacesDrawn,
     FacesLevel,
@@ -19,6 +23,7 @@ from dpveil.audit.faces.case import (
     reference,
 )
 from dpveil.audit.faces.distributions import own_answers, own_choice, written_answers, written_choice
+from dpveil.audit.faces.gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.audit.faces.mutants import ATTRIBUTES, GALLERY
 from dpveil.codecs.attributes import VALUES
 from dpveil.faces import Attributes, Gallery
@@ -31,6 +36,22 @@ SHADES: Final = (0, 200)
 DRAWS: Final = 20_000
 FEW_DRAWS: Final = 5_000
 """Of faces for answers, each of which takes a word of its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FacesAudit(Entry[FacesVersion, FacesLevel]):
+    """How one method is audited; `definition` is its distribution, written without its code."""
+
+    method: type[Gallery | Attributes]
+    definition: DistributionOf
+
+    def checks(self, level: FacesLevel, bits: Bits) -> Iterator[Check[FacesVersion]]:
+        """Yield every gate with every setting."""
+        right = self.definition
+        yield from computed("same", partial(same_gate, definition=right), level.exact, self.intact)
+        yield from computed("exact", exact_gate, level.exact)
+        yield from drawn("fit", partial(fit_gate, definition=right), level.drawn, bits)
+        yield from drawn("bound", bound_gate, level.drawn, bits)
 
 
 def face_methods() -> dict[str, FacesAudit]:
@@ -73,12 +94,12 @@ def _choices() -> FacesAudit:
         _ranked(4, 8, "exponential"),
         _ranked(4, 8, "permute-and-flip"),
     )
-    drawn = []
+    settings = []
     for case in exact:
         rising, even, other, first, rest = (crop[: len(case.gallery)] for crop in CROPS)
         pairs = (rising, rising[::-1]), (rising, other), (first, rest)
-        drawn.append(FacesDrawn(case, DRAWS, (rising, even, other), pairs))
-    level = FacesLevel(exact, tuple(drawn))
+        settings.append(FacesDrawn(case, DRAWS, (rising, even, other), pairs))
+    level = FacesLevel(exact, tuple(settings))
     return FacesAudit(
         method=Gallery,
         intact=FacesVersion(name="intact", distribution=own_choice),
@@ -99,10 +120,10 @@ def _kept() -> FacesAudit:
         _answered("gender=4,age=4", ((1, 3),), each=1),
     )
     near, far = ((0, 1, 0), (0, 1, 200)), ((0, 1, 0), (1, 3, 0))
-    drawn = tuple(
+    settings = tuple(
         FacesDrawn(case, FEW_DRAWS, ((0, 1, 200), (1, 3, 0), (0, 0, 0)), (near, far)) for case in exact
     )
-    level = FacesLevel(exact, drawn)
+    level = FacesLevel(exact, settings)
     return FacesAudit(
         method=Attributes,
         intact=FacesVersion(name="intact", distribution=own_answers),

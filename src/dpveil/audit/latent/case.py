@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
+from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.audit.latent.circle import Circle
 from dpveil.codecs import Bounds
 from dpveil.core.guarantee import Guarantee
@@ -172,13 +173,12 @@ def real_release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentVersion:
+class LatentVersion(Variant):
     """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
 
     `distribution` is None where releases are no independent parts: only draws show those.
     """
 
-    name: str
     distribution: DistributionOf | None
     release: Release = real_release
 
@@ -188,34 +188,5 @@ class LatentVersion:
         return self.release is real_release
 
 
-@dataclass(frozen=True)
-class LatentDrawn:
-    """A setting for gates that draw: the codes that are fitted, and pairs that are told apart."""
-
-    case: LatentCase
-    draws: int
-    fits: tuple[Code, ...]
-    pairs: tuple[tuple[Code, Code], ...]
-
-
-@dataclass(frozen=True)
-class LatentLevel:
-    """The settings of one level."""
-
-    exact: tuple[LatentCase, ...]
-    drawn: tuple[LatentDrawn, ...]
-
-    def more(self, exact: tuple[LatentCase, ...], times: int = 5) -> LatentLevel:
-        """Return this level with more settings, and with `times` the draws."""
-        drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
-        return LatentLevel(self.exact + exact, drawn)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LatentAudit:
-    """How one latent mechanism is audited."""
-
-    method: type[LatentMechanism]
-    intact: LatentVersion
-    mutants: tuple[LatentVersion, ...]
-    levels: dict[str, LatentLevel]
+LatentDrawn = Drawn[LatentCase, Code]
+LatentLevel = Level[LatentCase, Code]

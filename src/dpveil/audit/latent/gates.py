@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import partial
 from itertools import permutations
 from typing import Final
 
@@ -12,12 +13,12 @@ from jaxtyping import Float64, Int64
 
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, fit_pairs
+from dpveil.audit.fit import fit, fit_pairs, pair_fits
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
 from dpveil.audit.latent.case import Code, Codes, LatentCase, LatentDrawn, LatentVersion
 from dpveil.audit.latent.distributions import loss
-from dpveil.audit.lower_bound import lower_bound
+from dpveil.audit.lower_bound import Bound
 from dpveil.audit.measures import epsilon_at, rho_seen
-from dpveil.audit.pixel.gates_drawn import pair_fits
 from dpveil.noise.bits import BitSource
 
 CLOSE: Final = 1e-9
@@ -55,7 +56,7 @@ def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
 
 
 def fit_gate(
-    version: LatentVersion, intact: LatentVersion, setting: LatentDrawn, *, bits: BitSource
+    version: LatentVersion, setting: LatentDrawn, intact: LatentVersion, *, bits: BitSource
 ) -> Iterator[Finding]:
     """Yield how well releases follow the right distribution: parts, parts together, neighbouring draws."""
     case = setting.case
@@ -74,11 +75,7 @@ def fit_gate(
         inside = np.maximum(seen[:, drawn], 0)
         both = pair_fits(inside, [masses[number] for number in drawn])
         p_values |= {f"{name} of {_place(code)}": p_value for name, p_value in both.items()}
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(ALPHA))
-    what = f"fit of {setting.draws:,} draws, worst at {worst}"
-    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
+    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values)
 
 
 def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
@@ -106,17 +103,19 @@ def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource)
     """Yield lower bounds on what pairs of codes cost, from samples alone; alpha covers all pairs together."""
     case, draws = setting.case, setting.draws
     unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
-    for first, second in setting.pairs:
-        sides = [
+
+    def bound(first: Code, second: Code, alpha: float) -> Bound:
+        one, other = (
             case.levels(version.release(case, np.tile(np.array([code]), (2 * draws, 1)), bits))
             for code in (first, second)
-        ]
-        train, test = ((sides[0][part], sides[1][part]) for part in (slice(draws), slice(draws, None)))
-        found = lower_bound(train, test, measure=measure, alpha=ALPHA / len(setting.pairs))
-        limit = case.allowance(first, second)
-        where = f"{case}, {_place(first)} and {_place(second)}"
-        what = f"lower bound from {draws:,} draws, {found.event}"
-        yield Finding("bound", what, where, found.lower, limit, found.lower <= limit, unit)
+        )
+        return of_releases((one, other), draws, alpha, measure)
+
+    pairs = [
+        Apart(f"{case}, {_place(a)} and {_place(b)}", case.allowance(a, b), partial(bound, a, b))
+        for a, b in setting.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws", unit=unit)
 
 
 def _place(code: Code) -> str:

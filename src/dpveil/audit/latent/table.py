@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+from dpveil.audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
 from dpveil.audit.latent.case import (
     AuditSpace,
     Code,
-    LatentAudit,
     LatentCase,
     LatentDrawn,
     LatentLevel,
     LatentVersion,
 )
+from dpveil.audit.latent.gates import bound_gate, exact_gate, fit_gate
 from dpveil.audit.latent.mutants import (
     CROFT,
     DIRECTIONAL,
@@ -57,6 +61,19 @@ ROUND: Final[tuple[Code, ...]] = (
     (0, -2),
 )
 """Codes in all directions, close to the middle and outside of the box."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentAudit(Entry[LatentVersion, LatentLevel]):
+    """How one latent mechanism is audited."""
+
+    method: type[LatentMechanism]
+
+    def checks(self, level: LatentLevel, bits: Bits) -> Iterator[Check[LatentVersion]]:
+        """Yield every gate with every setting."""
+        yield from computed("exact", exact_gate, level.exact)
+        yield from drawn("fit", partial(fit_gate, intact=self.intact), level.drawn, bits, NUMBERED)
+        yield from drawn("bound", bound_gate, level.drawn, bits, NUMBERED)
 
 
 def latents() -> dict[str, LatentAudit]:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.audit.numbers.joint import UNBOUNDED, Number, Released, loss, released
 from dpveil.core.numbers import exact
 from dpveil.noise.bits import BitSource
@@ -157,18 +158,15 @@ def spreads_of(plan: Plan, squares: Any, reach: Any, size: int) -> Released:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnVersion:
+class LearnVersion(Variant):
     """One way to learn: the model itself, or one that is wrong on purpose.
 
-    `plan` is what is asked, `asks` the numbers of it, `draw` what it releases; without `draws`, a mutant is
-    looked at in distributions alone.
+    `plan` is what is asked, `asks` the numbers of it, `draw` what it releases.
     """
 
-    name: str
     plan: Callable[[LearnCase, Any, Any, Any], Plan] = own_plan
     asks: Callable[[Plan], Learned] = own_asks
     draw: Callable[[Plan, BitSource], Moments] = field(default=Plan.release)
-    draws: bool = True
 
     @property
     def lawful(self) -> bool:
@@ -194,36 +192,8 @@ class LearnVersion:
 INTACT: Final = LearnVersion(name="intact")
 
 
-@dataclass(frozen=True)
-class LearnDrawn:
-    """A setting for gates that draw: a table that is fitted, and pairs of neighbours that are told apart."""
-
-    case: LearnCase
-    fit: Table = ()
-    pairs: tuple[tuple[Table, Table], ...] = ()
-    draws: int = 1_200
-
-
-@dataclass(frozen=True)
-class LearnLevel:
-    """The settings of one level."""
-
-    exact: tuple[LearnCase, ...]
-    drawn: tuple[LearnDrawn, ...]
-
-    def more(self, exact: tuple[LearnCase, ...], times: int = 5) -> LearnLevel:
-        """Return this level with more settings, and with `times` the draws."""
-        drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
-        return LearnLevel(self.exact + exact, drawn)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LearnAudit:
-    """How one model is audited."""
-
-    name: str
-    levels: dict[str, LearnLevel]
-    mutants: tuple[LearnVersion, ...]
+LearnDrawn = Drawn[LearnCase, Table]
+LearnLevel = Level[LearnCase, Table]
 
 
 def deviations_of(plan: Plan) -> Deviations:

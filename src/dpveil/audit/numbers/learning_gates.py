@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -12,18 +13,17 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, fit_pairs
-from dpveil.audit.lower_bound import lower_bound
+from dpveil.audit.fit import fit, fit_pairs
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.lower_bound import Bound
 from dpveil.audit.numbers.joint import ROUNDED
 from dpveil.audit.numbers.learning import (
-    INTACT,
     LearnCase,
     LearnDrawn,
     Learned,
     LearnVersion,
     Table,
     cost,
-    own_plan,
 )
 from dpveil.audit.numbers.learning_distributions import Definition, written
 from dpveil.noise.bits import BitSource, SeededBits
@@ -35,20 +35,20 @@ FEW: Final = 8
 SAME: Final = 6
 
 
-def same_gate(case: LearnCase) -> Iterator[Finding]:
+def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     """Yield whether a fit asks what it should, by definition, and learns what its plan releases."""
     unlike = 0
     for table in case.tables:
-        plan = own_plan(case, *case.written(table))
-        unlike += INTACT.asks(plan) != written(case, table, plan)
+        plan = version.plan(case, *case.written(table))
+        unlike += version.asks(plan) != written(case, table, plan)
     what = f"answers unlike the definition, {len(case.tables)} tables"
     yield Finding("same", what, str(case), unlike, 0, unlike == 0, "tables")
     others = apart = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
-        plan = own_plan(case, *case.written(table))
+        plan = version.plan(case, *case.written(table))
         released = plan.release(SeededBits(1, f"same {table}"))
         apart += not _alike(released, _in_turn(plan, SeededBits(1, f"same {table}")))
-        seen = INTACT.release(case, table, 1, SeededBits(1, f"same {table}"))
+        seen = version.release(case, table, 1, SeededBits(1, f"same {table}"))
         others += bool(np.any(np.maximum(released.counts, 1) != seen.counts))
         others += bool(np.any(released.means != seen.means))
         others += bool(np.any(np.abs(np.maximum(released.deviations, 1e-9) - seen.deviations) > 1e-9))
@@ -112,11 +112,11 @@ def _shown(case: LearnCase, table: Table) -> str:
 def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
     """Yield how uniform every released number is under its distribution given those before it."""
     case, draws = setting.case, setting.draws
-    found = version.release(case, setting.fit, draws, bits)
+    found = version.release(case, setting.fits[0], draws, bits)
     spare = (
         bits.words(draws * len(case.classes) * (1 + 2 * found.means.shape[1])) >> np.uint64(11)
     ) / 2.0**53
-    uniform = Definition.of(case).uniforms(case, setting.fit, found, spare)
+    uniform = Definition.of(case).uniforms(case, setting.fits[0], found, spare)
     distribution, both = (
         finite_distribution(np.ones(CELLS) / CELLS),
         finite_distribution(np.ones(FEW**2) / FEW**2),
@@ -128,11 +128,7 @@ def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> 
         p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, distribution).p_value
     for (one, a), (other, b) in combinations(uniform.items(), 2):
         p_values[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), both).p_value
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(ALPHA))
-    what = f"fit of {draws:,} fits, worst at {worst}"
-    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
+    yield fit_finding(case, f"fit of {draws:,} fits", p_values)
 
 
 def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, " n"]:
@@ -143,14 +139,17 @@ def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, "
 def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
     """Yield lower bounds on what pairs of tables cost, from models alone; alpha covers all pairs."""
     case, draws = setting.case, setting.draws
+
+    def bound(pair: tuple[Table, Table], alpha: float) -> Bound:
+        one, other = (_bytes(version.release(case, table, 2 * draws, bits), 2 * draws) for table in pair)
+        return of_releases((one, other), draws, alpha)
+
     limit = float(min(stated(case), case.asked))
-    for one, other in setting.pairs:
-        sides = [_bytes(version.release(case, table, 2 * draws, bits), 2 * draws) for table in (one, other)]
-        train, test = ((sides[0][part], sides[1][part]) for part in (slice(draws), slice(draws, None)))
-        found = lower_bound(train, test, alpha=ALPHA / len(setting.pairs))
-        what = f"lower bound from {draws:,} models, {found.event}"
-        where = f"{case}, {_shown(case, one)} and {_shown(case, other)}"
-        yield Finding("bound", what, where, found.lower, limit, found.lower <= limit, "ε")
+    pairs = [
+        Apart(f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair))
+        for pair in setting.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} models")
 
 
 def _bytes(found: Moments, draws: int) -> UInt8[np.ndarray, "n values"]:

@@ -197,6 +197,6 @@ MUTANTS: Final = (
     LearnVersion(name="half the bounds for the reach of a spread", asks=_too_short, draw=_draw_too_short),
     LearnVersion(name="features not clipped", plan=_unclipped),
     LearnVersion(name="class sizes without noise", asks=_sizes_shown, draw=_draw_sizes_shown),
-    LearnVersion(name="empty classes left out", plan=_only_with_records, draws=False),
+    LearnVersion(name="empty classes left out", plan=_only_with_records, gates=("exact",)),
     LearnVersion(name="one draw for all features", draw=_draw_one_for_all),
 )

@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from dpveil.audit.numbers.learning import LearnAudit, LearnCase, LearnDrawn, LearnLevel, Record
+from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
+from dpveil.audit.numbers.learning import INTACT, LearnCase, LearnDrawn, LearnLevel, LearnVersion, Record
+from dpveil.audit.numbers.learning_gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.audit.numbers.learning_mutants import MUTANTS
+from dpveil.errors import DPVeilError
 
 ANY: Final = "any-database"
+DRAWS: Final = 1_200
 FLOOR: Final = "1e-9"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnAudit(Entry[LearnVersion, LearnLevel]):
+    """How one model is audited."""
+
+    refusals: ClassVar[tuple[type[DPVeilError], ...]] = (DPVeilError,)
+
+    def checks(self, level: LearnLevel, bits: Bits) -> Iterator[Check[LearnVersion]]:
+        """Yield every gate with every setting."""
+        yield from computed("same", same_gate, level.exact, self.intact)
+        yield from computed("exact", exact_gate, level.exact)
+        for setting in level.drawn:
+            yield from drawn("fit", fit_gate, [setting] if setting.fits else [], bits)
+            yield from drawn("bound", bound_gate, [setting] if setting.pairs else [], bits)
 
 
 def _records(*values: tuple[float, ...], labels: str = "ab") -> tuple[Record, ...]:
@@ -54,12 +75,12 @@ def naive_bayes() -> LearnAudit:
     spreads = _case(ONE, (1, 2), "a", neighbours="added", parts=(1, 1, 98), **{**UNIT, "epsilon": 3})
     low, high, other_low = 0, 1, 4
     moved = (low,) * 4 + (other_low,) * 4, (low,) * 3 + (other_low,) * 5
-    drawn = (
-        LearnDrawn(one, fit=(0, 0, 1, 2, 5)),
-        LearnDrawn(two, fit=(0, 1, 1, 2, 4, 5, 7)),
-        LearnDrawn(sizes, pairs=(moved,)),
-        LearnDrawn(means, pairs=(((low,), (low, high)),)),
-        LearnDrawn(spreads, pairs=(((low,), (low, high)),)),
+    settings = (
+        LearnDrawn(one, DRAWS, fits=((0, 0, 1, 2, 5),)),
+        LearnDrawn(two, DRAWS, fits=((0, 1, 1, 2, 4, 5, 7),)),
+        LearnDrawn(sizes, DRAWS, pairs=(moved,)),
+        LearnDrawn(means, DRAWS, pairs=(((low,), (low, high)),)),
+        LearnDrawn(spreads, DRAWS, pairs=(((low,), (low, high)),)),
     )
-    quick = LearnLevel(exact, drawn)
-    return LearnAudit(name="naive-bayes", levels={"quick": quick, "deep": quick.more(deep)}, mutants=MUTANTS)
+    quick = LearnLevel(exact, settings)
+    return LearnAudit(intact=INTACT, levels={"quick": quick, "deep": quick.more(deep)}, mutants=MUTANTS)

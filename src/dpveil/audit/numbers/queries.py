@@ -6,7 +6,7 @@ Answers by definition are written here a second time, in fractions, from the num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64
 
+from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.core.numbers import exact, show
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource
@@ -179,10 +180,9 @@ def planned_draws(
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueryVersion:
+class QueryVersion(Variant):
     """One way to answer: the query itself, or one that is wrong on purpose."""
 
-    name: str
     plan: PlanOf = own_plan
     many: Draw = planned_draws
 
@@ -190,37 +190,5 @@ class QueryVersion:
 INTACT: Final = QueryVersion(name="intact")
 
 
-@dataclass(frozen=True)
-class QueryDrawn:
-    """A setting for gates that draw: columns that are fitted, and pairs of neighbours that are told apart.
-
-    The query is called anew `each` times, and its plan draws `many` releases at once.
-    """
-
-    case: QueryCase
-    fits: tuple[Table, ...]
-    pairs: tuple[tuple[Table, Table], ...]
-    each: int = 400
-    many: int = 10_000
-
-
-@dataclass(frozen=True)
-class QueryLevel:
-    """The settings of one level."""
-
-    exact: tuple[QueryCase, ...]
-    drawn: tuple[QueryDrawn, ...]
-
-    def more(self, exact: tuple[QueryCase, ...], times: int = 5) -> QueryLevel:
-        """Return this level with more settings, and with `times` the draws."""
-        drawn = [replace(one, each=times * one.each, many=times * one.many) for one in self.drawn]
-        return QueryLevel(self.exact + exact, tuple(drawn))
-
-
-@dataclass(frozen=True, kw_only=True)
-class QueryAudit:
-    """How one query is audited."""
-
-    name: str
-    levels: dict[str, QueryLevel]
-    mutants: tuple[QueryVersion, ...]
+QueryDrawn = Drawn[QueryCase, Table]
+QueryLevel = Level[QueryCase, Table]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
+from functools import partial
 from itertools import combinations
 from typing import Final
 
@@ -13,9 +14,10 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, fit_pairs
-from dpveil.audit.lower_bound import lower_bound
-from dpveil.audit.numbers.joint import ROUNDED, UNBOUNDED, Number, Released, chances, cost, released
+from dpveil.audit.fit import fit, fit_pairs
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.lower_bound import Bound
+from dpveil.audit.numbers.joint import ROUNDED, Number, Released, chances, cost, released
 from dpveil.audit.numbers.queries import (
     INTACT,
     QueryCase,
@@ -34,21 +36,23 @@ SAME: Final = 12
 PAIRS: Final = 20_000
 """All pairs are looked at where there are no more, under a promise about any two columns."""
 BYTES: Final = 256
+ANEW: Final = 25
+"""The query is called anew for one in so many of the releases that its plan draws at once."""
 
 
-def same_gate(case: QueryCase) -> Iterator[Finding]:
+def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     """Yield whether answers are those of the definition, and whether a query releases what its plan says."""
     unlike = 0
     for table in case.tables:
-        plan = INTACT.plan(case, table)
+        plan = version.plan(case, table)
         points = plan.mechanism.lattice.index(np.array(plan.answers, dtype=object)).tolist()
         unlike += points != case.points(table, plan.mechanism.lattice)
     what = f"answers unlike the definition, {len(case.tables)} columns"
     yield Finding("same", what, str(case), unlike, 0, unlike == 0, "columns")
     others = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
-        own = INTACT.plan(case, table).release(SeededBits(1, f"same {table}")).response
-        seen = real_draws(INTACT, case, table, 1, SeededBits(1, f"same {table}"))[0]
+        own = version.plan(case, table).release(SeededBits(1, f"same {table}")).response
+        seen = real_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
         others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
     yield Finding("same", "releases unlike those of the plan", str(case), others, 0, others == 0, "columns")
 
@@ -128,7 +132,9 @@ def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> 
     The query itself is looked at twice: called anew for every release, and as its plan draws many at once.
     """
     case, p_values = setting.case, dict[str, float]()
-    ways = [(version.many, setting.many)] + ([(real_draws, setting.each)] if version is INTACT else [])
+    ways = [(version.many, setting.draws)]
+    if version is INTACT:
+        ways.append((real_draws, setting.draws // ANEW))
     for table in setting.fits:
         right = INTACT.plan(case, table).mechanism
         distributions = [_distribution(Number(right, point)) for point in case.points(table, right.lattice)]
@@ -136,10 +142,7 @@ def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> 
             values = draw(version, case, table, count, bits)
             for name, p_value in _p_values(values, distributions).items():
                 p_values[f"{name} of {case.values(table)}, {count:,} releases"] = p_value
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(ALPHA))
-    yield Finding("fit", f"fit, worst at {worst}", str(case), value, limit, value <= limit, "-log10 p")
+    yield fit_finding(case, "fit", p_values)
 
 
 def _p_values(values: Values, distributions: list[dict[float, float]]) -> dict[str, float]:
@@ -176,21 +179,21 @@ def _cells(values: Values, shown: list[float]) -> Int64[np.ndarray, "n numbers"]
 
 def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
     """Yield lower bounds on what pairs of columns cost, from responses alone; alpha covers all pairs."""
-    case, draws = setting.case, setting.many
-    for one, other in setting.pairs:
-        first = INTACT.plan(case, one)
-        limit = float(case.allowance(first, one, other) or 0)
-        sides = [version.many(version, case, table, 2 * draws, bits) for table in (one, other)]
-        where = f"{case}, {case.values(one)} and {case.values(other)}"
-        if sides[0].shape != sides[1].shape:
-            what = "counts of numbers that differ"
-            yield Finding("bound", what, where, float(UNBOUNDED), limit, False, "ε")
-            continue
-        shown = _bytes(sides)
-        train, test = ((shown[0][part], shown[1][part]) for part in (slice(draws), slice(draws, None)))
-        found = lower_bound(train, test, alpha=ALPHA / len(setting.pairs))
-        what = f"lower bound from {draws:,} releases, {found.event}"
-        yield Finding("bound", what, where, found.lower, limit, found.lower <= limit, "ε")
+    case, draws = setting.case, setting.draws
+
+    def bound(pair: tuple[Table, Table], alpha: float) -> Bound:
+        one, other = _bytes([version.many(version, case, table, 2 * draws, bits) for table in pair])
+        return of_releases((one, other), draws, alpha)
+
+    pairs = [
+        Apart(
+            f"{case}, {case.values(one)} and {case.values(other)}",
+            float(case.allowance(INTACT.plan(case, one), one, other) or 0),
+            partial(bound, (one, other)),
+        )
+        for one, other in setting.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} releases")
 
 
 def _bytes(sides: list[Values]) -> list[UInt8[np.ndarray, "n numbers"]]:

@@ -2,21 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
+from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
 from dpveil.audit.numbers.queries import (
+    INTACT,
     Cell,
-    QueryAudit,
     QueryCase,
     QueryDrawn,
     QueryLevel,
     QueryVersion,
     Table,
 )
+from dpveil.audit.numbers.queries_gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.audit.numbers.queries_mutants import COUNT, DEVIATION, HISTOGRAM, MEAN
+from dpveil.errors import DPVeilError
 
 ANY: Final = "any-database"
+DRAWS: Final = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class QueryAudit(Entry[QueryVersion, QueryLevel]):
+    """How one query is audited."""
+
+    refusals: ClassVar[tuple[type[DPVeilError], ...]] = (DPVeilError,)
+
+    def checks(self, level: QueryLevel, bits: Bits) -> Iterator[Check[QueryVersion]]:
+        """Yield every gate with every setting."""
+        yield from computed("same", same_gate, level.exact, self.intact)
+        yield from computed("exact", exact_gate, level.exact)
+        yield from drawn("fit", fit_gate, level.drawn, bits)
+        yield from drawn("bound", bound_gate, level.drawn, bits)
 
 
 def _cells(*held: tuple[Any, Any]) -> tuple[Cell, ...]:
@@ -40,25 +60,24 @@ def _case(query: str, cells: tuple[Cell, ...], rows: int, /, **settings: Any) ->
 
 
 def _drawn(case: QueryCase, *fits: Table, pairs: tuple[tuple[Table, Table], ...]) -> QueryDrawn:
-    return QueryDrawn(case, fits, pairs)
+    return QueryDrawn(case, DRAWS, fits, pairs)
 
 
 def _audit(
-    name: str,
     exact: tuple[QueryCase, ...],
     deep: tuple[QueryCase, ...],
-    drawn: tuple[QueryDrawn, ...],
+    settings: tuple[QueryDrawn, ...],
     mutants: tuple[QueryVersion, ...],
 ) -> QueryAudit:
-    quick = QueryLevel((*(one.case for one in drawn), *exact), drawn)
-    return QueryAudit(name=name, levels={"quick": quick, "deep": quick.more(deep)}, mutants=mutants)
+    quick = QueryLevel((*(one.case for one in settings), *exact), settings)
+    return QueryAudit(intact=INTACT, levels={"quick": quick, "deep": quick.more(deep)}, mutants=mutants)
 
 
 def _mean() -> QueryAudit:
     unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
     first = _case("mean", UNIT, 3, mechanism="geometric", **unit)
     second = _case("mean", BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="3/4")
-    drawn = (
+    settings = (
         _drawn(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 3)))),
         _drawn(second, (0, 1), (3, 4), pairs=(((0, 1), (0, 2)),)),
     )
@@ -78,14 +97,14 @@ def _mean() -> QueryAudit:
         _case("mean", BELOW, 4, mechanism="geometric", range=("-3", "9.1"), missing=0, epsilon="0.1"),
         _case("mean", ENDS, 9, mechanism="laplace", range=(0, 1), step="1/16", epsilon=5),
     )
-    return _audit("query-mean", exact, deep, drawn, MEAN)
+    return _audit(exact, deep, settings, MEAN)
 
 
 def _deviation() -> QueryAudit:
     query, unit = "standard_deviation", {"range": (0, 1), "missing": 1}
     first = _case(query, UNIT, 3, mechanism="geometric", step="1/20", **unit)
     second = _case(query, BELOW, 2, mechanism="truncated-laplace", range=(-3, 9), missing=0, step="1/2")
-    drawn = (
+    settings = (
         _drawn(first, (0, 2, 6), (1, 1, 1), pairs=(((0, 0, 0), (0, 0, 1)), ((1, 6, 6), (1, 6, 0)))),
         _drawn(second, (0, 1), (2, 4), pairs=(((2, 2), (2, 1)),)),
     )
@@ -102,13 +121,13 @@ def _deviation() -> QueryAudit:
         _case(query, BELOW, 4, mechanism="geometric", range=("-3", 9), missing=0, epsilon="0.1"),
         _case(query, ENDS, 9, mechanism="truncated-laplace", range=(0, 1), step="1/50", epsilon=5),
     )
-    return _audit("query-standard-deviation", exact, deep, drawn, DEVIATION)
+    return _audit(exact, deep, settings, DEVIATION)
 
 
 def _count() -> QueryAudit:
     first = _case("count", WORDS, 3, mechanism="geometric", equals="yes")
     second = _case("count", NUMBERS, 2, mechanism="explicit-fair", relation=ANY, above=-10, below=7)
-    drawn = (
+    settings = (
         _drawn(first, (0, 1, 3), (2, 3, 4), pairs=(((0, 0, 0), (0, 0, 2)), ((2, 2, 2), (2, 2, 1)))),
         _drawn(second, (0, 1), (2, 4), pairs=(((0, 0), (0, 2)),)),
     )
@@ -124,14 +143,14 @@ def _count() -> QueryAudit:
         _case("count", NUMBERS, 3, equals="7"),
         _case("count", WORDS, 4, mechanism="permute-and-flip", equals="yes", epsilon=5),
     )
-    return _audit("query-count", exact, deep, drawn, COUNT)
+    return _audit(exact, deep, settings, COUNT)
 
 
 def _histogram() -> QueryAudit:
     unit: dict[str, Any] = {"range": (0, 1), "missing": "1/3"}
     first = _case("histogram", EDGES, 3, mechanism="geometric", bins=2, **unit)
     second = _case("histogram", EDGES, 2, mechanism="truncated-laplace", bins=(0, "1/3", "1/2", 1), **unit)
-    drawn = (
+    settings = (
         _drawn(first, (0, 1, 5), (3, 3, 3), pairs=(((0, 0, 0), (0, 0, 3)), ((1, 1, 4), (1, 1, 1)))),
         _drawn(second, (0, 2), (1, 4), pairs=(((0, 0), (0, 3)),)),
     )
@@ -148,14 +167,12 @@ def _histogram() -> QueryAudit:
         _case("histogram", EDGES, 3, bins=2, **unit),
         _case("histogram", EDGES, 3, mechanism="linear-program-1", bins=(0, "0.1", "1/3", 1), **unit),
     )
-    return _audit("query-histogram", exact, deep, drawn, HISTOGRAM)
+    return _audit(exact, deep, settings, HISTOGRAM)
 
 
 AUDITS: Final[dict[str, QueryAudit]] = {
-    audit.name: audit for audit in (_mean(), _deviation(), _count(), _histogram())
+    "query-mean": _mean(),
+    "query-standard-deviation": _deviation(),
+    "query-count": _count(),
+    "query-histogram": _histogram(),
 }
-
-
-def query_audits() -> dict[str, QueryAudit]:
-    """Return the audits of the queries, by name."""
-    return AUDITS

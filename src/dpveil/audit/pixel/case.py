@@ -1,10 +1,10 @@
-"""What is audited: settings of a method, the draws that gates take, and the whole entry of one method."""
+"""What is audited: settings of a method, the draws that gates take, and what they know about it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float64
@@ -12,7 +12,7 @@ from jaxtyping import Float64
 from dpveil.audit.pixel.images import neighbours
 from dpveil.audit.pixel.pairs import Pair, adversarial_pairs
 from dpveil.audit.pixel.product import Images, Pairs
-from dpveil.audit.pixel.version import DistributionOf, Size, Version
+from dpveil.audit.pixel.version import DistributionOf, Size
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import show
 from dpveil.mechanisms.pixel import PixelMethod
@@ -123,31 +123,15 @@ def usual_neighbours(case: Case, images: Images) -> Pairs:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MethodAudit:
-    """How one method is audited: its versions, what is right for it, and the settings of both levels.
+class Known:
+    """What gates have to know about a method beside its versions.
 
     `right(method, images)` is the distribution a second time, written from the definition and apart from the
     method. Relations other than m-pixels and any-image need their own `pairs` to draw and `neighbours` to
-    enumerate, and metric guarantees `distances(images, pairs)`. A method that promises nothing, and of which
-    there is nothing to show, has no levels, and says why in `note`.
+    enumerate, and metric guarantees `distances(images, pairs)`.
     """
 
-    method: type[PixelMethod]
-    intact: Version
-    mutants: tuple[Version, ...] = ()
-    levels: dict[str, Level]
     right: DistributionOf | None = None
     pairs: Callable[[Case], list[Pair]] = usual_pairs
     neighbours: Callable[[Case, Images], Pairs] = usual_neighbours
     distances: Callable[[Images, Pairs], Float64[np.ndarray, " pairs"]] | None = None
-    refuse: Callable[[Any, Level], None] = lambda method, level: None
-    note: str = ""
-
-    @property
-    def distribution(self) -> DistributionOf | None:
-        """The distribution that releases have to follow: the second one, or that of the intact version."""
-        return self.right or self.intact.distribution
-
-    def mutant(self, name: str) -> Version:
-        """Return the mutant of that name."""
-        return next(mutant for mutant in self.mutants if mutant.name == name)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
-from itertools import combinations
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -17,9 +16,11 @@ from jaxtyping import Float64, Int64
 
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, multinomial, power
-from dpveil.audit.lower_bound import Bound, lower_bound
+from dpveil.audit.fit import ALPHA, fit, pair_fits, power
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.lower_bound import Bound
 from dpveil.audit.measures import (
+    MISSED,
     Measure,
     delta_event,
     delta_seen,
@@ -29,15 +30,13 @@ from dpveil.audit.measures import (
     rho_seen,
     smallest_detectable,
 )
-from dpveil.audit.pixel.case import Drawn, MethodAudit
+from dpveil.audit.pixel.case import Drawn, Known
 from dpveil.audit.pixel.pairs import Pair, uneven_image
 from dpveil.audit.pixel.version import DistributionOf, Drawer, Version
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
 
-CLASSES: Final = 8
-MISSED: Final = 1e-9
 MISSED_FIT: Final = 1e-6
 SHARPEST: Final = 400
 APART: Final = math.log(10)
@@ -66,13 +65,9 @@ def fit_gate(
         f"draw {j}": fit(seen, finite_distribution(mass)).p_value for j, (seen, mass) in enumerate(columns)
     }
     p_values |= pair_fits(outcomes, masses)
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(alpha))
-    what = f"fit of {draws:,} draws, worst at {worst}"
     seen = sharpest(tuple(masses[0].tolist()), draws, alpha / len(p_values))
     sees = f"chances to the power {seen:.2f} or more" if seen else ""
-    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p", sees=sees)
+    yield fit_finding(case, f"fit of {draws:,} draws", p_values, alpha=alpha, sees=sees)
 
 
 def _observed(
@@ -113,58 +108,30 @@ def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
     return high / 100
 
 
-def pair_fits(outcomes: Outcomes, masses: list[Masses]) -> dict[str, float]:
-    """Return a p-value for every two draws together, which have to be independent of each other.
-
-    Source: `multinomial` over classes of outcomes.
-    """
-    edges = [_class_edges(mass) for mass in masses]
-    chances = [np.add.reduceat(mass, np.append(0, e)) for mass, e in zip(masses, edges, strict=True)]
-    hot = [
-        (np.searchsorted(e, o, side="right")[:, None] == np.arange(len(c))).astype(np.float64)
-        for e, o, c in zip(edges, outcomes.T, chances, strict=True)
-    ]
-    ends = np.cumsum([0, *map(len, chances)])
-    together = np.concatenate(hot, axis=1)
-    counts = together.T @ together
-    return {
-        f"draws {i} and {j}": multinomial(
-            counts[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel(),
-            np.outer(chances[i], chances[j]).ravel(),
-        )
-        for i, j in combinations(range(len(masses)), 2)
-    }
-
-
-def _class_edges(mass: Masses) -> Int64[np.ndarray, " edges"]:
-    """Return outcomes that cut the distribution into at most 8 classes of similar chance."""
-    inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
-    edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
-    return edges
-
-
 def bound_gate(
-    version: Version, setting: Drawn, entry: MethodAudit, *, bits: BitSource, alpha: float = ALPHA
+    version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
 ) -> Iterator[Finding]:
     """Yield a lower bound on the budget for every adversarial pair; alpha covers all pairs together.
 
     Under a metric guarantee a pair may cost ε times its distance.
     """
     case = setting.case
-    pairs, promise, drawer = entry.pairs(case), case.guarantee, version.drawer(case.method)
+    promise, drawer = case.guarantee, version.drawer(case.method)
     measure, limit, letter = measure_of(promise)
-    for pair in pairs:
-        most = limit * pair.distance
-        bound = pair_bound(drawer, pair, setting.draws, bits, measure, alpha / len(pairs))
-        least = detectable(promise, most, setting.draws, chance=setting.chance, alpha=alpha / len(pairs))
-        what = f"lower bound from {setting.draws:,} draws, {bound.event}"
-        label, kept = f"{case}, {pair.name}", bound.lower <= most
-        sees = f"{letter} ≥ {least:.3g} for {most:.3g}" if math.isfinite(least) else ""
-        yield Finding("bound", what, label, bound.lower, most, kept, letter, least, sees)
+    pairs = [
+        Apart(
+            f"{case}, {pair.name}",
+            limit * pair.distance,
+            partial(pair_bound, drawer, pair, setting.draws, bits, measure),
+        )
+        for pair in entry.pairs(case)
+    ]
+    least = partial(detectable, promise, setting.draws, setting.chance)
+    yield from bound_findings(pairs, f"{setting.draws:,} draws", unit=letter, alpha=alpha, least=least)
 
 
 def apart_gate(
-    version: Version, setting: Drawn, entry: MethodAudit, *, bits: BitSource, alpha: float = ALPHA
+    version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
 ) -> Iterator[Finding]:
     """Yield that a method without a promise tells neighbours apart: the pair that shows it best.
 
@@ -191,7 +158,7 @@ def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:
 
 
 @lru_cache(maxsize=1024)
-def detectable(promise: Guarantee, limit: float, draws: int, *, chance: float, alpha: float) -> float:
+def detectable(promise: Guarantee, draws: int, chance: float, limit: float, alpha: float) -> float:
     """Return the smallest violation that this many test draws a side show, given the event that shows it.
 
     Choosing that event is up to the train draws, and not part of the probability to miss it.
@@ -207,6 +174,4 @@ def pair_bound(
 ) -> Bound:
     """Return the lower bound from `draws` train and as many test releases of both images of a pair."""
     sides = [drawer(image, 2 * draws, bits) for image in (pair.first, pair.second)]
-    first, second = (side.reshape(2 * draws, -1) for side in sides)
-    train, test = (first[:draws], second[:draws]), (first[draws:], second[draws:])
-    return lower_bound(train, test, measure=measure, alpha=alpha)
+    return of_releases((sides[0], sides[1]), draws, alpha, measure)

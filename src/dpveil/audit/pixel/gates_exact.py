@@ -16,7 +16,7 @@ import numpy as np
 
 from dpveil.audit.divergence import ORDERS, compose, renyi_of_masses, unit_of
 from dpveil.audit.findings import Finding
-from dpveil.audit.pixel.case import Case, MethodAudit
+from dpveil.audit.pixel.case import Case, Known
 from dpveil.audit.pixel.gates_noise import held, sums_finding, tolerance
 from dpveil.audit.pixel.images import all_images
 from dpveil.audit.pixel.pairs import uneven_image
@@ -45,13 +45,13 @@ class _Look:
 
     version: Version
     case: Case
-    entry: MethodAudit
+    entry: Known
     images: Images
     pairs: Pairs
     distribution: ProductDistribution
 
 
-def exact_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Finding]:
+def exact_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
     """Yield the largest divergences over all neighbours on the case's levels, and the distribution's error.
 
     The first is that of additive noise, before what follows it; it is left out where there is none.

@@ -12,7 +12,7 @@ from dpveil.accounting.zcdp import zcdp_delta
 from dpveil.audit.divergence import ORDERS, LossDistribution, Move, move_loss, renyi_of_shift, unit_of
 from dpveil.audit.findings import Finding
 from dpveil.audit.noises import NoiseKind
-from dpveil.audit.pixel.case import Case, MethodAudit
+from dpveil.audit.pixel.case import Case, Known
 from dpveil.audit.pixel.images import all_images
 from dpveil.audit.pixel.product import Images, Pairs
 from dpveil.audit.pixel.version import AddedNoise, Version
@@ -82,7 +82,7 @@ def renyi_rate(kind: NoiseKind, move: Move, order: float) -> float:
     return sum(renyi_of_shift(kind, parameter, gap, order) for gap, parameter in move) / order
 
 
-def pld_gate(version: Version, case: Case, entry: MethodAudit) -> Iterator[Finding]:
+def pld_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
     """Yield what `dp_accounting` says about the worst move, against the promise and against our own δ.
 
     The worst move is found by our own divergence among all that neighbours make; the promise is taken at

@@ -1,14 +1,13 @@
-"""What is audited: one entry for every method, from `pixel.methods`, and every sampler.
+"""Which pixel methods are audited: one entry for every method, from `pixel.methods`.
 
 To add a method: `audit/pixel/methods/<name>.py` with its `AUDIT`, and one name in this list.
 """
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Final
 
-from dpveil.audit.pixel.case import MethodAudit
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.methods import (
     baselines,
     bit_planes,
@@ -21,7 +20,6 @@ from dpveil.audit.pixel.methods import (
     snow,
     ssim_exponential,
 )
-from dpveil.audit.samplers import SamplerAudit, sampler_audits
 
 TABLE: Final[dict[str, MethodAudit]] = {
     entry.method.name: entry
@@ -39,11 +37,3 @@ TABLE: Final[dict[str, MethodAudit]] = {
     )
 }
 """Method name to its audit."""
-
-SAMPLER_DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
-
-
-@cache
-def samplers() -> dict[str, SamplerAudit]:
-    """Return the audits of the samplers, by name; their distributions take a while, and are made once."""
-    return sampler_audits()

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.audit.divergence import Move
+from dpveil.audit.entry import Variant
 from dpveil.audit.noises import NoiseKind
 from dpveil.audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
 from dpveil.noise.bits import BitSource
@@ -38,7 +39,7 @@ class AddedNoise(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Version:
+class Version(Variant):
     """One way to carry out a method: the intact one, or a mutant made of it by `dataclasses.replace`.
 
     `releases(method, image, n, bits)` returns n independent releases, n × h × w × c. `distribution(method,
@@ -48,7 +49,6 @@ class Version:
     for two versions that do exactly the same there: a mutant is not tried where it is not wrong.
     """
 
-    name: str
     releases: Callable[[Method, Image, int, BitSource], Releases]
     distribution: DistributionOf | None = None
     outcomes: Callable[[Method, Image, int, BitSource], Int64[np.ndarray, "n parts"]] | None = None

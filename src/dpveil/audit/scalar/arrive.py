@@ -10,10 +10,11 @@ from typing import Final
 import numpy as np
 
 from dpveil.audit.findings import Finding
+from dpveil.audit.gates import refused
 from dpveil.audit.scalar.arrivals import Pair, random_tables, read
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
 from dpveil.audit.scalar.distributions import MP, PointDistribution
-from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of, refused
+from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource

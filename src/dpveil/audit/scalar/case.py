@@ -7,7 +7,7 @@ it. What is known beside goes into `table.OWN`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Int64
 
+from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.audit.scalar.arrivals import Pair, Read, beside_turns, read
 from dpveil.audit.scalar.distributions import PointDistribution, distribution_of
 from dpveil.core.numbers import show
@@ -133,14 +134,8 @@ class ScalarCase:
         return ", ".join([*words, method.promise, f"ε = {show(method.budget)}"])
 
 
-@dataclass(frozen=True)
-class ScalarDrawn:
-    """A setting for gates that draw; `pairs` are the case's own unless given."""
-
-    case: ScalarCase
-    draws: int
-    pairs: tuple[tuple[int, int], ...] = ()
-
+ScalarDrawn = Drawn[ScalarCase, int]
+ScalarLevel = Level[ScalarCase, int]
 
 Draw = Callable[[ScalarCase, int, int, BitSource], Points]
 """Gives cells (their numbers) of a number of responses to one answer."""
@@ -175,22 +170,20 @@ def drawn_from(distribution: Callable[[Any], PointDistribution]) -> Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScalarVersion:
+class ScalarVersion(Variant):
     """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
 
     `integers(method)` are what a finite one draws, None where the distribution is all there is. `fits(case)`
     tells where a mutant is wrong at all; `bound` adds settings in which samples show it. `read` gives the
-    point that an answer is read as. `gates` are those that can see what is wrong, all of them where empty.
+    point that an answer is read as.
     """
 
-    name: str
     distribution: Callable[[Any], PointDistribution] = distribution_of
     draw: Draw = real_draws
     integers: Callable[[Any], IntegerMatrix | None] = lambda method: method.integers
     fits: Callable[[ScalarCase], bool] = lambda case: True
     bound: tuple[ScalarDrawn, ...] = ()
     read: Read = read
-    gates: tuple[str, ...] = ()
 
     @property
     def intact(self) -> bool:
@@ -213,31 +206,6 @@ def wrong(
         fits=fits,
         bound=bound,
     )
-
-
-@dataclass(frozen=True)
-class ScalarLevel:
-    """The settings of one level."""
-
-    exact: tuple[ScalarCase, ...]
-    drawn: tuple[ScalarDrawn, ...]
-    tables: int = 0
-    """Random tables that are tried, each with `PAIRS` pairs of neighbours."""
-
-    def more(self, exact: tuple[ScalarCase, ...], times: int = 5, tables: int = 0) -> ScalarLevel:
-        """Return this level with more settings and tables, and with `times` the draws."""
-        drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
-        return ScalarLevel(self.exact + exact, drawn, tables)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScalarAudit:
-    """How one mechanism is audited."""
-
-    method: type[ScalarMechanism]
-    levels: dict[str, ScalarLevel]
-    mutants: tuple[ScalarVersion, ...]
-    intact: ScalarVersion = ScalarVersion(name="intact")
 
 
 def cases(method: type[ScalarMechanism], *settings: dict[str, Any]) -> tuple[ScalarCase, ...]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
@@ -14,11 +13,11 @@ from jaxtyping import Bool, Float64, Int64
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
-from dpveil.audit.lower_bound import certain, scores
-from dpveil.audit.measures import epsilon_at, epsilon_event, smallest_detectable
-from dpveil.audit.pixel.gates_drawn import MISSED
+from dpveil.audit.gates import Apart, bound_findings, fit_finding
+from dpveil.audit.lower_bound import Bound, certain, scores
+from dpveil.audit.measures import MISSED, epsilon_at, epsilon_event, smallest_detectable
 from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion, masses
-from dpveil.audit.scalar.distributions import PointDistribution
+from dpveil.audit.scalar.distributions import PointDistribution, distribution_of
 from dpveil.audit.scalar.gates import place
 from dpveil.noise.bits import BitSource
 
@@ -30,13 +29,14 @@ Counts = Int64[np.ndarray, " cells"]
 def fit_gate(
     version: ScalarVersion,
     setting: ScalarDrawn,
-    right: PointDistribution,
+    right: PointDistribution | None = None,
     *,
     bits: BitSource,
     alpha: float = ALPHA,
 ) -> Iterator[Finding]:
     """Yield how well responses to an edge, beside it, and to the middle follow the distribution."""
     case = setting.case
+    right = right or distribution_of(case.method)
     answers = case.answers
     chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
     p_values = {}
@@ -46,11 +46,7 @@ def fit_gate(
         name = place(case, x)
         p_values[f"answer {name}"] = fit(seen, distribution).p_value
         p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, distribution).p_value
-    worst = min(p_values, key=lambda name: p_values[name])
-    value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
-    limit = float(-np.log10(alpha))
-    what = f"fit of {setting.draws:,} draws, worst at {worst}"
-    yield Finding("fit", what, str(case), value, limit, value <= limit, "-log10 p")
+    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values, alpha=alpha)
 
 
 @lru_cache(maxsize=512)
@@ -77,22 +73,23 @@ def bound_gate(
     confidence limits come from the other half.
     """
     case, draws = setting.case, setting.draws
-    pairs = setting.pairs or tuple(case.pairs)
-    for x, other in pairs:
-        limit = float(case.allowance(x, other) or 0)
-        share = alpha / len(pairs)
-        sides = [
-            [_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)] for z in (x, other)
-        ]
+
+    def bound(pair: tuple[int, int], share: float) -> Bound:
+        sides = [[_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)] for z in pair]
         event = _best(sides, case, draws // 2)
         first, second = sides[::-1] if event.swapped else sides
         hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())
-        lower = certain(hits, (draws, draws), epsilon_at(0.0), share)
-        least = _detectable(draws, limit, share)
-        where = f"{case}, answers {place(case, x)} and {place(case, other)}"
-        what = f"lower bound from {draws:,} draws, {event.name}"
-        sees = f"ε ≥ {least:.3g} for {limit:.3g}" if math.isfinite(least) and limit else ""
-        yield Finding("bound", what, where, lower, limit, lower <= limit, "ε", least, sees)
+        return Bound(certain(hits, (draws, draws), epsilon_at(0.0), share), event.name, hits, draws, share)
+
+    pairs = [
+        Apart(
+            f"{case}, answers {place(case, x)} and {place(case, other)}",
+            float(case.allowance(x, other) or 0),
+            partial(bound, (x, other)),
+        )
+        for x, other in setting.pairs or case.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws", alpha=alpha, least=partial(_detectable, draws))
 
 
 @lru_cache(maxsize=512)

@@ -14,7 +14,6 @@ from jaxtyping import Float64
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar.case import Points, ScalarCase, ScalarVersion, masses
 from dpveil.audit.scalar.distributions import MP, PointDistribution, real
-from dpveil.errors import NoiseError
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
 
@@ -29,7 +28,7 @@ UNLIKE: Final = 1e-4
 SAME: Final = 200
 
 
-def same_gate(case: ScalarCase) -> Iterator[Finding]:
+def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
     """Yield whether `draw`, which other gates use, gives what `release` gives of the same bits."""
     method = case.method
     points = np.resize(np.array(case.answers, np.int64), SAME)
@@ -40,11 +39,6 @@ def same_gate(case: ScalarCase) -> Iterator[Finding]:
     outside = int(np.sum(~method.lattice.allowed(method.lattice.index(released))))
     yield Finding("same", "values unlike those of release", str(case), unlike, 0, unlike == 0, "values")
     yield Finding("same", "values out of range", str(case), outside, 0, outside == 0, "values")
-
-
-def refused(gate: str, case: ScalarCase, error: NoiseError) -> Finding:
-    """Return the finding of a mechanism that will not draw: its integers cost more than they should."""
-    return Finding(gate, f"refused: {error.message}", str(case), 1, 0, False)
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:

@@ -6,10 +6,15 @@ A finite mechanism has the usual settings and mutants without a line here. `OWN`
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar, Final
 
+from dpveil.audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
+from dpveil.audit.findings import Finding
+from dpveil.audit.scalar.arrive import arrive_gate, tables_gate
 from dpveil.audit.scalar.case import (
-    ScalarAudit,
     ScalarCase,
     ScalarDrawn,
     ScalarLevel,
@@ -18,6 +23,8 @@ from dpveil.audit.scalar.case import (
     gapped,
     wrong,
 )
+from dpveil.audit.scalar.drawn import bound_gate, fit_gate
+from dpveil.audit.scalar.gates import exact_gate, same_gate
 from dpveil.audit.scalar.matrices import ROWS, WEIGHTS
 from dpveil.audit.scalar.mutants import (
     FAIR,
@@ -29,9 +36,11 @@ from dpveil.audit.scalar.mutants import (
     published,
 )
 from dpveil.audit.scalar.readings import READINGS
+from dpveil.errors import DPVeilError, NoiseError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
 
 DRAWS: Final = 20_000
+OWN_DRAWS: Final = 20_000
 FINITE_DRAWS: Final = 50_000
 TABLES: Final = 10
 DEEP_TABLES: Final = 1000
@@ -88,6 +97,50 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class ScalarAudit(Entry[ScalarVersion, ScalarLevel]):
+    """How one mechanism is audited; a mutant's own settings for the bound gate are shown to it alone."""
+
+    method: type[ScalarMechanism]
+    intact: ScalarVersion = ScalarVersion(name="intact")
+
+    refusals: ClassVar[tuple[type[DPVeilError], ...]] = (NoiseError,)
+    common: ClassVar[bool] = True
+
+    def checks(self, level: ScalarLevel, bits: Bits) -> Iterator[Check[ScalarVersion]]:
+        """Yield every gate with every setting."""
+        yield from computed("same", same_gate, level.cases, self.intact)
+        yield from computed("exact", exact_gate, level.cases)
+        yield from computed("arrive", arrive_gate, level.cases)
+        yield from drawn("fit", fit_gate, level.drawn, bits, NUMBERED)
+        yield from drawn("bound", bound_gate, level.drawn, bits, NUMBERED)
+        for mutant in self.mutants:
+            yield from drawn("bound", bound_gate, mutant.bound, bits, f"{NUMBERED} of its own", mutant)
+        if level.tables:
+            yield Check("arrive", self.method.name, partial(self._tables, level.tables, bits), self.intact)
+
+    def _tables(self, tables: int, bits: Bits, version: ScalarVersion) -> Iterator[Finding]:
+        return tables_gate(self.method, version, tables, bits=bits(f"{self.method.name} tables"))
+
+    def differs(self, mutant: ScalarVersion, check: Check[ScalarVersion]) -> bool:
+        """Return whether a mutant is wrong there; where the mechanism itself refuses, its findings say so."""
+        case: Any = check.case
+        try:
+            case.method.prepare()
+            return mutant.fits(case)
+        except NoiseError:
+            return False
+
+
+def own_scalar(method: ScalarMechanism, level: str) -> ScalarAudit:
+    """Return the audit of one mechanism with the user's own parameters, as it is: without mutants."""
+    method.prepare()
+    case = ScalarCase(method)
+    return ScalarAudit(
+        method=type(method), levels={level: ScalarLevel((case,), (ScalarDrawn(case, OWN_DRAWS),))}
+    )
+
+
 def scalars() -> dict[str, ScalarAudit]:
     """Return the audits of all scalar mechanisms, by name: what is in `NOISY`, or the usual one."""
     return {name: NOISY_AUDITS.get(name) or finite_audit(method) for name, method in TABLE.items()}
@@ -97,8 +150,8 @@ def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
     """Return the usual audit of a mechanism that has a matrix, under every relation that it can promise."""
     if not method.finite_only:
         raise ValueError(f"{method.name} goes without ends, so it needs an entry in NOISY")
-    drawn = _settings(method, FINITE)
-    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(drawn, FINITE_DRAWS), TABLES)
+    settings = _settings(method, FINITE)
+    quick = ScalarLevel(_settings(method, FINITE_EXACT), _drawn(settings, FINITE_DRAWS), TABLES)
     levels = {"quick": quick, "deep": quick.more(_settings(method, FINITE_DEEP), tables=DEEP_TABLES)}
     return ScalarAudit(method=method, levels=levels, mutants=OWN.get(method.name, ROWS) + READINGS + WEIGHTS)
 
@@ -129,7 +182,7 @@ def _drawn(given: tuple[ScalarCase, ...], draws: int = DRAWS) -> tuple[ScalarDra
 E1: Final = ScalarCase(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="0.1"))
 """Answers 0 and 0.7 have scales of 1.59 and 1.36 as published: above 12 it shows."""
 PUBLISHED: Final = wrong(
-    "scale of each answer, as published", published, one_end, (ScalarDrawn(E1, MANY, ((0, 7),)),)
+    "scale of each answer, as published", published, one_end, (ScalarDrawn(E1, MANY, pairs=((0, 7),)),)
 )
 NOISY_AUDITS: Final = {
     name: noisy_audit(TABLE[name], mutants + ((PUBLISHED,) if name == "truncated-laplace" else ()))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from dpveil.audit.pixel.case import Level, MethodAudit
+from dpveil.audit.pixel.case import Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.version import Version, one_by_one
 from dpveil.mechanisms.pixel import Blur, Fill, Mosaic, PixelMethod
 

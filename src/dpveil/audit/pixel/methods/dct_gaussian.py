@@ -15,7 +15,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy import special
 
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.methods.dct_right import coefficients
 from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
 from dpveil.audit.pixel.version import Size, Version

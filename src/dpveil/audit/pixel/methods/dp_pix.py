@@ -10,7 +10,8 @@ from typing import Final
 
 from dpveil.accounting.laplace import laplace_scale, merged
 from dpveil.audit.noises import LAPLACE
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.methods.pixelisation import laplace_right
 from dpveil.audit.pixel.methods.pixelisation_mutants import half, shared_mutants
 from dpveil.audit.pixel.methods.steps import Steps, method_areas, refuse_wide_noise

@@ -20,7 +20,8 @@ from jaxtyping import Bool, Float64, Int64, UInt64
 
 from dpveil.accounting.group import any_of
 from dpveil.audit.distributions import laplace_distribution
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
 from dpveil.audit.pixel.version import Size, Version, one_by_one
 from dpveil.errors import InvalidParameter

@@ -17,7 +17,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy import stats
 
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.pairs import Pair
 from dpveil.audit.pixel.product import (
     Image,

@@ -11,7 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.pairs import cells
 from dpveil.audit.pixel.product import (
     WORK,

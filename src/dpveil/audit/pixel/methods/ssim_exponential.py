@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
-from dpveil.audit.pixel.case import Case, Drawn, Level, MethodAudit
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.product import (
     Image,
     Images,
