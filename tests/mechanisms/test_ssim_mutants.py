@@ -30,7 +30,7 @@ CASES = {
 
 def largest_loss(version, method, images):
     pairs = np.array([(i, j) for i in range(len(images)) for j in range(len(images)) if i != j])
-    return version.law(method, images).largest_loss(pairs)
+    return version.distribution(method, images).largest_loss(pairs)
 
 
 @pytest.mark.parametrize("mutant", AUDIT.mutants, ids=lambda mutant: mutant.name)
