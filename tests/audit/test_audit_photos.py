@@ -18,10 +18,11 @@ from dpveil.audit.faces.recombination_gates import copy_gate, hidden_gate, outsi
 from dpveil.audit.faces.recombination_table import BESIDE, CORNER, LARGE, ONE, TWO, WIDE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.faces import heads
 from dpveil.faces.geometry import fill as fill_file
 from dpveil.faces.geometry import recombine as recombine_function
+from dpveil.mechanisms.pixel import placement
 from dpveil.noise import SeededBits
-from dpveil.release import treatment
 
 SEED = 20261122
 MIDDLE = GrowthCase(Encoding("4:2:0", 95), 45, 61, (Box(18, 17, 13, 9),))
@@ -100,7 +101,8 @@ def test_there_are_mutants_and_more_settings_at_the_deep_level(name):
 def test_regions_that_do_not_grow_are_seen(monkeypatch: pytest.MonkeyPatch):
     gates = escape_gate, release_gate, stated_gate
     assert grown(MIDDLE, *gates) == set()
-    monkeypatch.setattr(treatment, "grow", lambda region, photo: region)
+    monkeypatch.setattr(heads, "grow", lambda region, photo: region)
+    monkeypatch.setattr(placement, "grow", lambda region, photo: region)
     assert grown(MIDDLE, *gates) == {"escape", "release"}
     assert "hidden" in put(RecombinationCase(ONE, encoding=Encoding("4:2:0", 90)))
 
@@ -125,7 +127,7 @@ def test_a_filling_from_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
             out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
         return out
 
-    monkeypatch.setattr(treatment, "recombine", seen)
+    monkeypatch.setattr(heads, "recombine", seen)
     assert put(RecombinationCase(TWO)) == {"hidden"}
 
 
