@@ -56,6 +56,7 @@ def test_every_method_has_an_audit_with_mutants():
         assert entry.levels["quick"].cases or entry.note
 
 
+@pytest.mark.no_cover  # traced line by line, 50-digit arithmetic and exact sums take three times as long
 @pytest.mark.parametrize("name", audit.names())
 def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     """Seeded; a right method is rejected with probability below 1e-7 over all seeds (`false_alarm`)."""
@@ -73,10 +74,11 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
 
 @pytest.mark.parametrize(
     "method",
-    [PURE, RHO, ZCDP, BUDGET, SNOW, WINDOWS, LEVELS, PLANES],
-    ids=["pure", "laplace ρ", "zcdp", "(ε, δ)", "snow", "windows", "levels", "planes"],
+    [RHO, ZCDP, BUDGET, SNOW, WINDOWS, LEVELS, PLANES],
+    ids=["laplace ρ", "zcdp", "(ε, δ)", "snow", "windows", "levels", "planes"],
 )
 def test_a_method_of_the_users_own_is_audited_as_it_is(method):
+    """The page `docs/audit.md` runs one under pure ε, and its output is compared."""
     report = audit.run(method, seed=SEED)
     assert report.passed
     assert {"exact", "fit", "bound"} <= set(report.audited[0].gates)

@@ -182,7 +182,7 @@ def test_a_wrong_distribution_of_draws_or_matrix_is_seen(monkeypatch: pytest.Mon
     )
     masses = Laplace._masses
     monkeypatch.setattr(Laplace, "_masses", lambda self, point, edges: masses(self, point, edges + 1))
-    assert "matrix unlike the law" in {finding.what for finding in broken(exact_gate(INTACT, case))}
+    assert "matrix unlike the distribution" in {finding.what for finding in broken(exact_gate(INTACT, case))}
 
 
 def test_a_release_unlike_its_draws_is_seen(monkeypatch: pytest.MonkeyPatch):
@@ -207,5 +207,5 @@ def test_chances_that_do_not_follow_the_definition_are_seen():
     method = ExplicitFair(range=(0, 5), sensitivity=1, epsilon=1)
     wrong = replace(INTACT, integers=lambda m: sharper(m, 0.9))
     names = {finding.what for finding in broken(exact_gate(wrong, ScalarCase(method)))}
-    assert names == {"chances unlike the law's, in all"}
+    assert names == {"chances unlike the distribution's, in all"}
     assert broken(exact_gate(replace(INTACT, integers=emptied), ScalarCase(method)))

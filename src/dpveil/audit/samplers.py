@@ -94,7 +94,7 @@ class SamplerAudit(Entry[SamplerVersion, int]):
 def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:
     """Return the fits of one sample: all of it, its low digits where asked, and draws side by side."""
     share = alpha / 3
-    looks: dict[str, Fit] = {"law": fit(sample, case.distribution, alpha=share)}
+    looks: dict[str, Fit] = {"distribution": fit(sample, case.distribution, alpha=share)}
     if case.residues is not None:
         distribution, modulus = case.residues
         looks["low digits"] = fit(np.abs(sample) % modulus, distribution, alpha=share)
@@ -130,7 +130,7 @@ def _laplace_tables() -> list[Finding]:
             right = _digit_weights(int(power) / scale, tables.base, power == tables.powers[-1], 1 << 63)
             right.append((1 << 63) - sum(right))
             wrong += sum(a != b for a, b in zip(weights, right, strict=True))
-        what = "weights unlike the law's"
+        what = "weights unlike the distribution's"
         found.append(Finding("exact", what, f"scale {float(scale):.4g}", wrong, 0, wrong == 0, "weights"))
     return found
 

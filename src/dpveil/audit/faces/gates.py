@@ -34,7 +34,9 @@ def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf
     far = max(
         abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
     )
-    yield Finding("same", "log-ratio of whole weights to the law", str(case), far, CLOSE, far <= CLOSE)
+    yield Finding(
+        "same", "log-ratio of whole weights to the distribution", str(case), far, CLOSE, far <= CLOSE
+    )
 
 
 def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
@@ -45,7 +47,7 @@ def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
     cost = max((log_above(most / least) for most, least in ends if least), default=Fraction(0))
     kept = not certain and cost <= case.epsilon
     value = INFINITE if certain else float(cost)
-    what = f"log-ratio of the law, {len(distributions)} crops"
+    what = f"log-ratio of the distribution, {len(distributions)} crops"
     yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε")
     lost = max(abs(1 - sum(distribution, Fraction(0))) for distribution in distributions)
     yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0)

@@ -110,10 +110,7 @@ def _choices() -> FacesAudit:
 
 
 def _kept() -> FacesAudit:
-    exact = (
-        _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
-        _answered("gender=0.5,perceived-race=1"),
-    )
+    exact = (_answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))), _answered("gender=0.5,perceived-race=1"))
     deep = (
         _answered("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
         _answered("pose=8", each=3),

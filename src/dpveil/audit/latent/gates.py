@@ -40,7 +40,8 @@ def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
         broken = cost > allowed * (1 + CLOSE) + TINY
         worst = max(worst, (broken, cost / (allowed + TINY), cost, allowed, (first, second)))
     broken, _, cost, allowed, pair = worst
-    what = f"{'log-ratio' if unit == 'ε' else 'Rényi divergence'} of the law, {len(distributions)} codes"
+    what = "log-ratio" if unit == "ε" else "Rényi divergence"
+    what = f"{what} of the distribution, {len(distributions)} codes"
     where = f"{case}, {_place(pair[0])} and {_place(pair[1])}"
     yield Finding("exact", what, where, min(cost, 1e9), allowed, not broken, unit)
     if case.guarantee.diameter is not None:

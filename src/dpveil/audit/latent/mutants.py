@@ -11,16 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.audit.latent.case import SIDE, Code, CodeDistribution, Codes, LatentCase, LatentVersion
-from dpveil.audit.latent.recipes import (
-    DROPPED,
-    SHOWN,
-    Amount,
-    Amounts,
-    Recipe,
-    times,
-    without_last,
-    wrong,
-)
+from dpveil.audit.latent.recipes import DROPPED, SHOWN, Amount, Amounts, Recipe, times, without_last, wrong
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import quantise
 

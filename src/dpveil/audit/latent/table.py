@@ -8,14 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from dpveil.audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
-from dpveil.audit.latent.case import (
-    AuditSpace,
-    Code,
-    LatentCase,
-    LatentDrawn,
-    LatentLevel,
-    LatentVersion,
-)
+from dpveil.audit.latent.case import AuditSpace, Code, LatentCase, LatentDrawn, LatentLevel, LatentVersion
 from dpveil.audit.latent.gates import bound_gate, exact_gate, fit_gate
 from dpveil.audit.latent.mutants import (
     CROFT,

@@ -17,14 +17,7 @@ from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
 from dpveil.audit.lower_bound import Bound
 from dpveil.audit.numbers.joint import ROUNDED
-from dpveil.audit.numbers.learning import (
-    LearnCase,
-    LearnDrawn,
-    Learned,
-    LearnVersion,
-    Table,
-    cost,
-)
+from dpveil.audit.numbers.learning import LearnCase, LearnDrawn, Learned, LearnVersion, Table, cost
 from dpveil.audit.numbers.learning_distributions import Definition, written
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.numbers.learning.moments import LEVELS, Moments, Plan, mean_codes

@@ -8,15 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Final
 
 from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
-from dpveil.audit.numbers.queries import (
-    INTACT,
-    Cell,
-    QueryCase,
-    QueryDrawn,
-    QueryLevel,
-    QueryVersion,
-    Table,
-)
+from dpveil.audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn, QueryLevel, QueryVersion, Table
 from dpveil.audit.numbers.queries_gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.audit.numbers.queries_mutants import COUNT, DEVIATION, HISTOGRAM, MEAN
 from dpveil.errors import DPVeilError

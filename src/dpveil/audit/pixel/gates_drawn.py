@@ -80,7 +80,9 @@ def _observed(
     if version.outcomes is not None:
         return version.outcomes(method, image, setting.draws, bits), masses
     if len(distribution.parts) != len(masses):
-        raise InvalidParameter("law", None, "shows no places", hint="give parts, or outcomes of the version")
+        raise InvalidParameter(
+            "distribution", None, "shows no places", hint="give parts, or outcomes of the version"
+        )
     shown = version.releases(method, image, setting.draws, bits)
     merged = [np.bincount(p.first, m, len(m)) for p, m in zip(distribution.parts, masses, strict=True)]
     return np.stack([part.read(shown) for part in distribution.parts], axis=1), merged

@@ -70,7 +70,7 @@ def exact_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
         yield held("distance of two images", case, farthest, most, kept, "d", LOSS_TOLERANCE)
     if entry.right is not None:
         gap = distribution.distance(entry.right(case.method, images))
-        label = "distance to the right law"
+        label = "distance to the right distribution"
         yield Finding("exact", label, str(case), gap, DISTRIBUTION_TOLERANCE, gap <= DISTRIBUTION_TOLERANCE)
 
 

@@ -290,6 +290,6 @@ def distribution_of(method: ScalarMechanism) -> PointDistribution:
         return DISTRIBUTIONS[method.name](method)
     if method.integers is None:
         raise InvalidParameter(
-            "mechanism", method.name, "has no law to hold it against", hint="add it to LAWS"
+            "mechanism", method.name, "has no distribution to hold it against", hint="add it to DISTRIBUTIONS"
         )
     return integer_distribution(method.lattice.points.tolist(), method.integers)

@@ -121,7 +121,7 @@ def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: Scalar
         row = matrix.weights[int(np.searchsorted(case.method.lattice.points, x))]
         right = [float(distribution.mass(x, int(y), int(y))) for y in case.method.lattice.points]
         distance = max(distance, float(np.abs(np.array(row, np.float64) / 2.0**64 - right).sum() / 2))
-    what = "chances unlike the law's, in all"
+    what = "chances unlike the distribution's, in all"
     yield Finding("exact", what, str(case), distance, UNLIKE, distance <= UNLIKE, "total variation")
 
 
@@ -160,7 +160,7 @@ def _losses(distribution: PointDistribution, case: ScalarCase) -> Iterator[Findi
     limit = case.allowance(answers[i], answers[j]) or Fraction(0)
     loss = MP.mpf(0) if logs[i][y] == logs[j][y] else abs(logs[i][y] - logs[j][y])
     kept = bool(loss <= real(limit + ROUNDED))
-    what = f"log-ratio of the law, {len(answers)} answers × {len(outputs)} responses"
+    what = f"log-ratio of the distribution, {len(answers)} answers × {len(outputs)} responses"
     pair = f"{place(case, answers[i])} and {place(case, answers[j])}"
     where = f"{case}, answers {pair}, x = {place(case, outputs[y])}"
     yield Finding("exact", what, where, min(float(loss), 1e9), float(limit), kept, "ε")
@@ -195,4 +195,6 @@ def _tabulated(distribution: PointDistribution, case: ScalarCase) -> Finding:
         with np.errstate(divide="ignore"):
             own = np.log(table[:, column])
         most = max(most, float(np.abs(own[kept] - right[kept]).max()))
-    return Finding("exact", "matrix unlike the law", str(case), most, CLOSE, most <= CLOSE, "log-ratio")
+    return Finding(
+        "exact", "matrix unlike the distribution", str(case), most, CLOSE, most <= CLOSE, "log-ratio"
+    )

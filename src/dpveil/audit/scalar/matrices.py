@@ -77,9 +77,7 @@ def _uneven(case: ScalarCase) -> bool:
 
 
 def integers(
-    name: str,
-    change: Callable[[ScalarMechanism], IntegerMatrix],
-    fits: Callable[[ScalarCase], bool] = _small,
+    name: str, change: Callable[[ScalarMechanism], IntegerMatrix], fits: Callable[[ScalarCase], bool] = _small
 ) -> ScalarVersion:
     """Return a mutant that draws other integers."""
     made = lru_cache(maxsize=32)(change)

@@ -180,11 +180,7 @@ def for_one_record(method: Any) -> Truncated:
 TRUNCATED: Final = (
     wrong("scale ΔF/ε", one_scale, has_edge),
     replace(wrong("drawn again until in range", one_scale, has_edge), draw=redraw),
-    wrong(
-        "normaliser missing",
-        lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)),
-        has_edge,
-    ),
+    wrong("normaliser missing", lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)), has_edge),
     wrong("largest of 3n + 2 bounds dropped", without_a_bound, _one_bound_decides),
     wrong(
         "scale of one record for any database",
@@ -256,7 +252,4 @@ def uneven(method: ScalarMechanism) -> Table:
     return Table(points, tuple(rows))
 
 
-UNIFORM: Final = (
-    wrong("the truth a quarter likelier", uneven),
-    wrong("distances not halved", not_halved),
-)
+UNIFORM: Final = (wrong("the truth a quarter likelier", uneven), wrong("distances not halved", not_halved))

@@ -14,27 +14,11 @@ from typing import Any, ClassVar, Final
 from dpveil.audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar.arrive import arrive_gate, tables_gate
-from dpveil.audit.scalar.case import (
-    ScalarCase,
-    ScalarDrawn,
-    ScalarLevel,
-    ScalarVersion,
-    cases,
-    gapped,
-    wrong,
-)
+from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarLevel, ScalarVersion, cases, gapped, wrong
 from dpveil.audit.scalar.drawn import bound_gate, fit_gate
 from dpveil.audit.scalar.gates import exact_gate, same_gate
 from dpveil.audit.scalar.matrices import ROWS, WEIGHTS
-from dpveil.audit.scalar.mutants import (
-    FAIR,
-    LAPLACE,
-    STAIRCASE,
-    TRUNCATED,
-    UNIFORM,
-    one_end,
-    published,
-)
+from dpveil.audit.scalar.mutants import FAIR, LAPLACE, STAIRCASE, TRUNCATED, UNIFORM, one_end, published
 from dpveil.audit.scalar.readings import READINGS
 from dpveil.errors import DPVeilError, NoiseError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism, TruncatedLaplace
@@ -91,10 +75,7 @@ NOISY: Final[dict[str, tuple[ScalarVersion, ...]]] = {
     "staircase": STAIRCASE,
     "geometric": LAPLACE,
 }
-OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {
-    "explicit-fair": FAIR + ROWS,
-    "uniform": UNIFORM,
-}
+OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS, "uniform": UNIFORM}
 
 
 @dataclass(frozen=True, kw_only=True)
