@@ -1,4 +1,4 @@
-"""Samplers against laws computed elsewhere (`audit.distributions`), ties and tails included; α = 1e-9 a fit."""
+"""Samplers against laws computed elsewhere, ties and tails included; α = 1e-9 a fit."""
 
 import math
 from fractions import Fraction
