@@ -31,6 +31,8 @@ FEWEST_SAMPLES: Final = 200
 CLASSES: Final = 8
 CENTRE: Final = 8
 LOOKS: Final = 5
+Chances = Float64[np.ndarray, "..."]
+"""Of outcomes; several may differ in length."""
 
 
 @dataclass(frozen=True)
@@ -191,9 +193,7 @@ def _extremes(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> f
     return float(min(1.0, 2 * len(samples) * min(top, bottom)))
 
 
-def pair_fits(
-    outcomes: Int64[np.ndarray, "n parts"], masses: list[Float64[np.ndarray, " outcomes"]]
-) -> dict[str, float]:
+def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> dict[str, float]:
     """Return a p-value for every two draws together, which have to be independent of each other.
 
     Source: `multinomial` over classes of outcomes.
