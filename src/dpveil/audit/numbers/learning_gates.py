@@ -20,7 +20,7 @@ from dpveil.audit.numbers.joint import ROUNDED
 from dpveil.audit.numbers.learning import LearnCase, LearnDrawn, Learned, LearnVersion, Table, cost
 from dpveil.audit.numbers.learning_distributions import Definition, written
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.numbers.learning.moments import LEVELS, Moments, Plan, mean_codes
+from dpveil.numbers.moments import LEVELS, Moments, Plan, mean_codes
 
 CELLS: Final = 64
 FEW: Final = 8

@@ -25,11 +25,12 @@ from dpveil.audit.numbers.queries import (
     QueryVersion,
     Table,
     Values,
+    planned_draws,
     real_draws,
 )
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.numbers.queries import Plan
+from dpveil.numbers import Plan
 
 Planned = dict[Table, Plan | None]
 SAME: Final = 12
@@ -52,7 +53,7 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
     others = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
         own = version.plan(case, table).release(SeededBits(1, f"same {table}")).response
-        seen = real_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
+        seen = planned_draws(version, case, table, 1, SeededBits(1, f"same {table}"))[0]
         others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
     yield Finding("same", "releases unlike those of the plan", str(case), others, 0, others == 0, "columns")
 
