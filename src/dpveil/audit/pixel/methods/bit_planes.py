@@ -25,8 +25,8 @@ from dpveil.audit.pixel.product import (
 from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.haar import padded
-from dpveil.mechanisms.pixel.planes import MOST, Band, Plane
+from dpveil.mechanisms.pixel.bit_planes.haar import padded
+from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 

@@ -21,7 +21,7 @@ from dpveil.audit.pixel.methods.dct_right import coefficients
 from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
 from dpveil.audit.pixel.version import Size, Version
 from dpveil.mechanisms.pixel import DCTGaussian
-from dpveil.mechanisms.pixel.dct_plan import Plan, reach_of
+from dpveil.mechanisms.pixel.dct.plan import Plan, reach_of
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 

@@ -26,8 +26,8 @@ from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Relea
 from dpveil.audit.pixel.version import Size, Version, one_by_one
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.intensities import histogram, intensities
-from dpveil.mechanisms.pixel.interpolate import interpolate
+from dpveil.mechanisms.pixel.dp_samp.intensities import histogram, intensities
+from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 

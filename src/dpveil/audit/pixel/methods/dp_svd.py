@@ -31,7 +31,7 @@ from dpveil.audit.pixel.product import (
 )
 from dpveil.audit.pixel.version import Method, Version
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.spectrum import leading_triples
+from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace

@@ -27,7 +27,7 @@ from dpveil.audit.pixel.product import (
 from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import cell_levels, spread
-from dpveil.mechanisms.pixel.mse_law import shown_levels
+from dpveil.mechanisms.pixel.mse.law import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 
