@@ -11,8 +11,8 @@ from made_nobody import CARD
 
 import dpveil.assets.defaults
 from dpveil.assets import save
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces import TABLE
 from dpveil.faces.face_gallery import FaceGallery, webp
@@ -81,11 +81,11 @@ def test_faces_are_drawn_by_their_rank(law, level):
     own = Gallery(epsilon=3, law=law, gallery=FACES)
     crops = np.repeat(grey(level)[None], 2000, axis=0)
     ranks = np.argsort(order(level))[shown(own, crops, seed=level)]
-    law_ = finite_law([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
+    law_ = finite_distribution([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
     assert not fit(ranks, law_).rejected
     assert fit(np.minimum(ranks + 1, 11), law_).rejected
     other = [float(p) for p in RankChoice(count=12, epsilon=8, law=law).probabilities]
-    assert fit(ranks, finite_law(other)).rejected
+    assert fit(ranks, finite_distribution(other)).rejected
 
 
 def test_crops_of_one_order_are_one_to_it():

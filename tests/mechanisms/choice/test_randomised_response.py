@@ -9,8 +9,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
@@ -63,7 +63,7 @@ def draws_of(method, true, seed):
 def test_draws_follow_the_written_law_each_anew(count, true):
     """A right sampler fails with probability 1e-9 at most, twice for each case."""
     method = RandomisedResponse(epsilon=Fraction(3, 2), values=count)
-    law = finite_law(written(1.5, count, true))
+    law = finite_distribution(written(1.5, count, true))
     drawn = draws_of(method, true, 5)
     assert not fit(drawn, law).rejected
     assert not fit_pairs(drawn, law).rejected
@@ -75,7 +75,7 @@ def test_answers_of_mixed_rows_follow_their_own():
     true = np.arange(3 * DRAWS) % 3
     drawn = method.draw(true, SeededBits(2))
     for value in range(3):
-        assert not fit(drawn[true == value], finite_law(written(1, 3, value))).rejected
+        assert not fit(drawn[true == value], finite_distribution(written(1, 3, value))).rejected
 
 
 # Mutants: each is a way in which randomised response goes wrong.
@@ -91,7 +91,7 @@ def test_mutant_that_keeps_as_if_there_were_two_values():
     words = SeededBits(1).words(DRAWS)
     others = 1 + (words % np.uint64(count - 1)).astype(np.int64)
     drawn = np.where(words < np.uint64(int(kept * TOTAL)), 0, others)
-    assert fit(drawn, finite_law(written(2, count, 0))).rejected
+    assert fit(drawn, finite_distribution(written(2, count, 0))).rejected
 
 
 def test_mutant_that_draws_among_all_and_counts_the_true_one_out():
@@ -106,14 +106,14 @@ def test_mutant_that_draws_among_all_and_counts_the_true_one_out():
     drawn = method.draw(right, SeededBits(3))
     uniform = (SeededBits(4).words(DRAWS) % np.uint64(count)).astype(np.int64)
     mutant = np.where(drawn == right, again, uniform)
-    law = finite_law(written(epsilon, count, 0))
+    law = finite_distribution(written(epsilon, count, 0))
     assert not fit(drawn, law).rejected
     assert fit(mutant, law).rejected
 
 
 def test_mutant_that_reuses_a_draw():
     method = RandomisedResponse(epsilon=1, values=4)
-    law = finite_law(written(1, 4, 2))
+    law = finite_distribution(written(1, 4, 2))
     once = draws_of(method, 2, 8)
     assert fit_pairs(np.repeat(once[: DRAWS // 2], 2), law).rejected
 

@@ -9,8 +9,8 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
 from dpveil.noise.bits import BitSource, SeededBits
@@ -147,11 +147,11 @@ def test_draws_follow_the_law(law):
     """Rejected with probability 1e-9 at most, each; the mutants show that wrong laws are seen."""
     choice = RankChoice(count=12, epsilon=2, law=law)
     drawn = choice.ranks(60_000, SeededBits(4, law))
-    wanted = finite_law([float(p) for p in choice.probabilities])
+    wanted = finite_distribution([float(p) for p in choice.probabilities])
     assert not fit(drawn, wanted).rejected
     assert not fit_pairs(drawn, wanted).rejected
     stronger = RankChoice(count=12, epsilon=Fraction(11, 5), law=law)
-    assert fit(drawn, finite_law([float(p) for p in stronger.probabilities])).rejected
+    assert fit(drawn, finite_distribution([float(p) for p in stronger.probabilities])).rejected
     assert fit(np.minimum(drawn + 1, 11), wanted).rejected
     assert fit_pairs(np.repeat(drawn[::2], 2), wanted).rejected
 
@@ -193,7 +193,7 @@ def test_choice_takes_the_candidate_of_the_drawn_rank():
     even = RankChoice(count=5, epsilon=1, near=2)
     rows = np.tile(distances[:1], (20_000, 1))
     counts = np.bincount(even.choose(rows, SeededBits(2)), minlength=5)
-    nearest = finite_law([float(p) for p in even.probabilities])
+    nearest = finite_distribution([float(p) for p in even.probabilities])
     order = np.array([2, 0, 1, 4, 3])  # the rank of every candidate
     assert not fit(np.repeat(order, counts), nearest).rejected
     assert even.choose(distances[:0], SeededBits(1)).shape == (0,)
