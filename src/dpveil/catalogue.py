@@ -103,7 +103,7 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
         return method
     if method not in TABLE:
         raise UnknownName("method", str(method), TABLE)
-    known = TABLE[method].spoken()
+    known = TABLE[method].accepted_parameters()
     taken = {*known, *getattr(TABLE[method], "__dataclass_fields__", ())}  # also what is there to be refused
     for name, value in parameters.items():
         if name not in taken:

@@ -1,4 +1,4 @@
-"""Audits of queries and naive Bayes: what is planted into the product itself is seen, what is right passes.
+"""Audits of queries and naive Bayes: faults in the product are seen, what is right passes.
 
 Bits are seeded; a right release is rejected with probability below 1e-8 over all seeds.
 """
@@ -11,22 +11,21 @@ from math import log
 import numpy as np
 import pytest
 
-from dpveil.audit import joint, learning_run
-from dpveil.audit.joint import UNBOUNDED, Number, cost, loss, released
-from dpveil.audit.learning import INTACT as INTACT_MODEL
-from dpveil.audit.learning_gates import exact_gate as exact_model
-from dpveil.audit.learning_gates import fit_gate as fit_model
-from dpveil.audit.learning_gates import same_gate as same_model
-from dpveil.audit.learning_run import learners, run_learner
-from dpveil.audit.queries import INTACT, Cell, QueryCase, QueryDrawn
-from dpveil.audit.queries_gates import exact_gate, fit_gate, same_gate
-from dpveil.audit.queries_run import run_query
-from dpveil.audit.queries_table import query_audits
-from dpveil.audit.runner import names, steps_of
+from dpveil.audit import mutation
+from dpveil.audit.numbers import joint
+from dpveil.audit.numbers import table as numbers_table
+from dpveil.audit.numbers.joint import UNBOUNDED, Number, cost, loss, released
+from dpveil.audit.numbers.learning import INTACT as INTACT_MODEL
+from dpveil.audit.numbers.learning_gates import exact_gate as exact_model
+from dpveil.audit.numbers.learning_gates import fit_gate as fit_model
+from dpveil.audit.numbers.learning_gates import same_gate as same_model
+from dpveil.audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn
+from dpveil.audit.numbers.queries_gates import exact_gate, fit_gate, same_gate
+from dpveil.audit.numbers.table import learners, query_audits
+from dpveil.audit.runner import entries, names, steps_of
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
-from dpveil.numbers.learning import moments, naive_bayes
-from dpveil.numbers.queries import plans, values
+from dpveil.numbers import moments, naive_bayes, statistics, values
 
 SEED = 20261122
 CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
@@ -46,8 +45,12 @@ def broken(findings):
 
 def seen(case, fits=((0, 1, 2),)):
     """Return the gates that find fault with a query as it is now."""
-    drawn = QueryDrawn(case, tuple(row[: case.rows] for row in fits), ())
-    findings = [*same_gate(case), *exact_gate(INTACT, case), *fit_gate(INTACT, drawn, bits=bits("fit"))]
+    drawn = QueryDrawn(case, 10_000, tuple(row[: case.rows] for row in fits))
+    findings = [
+        *same_gate(INTACT, case),
+        *exact_gate(INTACT, case),
+        *fit_gate(INTACT, drawn, bits=bits("fit")),
+    ]
     return broken(findings)
 
 
@@ -101,13 +104,15 @@ def test_queries_as_they_are_keep_their_promise():
 
 
 def test_a_histogram_that_draws_every_bin_with_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch):
-    right = plans._mechanism
-    monkeypatch.setattr(plans, "_mechanism", lambda n, r, m, e, *rest, **w: right(n, r, m, 2 * e, *rest, **w))
+    right = statistics._mechanism
+    monkeypatch.setattr(
+        statistics, "_mechanism", lambda n, r, m, e, *rest, **w: right(n, r, m, 2 * e, *rest, **w)
+    )
     assert "exact" in seen(BINS)
 
 
 def test_bins_that_overlap_are_seen(monkeypatch: pytest.MonkeyPatch):
-    right = plans.histogram
+    right = statistics.histogram
 
     def overlapping(column, **settings):
         plan, counts = right(column, **settings), list(right(column, **settings).answers)
@@ -116,34 +121,29 @@ def test_bins_that_overlap_are_seen(monkeypatch: pytest.MonkeyPatch):
 
     case = replace(BINS, settings={**BINS.settings, "bins": 4})
     assert not seen(case, ((2, 0),))
-    monkeypatch.setattr(plans, "histogram", overlapping)
+    monkeypatch.setattr(statistics, "histogram", overlapping)
     assert seen(case, ((2, 0),)) == {"same", "exact", "fit"}
 
 
 def test_half_a_sensitivity_and_values_that_are_not_clipped_are_seen(monkeypatch: pytest.MonkeyPatch):
-    width = plans._width
+    width = statistics._width
     with monkeypatch.context() as patch:
-        patch.setattr(plans, "_width", lambda allowed: width(allowed) / 2)
+        patch.setattr(statistics, "_width", lambda allowed: width(allowed) / 2)
         assert "exact" in seen(CASE)
     assert not seen(CASE)
     right = values.clipped
     monkeypatch.setattr(
-        plans, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
+        statistics, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
     )
     assert {"same", "fit"} <= seen(CASE)
 
 
 def test_a_query_that_is_not_what_its_plan_says_is_seen(monkeypatch: pytest.MonkeyPatch):
-    right = plans.Plan.release
+    right = statistics.Plan.release
     monkeypatch.setattr(
-        "dpveil.numbers.queries.mean", lambda column, **rest: right(_other(column, rest), rest["bits"])
+        statistics.Plan, "release", lambda plan, bits: right(replace(plan, answers=(Fraction(1),)), bits)
     )
     assert {"same", "fit"} <= seen(CASE, ((0, 0, 0),))
-
-
-def _other(column, rest):
-    settings = {name: value for name, value in rest.items() if name != "bits"}
-    return plans.mean([*column[1:], 1], **settings)
 
 
 MODEL = learners()["naive-bayes"].levels["quick"]
@@ -152,7 +152,11 @@ ONE, DRAWN = MODEL.exact[0], MODEL.drawn[0]
 
 def model_seen():
     return broken(
-        [*same_model(ONE), *exact_model(INTACT_MODEL, ONE), *fit_model(INTACT_MODEL, DRAWN, bits=bits("nb"))]
+        [
+            *same_model(INTACT_MODEL, ONE),
+            *exact_model(INTACT_MODEL, ONE),
+            *fit_model(INTACT_MODEL, DRAWN, bits=bits("nb")),
+        ]
     )
 
 
@@ -200,29 +204,17 @@ def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
     assert {1, 2, 3, 7} <= rows
 
 
-@pytest.mark.parametrize("name", [*query_audits(), *learners()])
+@pytest.mark.parametrize("name", names())
 def test_a_step_is_told_for_the_intact_version_and_every_mutant(name, monkeypatch: pytest.MonkeyPatch):
-    told = []
-    for module in ("queries_run", "learning_run"):
-        monkeypatch.setattr(f"dpveil.audit.{module}.checks_of", lambda level, bits: iter(()))
-    if name in learners():
-        monkeypatch.setattr("dpveil.audit.learning_gates.same_gate", lambda case: iter(()))
-        found = run_learner(learners()[name], "quick", bits, lambda: told.append(1))
-    else:
-        monkeypatch.setattr("dpveil.audit.queries_run.same_gate", lambda case: iter(()))
-        found = run_query(query_audits()[name], "quick", bits, lambda: told.append(1))
-    entry = (query_audits() | learners())[name]
-    assert len(told) == 1 + len(entry.mutants)
-    assert [mutant.survived for mutant in found.mutants] == [True] * (len(told) - 1)
-
-
-def test_steps_are_those_that_are_told():
-    assert steps_of("query-histogram") == 1 + len(query_audits()["query-histogram"].mutants)
-    assert steps_of("naive-bayes") == 1 + len(learners()["naive-bayes"].mutants)
+    told, entry = [], entries()[name]
+    monkeypatch.setattr(type(entry), "checks", lambda self, level, bits: iter(()))
+    found = mutation.run(name, entry, "quick", bits, lambda: told.append(1))
+    assert len(told) == steps_of(name) == 1 + len(entry.mutants)
+    assert [mutant.survived for mutant in found.mutants] == [True] * (0 if entry.common else len(told) - 1)
 
 
 def test_without_scikit_learn_no_model_is_audited(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(learning_run, "find_spec", lambda name: None)
+    monkeypatch.setattr(numbers_table, "find_spec", lambda name: None)
     learners.cache_clear()
     assert learners() == {}
     learners.cache_clear()

@@ -60,7 +60,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {
 def settings() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every method of the table, and every latent mechanism, with parameters as certificates state them."""
     for name, method in TABLE.items():
-        files = {key: value for key, value in FILES.items() if key in method.spoken()}
+        files = {key: value for key, value in FILES.items() if key in method.accepted_parameters()}
         for way in WAYS[name]:
             yield name, files | way
         for mechanism, kind in LATENT.items() if name == "latent" else ():

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpveil.audit.methods.bit_planes import coefficients, drawn_bits, law, truth
+from dpveil.audit.pixel.methods.bit_planes import coefficients, distribution, drawn_bits, truth
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.planes import MOST, Plane, allocated, bands, squared_error
+from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Plane, allocated, bands, squared_error
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
@@ -40,7 +40,7 @@ def worst_pair(made, inputs):
 
 def shown_law(method, group):
     """The chance of everything that a group of one channel can show."""
-    made, found = law(method, group[None, :, :, None]), Counter()
+    made, found = distribution(method, group[None, :, :, None]), Counter()
     for look, chance in zip(made.parts[0].looks.tolist(), made.floats[0][0].tolist(), strict=True):
         found[tuple(look)] += chance
     return found
@@ -108,7 +108,7 @@ def test_mutant_without_the_group_factor_overspends():
     other[0, 0], other[1, 3] = 255, 255
 
     def cost(method):
-        return law(method, np.stack([other, dark])).largest_loss(np.array([[0, 1]]))
+        return distribution(method, np.stack([other, dark])).largest_loss(np.array([[0, 1]]))
 
     promised, mutant = BitPlanes(epsilon=6, neighbourhood=2), BitPlanes(epsilon=6, neighbourhood=1)
     assert 1 < cost(promised) <= 6 + 1e-9
@@ -128,7 +128,7 @@ def test_mutant_with_one_draw_for_all_channels_is_noticed(monkeypatch):
     def shared(chance, size, bits):
         return np.repeat(bernoulli(chance, size // 3, bits), 3)
 
-    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.bernoulli", shared)
+    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.method.bernoulli", shared)
     assert apart(method.release(image, bits=SeededBits(1))) == 0
 
 
@@ -170,7 +170,7 @@ def test_hardly_any_noise_loses_nothing():
 
 def test_strips_do_not_change_the_law(monkeypatch):
     """A photo of many strips is released whole: equal to the original where hardly anything is flipped."""
-    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.STRIP", 64)
+    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.method.STRIP", 64)
     image = (np.arange(45 * 21 * 3) * 83 % 256).astype(np.uint8).reshape(45, 21, 3)
     assert np.array_equal(BitPlanes(epsilon=10**9, wavelet=2).release(image, bits=SeededBits(1)), image)
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
-from dpveil.audit.methods.ssim_exponential import clipped, evenly, log_law, outputs, ssim
+from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
@@ -47,7 +47,7 @@ def drawn(window, levels, exponent, way, count=N, seed=1, **coarse):
 
 
 def law_of(window, levels, exponent, quality=clipped):
-    return finite_law(np.exp(log_law(window, float(Fraction(exponent)), levels, quality)))
+    return finite_distribution(np.exp(log_distribution(window, float(Fraction(exponent)), levels, quality)))
 
 
 def open_ways(exponent, way):
@@ -254,7 +254,7 @@ def test_tables_sum_what_enumeration_sums(exponent):
     """Σ e^(ε′(SSIM - best)) over the arrangements of every multiset; steps below 2^-30 are raised to it."""
     levels, window = shown_levels(3).astype(np.int64), np.array([1, 93, 94, 192, 30], np.uint8)
     sets, moments = list_sets(5, 3), arithmetic.moments(window)
-    desk = counted.set_up(5, len(sets.sums), 3)
+    desk = counted.set_up(5, len(sets.sums), 3, 2.0**62)
     counted.rank(window, desk)
     counted.weigh(moments, levels, sets, exponent, desk)
     every = outputs(5, 3)
@@ -268,6 +268,23 @@ def test_tables_sum_what_enumeration_sums(exponent):
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
         total = counted.tabulate(s, moments, levels, sets, exponent, desk)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
+
+
+def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
+    """With room for one table at a time the same is drawn."""
+    windows = (np.arange(6 * 9) * 83 % 256).astype(np.uint8).reshape(6, 9)
+    one = WindowSampler(Fraction(20), 9, 3, "counts")
+    first, cleared, made = one.draw(windows, SeededBits(5)), [], counted.tabulate
+
+    def watched(s, x, levels, sets, epsilon, desk):
+        found = made(s, x, levels, sets, epsilon, desk)
+        cleared.append(int((desk.places >= 0).sum()) == 1)
+        return found
+
+    monkeypatch.setattr(counted, "ROOM", 1)
+    monkeypatch.setattr(counted, "tabulate", watched)
+    assert np.array_equal(one.draw(windows, SeededBits(5)), first)
+    assert np.mean(cleared) > 0.5
 
 
 def test_sets_and_costs_by_hand():
@@ -286,7 +303,7 @@ def test_sets_and_costs_by_hand():
 def test_digits_are_uniform_for_numbers_of_levels_that_are_no_power_of_two():
     """At a tiny ε′ the law is uniform but for a part in 10^9."""
     assert not fit(
-        drawn([9, 9, 200, 31], 7, "1e-9", "rejection", 200_000), finite_law([1 / 7**4] * 7**4)
+        drawn([9, 9, 200, 31], 7, "1e-9", "rejection", 200_000), finite_distribution([1 / 7**4] * 7**4)
     ).rejected
     edge = (1 << 62) // 7**2 * 7**2
     room = np.zeros(2, np.uint8)

@@ -19,7 +19,7 @@ def demo_command(
     Example:
       dpveil demo --out demo
     """
-    from dpveil.cli.gallery import make_gallery
+    from dpveil.cli.demo_releases import make_gallery
 
     sheet, count = make_gallery(out)
     say.answer(f"wrote {count} releases with their certificates to {out}")

@@ -1,30 +1,24 @@
-"""Codecs: one file each, and this table, the only list to edit."""
-
-from typing import Final
+"""Codecs: one file each, a table of them, and what is publicly known of their codes."""
 
 from dpveil.codecs.aam import AAM
-from dpveil.codecs.apart import Apart
-from dpveil.codecs.base import Bounds, Card, Codec
+from dpveil.codecs.base import Codec
 from dpveil.codecs.dictionary import Dictionary
-from dpveil.codecs.gallery import FaceGallery, load_gallery, save_gallery
+from dpveil.codecs.files import StoredCodec
+from dpveil.codecs.pair_distances import PairDistances
 from dpveil.codecs.pca import PCA
-from dpveil.codecs.store import card_path, load, save
-
-TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary, AAM)}
+from dpveil.codecs.statistics import Bounds, Statistics
+from dpveil.codecs.table import CODEC, TABLE, load
 
 __all__ = [
     "AAM",
+    "CODEC",
     "PCA",
     "TABLE",
-    "Apart",
     "Bounds",
-    "Card",
     "Codec",
     "Dictionary",
-    "FaceGallery",
-    "card_path",
+    "PairDistances",
+    "Statistics",
+    "StoredCodec",
     "load",
-    "load_gallery",
-    "save",
-    "save_gallery",
 ]

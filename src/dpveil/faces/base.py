@@ -10,6 +10,7 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.assets.reference import AssetField
 from dpveil.core.origin import MASK, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
@@ -17,7 +18,7 @@ from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.heads import Heads
-from dpveil.faces.inpainting import TELEA, InpaintingField
+from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method, check_bits
 from dpveil.mechanisms.placement import Placement
@@ -62,7 +63,7 @@ class FaceMethod(Method):
 
     protect: OneOf = OneOf(*PROTECT, default="box")
     placing: OneOf = OneOf(*PLACING, default="auto")
-    inpainting: InpaintingField = InpaintingField(default=TELEA)
+    inpainting: AssetField = AssetField(INPAINTING)
 
     @property
     @abstractmethod
@@ -110,7 +111,7 @@ class FaceMethod(Method):
 
         Methods with files of their own add to this.
         """
-        _ = self.inpainting.filling
+        _ = self.inpainting.held
 
     def release(self, crops: Crops, *, bits: BitSource) -> Crops:
         """Return a released crop for every crop, uint8 n × s × s × 3 of `frame`; each costs the guarantee.

@@ -72,12 +72,12 @@ class Method(ABC):
         kinds = {name: inspect.getattr_static(cls, name) for name in names}
         return cls(**{n: None if value is None else kinds[n].stated(value) for n, value in given.items()})
 
-    def costing(self, **budget: Any) -> Self:
+    def with_budget(self, **budget: Any) -> Self:
         """Return the same method with another budget, such as `epsilon`: what `explain` tries."""
         return replace(self, **budget)  # type: ignore[type-var]
 
     @classmethod
-    def spoken(cls) -> tuple[str, ...]:
+    def accepted_parameters(cls) -> tuple[str, ...]:
         """Return the names that `of` takes."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
 
@@ -153,7 +153,7 @@ class Method(ABC):
         """
         return None
 
-    def apart(self) -> Mapping[float, float] | None:
+    def pair_distances(self) -> Mapping[float, float] | None:
         """Return how far people lie apart, by shares of pairs, where the promise is a metric one."""
         return None
 

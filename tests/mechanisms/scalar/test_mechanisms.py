@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import chisquare
 
-from dpveil.audit.scalar import ScalarCase, ScalarVersion
-from dpveil.audit.scalar_gates import exact_gate, same_gate
+from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
+from dpveil.audit.scalar.gates import exact_gate, same_gate
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Laplace, Range, Staircase, TruncatedLaplace, Uniform
 from dpveil.mechanisms.scalar.lattice import coarsest
@@ -151,12 +151,12 @@ def test_responses_beyond_the_range_have_no_chance(name):
 @pytest.mark.parametrize(
     ("name", "settings_", "words"),
     [
-        ("staircase", {"relation": "any-database"}, "not what staircase can hold"),
+        ("staircase", {"relation": "any-database"}, "any-database"),
         ("laplace", {"relation": "neighbours"}, "is unknown"),
         ("geometric", {"step": "0.3"}, "does not divide the range"),
         ("laplace", {"step": "0.3"}, "does not divide the range"),
-        ("explicit-fair", {"range": "0:"}, "needs both"),
-        ("uniform", {"range": (0, 5000)}, "takes at most 4096"),
+        ("explicit-fair", {"range": "0:"}, "no end"),
+        ("uniform", {"range": (0, 5000)}, "at most 4096"),
         ("explicit-fair", {"range": Range(0, 5, gaps=[(1, 3)])}, "has gaps"),
         ("laplace", {"epsilon": 0}, "epsilon"),
         ("laplace", {"sensitivity": -1}, "sensitivity"),
@@ -287,7 +287,7 @@ def test_any_setting_keeps_its_promise(name, given_settings):
     step = coarsest(allowed, sensitivity) / parts
     assume(method.finite_only or step * 400 > sensitivity)
     case = ScalarCase(method(**query, step=step))
-    for finding in (*same_gate(case), *exact_gate(INTACT, case)):
+    for finding in (*same_gate(INTACT, case), *exact_gate(INTACT, case)):
         assert finding.passed, finding
 
 

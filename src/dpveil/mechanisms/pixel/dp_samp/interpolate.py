@@ -1,0 +1,134 @@
+"""Linear interpolation between scattered pixels: post-processing, which reads shown pixels and no other.
+
+Parts of the picture are triangulated (Delaunay) and painted by themselves, so that memory is a few times that
+of the picture at most. The corners of a square around a part, three times as large, take the level of
+the shown pixel that is nearest to the part's corner on that side, so that triangles cover it whatever is
+shown: one pixel, a row of them, or none near the edge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+import cv2
+import numpy as np
+from jaxtyping import Bool, Float32, Int64, UInt8
+
+from dpveil.mechanisms.pixel.dp_samp.painting import Painter, paint_plain, painter
+
+EMPTY: Final = 127
+"""The level of a picture in which no pixel is shown."""
+MOST_POINTS: Final = 1 << 13
+BYTES_PER_POINT: Final = 256
+"""Of the picture, so that small ones have small parts: a point takes about as much until it is painted."""
+FEWEST_POINTS: Final = 1 << 9
+LONGEST: Final = 1 << 16
+"""The longest side of a part: single precision, in which triangles are found, holds its places exactly."""
+MARGIN: Final = 12
+STRIP: Final = 16
+THREADS: Final = 2
+
+
+@dataclass(frozen=True)
+class Window:
+    """Pixels from (y0, x0) up to but without (y1, x1)."""
+
+    y0: int
+    x0: int
+    y1: int
+    x1: int
+
+    @property
+    def pixels(self) -> tuple[slice, slice]:
+        """Where the window lies in an array."""
+        return slice(self.y0, self.y1), slice(self.x0, self.x1)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width."""
+        return self.y1 - self.y0, self.x1 - self.x0
+
+    def wider(self, height: int, width: int) -> Window:
+        """Return the window with a twelfth more on every side, within a picture of this size."""
+        dy, dx = (side // MARGIN for side in self.size)
+        top, left = max(0, self.y0 - dy), max(0, self.x0 - dx)
+        return Window(top, left, min(height, self.y1 + dy), min(width, self.x1 + dx))
+
+
+def interpolate(
+    image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]
+) -> UInt8[np.ndarray, "h w c"]:
+    """Return a picture with the pixels of `image` where `shown`, and linear interpolation between them.
+
+    Hidden pixels are wiped before anything is computed. Parts of the picture with at most 8 192 shown pixels
+    each, fewer in a small picture, are interpolated by themselves, with those of a twelfth around them.
+
+    >>> row = np.array([[[10], [99], [99], [40]]], np.uint8)
+    >>> interpolate(row, np.array([[True, False, False, True]])).ravel().tolist()
+    [10, 20, 30, 40]
+    """
+    out = np.where(shown[:, :, None], image, np.uint8(EMPTY))
+    most = min(MOST_POINTS, max(FEWEST_POINTS, out.nbytes // BYTES_PER_POINT))
+    windows = list(_windows(shown, Window(0, 0, *shown.shape), most))
+    paint = painter(shown.size)
+    with ThreadPoolExecutor(1 if paint is paint_plain else THREADS) as pool:  # NumPy would wait for itself
+        # a shown pixel is painted with its own level, so it does not matter who is first
+        list(pool.map(lambda window: _fill(out, shown, window, paint), windows))
+    return out
+
+
+def _windows(shown: Bool[np.ndarray, "h w"], window: Window, most: int) -> Iterator[Window]:
+    """Yield parts of the window with at most so many shown pixels, halved by number across."""
+    part = shown[window.pixels]
+    tall = part.shape[0] >= part.shape[1]
+    count = np.cumsum(np.count_nonzero(part, axis=1 if tall else 0))
+    if count[-1] <= most and len(count) <= LONGEST:
+        yield window
+        return
+    middle = len(count) // 2 if len(count) > LONGEST else int(np.searchsorted(count, count[-1] // 2))
+    cut = min(max(1, middle), len(count) - 1)
+    y, x = (window.y0 + cut, window.x1) if tall else (window.y1, window.x0 + cut)
+    yield from _windows(shown, Window(window.y0, window.x0, y, x), most)
+    y, x = (y, window.x0) if tall else (window.y0, x)
+    yield from _windows(shown, Window(y, x, window.y1, window.x1), most)
+
+
+def _fill(
+    out: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"], window: Window, paint: Painter
+) -> None:
+    """Write the window of `out`, reading shown pixels only."""
+    wide = window.wider(*shown.shape)
+    points = np.argwhere(shown[wide.pixels])
+    levels = out[wide.pixels][shown[wide.pixels]]
+    if len(points) == 0 or (levels == levels[0]).all():
+        out[window.pixels] = levels[0] if len(points) else EMPTY
+        return
+    part = window.y0 - wide.y0, window.y1 - wide.y0, window.x0 - wide.x0, window.x1 - wide.x0
+    paint(out[wide.pixels], _triangles(points, wide.size), _nearest(points, wide.size), part)
+
+
+def _nearest(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Int64[np.ndarray, "4 2"]:
+    """Return the points that are nearest to the corners of the size: both upper ones, then the lower ones."""
+    corners = np.array([(0, 0), (0, size[1]), (size[0], 0), size])
+    return np.array([points[((points - corner) ** 2).sum(axis=1).argmin()] for corner in corners])
+
+
+def _triangles(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Float32[np.ndarray, "t 6"]:
+    """Return x and y, whole, of the corners of Delaunay's triangles of points and a square around the size.
+
+    Points go in round by round, every 512th first and all that are left last, so that few of the triangles
+    that are made are changed again; in each round in strips to and fro, so that each is near the last one
+    (biased order, Amenta, Choi & Rote 2003). Both together take half the time that strips alone do.
+    """
+    far, (height, width) = max(size), size
+    strip, place = points[:, 0] // STRIP, np.arange(len(points))
+    key = (place % 8 != 0).astype(np.int64) + (place % 64 != 0) + (place % 512 != 0)
+    key = (key * LONGEST + strip) * LONGEST + np.where(strip % 2, LONGEST - 1 - points[:, 1], points[:, 1])
+    order = key.argsort()
+    corners = [(-far, -far), (width + far, -far), (-far, height + far), (width + far, height + far)]
+    net = cv2.Subdiv2D((-far, -far, width + 2 * far + 1, height + 2 * far + 1))
+    net.insert(np.concatenate([corners, points[order, ::-1]], dtype=np.float32))  # type: ignore[call-overload]
+    return np.asarray(net.getTriangleList())
