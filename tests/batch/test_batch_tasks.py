@@ -112,7 +112,7 @@ def test_no_two_photos_ever_land_on_one_name(names, random):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).touch()
         try:
-            tasks = plan([folder], out)
+            tasks = plan_tasks([folder], out)
         except UsageError:  # only where what is in the tree is one name already
             assert len({seen(name) for name in names}) < len(names)
             return

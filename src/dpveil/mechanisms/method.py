@@ -88,7 +88,7 @@ class Method(ABC):
         Among them are parameters that exist to be refused with the reason.
         """
         words = {n: text for base in reversed(cls.__mro__) for n, text in vars(base).get("help", {}).items()}
-        names = dict.fromkeys((*cls.spoken(), *inspect.signature(cls).parameters))
+        names = dict.fromkeys((*cls.accepted_parameters(), *inspect.signature(cls).parameters))
         kinds = {name: inspect.getattr_static(cls, name, None) for name in names}
         return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
 
