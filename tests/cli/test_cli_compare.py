@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil import catalogue
 from dpveil.cli import run
 from dpveil.cli.compare_sheet import NOT_PRIVATE
 from dpveil.cli.grid import Choice, lines, neighbourhoods
 from dpveil.cli.sheet import ALARM
+from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms import pixel
 from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian
@@ -205,8 +205,8 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
         def __init__(self, epsilon):
             raise InvalidParameter("rank", None, "is missing", hint="give it a value")
 
-    monkeypatch.setitem(catalogue.TABLE, "fixed", Fixed)
-    monkeypatch.setitem(catalogue.TABLE, "demanding", Demanding)
+    monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
+    monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
     made, notes = lines(choice(names=("fixed", "demanding", "dp-pix")), every=True)
     assert [line.name for line in made] == ["fixed", "dp-pix", "dp-pix"]
     assert [method.epsilon for method in made[0].methods] == ["1", "5"]

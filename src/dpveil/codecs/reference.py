@@ -13,6 +13,7 @@ from dpveil.codecs.defaults import default_path
 from dpveil.codecs.store import identified, packed
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
+from dpveil.core.registry import CODECS
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
 
 DEFAULT: Final = "default"
@@ -84,10 +85,8 @@ class CodecReference:
 
 
 def _known(name: str) -> str:
-    from dpveil.codecs import TABLE
-
-    if name not in TABLE:
-        raise UnknownName("codec", name, TABLE)
+    if name not in CODECS:
+        raise UnknownName("codec", name, CODECS)
     return name
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from dpveil.codecs.base import Card, Codec
 from dpveil.codecs.checkpoint import Tensors
 from dpveil.codecs.words import card_text
+from dpveil.core.registry import CODECS
 from dpveil.errors import ModelError, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import quoted, shown
@@ -76,17 +77,15 @@ def load(path: str | Path, *, expected: str | None = None) -> Codec:
 
 def identified(path: str | Path, *, expected: str | None = None) -> tuple[Codec, str]:
     """Return the codec of a file and its hash, as `load` does."""
-    from dpveil.codecs import TABLE
-
     name = shown(path)
     about, tensors, digest = opened(path, expected=expected)
-    if about.get("codec") not in list(TABLE):
+    if about.get("codec") not in list(CODECS):
         held = quoted(repr(about.get("codec")))
-        raise ModelError(f"{name} holds the codec {held}", hint=f"known: {', '.join(TABLE)}")
+        raise ModelError(f"{name} holds the codec {held}", hint=f"known: {', '.join(CODECS)}")
     try:
         height, width, channels = (int(side) for side in about["canvas"])
         canvas, card = (height, width, channels), Card(**about["card"])
-        return TABLE[about["codec"]].of_tensors(tensors, canvas, card), digest
+        return CODECS[about["codec"]].of_tensors(tensors, canvas, card), digest
     except ModelError as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
     except UNFIT as error:

@@ -15,10 +15,11 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.catalogue import TABLE, stated
+from dpveil.catalogue import stated
 from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.region import Box
+from dpveil.core.registry import METHODS
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
 from dpveil.faces import FaceMethod
 from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
@@ -251,7 +252,7 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
     The head that a face-space method puts in place of a face is narrower than its box. Finders of the user's
     own describe themselves in any words, of which nothing can be checked.
     """
-    faces = issubclass(TABLE.get(certificate.method or "", Method), FaceMethod)
+    faces = issubclass(METHODS.get(certificate.method or "", Method), FaceMethod)
     full = [r for r in certificate.regions if r.full or (faces and r.label.startswith("head of "))]
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     protected, warned = frozenset(r.box for r in full), frozenset(certificate.warnings)
