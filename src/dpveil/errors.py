@@ -82,8 +82,8 @@ class MissingPlugin(PluginError):
 
     def __init__(self, role: str, name: str, group: str) -> None:
         super().__init__(
-            f"the {role} {name!r} is neither in this version of dpveil nor in an installed plug-in: ask whoever "
-            f"made the release which package brings it ({group}), and install that"
+            f"the {role} {name!r} is neither in this version of dpveil nor in an installed plug-in: ask "
+            f"whoever made the release which package brings it ({group}), and install that"
         )
         self.name = name
 
