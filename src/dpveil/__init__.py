@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from dpveil.catalogue import methods
     from dpveil.core.certificate import Certificate
     from dpveil.core.guarantee import Guarantee, Relation, Scope
+    from dpveil.core.origin import Origin
     from dpveil.core.photo import Photo
     from dpveil.core.region import Box, Region
     from dpveil.errors import DPVeilError
     from dpveil.io import read
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
-    from dpveil.release.pipeline import Ledger, obfuscate
+    from dpveil.release.pipeline import obfuscate
+    from dpveil.release.plan import Ledger, Plan, plan
     from dpveil.release.saving import Release
     from dpveil.release.verification import Verification, verify
 
@@ -33,7 +35,9 @@ __all__ = [
     "DPVeilError",
     "Guarantee",
     "Ledger",
+    "Origin",
     "Photo",
+    "Plan",
     "Region",
     "Relation",
     "Release",
@@ -44,6 +48,7 @@ __all__ = [
     "__version__",
     "methods",
     "obfuscate",
+    "plan",
     "read",
     "verify",
 ]
@@ -56,8 +61,10 @@ _load, _ = lazy(
     Certificate="core.certificate",
     DPVeilError="errors",
     Guarantee="core.guarantee",
-    Ledger="release.pipeline",
+    Ledger="release.plan",
+    Origin="core.origin",
     Photo="core.photo",
+    Plan="release.plan",
     Region="core.region",
     Relation="core.guarantee",
     Release="release.saving",
@@ -67,6 +74,7 @@ _load, _ = lazy(
     Verification="release.verification",
     methods="catalogue",
     obfuscate="release.pipeline",
+    plan="release.plan",
     read="io",
     verify="release.verification",
 )
