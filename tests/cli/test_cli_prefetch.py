@@ -7,9 +7,9 @@ import weakref
 import cv2
 import numpy as np
 import pytest
+from dpveil.cli.ahead import Searched, ahead
 
 from dpveil.cli import batch
-from dpveil.cli.ahead import Searched, ahead
 from dpveil.cli.batch import Choices, release_all
 from dpveil.cli.inputs import Task
 from dpveil.core.photo import Photo

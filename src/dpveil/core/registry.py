@@ -47,7 +47,8 @@ class Table(Mapping[str, Any]):
         return name in self.rows or name in self.plugins
 
     def __iter__(self) -> Iterator[str]:
-        return iter((*self.rows, *self.plugins))
+        yield from self.rows
+        yield from self.plugins
 
     def __len__(self) -> int:
         return len(self.rows) + len(self.plugins)
@@ -91,7 +92,7 @@ class Table(Mapping[str, Any]):
         what, hint = f"the {self.role} {name!r} of {packages}", "update or uninstall that package"
         try:
             found = offers[0].load()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # nobody else's module ends a run
             told = " ".join(f"{type(error).__name__}: {error}".split())
             raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
         if not NAME.fullmatch(name) or (self.base and getattr(found, "name", None) != name):
