@@ -23,6 +23,7 @@ TUTORIAL = Path(__file__).parent.parent.parent / "docs" / "adding-a-method.md"
 BLOCK = re.search(r"^```python\n(.*?)^```$", TUTORIAL.read_text("utf-8"), re.MULTILINE | re.DOTALL)[1]
 METHOD = BLOCK.partition("\n\nmethod = ")[0]
 """The tutorial's first block without the lines that try the class out."""
+FAULTY, ALIAS = METHOD.replace("noisy-mean", "faulty"), "\n\nThing = NoisyMean\n"
 RUIN = "raise RuntimeError('this module was imported')"
 PARTS = """
 from fractions import Fraction
@@ -133,9 +134,21 @@ def test_names_of_dpveil_stay_dpveils_and_that_is_said_once(installed):
         ("broken_lack:Thing", "", "cannot be loaded: AttributeError"),
         ("broken_absent.inner:Thing", "", "cannot be loaded: ModuleNotFoundError"),
         ("broken_exit:Thing", "import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
-        ("broken_name:Thing", "class Thing:\n    name = 'another'", "does not have that name"),
-        ("broken_base:Thing", "class Thing:\n    name = 'faulty'", "does not extend"),
-        ("broken_kind:Thing", "from types import SimpleNamespace as S; Thing = S(name='faulty')", "extend"),
+        (
+            "broken_base:Thing",
+            "class Thing:\n    name = 'faulty'",
+            "does not extend dpveil",
+        ),
+        ("broken_kind:Thing", "Thing = 'dp-pix'", "does not extend"),
+        ("broken_half:Thing", METHOD.replace("def _draw", "def draw") + ALIAS, "lacks _draw"),
+        ("broken_silent:Thing", METHOD.replace("source:", "origin:") + ALIAS, "lacks source"),
+        ("broken_name:Thing", METHOD + ALIAS, "calls itself 'noisy-mean'"),
+        (
+            "broken_data:Thing",
+            FAULTY.replace("@dataclass", "@(lambda **_: lambda x: x)") + ALIAS,
+            "no dataclass",
+        ),
+        ("broken_field:Thing", FAULTY.replace("Positive = Positive()", "float") + ALIAS, "parameters"),
     ],
 )
 def test_a_broken_plugin_is_named_when_asked_for_and_breaks_nothing_else(installed, entry, module, words):

@@ -95,16 +95,31 @@ class Table(Mapping[str, Any]):
         except (Exception, SystemExit) as error:  # nobody else's module ends a run
             told = " ".join(f"{type(error).__name__}: {error}".split())
             raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
-        if not NAME.fullmatch(name) or (self.base and getattr(found, "name", None) != name):
-            raise PluginError(f"{what} does not have that name, in kebab case", hint=hint)
-        if self.base and not (isinstance(found, type) and issubclass(found, _loaded(self.base))):
-            raise PluginError(f"{what} does not extend {self.base.replace(':', '.')}", hint=hint)
+        if problem := _unfit(name, found, _loaded(self.base) if self.base else None):
+            raise PluginError(f"{what} {problem}", hint=hint)
         return found
 
 
 def _loaded(row: str) -> Any:
     module, _, name = row.partition(":")
     return getattr(import_module(module), name)
+
+
+def _unfit(name: str, found: Any, base: Any) -> str:
+    """Return what keeps a plug-in from standing beside dpveil's own; empty where nothing does."""
+    if not NAME.fullmatch(name):
+        return "is not named in kebab case"
+    if base is None:
+        return ""
+    if not isinstance(found, type) or not issubclass(found, base):
+        return f"does not extend {base.__module__}.{base.__name__}"
+    own: Any = found
+    told = [key for key, kind in base.__annotations__.items() if str(kind).startswith("ClassVar")]
+    if lacking := [*own.__abstractmethods__, *(key for key in told if not hasattr(own, key))]:
+        return f"lacks {', '.join(sorted(lacking))}"
+    if own.name != name:
+        return f"calls itself {own.name!r}"
+    return str(own.unfit()) if hasattr(own, "unfit") else ""
 
 
 def _package(entry: EntryPoint) -> str:
