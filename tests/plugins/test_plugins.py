@@ -119,7 +119,7 @@ def test_detectors_codecs_and_attacks_are_found_by_name(installed, tmp_path):
 
 def test_names_of_dpveil_stay_dpveils_and_that_is_said_once(installed):
     with pytest.warns(
-        PluginWarning, match=r"impostor 0\.1 is left out: 'dp-pix' is a method of dpveil"
+        PluginWarning, match=r"impostor 0\.1 cannot replace dpveil's own method 'dp-pix'"
     ) as told:
         installed("impostor", {"dpveil.methods": {"dp-pix": "impostor:DPPix"}}, {"impostor": RUIN})
     assert len(told) == 1

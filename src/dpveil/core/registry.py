@@ -77,7 +77,7 @@ class Table(Mapping[str, Any]):
         found: dict[str, tuple[EntryPoint, ...]] = {}
         for entry in entry_points(group=self.group) if self.group else ():
             if entry.name in self.rows:
-                text = f"{_package(entry)} is left out: {entry.name!r} is a {self.role} of dpveil itself"
+                text = f"{_package(entry)} cannot replace dpveil's own {self.role} {entry.name!r}"
                 warnings.warn(text, PluginWarning, stacklevel=2)
             else:
                 found[entry.name] = (*found.get(entry.name, ()), entry)
