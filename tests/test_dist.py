@@ -1,4 +1,4 @@
-"""What is handed out: the sdist and the wheel, each installed into an empty environment outside the project."""
+"""What is handed out: the sdist and the wheel, each in an empty environment outside the project."""
 
 import json
 import os
@@ -15,9 +15,8 @@ from PIL import Image
 from skimage import data
 
 ROOT = Path(__file__).parent.parent
-FIRST = re.search(
-    r"^\$ (dpveil obfuscate (?:.|\\\n)*?)(?<!\\)\n", (ROOT / "README.md").read_text("utf-8"), re.M
-)
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+FIRST = re.search(r"^\$ (dpveil obfuscate (?:.|\\\n)*?)(?<!\\)\n", README, re.MULTILINE)
 LEFT_OUT = ("packages/", "demo/", "site/", ".venv")
 pytestmark = pytest.mark.slow
 
