@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.cli.sheet import LOUD, SIDE, Row, Section, Sheet, Tile, draw_sheet, noise_line
+from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
@@ -86,7 +86,7 @@ def _row(photo: Photo, m: int | None, out: Path) -> Row:
 def _tile(release: Release, method: DPPix, box: Box) -> Tile:
     scale = float(method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2]))
     lines = (str(release.certificate.guarantees[0]), noise_line(scale))
-    return Tile(_shown(release.image, box), lines, loud=1 if scale > LOUD else None)
+    return Tile(_shown(release.image, box), lines, loud=loud(release.certificate.strength, scale))
 
 
 def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:
