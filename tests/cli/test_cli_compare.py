@@ -16,7 +16,7 @@ from dpveil.cli.sheet import ALARM
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms import pixel
-from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
 RED = np.array(ALARM)
 
@@ -28,7 +28,7 @@ def photo(name, shape, step=7):
 
 def shown(name, budgets):
     """How often a method is on the sheet: not again where it lacks what is varied."""
-    fields = TABLE[name].__dataclass_fields__
+    fields = METHODS[name].__dataclass_fields__
     return (2 if "neighbourhood" in fields else 1) * (budgets if "epsilon" in fields else 1)
 
 
@@ -49,16 +49,28 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     code, out, err = cli("a.png")
     assert code == 0
     told = out.splitlines()
-    assert len(told) == 1 + sum(shown(name, budgets=3) for name in TABLE)
+    assert len(told) == 1 + sum(shown(name, budgets=3) for name in METHODS)
     assert told[-1] == "wrote compare.png"
-    for name in TABLE:
+    for name in METHODS:
         assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
         assert sum(words in line for line in told) >= 1
-    assert all("SSIM" in line and "PSNR" in line and "noise" in line for line in told[:-1])
+    assert all("SSIM" in line and "PSNR" in line for line in told[:-1])
+    assert all("noise" in line or "a face drawn anew" in line for line in told[:-1])
     assert err == f"compare.png: {NOT_PRIVATE}\n"
     sheet = np.asarray(Image.open("compare.png"))
     assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
+
+
+def test_what_is_not_worth_publishing_is_red(cli):
+    red = []
+    for budget in (1, 20):  # the noise of both is below 128 grey levels
+        arguments = ("--method", "dp-pix", "--epsilon", budget, "--neighbourhood", 4, "--block", 8, "--force")
+        assert cli("a.png", *arguments)[0] == 0
+        sheet = np.asarray(Image.open("compare.png"))
+        red.append(int((sheet[60:] == RED).all(axis=2).sum()))
+    assert red[0] == 0
+    assert red[1] > 20
 
 
 def test_json_holds_each_release_with_its_measures_and_the_warning(cli):
@@ -112,7 +124,7 @@ def test_photos_of_every_shape_and_size(cli, shape):
     code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--json")
     assert code == 0
     assert "Traceback" not in err
-    assert len(json.loads(out)["compared"]) == sum(shown(name, budgets=1) for name in TABLE)
+    assert len(json.loads(out)["compared"]) == sum(shown(name, budgets=1) for name in METHODS)
     with Image.open("sheet.png") as sheet:
         assert sheet.mode == "RGB"
         assert sheet.width >= 1100
@@ -165,7 +177,7 @@ def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
 
 
 def choice(**changes):
-    usual = {"names": tuple(TABLE), "budgets": ("1", "5"), "neighbourhoods": (256, None), "delta": None}
+    usual = {"names": tuple(METHODS), "budgets": ("1", "5"), "neighbourhoods": (256, None), "delta": None}
     return Choice(**{**usual, "block": 16, **changes})
 
 
