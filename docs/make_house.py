@@ -14,6 +14,7 @@ import tempfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from html import escape
 from pathlib import Path
 from types import FrameType
@@ -75,37 +76,14 @@ def graph() -> grimp.ImportGraph:
     return running
 
 
-def circles(imports: grimp.ImportGraph) -> list[list[str]]:
-    """Return the modules that import each other in a circle, a list for each; none, if all is well.
-
-    Modules that nothing among the rest imports are taken away, and those that import nothing: circles remain.
-    """
-    left = {name: imports.find_modules_directly_imported_by(name) for name in imports.modules}
-    while True:
-        imported = set().union(*left.values())
-        gone = {name for name, targets in left.items() if not targets & left.keys() or name not in imported}
-        if not gone:
-            break
-        left = {name: targets - gone for name, targets in left.items() if name not in gone}
-    found: list[list[str]] = []
-    while left:
-        start = min(left)
-        circle = {name for name in _reached(left, start) if start in _reached(left, name)} | {start}
-        if len(circle) > 1:
-            found.append(sorted(circle))
-        left = {name: targets - circle for name, targets in left.items() if name not in circle}
-    return found
-
-
-def _reached(edges: dict[str, set[str]], start: str) -> set[str]:
-    """Return what can be reached from `start`, itself only by a circle."""
-    seen: set[str] = set()
-    todo = [start]
-    while todo:
-        fresh = {name for name in edges[todo.pop()] if name in edges} - seen
-        seen |= fresh
-        todo += fresh
-    return seen
+def circle(imports: grimp.ImportGraph) -> list[str]:
+    """Return modules of which each is imported by the next, the first by the last; none, if all is well."""
+    needs = {module: imports.find_modules_directly_imported_by(module) for module in imports.modules}
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
 
 
 def way() -> list[Stop]:

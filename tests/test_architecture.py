@@ -3,7 +3,6 @@
 import sys
 from pathlib import Path
 
-import grimp
 import pytest
 
 ROOT = Path(__file__).parent.parent
@@ -24,25 +23,10 @@ PASSED = [
 
 
 def test_no_modules_import_each_other_in_a_circle():
-    assert house.circles(house.graph()) == []
-
-
-@pytest.mark.parametrize(
-    ("imports", "circles"),
-    [
-        ([("a", "b"), ("b", "c")], []),
-        ([("a", "b"), ("b", "c"), ("c", "b"), ("c", "d")], [["b", "c"]]),
-        (
-            [("a", "b"), ("b", "a"), ("b", "c"), ("c", "d"), ("d", "e"), ("e", "c")],
-            [["a", "b"], ["c", "d", "e"]],
-        ),
-    ],
-)
-def test_circles_are_noticed(imports, circles):
-    graph = grimp.ImportGraph()
-    for importer, imported in imports:
-        graph.add_import(importer=importer, imported=imported)
-    assert house.circles(graph) == circles
+    imports = house.graph()
+    assert house.circle(imports) == []
+    imports.add_import(importer="dpveil.codecs.base", imported="dpveil.codecs.store")
+    assert {"dpveil.codecs.base", "dpveil.codecs.store"} <= {*house.circle(imports)}
 
 
 def test_what_a_lazy_package_loads_counts_as_imported():
