@@ -52,7 +52,10 @@ def layers() -> list[list[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
     named = [[room.strip().strip("()") for room in layer.split("|")] for layer in contract["layers"]]
-    return [[room.removeprefix("dpveil.") for room in layer] for layer in named]
+    inside = [
+        [room.removeprefix("dpveil.") for room in layer if room.startswith("dpveil.")] for layer in named
+    ]
+    return [layer for layer in inside if layer]
 
 
 def files(room: str) -> list[Path]:

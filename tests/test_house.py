@@ -25,7 +25,8 @@ from dpveil.mechanisms import scalar
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
-FILES = sorted(SOURCE.rglob("*.py"))
+RESEARCH = ROOT / "packages" / "dpveil-research"
+FILES = sorted((*SOURCE.rglob("*.py"), *(RESEARCH / "src").rglob("*.py")))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 METHODS = sorted(registry.METHODS.items())
 MECHANISMS = sorted(scalar.TABLE.items())
@@ -169,7 +170,7 @@ def test_errata_page_and_tests_agree() -> None:
     corrected = page.partition("## Pending")[0]
     listed = set(re.findall(r"^### (E\d+):", corrected, re.MULTILINE))
     shown = set()
-    for path in (ROOT / "tests").rglob("test_*.py"):
+    for path in (*(ROOT / "tests").rglob("test_*.py"), *(RESEARCH / "tests").glob("test_*.py")):
         shown |= {
             match.upper()
             for match in re.findall(r"def test_\w*?_(e\d+)(?=_)", path.read_text(encoding="utf-8"))
@@ -177,7 +178,7 @@ def test_errata_page_and_tests_agree() -> None:
     assert "E12" in listed
     assert shown <= listed, f"tests show {shown - listed}, which the errata page does not list"
     for section in re.split(r"^### ", corrected, flags=re.MULTILINE)[1:]:
-        references = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", section)
+        references = re.findall(r"`([\w/-]+\.py)::(\w+)`", section)
         assert references, f"no check is named for {section.splitlines()[0]}"
         for file, test in references:
             path = ROOT / file
