@@ -52,9 +52,8 @@ def layers() -> list[list[str]]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
     named = [[room.strip().strip("()") for room in layer.split("|")] for layer in contract["layers"]]
-    inside = [
-        [room.removeprefix("dpveil.") for room in layer if room.startswith("dpveil.")] for layer in named
-    ]
+    ours = [[room for room in layer if room.startswith("dpveil.")] for layer in named]
+    inside = [[room.removeprefix("dpveil.") for room in layer] for layer in ours]
     return [layer for layer in inside if layer]
 
 
