@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 
 from first_calls import Now, check_first_calls
@@ -21,6 +22,10 @@ MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are us
 
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
+
+# The same examples every time, on however slow a machine.
+hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("dpveil")
 
 # Before the packages are imported whose functions are checked.
 check_first_calls()

@@ -78,7 +78,7 @@ _load, _ = lazy(
     read="io",
     verify="release.verification",
 )
-_MODULES: Final = ("audit",)
+_MODULES: Final = ("audit", "numbers")
 """Modules that are reached as attributes, and loaded when they are."""
 
 

@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from dpveil.errors import UsageError
 from dpveil.noise.bits import SeededBits
-from dpveil.numbers.learning import PrivateGaussianNB
+from dpveil.numbers import PrivateGaussianNB
 from dpveil_research import naive_bayes as thesis
 from dpveil_research import naive_bayes_models as models
 from dpveil_research.published_deviations import DRAWS, one_record, truncated, variable_scale

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Final
 
-from dpveil.accounting.compose import compose, union, weaker
+from dpveil.accounting.compose import compose, meet, union
 from dpveil.accounting.laplace import float_slack
 from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.core.guarantee import Guarantee
@@ -20,7 +20,7 @@ SMALLEST_DELTA: Final = Fraction(1, 10**10)
 KINDS: Final = ("pure", "approximate", "zcdp")
 
 
-def compose_at(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:
+def to_approximate(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:
     """Return one (ε, δ) guarantee, at this δ, for releases that may all concern the same person.
 
     The smallest ε of three sound accounts: basic composition; everything as zCDP, where (ε, δ)-DP counts as
@@ -31,7 +31,7 @@ def compose_at(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon="0.1", relation=Relation("any-image"), scope=Scope("a photo"))
-    >>> float(compose([one] * 400).epsilon), round(float(compose_at([one] * 400, "1e-6").epsilon), 1)
+    >>> float(compose([one] * 400).epsilon), round(float(to_approximate([one] * 400, "1e-6").epsilon), 1)
     (40.0, 10.9)
     """
     wanted = probability(delta, "delta")
@@ -45,9 +45,7 @@ def compose_at(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:
             "is not above what the parts spend together",
             hint=f"choose more than {float(spent):.3g}",
         )
-    relation, scope = guarantees[0].relation, guarantees[0].scope
-    for part in guarantees[1:]:
-        relation, scope = weaker(relation, part.relation), union(scope, part.scope)
+    relation, scope = meet(*(part.relation for part in guarantees)), union(*(p.scope for p in guarantees))
     epsilon = min(_candidates(guarantees, wanted, wanted - spent))
     return Guarantee(kind="approximate", epsilon=epsilon, delta=wanted, relation=relation, scope=scope)
 

@@ -1,14 +1,15 @@
-"""What a query gives back: the released numbers and what they promise, and nothing else about the data."""
+"""A query about a column before anything is drawn, and what it gives back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.numbers import Json, to_json
+from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import ScalarMechanism
-from dpveil.noise.bits import SECURE
+from dpveil.noise.bits import SECURE, BitSource, kind_of
 
 SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
@@ -50,6 +51,40 @@ class Answer:
             "bits": self.bits,
             "warnings": list(self.warnings),
         }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One query about a column of `rows` records: `mechanism` draws each of the true `answers` by itself.
+
+    The answers are private, and exact; all else is public and holds for every column of as many rows.
+    `guarantee` is about all answers together, and `edges` are a histogram's bins.
+    """
+
+    query: str
+    answers: tuple[Fraction, ...] = field(repr=False)
+    rows: int
+    guarantee: Guarantee
+    mechanism: ScalarMechanism
+    edges: tuple[Fraction, ...] | None = None
+
+    def release(self, bits: BitSource) -> Answer:
+        """Draw every response, each time anew and at the full cost.
+
+        Raises `InvalidParameter` for what is no source of bits.
+        """
+        if not isinstance(bits, BitSource):
+            raise InvalidParameter(
+                "bits", type(bits).__name__, "is not a source of bits", hint="dpveil.SecureBits()"
+            )
+        response: float | tuple[float, ...]
+        if self.edges is None:
+            response = float(self.mechanism.release(self.answers[0], bits))
+        else:
+            response = tuple(float(found) for found in self.mechanism.release(list(self.answers), bits))
+        return Answer(
+            self.query, response, self.rows, self.guarantee, self.mechanism, kind_of(bits), self.edges
+        )
 
 
 def about(guarantee: Guarantee, covers: str, clear: tuple[str, ...]) -> Guarantee:

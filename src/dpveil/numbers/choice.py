@@ -1,4 +1,4 @@
-"""Which mechanism to take: the expected errors of all that hold what is asked, from public facts alone."""
+"""Which mechanism to take: the expected errors of all that fit a query, from public facts alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpveil.errors import InvalidParameter, NoiseError, UnknownName, UsageError
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY, RECORD
 from dpveil.mechanisms.scalar.lattice import coarsest
-from dpveil.numbers.queries.utility import MOST, Utility, answers_of, utility
+from dpveil.numbers.expected import MOST, Utility, answers_of, utility
 
 SLOW: Final = {"linear-program-1": 64, "linear-program-2": 64, "permute-and-flip": 64}
 """Points up to which a mechanism that takes its time is tried without being asked for by name."""
@@ -20,7 +20,7 @@ SLOW: Final = {"linear-program-1": 64, "linear-program-2": 64, "permute-and-flip
 
 @dataclass(frozen=True)
 class Candidate:
-    """One mechanism for a query: with its errors, or with the reason why it is out of the question."""
+    """One mechanism for a query: with its errors, or with the reason why it does not fit."""
 
     name: str
     epsilon: Fraction
@@ -51,7 +51,7 @@ def candidates(
     answers: Sequence[Number] | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Candidate]:
-    """Return every mechanism for a query, the least expected error first, those out of the question last.
+    """Return every mechanism for a query, the least expected error first, those that do not fit last.
 
     What holds any-database holds database-record too. Answers are `whole` (on the coarsest lattice, such as
     counts) or any numbers, or those given; all are as likely. Nothing here reads data. Raises
@@ -66,7 +66,7 @@ def candidates(
     allowed, moved = base.range, base.sensitivity
     query = {"range": allowed, "sensitivity": moved, "epsilon": base.epsilon, "step": base.step}
     if relation not in (ANY, RECORD):
-        raise InvalidParameter("relation", relation, "is unknown", hint=f"{RECORD} or {ANY}")
+        raise InvalidParameter("relation", relation, "is unknown", hint=f"choose {RECORD} or {ANY}")
     if answers is None:
         asked = answers_of(allowed, moved, whole=whole)
     else:
@@ -76,7 +76,12 @@ def candidates(
             raise InvalidParameter("answers", outside, f"are not all in the range {allowed}")
     every = answers is not None or (whole and len(asked) <= MOST and _points(query) == len(asked))
     found = [_candidate(name, query, relation, asked, names, remap=every) for name in names or TABLE]
-    return sorted(found, key=lambda one: (one.utility is None, one.utility.mean if one.utility else 0))
+    return sorted(found, key=_rank)
+
+
+def _rank(one: Candidate) -> tuple[bool, float, bool]:
+    """Return what sorts the least error first, and `geometric` before `laplace` where they are one law."""
+    return one.utility is None, one.utility.mean if one.utility else 0, one.name != "geometric"
 
 
 def _candidate(
@@ -94,7 +99,7 @@ def _candidate(
         raise UnknownName("mechanism", name, TABLE)
     held = relation if relation in kind.relations else ANY
     if held not in kind.relations:
-        return Candidate(name, budget, reason=f"does not hold {relation}")
+        return Candidate(name, budget, reason=f"does not keep {relation}")
     try:
         if names is None and name in SLOW and _points(query) > SLOW[name]:
             return Candidate(

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from dpveil import SeededBits
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.scalar import TABLE
-from dpveil.numbers.learning import PrivateGaussianNB, naive_bayes
+from dpveil.numbers import PrivateGaussianNB, naive_bayes
 
 GENEROUS = 100_000
 """Next to no noise: the checks of scikit-learn are about behaviour, some of them about accuracy."""

@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Final
 
 from dpveil.errors import DataError, InvalidParameter
+
+DELIMITERS: Final = ";\t|,"
+"""What often stands between cells."""
 
 
 def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
@@ -38,11 +42,15 @@ def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
     for number, row in enumerate(rows, 1):
         if len(row) != len(header) and row:
             raise DataError(
-                f"{file} is not a table: not every row has {len(header)} cells",
+                f"{file} is not a table: not every row has as many cells as the header, {len(header)}",
                 hint="quote cells that hold the delimiter, or give --delimiter",
-                private=f"row {number} has {len(row)}",
+                private=f"row {number} has {_cells(row)}",
             )
     return [row[place].strip() if row else "" for row in rows]
+
+
+def _cells(row: list[str]) -> str:
+    return f"{len(row)} cell{'s' * (len(row) > 1)}"
 
 
 def _place(header: list[str], name: str) -> int:
@@ -51,6 +59,10 @@ def _place(header: list[str], name: str) -> int:
         return found[0]
     if found:
         raise InvalidParameter("column", name, "is the name of several columns", hint="rename them")
+    other = next((mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]), None)
+    if other is not None:
+        hint = f"its header is one column, {header[0]!r}: give --delimiter {other!r}"
+        raise InvalidParameter("column", name, "is not in the table", hint=hint)
     near = get_close_matches(name, header, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InvalidParameter("column", name, "is not in the table", hint=f"{hint}it has {', '.join(header)}")

@@ -17,7 +17,7 @@ from dpveil.core.parameters import positive
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.scalar import TABLE
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
-from dpveil.numbers.learning.moments import LEVELS, Deviations, Moments, Plan, Shares, encode
+from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, Shares, encode
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -53,7 +53,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
     class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
     mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class
-    size among them; the proof is in `dpveil.numbers.learning.moments`. The Gaussian law is a model, not an
+    size among them; the proof is in `dpveil.numbers.moments`. The Gaussian law is a model, not an
     assumption: the guarantee holds for every table.
 
     Args:

@@ -79,14 +79,17 @@ def clipped(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> l
     instead = None if stand_in is None else exact(stand_in, "missing")
     if instead is not None and instead not in allowed:
         raise InvalidParameter(
-            "missing", show(instead), f"is not in the range {allowed}", hint="such as its middle"
+            "missing",
+            show(instead),
+            f"is not in the range {allowed}",
+            hint=f"such as {show((low + high) / 2)}",
         )
     gone = [row for row, value in enumerate(values, 1) if is_missing(value)]
     if gone and instead is None:
         raise DataError(
             "values are missing",
             hint="say what they count as, a public number in the range (--missing, missing=)",
-            private=f"{len(gone)} of {len(values)} rows: {_rows(gone)}",
+            private=f"missing in {_rows(gone)} of {len(values)}",
         )
     numbers = [instead if is_missing(value) else number(value, row) for row, value in enumerate(values, 1)]
     return [min(max(one, low), high) for one in numbers if one is not None]
@@ -100,10 +103,10 @@ def number(value: Any, row: int) -> Fraction:
         raise DataError(
             "a value is not a number",
             hint="numbers are written as 12, 0.5, 1e-3 or 1/3, without thousands separators",
-            private=f"row {row}: {str(value)[:40]!r}",
+            private=f"row {row} holds {str(value)[:40]!r}",
         ) from None
 
 
 def _rows(rows: Sequence[int]) -> str:
-    more = "" if len(rows) <= NAMED else " and more"
-    return ", ".join(map(str, rows[:NAMED])) + more
+    more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return f"row{'s' * (len(rows) > 1)} " + ", ".join(map(str, rows[:NAMED])) + more

@@ -10,8 +10,8 @@ import pytest
 from dpveil.audit.lower_bound import lower_bound
 from dpveil.mechanisms.scalar import TABLE
 from dpveil.noise.bits import SeededBits
-from dpveil.numbers.learning import PrivateGaussianNB, moments, naive_bayes
-from dpveil.numbers.learning.moments import (
+from dpveil.numbers import PrivateGaussianNB, moments, naive_bayes
+from dpveil.numbers.moments import (
     LEVELS,
     Deviations,
     Shares,

@@ -1,8 +1,8 @@
-"""How count, mean, standard deviation and histogram are worked out, and which mechanism is to draw them.
+"""Count, mean, standard deviation and histogram of a column: the answer, its sensitivity and its mechanism.
 
-Neighbours are two tables with the same number of rows, n, of which one holds another record; n is public.
-Proofs of the sensitivities are in the documentation, "Your own data". Arguments are those of the functions
-of the same names in `dpveil.numbers.queries`, but for bits: nothing is drawn here.
+Each function returns a `Plan`, which has drawn nothing; `Plan.release` draws. Neighbours are two tables with
+the same number of rows, n, of which one holds another record; n is public. Proofs of the sensitivities are in
+the documentation, "Your own data".
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ from dpveil.core.numbers import Number, exact, show
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
 from dpveil.mechanisms.scalar.base import RECORD
-from dpveil.numbers.queries.answer import about
-from dpveil.numbers.queries.choice import build, choose
-from dpveil.numbers.queries.plan import Plan
-from dpveil.numbers.queries.values import bounds, clipped, is_missing, listed, number
+from dpveil.numbers.choice import build, choose
+from dpveil.numbers.plan import Plan, about
+from dpveil.numbers.values import bounds, clipped, is_missing, listed, number
 
 REPLACED = "neighbours have as many rows, one of them with another record"
 
@@ -40,7 +39,18 @@ def mean(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Return the plan of a mean, which one record of n moves by at most (high - low)/n."""
+    """Plan a private mean of a column, between the ends of `range`.
+
+    Values are clipped to the range (both ends public, in the values' units), and missing ones count as
+    `missing`. One record of n moves the mean by at most (high - low)/n. `mechanism` is a name of the scalar
+    table; the default has the least expected error. Raises `InvalidParameter`, and `DataError` for values
+    that are missing or no numbers.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = mean([23, 31, 47, 62, 35], range=(0, 120), epsilon=1)
+    >>> str(plan.guarantee), 0 <= plan.release(SeededBits(3)).response <= 120
+    ('1-DP, database-record', True)
+    """
     rows, allowed = listed(values), bounds(range)
     moved = _width(allowed) / len(rows)
     drawn = _mechanism(mechanism, allowed, moved, epsilon, relation, step, whole=False)
@@ -59,9 +69,16 @@ def standard_deviation(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Return the plan of a standard deviation, which one record of n moves by at most width·√(n-1)/n.
+    """Plan a private standard deviation (of a population, divided by n), at most half the range's width.
 
-    Its answer is the point of the mechanism's lattice that is nearest to the root.
+    Arguments are those of `mean`. One record of n moves it by at most (high - low)·√(n-1)/n; what is taken
+    for ΔF is a little more, and divides the range. The answer is the point of the mechanism's lattice that is
+    nearest to the root.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = standard_deviation([1, 5, 3], range=(0, 6), epsilon=1)
+    >>> 0 <= plan.release(SeededBits(3)).response <= 3
+    True
     """
     rows, allowed = listed(values), bounds(range)
     if len(rows) < 2:
@@ -84,11 +101,21 @@ def count(
     mechanism: str | None = None,
     relation: str = RECORD,
 ) -> Plan:
-    """Return the plan of a count, which one record moves by at most 1."""
+    """Plan a private count of the rows whose value equals a text or number, is above, or below another.
+
+    Conditions that are given have to hold together; a missing value holds none. One record moves the count
+    by at most 1, and it stays from 0 to n. Raises as `mean` does.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = count(["yes", "no", "yes"], equals="yes", epsilon=1)
+    >>> plan.mechanism.name, plan.release(SeededBits(3)).response in (0, 1, 2, 3)
+    ('geometric', True)
+    """
     rows = listed(values)
     if equals is None and above is None and below is None:
         raise InvalidParameter("condition", None, "is missing", hint="give equals, above or below")
-    over, under = (None if end is None else exact(end, "condition") for end in (above, below))
+    ends = {"above": above, "below": below}
+    over, under = (None if end is None else exact(end, name) for name, end in ends.items())
     drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), epsilon, relation, 1, whole=True)
     found = sum(_holds(value, row, equals, over, under) for row, value in enumerate(rows, 1))
     covers = f"how many of {len(rows)} rows hold a public condition; {REPLACED}"
@@ -105,7 +132,17 @@ def histogram(
     relation: str = RECORD,
     missing: Number | None = None,
 ) -> Plan:
-    """Return the plan of a histogram: a replaced record moves two counts, so each is drawn with ε/2."""
+    """Plan private counts of public bins: `bins` equal ones, or those between the edges given.
+
+    A bin holds its lower edge and not its upper one, but for the last. A record that is replaced leaves one
+    bin and enters another, so that each count is drawn with half of `epsilon`. Other arguments are those of
+    `mean`. Counts lie from 0 to n, and need not sum to n.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> made = histogram([1, 2, 5], range=(0, 6), bins=2, epsilon=1).release(SeededBits(3))
+    >>> len(made.response), [str(edge) for edge in made.edges]
+    (2, ['0', '3', '6'])
+    """
     rows, allowed = listed(values), bounds(range)
     edges = _edges(allowed, bins)
     half = exact(epsilon, "epsilon") / 2
