@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import make_attributes
 import make_gallery
+import make_house
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -56,7 +57,8 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages and pictures."""
-    for name, content in (make_pictures.pictures() | make_mechanism_pictures.pictures()).items():
+    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_house.pictures()
+    for name, content in drawn.items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
         files.append(File.generated(config, f"reproduction/{name}", content=content))
@@ -208,5 +210,6 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
+    **make_house.PARTS,
     **reproduced.PARTS,
 }

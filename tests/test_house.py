@@ -19,8 +19,8 @@ import pytest
 import typer.main
 
 import dpveil
-from dpveil.catalogue import TABLE
 from dpveil.cli import app
+from dpveil.core import registry
 from dpveil.mechanisms import scalar
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +28,7 @@ SOURCE = ROOT / "src" / "dpveil"
 RESEARCH = ROOT / "packages" / "dpveil-research"
 FILES = sorted((*SOURCE.rglob("*.py"), *(RESEARCH / "src").rglob("*.py")))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
-METHODS = sorted(TABLE.items())
+METHODS = sorted(registry.METHODS.items())
 MECHANISMS = sorted(scalar.TABLE.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
 FUNCTION_LINES = 40

@@ -108,11 +108,12 @@ def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
 
 def build_method(name: Text, **options: Text | bool) -> Method:
     """Return the method of that name with the options that were given."""
-    from dpveil.catalogue import TABLE, build
+    from dpveil.catalogue import build
+    from dpveil.core.registry import METHODS
 
     if name is None:
         raise InvalidParameter(
-            "--method", None, "is missing", hint=f"choose from {', '.join(TABLE)} (see dpveil methods)"
+            "--method", None, "is missing", hint=f"choose from {', '.join(METHODS)} (see dpveil methods)"
         )
     if str(options.get("neighbourhood")).strip() == ALL:
         del options["neighbourhood"]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import Parameter
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
@@ -70,6 +71,15 @@ class Method(ABC):
     def accepted_parameters(cls) -> tuple[str, ...]:
         """Return the names that `of` takes."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def unfit(cls) -> str:
+        """Return what keeps certificates from stating the parameters; empty where nothing does."""
+        if "__dataclass_fields__" not in vars(cls):
+            return "is no dataclass"
+        kinds = {field.name: inspect.getattr_static(cls, field.name, None) for field in fields(cls)}  # type: ignore[arg-type]
+        plain = [name for name, kind in kinds.items() if not isinstance(kind, Parameter)]
+        return f"has fields that are no parameters of dpveil.core: {', '.join(plain)}" if plain else ""
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
