@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from dpveil.catalogue import methods
     from dpveil.core.certificate import Certificate
     from dpveil.core.guarantee import Guarantee, Relation, Scope
+    from dpveil.core.origin import Origin
     from dpveil.core.photo import Photo
     from dpveil.core.region import Box, Region
     from dpveil.errors import DPVeilError
     from dpveil.io import read
     from dpveil.noise.bits import BitSource, SecureBits, SeededBits
-    from dpveil.release.pipeline import Ledger, obfuscate
+    from dpveil.release.pipeline import obfuscate
+    from dpveil.release.plan import Ledger, Plan, plan
     from dpveil.release.saving import Release
     from dpveil.release.verification import Verification, verify
 
@@ -31,7 +33,9 @@ __all__ = [
     "DPVeilError",
     "Guarantee",
     "Ledger",
+    "Origin",
     "Photo",
+    "Plan",
     "Region",
     "Relation",
     "Release",
@@ -42,6 +46,7 @@ __all__ = [
     "__version__",
     "methods",
     "obfuscate",
+    "plan",
     "read",
     "verify",
 ]
@@ -52,8 +57,10 @@ _HOMES: Final = {
     "Certificate": "core.certificate",
     "DPVeilError": "errors",
     "Guarantee": "core.guarantee",
-    "Ledger": "release.pipeline",
+    "Ledger": "release.plan",
+    "Origin": "core.origin",
     "Photo": "core.photo",
+    "Plan": "release.plan",
     "Region": "core.region",
     "Relation": "core.guarantee",
     "Release": "release.saving",
@@ -63,6 +70,7 @@ _HOMES: Final = {
     "Verification": "release.verification",
     "methods": "catalogue",
     "obfuscate": "release.pipeline",
+    "plan": "release.plan",
     "read": "io",
     "verify": "release.verification",
 }

@@ -8,6 +8,7 @@
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
     ├── BudgetExceeded           3   a ledger refused the debit
+    ├── TooWeak                  3   a plan promises less than was asked for
     ├── PhotoError               4   the file is not a photo that dpveil reads
     ├── DataError                4   the table or its values are not ones that dpveil reads
     ├── OutputError              4   the output cannot be written
@@ -93,6 +94,21 @@ class BudgetExceeded(DPVeilError):
         self.subject = subject
         self.asked = asked
         self.left = left
+
+
+class TooWeak(DPVeilError):
+    """A plan promises less than was asked for: nothing was drawn."""
+
+    exit_code = 3
+
+    def __init__(self, *, asked: str, strength: str | None, total: object) -> None:
+        stated = "is an unprotected copy" if strength is None else f"costs {total}, which is {strength}"
+        super().__init__(
+            f"the release {stated}, and at least {asked} was asked for",
+            hint="dpveil explain says what each strength needs; or ask for less",
+        )
+        self.asked = asked
+        self.strength = strength
 
 
 class PhotoError(DPVeilError):

@@ -90,6 +90,16 @@ def strength(guarantee: Guarantee) -> str:
     return next((name for name in STRENGTHS if reaches(guarantee, name)), NONE)
 
 
+def at_least(given: str | None, name: str) -> bool:
+    """Return whether a strength is `name` or a stronger one.
+
+    >>> at_least("strong", "weak"), at_least("practically none", "weak"), at_least(None, "weak")
+    (True, False, False)
+    """
+    order = list(STRENGTHS)
+    return given in order and order.index(given) <= order.index(name)
+
+
 def reaches(guarantee: Guarantee, name: str) -> bool:
     """Return whether the guarantee is at least as strong as `name` says."""
     if not guarantee.formal or (guarantee.delta or 0) > HARM[name]:

@@ -10,9 +10,8 @@ import numpy as np
 from dpveil.audit.findings import Finding
 from dpveil.audit.growth import GrowthVersion, MadeLossy
 from dpveil.audit.photos import SEES, Places, places
-from dpveil.core.certificate import RegionRecord
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
+from dpveil.core.region import Region, RegionRecord
 from dpveil.mechanisms.pixel import DPPix, Fill
 from dpveil.noise.bits import SeededBits
 from dpveil.release.saving import Release

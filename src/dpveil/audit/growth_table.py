@@ -9,7 +9,6 @@ import numpy as np
 
 from dpveil.audit.growth import GrowthCase, GrowthVersion, released, with_growth
 from dpveil.audit.photos import FACTORS, SAMPLINGS, Encoding
-from dpveil.core.certificate import RegionRecord
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.mechanisms.pixel.base import PixelMethod
@@ -162,7 +161,7 @@ def _listed_as_asked(
 ) -> Release:
     """Regions grow, and the certificate lists them as they were asked for."""
     release = released(photo, asked, method, bits)
-    records = tuple(RegionRecord.of(region) for region in asked)
+    records = tuple(region.record for region in asked)
     return replace(release, certificate=replace(release.certificate, regions=records))
 
 
@@ -182,6 +181,6 @@ MUTANTS: Final = (
     GrowthVersion(name="last of several left out", release=_last_left_out),
     GrowthVersion(name="listed as they were asked for", release=_listed_as_asked),
     with_growth(
-        "WebP's traces not named", lambda region, photo: replace(grow(region, photo), label=region.label)
+        "WebP's traces not named", lambda region, photo: replace(grow(region, photo), origin=region.origin)
     ),
 )

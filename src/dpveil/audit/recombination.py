@@ -13,16 +13,18 @@ from jaxtyping import UInt8
 
 from dpveil.audit.photos import Bits, Encoding, Pixels, Places, neighbours, places, scene
 from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import FaceMethod
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.heads import Heads
+from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import grow
-from dpveil.release.treatment import Heads, Treatment, treatment
 
 SIDE: Final = 32
 DRAWN_WITH: Final = 1
@@ -99,17 +101,20 @@ class RecombinationCase:
     def regions(self) -> list[Region]:
         """What a finder would have found."""
         if not self.boxes:
-            return [Region(Box(0, 0, self.width, self.height), label="whole photo")]
-        return [Region(box, label=f"face {n}", found=True) for n, box in enumerate(self.boxes, 1)]
+            return [Region(Box(0, 0, self.width, self.height), origin=Origin(WHOLE, WHOLE))]
+        return [
+            Region(box, origin=Origin(FACE, "faces", number=n, found=True))
+            for n, box in enumerate(self.boxes, 1)
+        ]
 
     @property
     def following(self) -> tuple[Step, ...]:
         """The steps of post-processing."""
         return parse_all(self.steps)
 
-    def treated(self, photo: Photo) -> Treatment:
+    def treated(self, photo: Photo) -> Placement:
         """Return dpveil's own treatment of a photo, its faces placed as this case wants them."""
-        treated = treatment(photo, self.regions, self.method)
+        treated = self.method.place(photo, self.regions)
         if self.angle is not None and isinstance(treated, Heads):
             treated.places = [
                 replace(one, region=grow(one.region, photo)) for one in self._by_landmarks(photo, self.angle)
@@ -125,7 +130,7 @@ class RecombinationCase:
                 frame=self.method.frame,
                 protect=self.protect,
                 landmarks=MadeLandmarks(angle),
-                label=region.label,
+                origin=region.origin,
             )
 
     def photos(self, bits: BitSource) -> Iterator[tuple[str, Photo]]:
@@ -168,15 +173,15 @@ class Made:
         return self.photos[0][1]
 
     @cached_property
-    def treated(self) -> Treatment:
+    def treated(self) -> Placement:
         """Its treatment."""
         return self.case.treated(self.photo)
 
-    def by(self, version: RecombinationVersion) -> Treatment:
+    def by(self, version: RecombinationVersion) -> Placement:
         """Return the treatment of the first photo by a version."""
         if version not in self.kept:
             self.kept[version] = version.treated(self)
-        treated: Treatment = self.kept[version]
+        treated: Placement = self.kept[version]
         return treated
 
     def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
@@ -192,7 +197,7 @@ class Made:
         """Return which pixels a version says it replaces."""
         return places(version.listed(self.by(version)), self.case.height, self.case.width)
 
-    def _among(self, treated: Treatment, photo: Photo) -> Treatment:
+    def _among(self, treated: Placement, photo: Photo) -> Placement:
         """Return this treatment of another photo, its faces where they were: places are in the clear."""
         if not isinstance(treated, Heads):
             return self.case.treated(photo)
@@ -201,7 +206,7 @@ class Made:
         return other
 
 
-Draw = Callable[[Treatment, BitSource, Sequence[Step]], Pixels]
+Draw = Callable[[Placement, BitSource, Sequence[Step]], Pixels]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,5 +215,5 @@ class RecombinationVersion:
 
     name: str
     draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
-    treated: Callable[[Made], Treatment] = lambda made: made.treated
-    listed: Callable[[Treatment], Sequence[Region]] = lambda treated: treated.regions
+    treated: Callable[[Made], Placement] = lambda made: made.treated
+    listed: Callable[[Placement], Sequence[Region]] = lambda treated: treated.regions

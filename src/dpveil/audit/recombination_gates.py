@@ -10,7 +10,6 @@ import numpy as np
 from dpveil.audit.findings import Finding
 from dpveil.audit.photos import SEES
 from dpveil.audit.recombination import DRAWN_WITH, Made, RecombinationVersion
-from dpveil.core.certificate import RegionRecord
 from dpveil.noise.bits import SeededBits
 from dpveil.release.pipeline import obfuscate
 
@@ -28,7 +27,7 @@ def same_gate(made: Made) -> Iterator[Finding]:
         made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
     )
     unlike = int((own != release.image).any(axis=2).sum())
-    records = tuple(RegionRecord.of(region) for region in made.treated.regions)
+    records = tuple(region.record for region in made.treated.regions)
     unlike += sum(one != other for one, other in zip(records, release.certificate.regions, strict=True))
     yield _finding("same", "pixels and regions unlike a release", made, unlike)
 

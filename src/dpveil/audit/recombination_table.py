@@ -15,9 +15,10 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Placed, recombine
 from dpveil.faces.geometry.tone import tone_of
+from dpveil.faces.heads import Heads
+from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource
 from dpveil.postprocessing import Step
-from dpveil.release.treatment import Heads, Treatment
 
 ONE: Final = (Box(35, 22, 9, 11),)
 CORNER: Final = (Box(0, 49, 9, 10),)
@@ -86,7 +87,7 @@ INTACT: Final = RecombinationVersion(name="intact")
 def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
     """Return a mutant that puts released crops back in another way."""
 
-    def draw(treated: Treatment, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+    def draw(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
         if not isinstance(treated, Heads):
             return treated.draw(bits, steps)
         released = list(treated.method.release(_crops(treated), bits=bits))
@@ -184,14 +185,14 @@ def _left_out(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
     return out
 
 
-def _not_released(treated: Treatment, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
     """What the method saw is put back."""
     if not isinstance(treated, Heads):
         return treated.draw(bits, steps)
     return recombine(treated.photo.image, treated.places, list(_crops(treated)))
 
 
-def _beside(treated: Treatment, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
     """The photo itself beside the middle square of a portrait."""
     out = treated.draw(bits, steps)
     if isinstance(treated, Heads):

@@ -15,10 +15,9 @@ from types import FrameType
 from typing import Any, Final
 
 from dpveil.cli import exits, say
-from dpveil.cli.ahead import Searched, ahead
 from dpveil.cli.inputs import Task, identity
+from dpveil.cli.prefetch import prefetch
 from dpveil.core.numbers import Json
-from dpveil.core.photo import Photo
 from dpveil.errors import BudgetExceeded, DPVeilError, NoRegion, OutputError, PhotoError
 from dpveil.io import make_folder, read, sole_writer
 from dpveil.io.names import shown
@@ -26,15 +25,12 @@ from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, SEEDED, BitSource, SecureBits, SeededBits
 from dpveil.postprocessing import Step
 from dpveil.regions import Finder
-from dpveil.release.pipeline import obfuscate
+from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, certificate_path, tidy
 from dpveil.release.verification import verify
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Why one output cannot be written although the next one can."""
-
-Prepared = tuple[Photo, Sequence[Finder]]
-"""A photo that was read, and finders that have looked at it."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +125,7 @@ def release_all(
         for folder in sorted({task.output.parent for task in tasks}):
             tidy(folder)
         at_once = min(finder.at_once for finder in choices.regions)
-        with ahead(partial(_prepare, choices=choices), tasks, at_once=at_once) as prepared:
+        with prefetch(partial(_prepare, choices=choices), tasks, at_once=at_once) as prepared:
             for task, waiting in prepared:
                 if _try(task, waiting, choices, report) is not None:
                     return _stop(report, tasks, exits.IMPOSSIBLE, "the output cannot be written")
@@ -139,16 +135,22 @@ def release_all(
     return report
 
 
-def _prepare(task: Task, choices: Choices) -> Path | Prepared:
-    """Return the output of an earlier run with the same settings, or the photo and where its regions are."""
+def _prepare(task: Task, choices: Choices) -> Path | Plan:
+    """Return the output of an earlier run with the same settings, or how the photo will be released."""
     if not choices.force and (there := _finished(task, choices)) is not None:
         return there
     photo = read(task.source, max_pixels=choices.max_pixels)
-    return photo, [Searched(finder, photo) for finder in choices.regions]
+    return plan(
+        photo,
+        choices.method,
+        regions=choices.regions,
+        if_none=choices.if_none,
+        post_processing=choices.post_processing,
+    )
 
 
 def _try(
-    task: Task, waiting: Callable[[], Path | Prepared], choices: Choices, report: Report
+    task: Task, waiting: Callable[[], Path | Plan], choices: Choices, report: Report
 ) -> OutputError | None:
     """Release one photo, or note why not; return an error that the next photo would meet as well."""
     try:
@@ -156,7 +158,7 @@ def _try(
         if isinstance(prepared, Path):
             report.skipped.append({"input": str(task.source), "output": str(prepared)})
         else:
-            _one(task, *prepared, choices, report)
+            _one(task, prepared, choices, report)
     except OutputError as error:
         report.fail(task, error)
         if _errno(error) not in ONE_FILE_ONLY:
@@ -178,16 +180,8 @@ def _stop(report: Report, tasks: Sequence[Task], code: int, reason: str) -> Repo
     return report
 
 
-def _one(task: Task, photo: Photo, regions: Sequence[Finder], choices: Choices, report: Report) -> None:
-    bits = choices.bits(task.name)
-    release = obfuscate(
-        photo,
-        choices.method,
-        regions=regions,
-        bits=bits,
-        if_none=choices.if_none,
-        post_processing=choices.post_processing,
-    )
+def _one(task: Task, planned: Plan, choices: Choices, report: Report) -> None:
+    release = planned.release(bits=choices.bits(task.name))
     _ready(task.output.parent, report)
     try:
         with uninterrupted():

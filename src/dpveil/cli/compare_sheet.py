@@ -172,7 +172,7 @@ def compare(
         return _compared(method, photo, obfuscate(photo, method, regions=regions, bits=bits), view, cell)
 
     rows = tuple((line, tuple(made(method) for method in line.methods)) for line in lines)
-    return Comparison(photo, boxes, tuple(region.label for region in found), view, cell, rows)
+    return Comparison(photo, boxes, tuple(region.origin.in_words() for region in found), view, cell, rows)
 
 
 def _compared(method: Method, photo: Photo, release: Release, view: Box, cell: tuple[int, int]) -> Compared:

@@ -77,7 +77,6 @@ def obfuscate_command(
     from dpveil.cli.batch import Choices, release_all
     from dpveil.cli.inputs import plan
     from dpveil.postprocessing import parse_all
-    from dpveil.release.treatment import suited
 
     faces: faces_options.Settings = {
         "only": only,
@@ -91,7 +90,7 @@ def obfuscate_command(
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
     choices = Choices(
         method=method,
-        regions=suited(faces_options.finders(regions or [method.regions], faces), method),
+        regions=method.accepts(faces_options.finders(regions or [method.regions], faces)),
         post_processing=parse_all(post_processing or ()),
         if_none=if_none,
         seed=seed,

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, UInt8
 
-from dpveil.core.photo import Photo
+from dpveil.core.numbers import Json
+from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.parameters import check_count
+from dpveil.core.photo import ESCAPING, Photo
 from dpveil.errors import InvalidParameter, RegionError
 
 
@@ -86,14 +89,12 @@ class Region:
     """A box, optionally narrowed by a mask (true where protected), in pixels of the oriented photo.
 
     The mechanism sees the whole box and only pixels under the mask are replaced, so a mask never lowers the
-    noise. `label` says in words what the region is (such as "face 2"), and reaches the certificate. `found`
-    is true where its place or its presence follows from the photo's pixels.
+    noise. `origin` says how the region came to be, and reaches the certificate. Raises `InvalidParameter`.
     """
 
     box: Box
     mask: Bool[np.ndarray, "h w"] | None = None
-    label: str = "box"
-    found: bool = False
+    origin: Origin = Origin()
 
     def __post_init__(self) -> None:
         if self.mask is None:
@@ -108,6 +109,15 @@ class Region:
         """How many pixels are replaced."""
         return self.box.w * self.box.h if self.mask is None else int(self.mask.sum())
 
+    @property
+    def record(self) -> RegionRecord:
+        """What a certificate states of this region: everything but the mask's pixels."""
+        return RegionRecord(self.box, self.origin, None if self.mask is None else self.pixels)
+
+    def covers(self, photo: Photo) -> bool:
+        """Whether every pixel of `photo` is replaced."""
+        return self.mask is None and self.box == Box(0, 0, photo.width, photo.height)
+
     def crop(self, image: UInt8[np.ndarray, "H W c"]) -> UInt8[np.ndarray, "h w c"]:
         """Return a contiguous copy of the box's pixels."""
         return np.ascontiguousarray(image[self.box.slices])
@@ -120,21 +130,74 @@ class Region:
         else:
             target[self.mask] = released[self.mask]
 
-    def in_words(self) -> str:
-        """Return what a certificate says the region is."""
-        return in_words(self.label, self.box, None if self.mask is None else self.pixels)
-
     @classmethod
-    def whole(cls, photo: Photo) -> Region:
-        """Return the region of every pixel."""
-        return cls(Box(0, 0, photo.width, photo.height), label="whole photo")
+    def whole(cls, photo: Photo, *, fallback: bool = False) -> Region:
+        """Return the region of every pixel; `fallback` where it is taken because nothing was found."""
+        return cls(
+            Box(0, 0, photo.width, photo.height),
+            origin=Origin(WHOLE, "" if fallback else WHOLE, fallback=fallback),
+        )
 
 
-def in_words(label: str, box: Box, masked: int | None) -> str:
-    """Return a region in words, `masked` being how many pixels of its box a mask covers, if there is one.
+@dataclass(frozen=True)
+class RegionRecord:
+    """A region as certificates state it: its box, its origin, and how many pixels of the box a mask covers.
 
-    >>> in_words("face 2", Box(40, 52, 112, 96), None)
+    >>> RegionRecord(Box(40, 52, 112, 96), Origin("face", number=2, found=True)).in_words()
     'face 2: 112×96 pixels at 40,52'
     """
-    place = f"{label}: {box.w}×{box.h} pixels at {box.x},{box.y}"
-    return place if masked is None else f"{place}, {masked} of them masked"
+
+    box: Box
+    origin: Origin = Origin()
+    masked: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.masked is not None:
+            check_count(self.masked, "masked")
+
+    @property
+    def label(self) -> str:
+        """What the region is called."""
+        return self.origin.in_words()
+
+    @property
+    def found(self) -> bool:
+        """Whether the region was chosen by looking at the photo's pixels."""
+        return self.origin.found
+
+    @property
+    def full(self) -> bool:
+        """Whether every pixel of the box is replaced."""
+        return self.masked is None or self.masked == self.box.w * self.box.h
+
+    def in_words(self) -> str:
+        """Return the region's name, size and place."""
+        place = f"{self.label}: {self.box.w}×{self.box.h} pixels at {self.box.x},{self.box.y}"
+        return place if self.masked is None else f"{place}, {self.masked} of them masked"
+
+    def problem(self, *, width: int, height: int) -> str:
+        """Return what cannot be of a region in a photo of this size, or nothing.
+
+        >>> RegionRecord(Box(0, 0, 1, 1), Origin("whole")).problem(width=640, height=480)
+        'is not the whole photo'
+        """
+        origin = self.origin
+        if not self.box.inside(width, height):
+            return "is outside the photo"
+        if self.masked is not None and self.masked > self.box.w * self.box.h:
+            return "masks an impossible number of pixels"
+        if origin.kind == WHOLE and not (self.full and self.box == Box(0, 0, width, height)):
+            return "is not the whole photo"
+        if origin.fallback and origin.kind != WHOLE:
+            return "is a fallback and not the whole photo"
+        if origin.kind == FACE and not origin.found:
+            return "is no face that was found"
+        if origin.outlined and self.masked is None:
+            return "has no outline"
+        escapes = origin.grown_to == ESCAPING
+        return "" if origin.escapes == escapes else "does not say what its format spreads"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate."""
+        box = [self.box.x, self.box.y, self.box.w, self.box.h]
+        return {"box": list(box), "masked": self.masked, "origin": self.origin.to_json()}

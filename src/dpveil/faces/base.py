@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.core.origin import MASK, SAME, WHOLE
 from dpveil.core.parameters import OneOf
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
+from dpveil.faces.heads import Heads
 from dpveil.faces.inpainting import TELEA, InpaintingField
+from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method, check_bits
+from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource
+from dpveil.regions import Finder
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 
+BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
+POSE: Final = {
+    "landmarks": f"{BY_LANDMARKS}, and that these were sure, {SAME}",
+    "auto": f"{BY_LANDMARKS}, or that these were not sure, {SAME}",
+}
+"""What the place of another face shows of the first one, by the rule that puts it there."""
+DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
+"""A portrait takes the same steps whatever is found, but not the same time."""
 PROTECT: Final = ("box", "head")
 PLACING: Final = ("auto", "landmarks", "box")
 
@@ -52,6 +68,34 @@ class FaceMethod(Method):
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         """Return one released crop for every crop: the only place where noise meets faces."""
 
+    def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
+        """Return finders of faces as they are found: what is replaced is wider in any case.
+
+        Raises `InvalidParameter` for masks, margins, and the whole photo beside more.
+        """
+        kinds = [finder.kind for finder in finders]
+        if WHOLE in kinds and len(kinds) > 1:
+            raise _more_than_all()
+        if MASK in kinds:
+            hint = "choose faces, the box of a face, or whole"
+            raise InvalidParameter("regions", None, f"cannot be a mask for {self.name}", hint=hint)
+        reason = f"is not for {self.name}, which replaces hair, ears and neck in any case"
+        return tuple(finder.without_margin(reason) for finder in finders)
+
+    def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
+        """Return where the faces are and what of the photo is replaced; the whole photo is a portrait.
+
+        Raises `RegionError` where a face cannot be placed.
+        """
+        whole = [region for region in regions if region.covers(photo) and not region.origin.found]
+        if whole and len(regions) > 1:
+            raise _more_than_all()
+        return Portrait(photo, whole[0], self) if whole else Heads(photo, regions, self)
+
+    def shown_by_place(self, *, found: bool) -> tuple[str, ...]:
+        """Return what the place of another face shows of the first one, by the rule that puts it there."""
+        return (*((POSE[self.placing],) if found and self.placing in POSE else ()), DURATION)
+
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
         """Return None: levels get no noise of their own."""
         return
@@ -73,3 +117,8 @@ class FaceMethod(Method):
             shape = f"are not uint8 n × {side} × {side} × 3"
             raise InvalidParameter("crops", f"{crops.dtype} {crops.shape}", shape, hint="crops of its frame")
         return self._draw(crops, check_bits(bits))
+
+
+def _more_than_all() -> InvalidParameter:
+    hint = "choose the whole photo, or faces in it"
+    return InvalidParameter("regions", None, "are the whole photo and more than that", hint=hint)

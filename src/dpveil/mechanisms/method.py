@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.placement import Placement, Size
 from dpveil.noise.bits import BitSource
+from dpveil.regions import Finder
+
+if TYPE_CHECKING:
+    from dpveil.accounting.account import Account
 
 
 class Method(ABC):
@@ -21,7 +28,8 @@ class Method(ABC):
     Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
     `kind` the guarantee's kind, `summary` one line for tables. `typical` are values of required parameters
     that comparisons and demonstrations use where the user chose none. `budgets` are the currencies that it
-    takes, if there are several, `regions` what it is applied to where the user says nothing.
+    takes, if there are several, `regions` what it is applied to where the user says nothing. `one_scale` says
+    that the noise of a region is one number, so that an equal `noise_scale` is equal noise.
     """
 
     name: ClassVar[str]
@@ -31,6 +39,7 @@ class Method(ABC):
     typical: ClassVar[Mapping[str, Json]] = {}
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     regions: ClassVar[str] = "whole"
+    one_scale: ClassVar[bool] = False
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -85,6 +94,41 @@ class Method(ABC):
         Whatever can be known from parameters and sizes alone is known here, and may be kept for the draw.
         """
         self.noise_scale(height=height, width=width, channels=channels)
+
+    def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
+        """Return the finders as this method takes them; raises `InvalidParameter` for others."""
+        return tuple(finders)
+
+    @abstractmethod
+    def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
+        """Return the regions of a photo as they will be replaced; nothing is drawn.
+
+        Raises `RegionError` where one does not fit the method.
+        """
+
+    def shown_by_place(self, *, found: bool) -> tuple[str, ...]:
+        """Return what the place of a region shows beside its origin; `found` as in `Origin`."""
+        return ()
+
+    def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
+        """Return what regions of these sizes cost together; no two overlap, and `total` is their sum."""
+        return total
+
+    def account(self, *, height: int, width: int, channels: int) -> Account | None:
+        """Return what the noise of one release of a region costs in every currency, where that is known."""
+        return None
+
+    def account_of(self, sizes: Sequence[Size], changed: int | None) -> Account | None:
+        """Return what the noise that it draws costs where `changed` pixels (None: all) are changed.
+
+        `sizes` are those of regions without a common pixel, each released once, and the pixels may lie in
+        any of them. None where no better rule is known than adding up and group privacy.
+        """
+        return None
+
+    def apart(self) -> Mapping[float, float] | None:
+        """Return how far people lie apart, by shares of pairs, where the promise is a metric one."""
+        return None
 
     def parameters(self) -> dict[str, Json]:
         """Return every parameter as JSON, rationals exact."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from numbers import Integral
 from typing import Final
 
+from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
@@ -33,7 +34,7 @@ class GivenBox(Finder):
     def __call__(self, photo: Photo) -> list[Region]:
         """Return the box as a region, or raise `RegionError` if it is not wholly inside the photo."""
         check_inside(self.box, photo.width, photo.height)
-        return [Region(self.box, label="box")]
+        return [Region(self.box, origin=Origin(BOX))]
 
 
 def box_of_text(text: str) -> Box:

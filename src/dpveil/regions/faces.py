@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 from dpveil.core.numbers import to_json
+from dpveil.core.origin import FACE, Origin
 from dpveil.core.parameters import Between, Count, OptionalProbability
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
@@ -34,6 +36,8 @@ LONG_SIDES: Final = range(64, 8193)
 """A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, and grows with the pixels."""
 
 
+SEEN: Final[WeakKeyDictionary[Photo, dict[object, np.ndarray]]] = WeakKeyDictionary()
+"""What detectors found in photos that are still in memory: several plans of one photo search it once."""
 LARGEST: Final = 1 << 31
 """Pixels along a box: what is larger would overflow."""
 
@@ -61,6 +65,8 @@ class Faces(Finder):
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)
     """
+
+    kind = FACE
 
     detector: str = AUTO
     threshold: OptionalProbability = OptionalProbability(optional=True)
@@ -98,6 +104,12 @@ class Faces(Finder):
         }
         return " ".join(["faces", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
+    def without_margin(self, reason: str) -> Faces:
+        """Return the finder of the boxes as the detector finds them, from the forehead to the chin."""
+        if self.margin not in (0, MARGIN):
+            raise InvalidParameter("margin", str(float(self.margin)), reason, hint="leave it out")
+        return replace(self, margin=0)
+
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what to know about the detector, where the user left the choice open."""
@@ -132,20 +144,28 @@ class Faces(Finder):
         chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]
         if not chosen:
             raise NoRegion("every face that was found is excepted", hint="except fewer faces")
-        return [Region(found[n - 1].box, label=f"face {n}", found=True) for n in chosen]
+        return [Region(found[n - 1].box, origin=Origin(FACE, number=n, found=True)) for n in chosen]
 
     def detect(self, photo: Photo) -> list[FaceFound]:
         """Return every face of `photo` in the order of their numbers; `only` and `exclude` play no part.
 
         Raises `RegionError` where the detector fails or returns what cannot be.
         """
-        small = shrunk(photo.image, self.long_side)
-        ratios = photo.width / small.shape[1], photo.height / small.shape[0]
-        found = self._run(small) * [*ratios, *ratios, 1]
+        found = self._seen(photo)
         found = found[found[:, 2:4].max(axis=1) >= self.min_face]
         return [
             FaceFound(self._grown(row, photo), round(float(row[4]), 4)) for row in found[reading_order(found)]
         ]
+
+    def _seen(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
+        """Return what the detector finds in a photo, in its pixels; each photo is searched once."""
+        own = SEEN.setdefault(photo, {})
+        asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side)
+        if asked not in own:
+            small = shrunk(photo.image, self.long_side)
+            ratios = photo.width / small.shape[1], photo.height / small.shape[0]
+            own[asked] = self._run(small) * [*ratios, *ratios, 1]
+        return own[asked]
 
     @property
     def _model(self) -> Path | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
@@ -15,6 +16,9 @@ class Finder(ABC):
     does not fit a photo and `NoRegion` where it finds nothing: it never returns an empty list, so that a
     photo without a region is never released as if it had been protected.
     """
+
+    kind: ClassVar[str] = "region"
+    """What it finds, as `Origin.kind` names it: methods ask for it where not every region suits them."""
 
     @property
     @abstractmethod
@@ -37,6 +41,13 @@ class Finder(ABC):
     def at_once(self) -> int:
         """How many photos may be searched at the same time, each in a thread of its own."""
         return 2
+
+    def without_margin(self, reason: str) -> Finder:
+        """Return the finder whose boxes are as they are found, for methods that place regions themselves.
+
+        Raises `InvalidParameter` with this `reason` where the user chose a margin. Most finders add none.
+        """
+        return self
 
     def prepare(self) -> None:  # noqa: B027  most finders need nothing
         """Raise `UsageError` if something that the finder needs is missing; called before a photo is read."""

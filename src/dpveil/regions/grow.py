@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 from jaxtyping import Bool
 
-from dpveil.core.photo import Grid, Photo
+from dpveil.core.photo import ESCAPING, Grid, Photo
 from dpveil.core.region import Box, Region
 
 
@@ -15,11 +15,11 @@ def grow(region: Region, photo: Photo) -> Region:
     """Return `region` grown to all blocks it touches and the margin beyond, clipped to the photo.
 
     A mask grows block by block too. Without a grid, and where there is nothing to grow into, the region is
-    returned as it is; else its label says that it grew. A lossy WebP spreads traces beyond any margin:
-    what is not the whole photo always grows there, so its label tells, and certificates name the traces.
+    returned as it is; else its origin says that it grew. A lossy WebP spreads traces beyond any margin:
+    what is not the whole photo always grows there, so its origin tells, and certificates name the traces.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
-    >>> grow(Region(Box(20, 20, 4, 4)), photo).in_words()
+    >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
     'box, grown to the JPEG blocks: 18×18 pixels at 15,15'
     """
     grid = photo.grid
@@ -30,7 +30,8 @@ def grow(region: Region, photo: Photo) -> Region:
     pixels = box.w * box.h if mask is None else int(mask.sum())
     if pixels == region.pixels:
         return region
-    return replace(region, box=box, mask=mask, label=f"{region.label}, grown to the {grid.codec} blocks")
+    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.codec == ESCAPING)
+    return replace(region, box=box, mask=mask, origin=origin)
 
 
 def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:

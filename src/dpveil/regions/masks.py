@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool
 
+from dpveil.core.origin import MASK, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
@@ -22,6 +23,7 @@ class GivenMask(Finder):
 
     mask: Bool[np.ndarray, "h w"]
 
+    kind = MASK
     data_dependent = False
 
     @property
@@ -40,12 +42,12 @@ class GivenMask(Finder):
         rows, columns = np.flatnonzero(self.mask.any(axis=1)), np.flatnonzero(self.mask.any(axis=0))
         top, bottom, left, right = rows[0], rows[-1] + 1, columns[0], columns[-1] + 1
         box = Box(int(left), int(top), int(right - left), int(bottom - top))
-        return [Region(box, self.mask[box.slices].copy(), label="mask")]
+        return [Region(box, self.mask[box.slices].copy(), Origin(MASK))]
 
 
 @dataclass(frozen=True, eq=False)
 class GivenRegion(Finder):
-    """A ready-made region with its own label."""
+    """A ready-made region, which says itself what kind it is."""
 
     region: Region
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, UnknownName
@@ -72,8 +73,8 @@ def describe(spec: object) -> str:
 def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
     """Return the regions of `photo` that `specs` ask for, in order, grown to the blocks of a lossy format.
 
-    They may overlap: each will read the original, and their costs add. Regions with the same label are
-    numbered. Raises `RegionError` where one does not fit the photo and `NoRegion` where there is none.
+    They may overlap: each will read the original, and their costs add. Several of one
+    kind are numbered. Raises `RegionError` where one does not fit the photo, and `NoRegion`.
     """
     if isinstance(specs, str | bytes):
         raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")
@@ -99,7 +100,7 @@ def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...],
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
             for region in found:
                 check_inside(region.box, photo.width, photo.height)
-            regions += [replace(region, found=region.found or finder.data_dependent) for region in found]
+            regions += _of(finder, found)
         except NoRegion as error:
             missing[finder.description] = error
     return tuple(_numbered(regions)), missing
@@ -118,14 +119,22 @@ def _parse_text(text: str) -> Finder:
     raise error
 
 
+def _of(finder: Finder, regions: Sequence[Region]) -> list[Region]:
+    """Return the regions with the finder that they came from."""
+    name, looked = finder.description, finder.data_dependent
+    origins = [replace(r.origin, finder=name, found=r.origin.found or looked) for r in regions]
+    return [replace(region, origin=origin) for region, origin in zip(regions, origins, strict=True)]
+
+
 def _numbered(regions: list[Region]) -> list[Region]:
-    """Return `regions` with "box" and "box" as "box 1" and "box 2"."""
-    many = Counter(region.label for region in regions)
+    """Return `regions` with a number where several of one kind have none: "box 1" and "box 2"."""
+    bare = Counter(region.origin.kind for region in regions if region.origin.number is None)
     seen: Counter[str] = Counter()
     numbered = []
     for region in regions:
-        seen[region.label] += 1
-        alone = many[region.label] == 1
-        label = region.label if alone else f"{region.label} {seen[region.label]}"
-        numbered.append(replace(region, label=label))
+        origin = region.origin
+        if origin.number is None and bare[origin.kind] > 1 and origin.kind != WHOLE:
+            seen[origin.kind] += 1
+            origin = replace(origin, number=seen[origin.kind])
+        numbered.append(replace(region, origin=origin))
     return numbered

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.regions.finder import Finder
@@ -13,6 +14,7 @@ from dpveil.regions.finder import Finder
 class Whole(Finder):
     """Every pixel of the photo: nothing but its size stays in the clear."""
 
+    kind = WHOLE
     data_dependent = False
 
     @property

@@ -21,16 +21,15 @@ from dpveil.accounting.meaning import (
     success_bound,
 )
 from dpveil.accounting.metric_meaning import MetricMeaning, meaning
-from dpveil.core.certificate import RegionRecord
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
-from dpveil.core.region import Box
+from dpveil.core.origin import FACE
 from dpveil.errors import InvalidParameter
-from dpveil.faces import Latent
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import BudgetedMethod, Size
-from dpveil.release.words import exposure, promise
+from dpveil.mechanisms.placement import Size
+from dpveil.release.quote import Quote, usual
+from dpveil.release.words import exposure
 
 CANDIDATES: Final = (2, 10, 100, 1000)
 USUAL_DELTA: Final = Fraction(1, 10**6)
@@ -115,10 +114,17 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
     """
     _check_method(method)
     check_size(height, width, channels)
-    found = method.regions == "faces"  # as what it is usually applied to
-    record = RegionRecord("face 1" if found else "region", Box(0, 0, width, height), found=found)
-    guarantee = promise(method, record, height=height + 1, width=width + 1, channels=channels)
-    size: Size = {"height": height, "width": width, "channels": channels}
+    return explain_region(usual(method, [{"height": height, "width": width, "channels": channels}]))
+
+
+def explain_region(quote: Quote, index: int = 0) -> Explanation:
+    """Return what releasing one region of a plan's quote would mean; `index` counts from 0.
+
+    Spends nothing and reads no photo.
+    """
+    method, guarantee, record = quote.method, quote.guarantees[index], quote.regions[index]
+    height, width, found = record.box.h, record.box.w, record.origin.kind == FACE
+    size: Size = {"height": height, "width": width, "channels": quote.channels}
     return Explanation(
         method=method,
         guarantee=guarantee,
@@ -136,7 +142,7 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
 
 def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
     """Return what a metric promise of codes says at several distances, and between people where known."""
-    return meaning(guarantee, method.apart()) if guarantee.metric and isinstance(method, Latent) else None
+    return meaning(guarantee, method.apart()) if guarantee.metric else None
 
 
 def _check_method(method: object) -> None:
@@ -147,9 +153,10 @@ def _check_method(method: object) -> None:
 
 def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
     """Return what else holds of the very same noise: as pure ε, ρ, and (ε, δ) at the δ given or 10^-6."""
-    if not isinstance(method, BudgetedMethod):
+    account = method.account(**size)
+    if account is None:
         return ()
-    numbers = _numbers_of(method.account(**size), promised.delta)
+    numbers = _numbers_of(account, promised.delta)
     return tuple(
         Guarantee(kind=kind, relation=promised.relation, scope=promised.scope, **values)
         for kind, values in numbers.items()
@@ -204,7 +211,7 @@ def percent_above(chance: float) -> str:
 def _about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
     """Return what the same noise leaves about any two photos: the better of group privacy and its account."""
     grouped = whole_region(promised, size["height"] * size["width"])
-    account = method.account_of([size], None) if isinstance(method, BudgetedMethod) else None
+    account = method.account_of([size], None)
     if grouped is None or grouped == promised or account is None:
         return grouped
     numbers = _numbers_of(account, promised.delta).get(promised.kind)
@@ -267,7 +274,7 @@ def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | N
     now = method.noise_scale(**size)
     if budget is None or "neighbourhood" not in names or now is None:
         return None
-    if not isinstance(method, BudgetedMethod) or not method.one_scale:
+    if not method.one_scale:
         return None  # the noise is more than one number, so that an equal scale is not the same noise
 
     def noise(m: int) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.certificate import MOST_BYTES, Certificate, Output
+from dpveil.core.certificate_text import parse_certificate
 from dpveil.errors import CertificateError, OutputError
 from dpveil.io import (
     MAX_PIXELS,
@@ -63,7 +64,7 @@ def read_certificate(image: Path) -> Certificate:
         missing = "has no certificate" if lies_there(image) else "does not exist"
         raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
     try:
-        return Certificate.from_text(received(beside, MOST_BYTES).decode())
+        return parse_certificate(received(beside, MOST_BYTES).decode())
     except Refused as refusal:
         raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
     except UnicodeDecodeError as error:

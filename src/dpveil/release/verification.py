@@ -15,37 +15,25 @@ from typing import Final
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.catalogue import TABLE, stated
-from dpveil.core.certificate import SEEDED, UNPROTECTED, Certificate, Output, this_tool
+from dpveil.accounting.meaning import strength
+from dpveil.catalogue import stated
+from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
 from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.origin import FACE, WHOLE
 from dpveil.core.region import Box
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
-from dpveil.faces import FaceMethod
 from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
 from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
 from dpveil.io.names import quoted
 from dpveil.io.refused import Refused
-from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import parse_all
 from dpveil.regions.boxes import box_of_text
+from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import image_path, read_certificate
-from dpveil.release.words import (
-    MISSING,
-    NO_ACCOUNTANT,
-    NONE_FOUND,
-    accountant,
-    bit_cautions,
-    cautions,
-    composition,
-    is_face,
-    mislabelled,
-    promise,
-    share,
-    verdict,
-)
+from dpveil.release.words import MISSING, bit_cautions, share, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
@@ -76,7 +64,7 @@ class Verification:
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may leave the house, as far as its certificate goes."""
+        """Whether the release may be published, as far as its certificate goes."""
         return self.status == "consistent" and self.certificate is not None and self.certificate.publishable
 
     @property
@@ -89,7 +77,7 @@ class Verification:
         notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
-        if stated.tool == this_tool():
+        if _comparable(stated):
             return notes
         return (*notes, f"words and warnings not checked: written by {stated.tool!r}")
 
@@ -107,12 +95,19 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     if image is None:
         return Verification(Path(path), "inconsistent", ("the name is that of no image's certificate",))
     try:
-        certificate = read_certificate(image)
+        certificate = _with_strength(read_certificate(image))
     except CertificateError as error:
         return Verification(image, "inconsistent", (str(error),))
     problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     return Verification(image, "inconsistent" if problems else sound, problems, certificate)
+
+
+def _with_strength(certificate: Certificate) -> Certificate:
+    """Return the certificate with its strength, which schema /1 does not state."""
+    if certificate.schema == SCHEMA or certificate.composition is None:
+        return certificate
+    return replace(certificate, strength=strength(certificate.composition))
 
 
 def _check_path(path: object) -> None:
@@ -159,20 +154,15 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     size = {"width": output.width, "height": output.height}
     if output.width * output.height > max_pixels:
         yield f"the certificate is of a photo of more than the limit of {max_pixels:,} pixels"
-    outside = [r for r in certificate.regions if not r.box.inside(**size)]
-    yield from (f"the region {record.in_words()} is outside the photo" for record in outside)
+    wrong = [(r.in_words(), problem) for r in certificate.regions if (problem := r.problem(**size))]
+    yield from (f"the region {words} {problem}" for words, problem in wrong)
     if not TOOL.fullmatch(certificate.tool):
         yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
     for text in (SEEDED, UNPROTECTED):
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
         if (text in certificate.warnings) != due:
             yield f"the warning {text.split(':')[0]!r} {'is missing' if due else 'does not belong here'}"
-    for record in certificate.regions:
-        if record.masked is not None and not 1 <= record.masked <= record.box.w * record.box.h:
-            yield f"the region {record.in_words()} masks an impossible number of pixels"
-        if problem := mislabelled(record, **size):
-            yield f"the region {record.in_words()} {problem}"
-    if certificate.guarantees and not outside:
+    if certificate.guarantees and not wrong:
         yield from _request_problems(certificate, output)
 
 
@@ -221,56 +211,62 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         dict(certificate.parameters), sort_keys=True
     ):
         yield "the parameters are not written as the method writes them"
-    # Another version may put the same promise into other words: then only numbers are compared.
-    same_words = certificate.tool == this_tool()
     size = {"width": output.width, "height": output.height, "channels": output.channels}
-    expected = [promise(method, record, **size) for record in certificate.regions]
-    for record, told, due in zip(certificate.regions, certificate.guarantees, expected, strict=True):
-        if not _agree(told, due, same_words):
+    quote = Quote(method, certificate.regions, **size)
+    for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
+        if not _agree(told, due, certificate):
             yield _difference(record.label, told, due)
-    total = composition(method, certificate.regions, expected, output.channels)
-    if certificate.composition is None or not _agree(certificate.composition, total, same_words):
-        yield _difference("the composition", certificate.composition, total)
+    if certificate.composition is None or not _agree(certificate.composition, quote.total, certificate):
+        yield _difference("the composition", certificate.composition, quote.total)
+    if certificate.schema == SCHEMA and certificate.strength != quote.strength:
+        yield f"the strength is {quote.strength}, and the certificate says {certificate.strength!r}"
     if (
         tuple(step.description for step in parse_all(certificate.post_processing))
         != certificate.post_processing
     ):
         yield "the post-processing is not written as its steps write it"
-    if certificate.accountant != accountant(method):
+    if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"
     needed = bit_cautions(certificate.bits)
-    if same_words:
-        needed += cautions(method, certificate.regions, output.channels, total, sizes=MOST_SIZES)
+    if _comparable(certificate):
+        needed += quote.warnings(sizes=MOST_SIZES)
+        needed += tuple(MISSING.format(text) for text in certificate.missing)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
 
 
 def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    """What was asked for lies inside a region without gaps (regions may grow, and `if_none` may protect all).
+    """Yield what was asked for and is neither protected nor said to be missing.
 
-    The head that a face-space method puts in place of a face is narrower than its box. Finders of the user's
-    own describe themselves in any words, of which nothing can be checked.
+    Boxes lie inside a region without gaps: regions grow. The head that a face-space method puts in place of
+    a face may be narrower than its box. Finders of the user's own describe themselves in any words.
     """
-    faces = issubclass(TABLE.get(certificate.method or "", Method), FaceMethod)
-    full = [r for r in certificate.regions if r.full or (faces and r.label.startswith("head of "))]
+    fallback = any(record.origin.fallback for record in certificate.regions)
+    missing = frozenset(certificate.missing)
+    yield from (f"{text} is missing and was not asked for" for text in missing - {*certificate.request})
+    full = [r for r in certificate.regions if r.full or r.origin.outlined]
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
-    protected, warned = frozenset(r.box for r in full), frozenset(certificate.warnings)
-    found = any(is_face(record) or record.label == NONE_FOUND for record in full)
+    finders = frozenset(r.origin.finder for r in certificate.regions)
+    kinds = frozenset(r.origin.kind for r in certificate.regions)
     for text in certificate.request:
-        if text.partition(" ")[0] == "faces" and not found and MISSING.format(text) not in warned:
-            yield "faces were requested, and no protected region is one"
-        try:
-            wanted = Box(0, 0, output.width, output.height) if text == "whole" else box_of_text(text)
-        except InvalidParameter:
-            if NUMBERS.fullmatch(text):
-                yield f"the requested region {text} is no box"
+        if fallback or text in missing:
             continue
-        if text == "whole":
-            met = any(r.full and r.box == wanted for r in full)
-        else:
-            met = wanted in protected or _within(wanted, boxes)
-        if not met:
+        wanted = _requested_box(text, output)
+        if certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
+        elif text.partition(" ")[0] == "faces" and FACE not in kinds:
+            yield "faces were requested, and no protected region is one"
+        elif wanted is None and NUMBERS.fullmatch(text):
+            yield f"the requested region {text} is no box"
+        elif wanted is not None and not _within(wanted, boxes):
+            yield f"the requested region {text} is in no protected region"
+
+
+def _requested_box(text: str, output: Output) -> Box | None:
+    try:
+        return Box(0, 0, output.width, output.height) if text == WHOLE else box_of_text(text)
+    except InvalidParameter:
+        return None
 
 
 def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
@@ -279,10 +275,17 @@ def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
     return bool((across & (y <= inner.y) & (inner.y + inner.h <= y + h)).any())
 
 
-def _agree(stated: Guarantee, expected: Guarantee, same_words: bool) -> bool:
-    if not same_words:
-        stated, expected = (replace(entry, scope=Scope("")) for entry in (stated, expected))
-    return stated == expected
+def _comparable(certificate: Certificate) -> bool:
+    """Whether the words are of this version's wording, and can be compared; numbers always are."""
+    return (certificate.schema, certificate.wording) == (SCHEMA, WORDING)
+
+
+def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
+    if _comparable(certificate):
+        return told == due
+    if certificate.schema != SCHEMA and not told.formal:
+        return True  # what was promised less than today was no lie
+    return replace(told, scope=Scope("")) == replace(due, scope=Scope(""))
 
 
 def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:

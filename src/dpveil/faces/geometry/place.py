@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.core.origin import FACE, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
@@ -24,6 +25,7 @@ portraits of LFW it is below 0.04, for boxes in photographs of other things 0.02
 SCORE: Final = -0.4
 """Aligned faces that dlib's frontal detector scores below this are refused."""
 
+FOUND: Final = Origin(FACE, found=True)
 UNKNOWN: Final = (-0.8, 0.8)
 """How a head may be turned, in radians, of which nothing is known but its box."""
 
@@ -66,7 +68,7 @@ def place(
     frame: Frame | None = None,
     protect: str = "box",
     landmarks: bool | Predictor = True,
-    label: str = "face",
+    origin: Origin = FOUND,
 ) -> Placed:
     """Return where the face in `box` is, and what of the photo has to be replaced to protect it.
 
@@ -85,11 +87,11 @@ def place(
     found = None
     if landmarks is not False:
         asked = predictor() if landmarks is True else landmarks
-        found = check(asked.near(photo.image, box), label)
+        found = check(asked.near(photo.image, box), origin.in_words())
     pose = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     looks = None if found is None else pose_of(found)
     yaws = UNKNOWN if looks is None else (looks.yaw,)
-    region = head_region(photo, box, pose, frame, protect=protect, label=label, yaws=yaws)
+    region = head_region(photo, box, pose, frame, protect=protect, origin=origin, yaws=yaws)
     return Placed(region, pose, frame, found, looks)
 
 
@@ -109,7 +111,7 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
 
 
 def head_region(
-    photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, label: str, yaws: Yaws
+    photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, origin: Origin, yaws: Yaws
 ) -> Region:
     """Return the region to replace: a mask with "head", else the box of the largest head in this place.
 
@@ -119,10 +121,10 @@ def head_region(
     corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], float)
     whole = bounds(np.concatenate([*(pose.back(end) for end in ends), corners]), photo.width, photo.height)
     if whole is None:
-        raise RegionError(f"{label} lies outside the photo", hint="it may be no face")
+        raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may be no face")
     if protect == "box":
-        return Region(whole, label=label, found=True)
+        return Region(whole, origin=replace(origin, found=True))
     cut = head_mask(photo.image, pose, frame, yaws)
     if cut is None:
-        raise RegionError(f"no head was found in {label}", hint="protect its box")
-    return Region(*cut, label=f"head of {label}", found=True)
+        raise RegionError(f"no head was found in {origin.in_words()}", hint="protect its box")
+    return Region(*cut, origin=replace(origin, found=True, outlined=True))

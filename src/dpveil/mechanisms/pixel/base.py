@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import check_image
+from dpveil.core.photo import Photo, check_image
+from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method, check_bits
+from dpveil.mechanisms.pixel.placement import Pixels
 from dpveil.noise.bits import BitSource
 
 __all__ = ["PixelMethod", "check_bits", "check_size"]
@@ -22,6 +25,10 @@ class PixelMethod(Method):
     @abstractmethod
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         """Return the private image: the only place where noise meets this region."""
+
+    def place(self, photo: Photo, regions: Sequence[Region]) -> Pixels:
+        """Return the regions, grown to the blocks of a lossy format."""
+        return Pixels(photo, regions, self)
 
     def release(self, image: UInt8[np.ndarray, ...], *, bits: BitSource) -> UInt8[np.ndarray, ...]:
         """Return a private image of the shape of `image`.

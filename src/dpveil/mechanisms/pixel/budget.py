@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Final, NamedTuple, TypedDict, TypeVar
+from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from dpveil.accounting.account import Account
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import MISSING_HINTS, OptionalPositive, OptionalProbability
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
+from dpveil.mechanisms.placement import Size
 
 EPSILON: Final = ("epsilon",)
 EPSILON_DELTA: Final = ("epsilon", "delta")
 RHO: Final = ("rho",)
 KIND: Final = {EPSILON: "pure", EPSILON_DELTA: "approximate", RHO: "zcdp"}
 """The numbers of a budget, and the kind of guarantee that they are."""
-
-
-class Size(TypedDict):
-    """Of a region, in pixels."""
-
-    height: int
-    width: int
-    channels: int
 
 
 T = TypeVar("T")
@@ -48,6 +41,11 @@ def only(values: Iterable[T]) -> T | None:
     return first if all(value == first for value in every) else None
 
 
+def least(*costs: Fraction | None) -> Fraction:
+    """Return the least of the costs that are known."""
+    return min(cost for cost in costs if cost is not None)
+
+
 class Budget(NamedTuple):
     """The numbers that were given, exactly; the others are None."""
 
@@ -66,10 +64,8 @@ class BudgetedMethod(PixelMethod):
     """Takes ε alone, ε and δ, or ρ, and draws the least noise that a valid accountant allows for it.
 
     `budgets` are the currencies that a concrete method takes; `account` states what its noise costs in all.
-    `one_scale` says that the noise of a region is one number, so that an equal `noise_scale` is equal noise.
     """
 
-    one_scale: ClassVar[bool] = False
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (EPSILON, EPSILON_DELTA, RHO)
 
     epsilon: OptionalPositive = OptionalPositive(optional=True)
@@ -104,13 +100,21 @@ class BudgetedMethod(PixelMethod):
     def account(self, *, height: int, width: int, channels: int) -> Account:
         """Return what the noise of one release of a region costs, in every currency that holds."""
 
-    def account_of(self, sizes: Sequence[Size], changed: int | None) -> Account | None:
-        """Return what the noise that it draws costs where `changed` pixels (None: all) are changed.
+    def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
+        """Return what regions of these sizes cost together; no two overlap, and `total` is their sum.
 
-        `sizes` are those of regions without a common pixel, each released once, and the pixels may lie in
-        any of them. None where no better rule is known than adding up and group privacy.
+        A neighbour changes m pixels in all, wherever they lie. So boxes without a common pixel, under noise
+        of one scale, are one release of all their cells (docs: accounting, "Regions of one photo"). An (ε, δ)
+        is taken over only where that release costs what one region alone does: nothing is calibrated here.
         """
-        return None
+        account = self.account_of(sizes, total.relation.m)
+        if account is None:
+            return total
+        if any(account == self.account(**size) for size in different(sizes)):
+            return replace(total, epsilon=self.epsilon, delta=self.delta, rho=self.rho)
+        if total.kind == "zcdp":
+            return replace(total, rho=least(account.rho, total.rho))
+        return replace(total, epsilon=least(account.pure, total.epsilon)) if total.kind == "pure" else total
 
     @property
     def limit(self) -> Fraction:

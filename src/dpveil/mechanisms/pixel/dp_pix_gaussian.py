@@ -16,8 +16,9 @@ from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, Size, different, only
+from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
+from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 

@@ -1,4 +1,4 @@
-"""Solid fill: a baseline that shows nothing of what it covers."""
+"""Solid fill: one level for every pixel, which shows nothing of what it covers."""
 
 from __future__ import annotations
 
@@ -8,33 +8,40 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Whole
-from dpveil.mechanisms.pixel.baseline import Baseline
+from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.noise.bits import BitSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fill(Baseline):
-    """Every pixel of the region gets one grey level; a baseline like the others, although it hides all.
+class Fill(PixelMethod):
+    """Every pixel of the region gets one grey level: 0-DP for any two images.
 
-    `level` is that of all channels, 0 (black, the default) to 255. No pixel is read, so that no two regions
-    can be told apart: with ε it would be 0. It states no guarantee all the same, as it is here to be compared
-    with, and one that costs nothing would win every comparison of promises by showing nothing; see its page.
+    `level` is that of all channels, 0 (black, the default) to 255. No pixel is read, so no two regions can be
+    told apart. What is around the region, its outline and its place stay in the clear, as with every method.
     Raises `InvalidParameter`. Source: common practice.
 
-    >>> Fill(level=127).guarantee(height=120, width=88, channels=3).kind
-    'heuristic'
+    >>> str(Fill(level=127).guarantee(height=120, width=88, channels=3))
+    '0-DP, any-image'
     """
 
     name: ClassVar[str] = "fill"
-    summary: ClassVar[str] = "one level for the whole region, a baseline that shows nothing"
+    kind: ClassVar[str] = "pure"
+    summary: ClassVar[str] = "one level for the whole region: shows nothing of it, and costs nothing"
     source: ClassVar[str] = "common practice"
-    broken_by: ClassVar[tuple[str, ...]] = (
-        "nothing brings covered pixels back: what is recognised is around them, the outline, body and place",
-        "missing some: one frame, one copy, one reflection or thumbnail that was not covered",
-    )
 
     level: Whole = Whole(0, 255, default=0)
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return ε = 0, for any two images: the output is a constant."""
+        height, width, channels = check_size(height, width, channels)
+        scope = Scope(f"{width}×{height} pixels, {channels} channels")
+        return Guarantee(kind="pure", epsilon=0, relation=Relation("any-image"), scope=scope)
+
+    def noise_scale(self, *, height: int, width: int, channels: int) -> None:
+        """Return None: there is no noise."""
+        return
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         return np.full(image.shape, self.level, np.uint8)

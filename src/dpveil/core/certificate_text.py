@@ -1,0 +1,230 @@
+"""Certificates as text that anybody may have written: nothing of it is believed, nothing it names is opened.
+
+Schema /2 is what this version writes. Of /1 the regions have labels in words; they become origins here, and
+nowhere else are words taken apart.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from dpveil.core.certificate import MOST_DIGITS, SCHEMA, Certificate, Output, canonical, checksum
+from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
+from dpveil.core.numbers import Json
+from dpveil.core.origin import FACE, KIND, WHOLE, Origin
+from dpveil.core.photo import ESCAPING
+from dpveil.core.region import Box, RegionRecord
+from dpveil.errors import CertificateError, DPVeilError
+
+FORMER: Final = "dpveil.certificate/1"
+LABEL: Final = re.compile(
+    r"(?P<head>head of )?(?P<kind>[^,]*?)(?: (?P<number>[1-9][0-9]{0,5}))?"
+    r"(?:, grown to the (?P<codec>\w{1,20}) blocks)?"
+)
+FALLBACK: Final = "whole photo, as no region was found"
+NOT_FOUND: Final = re.compile(
+    r"NOT FOUND: (.*); what it would have protected is released as it is", re.DOTALL
+)
+
+
+def parse_certificate(text: str) -> Certificate:
+    """Return the certificate that `text` is the canonical form of, schema /2 or /1.
+
+    Raises `CertificateError` for anything else: texts are texts, numbers have at most MOST_DIGITS letters,
+    and nothing is nested deeper than the schema says. Whoever reads a file reads at most MOST_BYTES of it.
+    """
+    try:
+        data = _object(json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse_constant))
+        read = READERS.get(_text(data["schema"]))
+        if read is None:
+            hint = f"this version reads {' and '.join(READERS)}; a newer one may read it"
+            raise CertificateError("the certificate has another schema", hint=hint)
+        certificate, again = read(data)
+        as_written = canonical(again | {"checksum": checksum(again)})
+    except CertificateError:
+        raise
+    except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
+        raise CertificateError(
+            f"the certificate is malformed ({type(error).__name__})", hint="release the photo again"
+        ) from error
+    if as_written != text:
+        raise CertificateError(
+            "the certificate was edited: its text or checksum is not what dpveil wrote",
+            hint="do not rely on it; release the photo again",
+        )
+    return certificate
+
+
+def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
+    certificate = Certificate(
+        **_common(data),
+        regions=tuple(_record(entry) for entry in _list(data["regions"])),
+        strength=None if data["strength"] is None else _text(data["strength"]),
+        missing=_texts(data["missing"]),
+        wording=_whole(data["wording"]),
+    )
+    return certificate, certificate.to_json()
+
+
+def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
+    """Return a certificate of schema /1, and what its text has to be; its strength is not stated."""
+    labels = [_text(_object(entry)["label"]) for entry in _list(data["regions"])]
+    certificate = Certificate(
+        **_common(data),
+        regions=tuple(map(_former_record, _list(data["regions"]))),
+        strength=None,
+        missing=tuple(m[1] for text in _texts(data["warnings"]) if (m := NOT_FOUND.fullmatch(text))),
+        wording=1,
+        schema=FORMER,
+    )
+    total = certificate.composition
+    said = total is not None and total.formal and total.delta != 1 and bool(certificate.guarantees)
+    again = {n: v for n, v in certificate.to_json().items() if n not in ("wording", "missing", "strength")}
+    stated = [_object(entry) for entry in _list(data["regions"])]
+    boxes = [list(_list(entry["box"])) for entry in stated]
+    again |= {
+        "schema": FORMER,
+        "publishable": said and certificate.bits == "secure",
+        "regions": [
+            {"label": label, "box": box, "masked": record.masked, "found": entry["found"]}
+            for label, box, record, entry in zip(labels, boxes, certificate.regions, stated, strict=True)
+        ],
+    }
+    return certificate, again
+
+
+READERS: Final[dict[str, Callable[[dict[str, Any]], tuple[Certificate, dict[str, Json]]]]] = {
+    SCHEMA: _present,
+    FORMER: _former,
+}
+
+
+def _common(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what both schemas state alike, checked."""
+    return {
+        "method": None if data["method"] is None else _text(data["method"]),
+        "parameters": {name: _single(value) for name, value in _object(data["parameters"]).items()},
+        "request": _texts(data["request"]),
+        "guarantees": tuple(_guarantee(entry) for entry in _list(data["guarantees"])),
+        "composition": None if data["composition"] is None else _guarantee(data["composition"]),
+        "accountant": _text(data["accountant"]),
+        "bits": _text(data["bits"]),
+        "post_processing": _texts(data["post_processing"]),
+        "warnings": _texts(data["warnings"]),
+        "output": None if data["output"] is None else _output(_object(data["output"])),
+        "tool": _text(data["tool"]),
+    }
+
+
+def _output(data: dict[str, Any]) -> Output:
+    for name in ("sha256", "format"):
+        _text(data[name])
+    return Output(**data)
+
+
+def _record(data: Any) -> RegionRecord:
+    return RegionRecord(_box(data), Origin.from_json(_object(data["origin"])), data["masked"])
+
+
+def _box(data: Any) -> Box:
+    x, y, w, h = _list(_object(data)["box"])
+    return Box(x, y, w, h)
+
+
+def _former_record(data: Any) -> RegionRecord:
+    box, found = _box(data), data["found"]
+    if not isinstance(found, bool):
+        raise CertificateError("the certificate is malformed: whether a region was found is not stated")
+    return RegionRecord(box, former_origin(_text(data["label"]), found=found), data["masked"])
+
+
+def former_origin(label: str, *, found: bool) -> Origin:
+    """Return the origin that a label of schema /1 stands for; a label in the user's own words is "region".
+
+    >>> former_origin("head of face 2, grown to the JPEG blocks", found=True).in_words()
+    'head of face 2, grown to the JPEG blocks'
+    """
+    if label in ("whole photo", FALLBACK):
+        return Origin(WHOLE, found=found, fallback=label == FALLBACK)
+    parts = LABEL.fullmatch(label)
+    if parts is None or not KIND.fullmatch(parts["kind"]) or parts["kind"].startswith(WHOLE):
+        return Origin("region", found=found)
+    codec, number = parts["codec"], parts["number"]
+    return Origin(
+        kind=parts["kind"] if found or parts["kind"] != FACE else "region",
+        number=None if number is None else int(number),
+        found=found,
+        outlined=parts["head"] is not None,
+        grown_to=codec,
+        escapes=codec == ESCAPING,
+    )
+
+
+def _guarantee(data: Any) -> Guarantee:
+    relation, scope = _object(_object(data)["relation"]), _object(data["scope"])
+    numbers: dict[str, Any] = {name: data[name] for name in KINDS[_text(data["kind"])]}
+    if "broken_by" in numbers:
+        numbers["broken_by"] = _texts(numbers["broken_by"])
+    if "metric" in numbers:
+        numbers["metric"] = _text(numbers["metric"])
+    return Guarantee(
+        kind=data["kind"],
+        relation=Relation(_text(relation["name"]), relation.get("m")),
+        scope=Scope(_text(scope["covers"]), _texts(scope["in_the_clear"])),
+        **numbers,
+    )
+
+
+def _int(digits: str) -> int:
+    return int(_short(digits))
+
+
+def _float(digits: str) -> float:
+    return float(_short(digits))
+
+
+def _short(digits: str) -> str:
+    if len(digits) > MOST_DIGITS:
+        raise ValueError(f"a number of {len(digits)} digits")
+    return digits
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number")
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**6:
+        raise CertificateError("the certificate is malformed: its wording is no whole number")
+    return value
+
+
+def _object(value: object) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise CertificateError("the certificate is malformed: an object is expected")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise CertificateError("the certificate is malformed: a list is expected")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise CertificateError("the certificate is malformed: a text is not text")
+    return value
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    return tuple(_text(entry) for entry in _list(value))
+
+
+def _single(value: object) -> Json:
+    if isinstance(value, list | dict):
+        raise CertificateError("the certificate is malformed: a parameter is no single value")
+    return cast(Json, value)

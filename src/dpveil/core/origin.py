@@ -1,0 +1,84 @@
+"""How a region came to be, as data: certificates carry it, and words about regions are written from it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+from dpveil.core.numbers import Json
+from dpveil.core.parameters import check_count
+from dpveil.errors import InvalidParameter
+
+WHOLE: Final = "whole"
+BOX: Final = "box"
+MASK: Final = "mask"
+FACE: Final = "face"
+KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")
+"""What a kind of region may be called: a noun in lower case, such as "licence plate"."""
+CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
+SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
+"""Ends what certificates say of whatever was chosen by looking at the photo."""
+MOST_LETTERS: Final = 1000
+"""Of a finder's description."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """How a region came to be.
+
+    `kind` is "whole", "box", "mask", "face" or a finder's own noun; `finder` the description of the finder,
+    one of the certificate's requests; `number` counts from 1 among the finder's regions. `found` is true
+    where place or presence follow from the photo's pixels, `outlined` where the region follows the outline
+    of a head, `fallback` where it is the whole photo because nothing was found. `grown_to` names the lossy
+    format to whose blocks the region grew; `escapes` says that this format spreads traces beyond any margin.
+    Raises `InvalidParameter`.
+
+    >>> Origin("face", "faces", number=2, found=True, grown_to="JPEG").in_words()
+    'face 2, grown to the JPEG blocks'
+    """
+
+    kind: str = BOX
+    finder: str = ""
+    number: int | None = None
+    found: bool = False
+    outlined: bool = False
+    grown_to: str | None = None
+    escapes: bool = False
+    fallback: bool = False
+
+    def __post_init__(self) -> None:
+        given: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
+        kind, finder, codec = given["kind"], given["finder"], given["grown_to"]
+        if not isinstance(kind, str) or not KIND.fullmatch(kind):
+            hint = "a noun of at most 40 lower-case letters, such as licence plate"
+            raise InvalidParameter("kind of region", str(kind), "is not a noun", hint=hint)
+        if not isinstance(finder, str) or len(finder) > MOST_LETTERS:
+            raise InvalidParameter("finder", None, f"is not a text of at most {MOST_LETTERS:,} letters")
+        if self.number is not None:
+            check_count(self.number, "number")
+        if codec is not None and not (isinstance(codec, str) and CODEC.fullmatch(codec)):
+            raise InvalidParameter("grown_to", str(codec), "is not the name of a format")
+        for name in ("found", "outlined", "escapes", "fallback"):
+            if not isinstance(given[name], bool):
+                raise InvalidParameter(name, None, "is neither true nor false")
+
+    def in_words(self) -> str:
+        """Return what the region is called."""
+        name = self.kind if self.number is None else f"{self.kind} {self.number}"
+        if self.kind == WHOLE:
+            name = "whole photo, as no region was found" if self.fallback else "whole photo"
+        head = f"head of {name}" if self.outlined else name
+        return head if self.grown_to is None else f"{head}, grown to the {self.grown_to} blocks"
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON object of a certificate: the kind, and whatever is not as usual."""
+        usual = {field.name: field.default for field in fields(self)}
+        values = {name: getattr(self, name) for name in usual}
+        return {n: value for n, value in values.items() if n == "kind" or value != usual[n]}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Origin:
+        """Return the origin that `to_json` wrote; raises `InvalidParameter` and `TypeError`."""
+        return cls(**data)

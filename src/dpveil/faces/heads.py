@@ -1,0 +1,68 @@
+"""Faces in a photo: each found head is replaced by another one, in the same place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+from dpveil.errors import RegionError
+from dpveil.faces.geometry import Placed, place, recombine
+from dpveil.mechanisms.placement import Image, Placement, Step
+from dpveil.noise.bits import BitSource
+from dpveil.regions import grow
+
+if TYPE_CHECKING:
+    from dpveil.faces.base import FaceMethod
+
+LEAST: Final = 8
+"""Pixels of the shorter side of a box that a user gives as that of a face."""
+
+
+class Heads(Placement):
+    """Every face goes through a face-space method as a canonical crop, and another takes its head's place."""
+
+    def __init__(self, photo: Photo, regions: Iterable[Region], method: FaceMethod) -> None:
+        self.photo, self.method = photo, method
+        found = [_placed(photo, region, method) for region in regions]
+        self.places = [replace(one, region=grow(one.region, photo)) for one in found]
+        self.regions = tuple(one.region for one in self.places)
+
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return the photo with other faces: after the draw only its outside is read."""
+        filling = self.method.inpainting.filling
+        crops = np.stack([one.crop(self.photo) for one in self.places])
+        released = list(self.method.release(crops, bits=bits))
+        for step in steps:
+            released = [step(crop) for crop in released]
+        return recombine(self.photo.image, self.places, released, filling=filling)
+
+
+def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
+    """Return the place of the face in a box, by the method's rule."""
+    if region.mask is not None:
+        raise RegionError(
+            f"{region.origin.in_words()} is a mask", hint="face-space methods take boxes of faces"
+        )
+    if not region.origin.found and min(region.box.w, region.box.h) < LEAST:
+        size = f"{region.box.w}×{region.box.h} pixels"
+        hint = "draw it from the forehead to the chin"
+        raise RegionError(f"{region.origin.in_words()} is {size}, too small for a face", hint=hint)
+    settings = {"frame": method.frame, "protect": method.protect, "origin": region.origin}
+    if method.placing != "box":
+        try:
+            return place(photo, region.box, landmarks=True, **settings)  # type: ignore[arg-type]
+        except RegionError:
+            if method.placing == "landmarks":
+                raise
+    there = place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
+    if method.placing == "auto" or method.protect == "head":
+        return there
+    # From a given box alone nothing was found: the region follows from the box.
+    return replace(
+        there, region=replace(there.region, origin=replace(there.region.origin, found=region.origin.found))
+    )

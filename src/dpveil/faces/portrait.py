@@ -1,0 +1,152 @@
+"""A photo that is one face: another face, in the canonical place, takes the place of everything."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.faces.geometry import Frame, Similarity
+from dpveil.faces.geometry.align import halvings, of_points
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
+from dpveil.faces.geometry.place import check
+from dpveil.faces.heads import LEAST
+from dpveil.mechanisms.placement import Image, Placement, Step
+from dpveil.noise.bits import BitSource
+from dpveil.regions import Faces
+
+if TYPE_CHECKING:
+    from dpveil.faces.base import FaceMethod
+
+SOFT: Final = 0.12
+"""How soft a portrait becomes beside its square, and how soon, in parts of a crop's side."""
+
+
+class Portrait(Placement):
+    """The whole photo is one face: another face, in the canonical place, takes the place of everything.
+
+    Where the face was found, or whether one was, only steers what the code is, and so shows in nothing but
+    the draw: the guarantee holds for any two photos of one size. Whatever is found, the same steps are taken
+    (docs, "Limits": running time).
+    """
+
+    def __init__(self, photo: Photo, region: Region, method: FaceMethod) -> None:
+        self.photo, self.method, self.regions = photo, method, (region,)
+
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return a picture of the photo's size that shows the released crop, and nothing of the photo."""
+        crop = _canonical(self.photo, self.method)
+        (released,) = self.method.release(crop[None], bits=bits)
+        for step in steps:
+            released = step(released)
+        return _spread(released, self.photo)
+
+
+@lru_cache(maxsize=1)
+def _largest_face() -> Faces:
+    return Faces(margin=0)
+
+
+def _canonical(photo: Photo, method: FaceMethod) -> Image:
+    """Return the crop of the largest face of a photo; that of its middle square where none is found.
+
+    Every photo of a size goes one way: a search, landmarks in one box, a crop from a reduced copy in which
+    that box is small, and only then is chosen what counts. Whatever goes wrong is as if nothing were found: a
+    refusal would tell of the photo, unpaid.
+    """
+    copies, frame = halvings(photo.image), method.frame
+    found, middle = _largest(photo), _middle(photo.width, photo.height)
+    image, box = _reduced(copies, found or middle)
+    sure = _by_landmarks(image, box, frame) if method.placing != "box" else None
+    by_box = between(of_box(box), SEEN, frame)
+    if found is None or (sure is None and method.placing == "landmarks"):
+        image, _ = _reduced(copies, middle)
+        return _middle_square(image, frame).crop(image, frame)
+    return (sure or by_box).crop(image, frame)
+
+
+def _reduced(copies: Sequence[Image], box: Box) -> tuple[Image, Box]:
+    """Return the copy of a photo in which a face in `box` is just large enough, and the box in it."""
+    steps = min(max(0, math.floor(-math.log2(of_box(box).scale))), len(copies) - 1)
+    x, y, w, h = (side >> steps for side in (box.x, box.y, box.w, box.h))
+    return copies[steps], Box(x, y, max(1, w), max(1, h))
+
+
+def _largest(photo: Photo) -> Box | None:
+    """Return the box of the largest face that is found, if any."""
+    try:
+        boxes = [found.box for found in _largest_face().detect(photo)]
+    except Exception:  # noqa: BLE001  a photo that makes the detector fail is no other case than the rest
+        boxes = []
+    large = [box for box in boxes if min(box.w, box.h) >= LEAST]
+    return max(large, key=lambda box: box.w * box.h, default=None)
+
+
+def _by_landmarks(image: Image, box: Box, frame: Frame) -> Similarity | None:
+    """Return where the face in a box is by its landmarks, or None where they are not sure."""
+    try:
+        return of_points(check(predictor().near(image, box)).points, frame.points())
+    except Exception:  # noqa: BLE001  as above
+        return None
+
+
+def _middle(width: int, height: int) -> Box:
+    """Return the middle square of a photo, to the pixel."""
+    side = min(width, height)
+    return Box((width - side) // 2, (height - side) // 2, side, side)
+
+
+def _middle_square(image: Image, frame: Frame) -> Similarity:
+    """Return the similarity that takes the middle square onto the crop, corners onto corners."""
+    height, width = image.shape[:2]
+    side = min(width, height)
+    scale = frame.size / side
+    # Centres of pixels are whole numbers: corners of pixels are mapped onto corners.
+    move = (scale - 1) / 2
+    return Similarity(scale, 0.0, move - scale * (width - side) / 2, move - scale * (height - side) / 2)
+
+
+def _spread(crop: Image, photo: Photo) -> Image:
+    """Return a picture of the photo's size and channels with the crop on its middle square, carried on."""
+    import cv2
+
+    height, width, channels = photo.image.shape
+    size, side = crop.shape[0], min(width, height)
+    scale = side / size
+    across, down = (math.ceil((longer - side) / 2 / scale) for longer in (width, height))
+    wide = _carried_on(crop, across, down)
+    move = (scale - 1) / 2
+    left, top = (width - side) / 2 + move - scale * across, (height - side) / 2 + move - scale * down
+    matrix = np.array([[scale, 0, left], [0, scale, top]])
+    mode = cv2.INTER_AREA if scale < 1 else cv2.INTER_CUBIC
+    shown = cv2.warpAffine(wide, matrix, (width, height), flags=mode, borderMode=cv2.BORDER_REPLICATE)
+    if channels == 1:
+        shown = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
+    return np.asarray(shown, np.uint8).reshape(height, width, channels)
+
+
+def _carried_on(crop: Image, across: int, down: int) -> Image:
+    """Return the crop with so many pixels more on each side: its last ones, and softer farther out."""
+    import cv2
+
+    if not (across or down):
+        return crop
+    wide = np.pad(crop, ((down, down), (across, across), (0, 0)), mode="edge")
+    soft = cv2.GaussianBlur(wide, (0, 0), SOFT * crop.shape[0], borderType=cv2.BORDER_REPLICATE)
+    rows, columns = _beyond(crop.shape[0], down), _beyond(crop.shape[1], across)
+    far = np.clip(np.maximum(rows[:, None], columns) / (SOFT * crop.shape[0]), 0, 1)[..., None]
+    return np.asarray(np.rint(wide + far * (soft.astype(np.float32) - wide)), np.uint8)
+
+
+def _beyond(size: int, more: int) -> Float64[np.ndarray, " n"]:
+    """Return how far each of size + 2 × more pixels lies outside the middle ones."""
+    at = np.arange(size + 2 * more, dtype=np.float64) - more
+    beyond: Float64[np.ndarray, " n"] = np.maximum(0, np.maximum(-at, at - size + 1))
+    return beyond

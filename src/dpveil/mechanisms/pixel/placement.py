@@ -1,0 +1,33 @@
+"""How pixel-space methods treat a photo: each region is replaced where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+from dpveil.mechanisms.placement import Image, Placement, Step
+from dpveil.noise.bits import BitSource
+from dpveil.regions import grow
+
+if TYPE_CHECKING:
+    from dpveil.mechanisms.pixel.base import PixelMethod
+
+
+class Pixels(Placement):
+    """Every region, grown to the blocks of a lossy format, goes through a pixel-space method."""
+
+    def __init__(self, photo: Photo, regions: Iterable[Region], method: PixelMethod) -> None:
+        self.photo, self.method = photo, method
+        self.regions = tuple(grow(region, photo) for region in regions)
+
+    def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
+        """Return the photo in which each region, as it was, went through the method and then the steps."""
+        image = self.photo.image.copy()
+        for region in self.regions:
+            released = self.method.release(region.crop(self.photo.image), bits=bits)
+            for step in steps:
+                released = step(released)
+            region.paste(image, released)
+        return image

@@ -1,0 +1,232 @@
+"""Plans: where a method will replace what, and for which promise. Nothing is drawn and nothing is spent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any, Final, Protocol, cast
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.accounting.meaning import STRENGTHS, at_least
+from dpveil.catalogue import build
+from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.photo import Photo
+from dpveil.core.region import Region
+from dpveil.errors import InvalidParameter, RegionError, TooWeak, UnknownName
+from dpveil.mechanisms.method import Method, check_bits
+from dpveil.mechanisms.placement import Placement
+from dpveil.noise.bits import BitSource, SecureBits, kind_of
+from dpveil.postprocessing import Step, parse_all
+from dpveil.regions import Finder, Spec, parse, search
+from dpveil.release.quote import NO_ACCOUNTANT, Quote
+from dpveil.release.saving import Release
+from dpveil.release.words import MISSING, bit_cautions
+
+IF_NONE: Final = (None, "whole", "copy")
+
+
+class Ledger(Protocol):
+    """Whoever keeps budgets: `debit` commits the cost, or raises `BudgetExceeded` and nothing is drawn."""
+
+    def debit(self, guarantee: Guarantee) -> None:
+        """Commit what one photo costs, before any noise exists."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """How `method` will treat one photo: `plan` makes it, previews and explanations read it.
+
+    `request` is what was asked for, in a certificate's words; `missing` what of it was not found and stays in
+    the clear. `quote` and `placement` are None where the photo would be copied without any protection.
+    """
+
+    photo: Photo
+    method: Method
+    request: tuple[str, ...]
+    missing: tuple[str, ...]
+    notes: tuple[str, ...]
+    post_processing: tuple[Step, ...]
+    placement: Placement | None
+    quote: Quote | None
+
+    @property
+    def regions(self) -> tuple[Region, ...]:
+        """The regions as they will be replaced, in the order in which they were asked for."""
+        return () if self.placement is None else self.placement.regions
+
+    @property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """What each region costs; parallel to `regions`."""
+        return () if self.quote is None else self.quote.guarantees
+
+    @property
+    def total(self) -> Guarantee | None:
+        """What the whole photo costs; None for a copy."""
+        return None if self.quote is None else self.quote.total
+
+    @property
+    def strength(self) -> str | None:
+        """What the total is worth: strong, moderate, weak or practically none; None for a copy."""
+        return None if self.quote is None else self.quote.strength
+
+    @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What a release by this plan shows of the original."""
+        everything = ("everything: the photo is copied as it is",)
+        return everything if self.quote is None else self.quote.in_the_clear
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before releasing; a seeded bit source adds to it."""
+        missing = tuple(MISSING.format(description) for description in self.missing)
+        if self.quote is None:
+            return (UNPROTECTED, *self.notes)
+        return (*self.quote.warnings(), *self.notes, *missing)
+
+    def check_strength(self, least: str | None) -> None:
+        """Raise `TooWeak` where the plan promises less than `least`: strong, moderate or weak."""
+        if least is not None and not at_least(self.strength, check_strength_name(least)):
+            raise TooWeak(asked=least, strength=self.strength, total=self.total)
+
+    def release(self, *, bits: BitSource | None = None, ledger: Ledger | None = None) -> Release:
+        """Pay, draw and certify: the only place where noise meets a photo.
+
+        `bits=None` is a fresh `SecureBits`; with `bits` given the result is a function of plan and bits
+        alone. Every call draws anew, and costs the total again. Raises `BudgetExceeded` before any bit is
+        drawn.
+        """
+        if self.quote is None or self.placement is None:
+            return Release(self.photo.image, self._copied(), self.photo.notes)
+        source = SecureBits() if bits is None else check_bits(bits)
+        certificate = self._certificate(self.quote, kind_of(source))
+        if ledger is not None:
+            ledger.debit(self.quote.total)
+        image = self.placement.draw(source, self.post_processing)
+        image.flags.writeable = False
+        return Release(image, certificate, self.photo.notes)
+
+    def _certificate(self, quote: Quote, bits: str) -> Certificate:
+        return Certificate(
+            method=self.method.name,
+            parameters=self.method.parameters(),
+            request=self.request,
+            missing=self.missing,
+            guarantees=quote.guarantees,
+            regions=quote.regions,
+            composition=quote.total,
+            strength=quote.strength,
+            accountant=quote.accountant,
+            bits=bits,
+            post_processing=tuple(step.description for step in self.post_processing),
+            warnings=bit_cautions(bits) + self.warnings,
+        )
+
+    def _copied(self) -> Certificate:
+        return Certificate(
+            method=None,
+            parameters={},
+            request=self.request,
+            missing=self.missing,
+            guarantees=(),
+            regions=(),
+            composition=None,
+            strength=None,
+            accountant=NO_ACCOUNTANT,
+            bits="none",
+            warnings=self.warnings,
+        )
+
+
+def plan(
+    photo: Photo | UInt8[np.ndarray, ...],
+    method: str | Method,
+    *,
+    regions: Spec | Sequence[Spec] | None = None,
+    if_none: str | None = None,
+    post_processing: Sequence[str | Step] | str | Step = (),
+    at_least: str | None = None,
+    **parameters: Any,
+) -> Plan:
+    """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
+
+    `photo` is a `Photo`, or a uint8 array of h × w or h × w × (1 or 3) levels. `method` is a name with its
+    `parameters`, or a ready-made method; face-space methods, such as "latent", put other faces in place.
+    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask; each reads the
+    original, so what overlaps costs twice. By default it is "whole", and "faces" for face-space methods.
+    `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
+    nothing. Where one of the choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect
+    everything) or "copy" (protect what the other choices found, or nothing, and say so). `at_least` is the
+    strength below which `TooWeak` is raised. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
+
+    >>> made = plan(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
+    >>> str(made.total), made.strength, made.regions[0].box
+    ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
+    """
+    chosen = build(method, parameters)
+    given = photo if isinstance(photo, Photo) else Photo(photo)
+    if if_none not in IF_NONE:
+        raise InvalidParameter(
+            "if_none", if_none, "is unknown", hint="whole, copy, or leave it out to refuse"
+        )
+    steps = tuple(parse_all(post_processing))
+    asked = chosen.regions if regions is None else regions
+    finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
+    found, missing = _found(given, finders, if_none)
+    placement = chosen.place(given, found) if found else None
+    made = Plan(
+        photo=given,
+        method=chosen,
+        request=tuple(finder.description for finder in finders),
+        missing=missing,
+        notes=tuple(note for finder in finders for note in finder.notes),
+        post_processing=steps,
+        placement=placement,
+        quote=None if placement is None else _quote(chosen, placement, given),
+    )
+    made.check_strength(at_least)
+    return made
+
+
+def check_strength_name(name: str) -> str:
+    """Return the name of a strength that can be asked for, or raise `UnknownName`."""
+    if name not in STRENGTHS:
+        raise UnknownName("strength", str(name), STRENGTHS)
+    return name
+
+
+def _found(
+    photo: Photo, finders: Sequence[Finder], if_none: str | None
+) -> tuple[tuple[Region, ...], tuple[str, ...]]:
+    """Return the regions to protect, and the descriptions of what stays in the clear beside them."""
+    found, missing = search(photo, finders)
+    if missing and if_none is None:
+        raise next(iter(missing.values()))
+    if missing and if_none == "whole":
+        return (Region.whole(photo, fallback=True),), ()
+    if max(len(found), len(finders)) > MOST_REGIONS:
+        raise RegionError(
+            f"there are more than {MOST_REGIONS:,} regions", hint="protect a larger one around them, or whole"
+        )
+    return found, tuple(missing)
+
+
+def _quote(method: Method, placement: Placement, photo: Photo) -> Quote:
+    records = tuple(region.record for region in placement.regions)
+    size = {"width": photo.width, "height": photo.height}
+    for record in records:
+        if problem := record.problem(**size):
+            raise RegionError(f"the region {record.in_words()} {problem}", hint="give it another origin")
+    quote = Quote(method, records, **size, channels=photo.channels)
+    quote.prepare()
+    return quote
+
+
+def _listed(regions: Spec | Sequence[Spec]) -> list[Spec]:
+    """Return a list of choices: four whole numbers are one box, any other list or tuple is several."""
+    if not isinstance(regions, list | tuple) or (regions and isinstance(regions[0], Integral)):
+        return [cast(Spec, regions)]
+    return list(cast(Sequence[Spec], regions))

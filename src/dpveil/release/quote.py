@@ -1,0 +1,111 @@
+"""What a method promises about the regions of one photo, before anything is drawn or spent.
+
+Plans, explanations and certificates state it, and `verify` computes it again from a certificate's data.
+Everything follows from public settings alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Final
+
+from dpveil.accounting import compose
+from dpveil.accounting.meaning import strength
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.origin import FACE, Origin
+from dpveil.core.region import Box, RegionRecord, first_overlap
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.placement import Size
+from dpveil.release.words import cautions, covers, shown
+
+ACCOUNTANT: Final = (
+    "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
+)
+NO_ACCOUNTANT: Final = "none"
+
+
+@dataclass(frozen=True)
+class Quote:
+    """What releasing these `regions` of a width × height × channels photo by `method` promises and shows.
+
+    >>> from dpveil.mechanisms.pixel import DPPix
+    >>> face = RegionRecord(Box(40, 52, 88, 120), Origin("face", number=1, found=True))
+    >>> quote = Quote(DPPix(epsilon=1), (face,), width=640, height=480, channels=3)
+    >>> str(quote.total), quote.guarantees[0].scope.covers
+    ('1-DP, any-image', 'face 1: 88×120 pixels at 40,52, 3 channels')
+    """
+
+    method: Method
+    regions: tuple[RegionRecord, ...]
+    width: int
+    height: int
+    channels: int
+
+    @cached_property
+    def guarantees(self) -> tuple[Guarantee, ...]:
+        """One per region, in their order."""
+        return tuple(self._promise(record) for record in self.regions)
+
+    @cached_property
+    def total(self) -> Guarantee:
+        """What all regions cost the photo together: their sum, or less where no two boxes overlap."""
+        total = compose(self.guarantees)
+        if len(self.regions) < 2 or first_overlap([record.box for record in self.regions])[0]:
+            return total
+        return self.method.cost_of_disjoint(total, [self._size(record) for record in self.regions])
+
+    @cached_property
+    def strength(self) -> str:
+        """What the total is worth: strong, moderate, weak or practically none (docs: explain)."""
+        return strength(self.total)
+
+    @property
+    def in_the_clear(self) -> tuple[str, ...]:
+        """What the release shows of the original beside the regions, each once."""
+        return self.total.scope.in_the_clear
+
+    @property
+    def accountant(self) -> str:
+        """How the numbers are arrived at."""
+        chosen = self.method.calibration
+        return f"{ACCOUNTANT}; noise calibrated by {chosen}" if chosen else ACCOUNTANT
+
+    def warnings(self, *, sizes: int | None = None) -> tuple[str, ...]:
+        """Return what to know before releasing.
+
+        Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
+        each size is another calibration, which takes up to seconds.
+        """
+        return cautions(self.method, self.regions, self.channels, self.total, sizes=sizes)
+
+    def prepare(self) -> None:
+        """Raise what would keep any of the regions from being drawn: nothing is paid for in vain."""
+        for height, width in dict.fromkeys((r.box.h, r.box.w) for r in self.regions):
+            self.method.prepare(height=height, width=width, channels=self.channels)
+
+    def _size(self, record: RegionRecord) -> Size:
+        return {"height": record.box.h, "width": record.box.w, "channels": self.channels}
+
+    def _promise(self, record: RegionRecord) -> Guarantee:
+        cost = self.method.guarantee(**self._size(record))
+        clear = shown(record, width=self.width, height=self.height)
+        clear += self.method.shown_by_place(found=record.found)
+        scope = Scope(covers(record, self.channels), cost.scope.in_the_clear + clear)
+        return replace(cost, scope=scope)
+
+
+def usual(method: Method, sizes: Sequence[Size]) -> Quote:
+    """Return the quote for regions of these sizes in a photo that is larger: boxes, or faces that were found.
+
+    What the method is applied to where the user says nothing decides which; the boxes lie side by side.
+    """
+    found = method.regions == "faces"
+    records, left = [], 0
+    for number, size in enumerate(sizes, 1):
+        origin = Origin(FACE, "faces", number=number, found=True) if found else Origin("region")
+        records.append(RegionRecord(Box(left, 0, size["width"], size["height"]), origin))
+        left += size["width"]
+    height = max(size["height"] for size in sizes) + 1
+    return Quote(method, tuple(records), width=left + 1, height=height, channels=sizes[0]["channels"])
