@@ -20,6 +20,7 @@ import make_geometry
 import make_ksame_picture
 import make_latent
 import make_plots
+import make_start
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
@@ -97,12 +98,13 @@ def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
 
 def pictures() -> dict[str, bytes]:
     """Return every picture of the documentation by its file name, as PNG."""
-    strip = [original(), *(tile(20, m, seed) for seed, m in enumerate((16, 256, None)))]
+    strip = [original(), *(tile(2, m, seed) for seed, m in enumerate((16, 64, None)))]
     grid = [
-        [original(), *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 256, None)))]
-        for epsilon in (1, 5, 20)
+        [original(), *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 64, None)))]
+        for epsilon in (1, 2, 5)
     ]
     return {
+        "start.png": sheet([make_start.row()]),
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
