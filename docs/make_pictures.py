@@ -105,6 +105,8 @@ def pictures() -> dict[str, bytes]:
     ]
     return {
         "start.png": sheet([make_start.row()]),
+        "post-processing.png": sheet([make_start.smoothed()]),
+        "faces.png": sheet([make_start.faces()]),
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
@@ -165,10 +167,16 @@ def samples() -> list[list[Tile]]:
 def baselines() -> list[Tile]:
     """Return the original and what people use today."""
     methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill()}
-    made = [
-        (released(method, 1), f"{method.name}, {words}\nno guarantee") for words, method in methods.items()
+    return [
+        original(),
+        *(
+            (
+                released(method, 1),
+                f"{method.name}, {words}\n{method.guarantee(height=120, width=88, channels=3)}",
+            )
+            for words, method in methods.items()
+        ),
     ]
-    return [original(), *made]
 
 
 def original() -> Tile:
