@@ -43,7 +43,9 @@ BACK = {
     "methods": "[‹ All methods](index.md){ .back }\n\n",
     "mechanisms": "[‹ All mechanisms](index.md){ .back }\n\n",
 }
-"""Folder to the link above each page of it."""
+"""Folder to the link above each page of it that only its table lists."""
+LISTED: set[str] = set()
+"""Pages that only a table lists."""
 WIDEST = 9
 """Columns of a benchmark that fit on a screen; a table with more of them, and fewer rows, is turned."""
 
@@ -83,6 +85,7 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
         index = files.get_file_from_path(f"{Path(page.file.src_uri).parent.as_posix()}/index.md")
         if page.parent is None and index is not None and index.page is not None:
             page.parent = index.page.parent
+            LISTED.add(page.file.src_uri)
     return nav
 
 
@@ -92,8 +95,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         mark = "{{ " + name + " }}"
         if mark in markdown:
             markdown = markdown.replace(mark, make())
-    words = BACK.get(Path(page.file.src_uri).parent.as_posix(), "")
-    return markdown if page.file.name == "index" else words + markdown
+    back = BACK[Path(page.file.src_uri).parent.as_posix()] if page.file.src_uri in LISTED else ""
+    return back + markdown
 
 
 @event_priority(-100)
