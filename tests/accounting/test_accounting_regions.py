@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from dpveil.audit.methods import bit_planes, dct_gaussian
-from dpveil.core.certificate import RegionRecord
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import BitPlanes, DCTGaussian, DPPix, DPPixGaussian
 from dpveil.mechanisms.pixel.cells import cell_sums
-from dpveil.release.words import composition, promise
+from dpveil.release.quote import Quote
+from records import record
 
 LAYOUTS = {
     "two squares": ([Box(0, 0, 2, 2), Box(2, 0, 2, 2)], 2),
@@ -31,9 +31,8 @@ def movements(boxes, block, m):
 
 
 def stated(method, boxes):
-    records = [RegionRecord(f"box {n}", box) for n, box in enumerate(boxes)]
-    size = {"width": 99, "height": 99, "channels": 1}
-    return composition(method, records, [promise(method, record, **size) for record in records], 1)
+    records = [record(f"box {n}", box) for n, box in enumerate(boxes)]
+    return Quote(method, tuple(records), width=99, height=99, channels=1).total
 
 
 def scales(of, boxes):

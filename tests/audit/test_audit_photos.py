@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dpveil import audit, treatment
+from dpveil import audit
 from dpveil.audit.growth import GrowthCase, GrowthVersion, MadeLossy
 from dpveil.audit.growth_gates import escape_gate, release_gate, stated_gate
 from dpveil.audit.growth_table import KINDS
@@ -18,8 +18,10 @@ from dpveil.audit.recombination_gates import copy_gate, hidden_gate, outside_gat
 from dpveil.audit.recombination_table import BESIDE, CORNER, LARGE, ONE, TWO, WIDE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.faces import heads
 from dpveil.faces.geometry import fill as fill_file
 from dpveil.faces.geometry import recombine as recombine_function
+from dpveil.mechanisms.pixel import placement
 from dpveil.noise import SeededBits
 
 SEED = 20261122
@@ -99,7 +101,8 @@ def test_there_are_mutants_and_more_settings_at_the_deep_level(name):
 def test_regions_that_do_not_grow_are_seen(monkeypatch: pytest.MonkeyPatch):
     gates = escape_gate, release_gate, stated_gate
     assert grown(MIDDLE, *gates) == set()
-    monkeypatch.setattr(treatment, "grow", lambda region, photo: region)
+    for file in (heads, placement):
+        monkeypatch.setattr(file, "grow", lambda region, photo: region)
     assert grown(MIDDLE, *gates) == {"escape", "release"}
     assert "hidden" in put(RecombinationCase(ONE, encoding=Encoding("4:2:0", 90)))
 
@@ -124,7 +127,7 @@ def test_a_filling_from_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
             out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
         return out
 
-    monkeypatch.setattr(treatment, "recombine", seen)
+    monkeypatch.setattr(heads, "recombine", seen)
     assert put(RecombinationCase(TWO)) == {"hidden"}
 
 

@@ -1,27 +1,17 @@
 """What runs ahead of a photo's turn: in order, a few at most, and gone when its turn is over."""
 
-import gc
 import threading
-import weakref
 
 import cv2
-import numpy as np
 import pytest
 
-from dpveil.cli import batch
-from dpveil.cli.ahead import Searched, ahead
-from dpveil.cli.batch import Choices, release_all
-from dpveil.cli.inputs import Task
-from dpveil.core.photo import Photo
-from dpveil.errors import NoRegion, RegionError
-from dpveil.mechanisms.pixel import DPPix
-from dpveil.regions import Finder, parse
+from dpveil.cli.prefetch import prefetch
 
 
 @pytest.mark.parametrize("at_once", [1, 2, 5])
 @pytest.mark.parametrize("count", [0, 1, 2, 7])
 def test_every_item_has_its_turn_in_order(at_once, count):
-    with ahead(str, range(count), at_once=at_once) as made:
+    with prefetch(str, range(count), at_once=at_once) as made:
         assert [(item, result()) for item, result in made] == [(n, str(n)) for n in range(count)]
 
 
@@ -35,7 +25,7 @@ def test_never_more_than_a_few_are_made_before_their_turn(at_once):
             enough.set()
         return item
 
-    with ahead(make, range(20), at_once=at_once) as made:
+    with prefetch(make, range(20), at_once=at_once) as made:
         turns = iter(made)
         _, result = next(turns)
         assert result() == 0
@@ -45,7 +35,7 @@ def test_never_more_than_a_few_are_made_before_their_turn(at_once):
 
 
 def test_what_is_raised_waits_for_its_turn():
-    with ahead(lambda item: 1 / item, [1, 0, 2], at_once=2) as made:
+    with prefetch(lambda item: 1 / item, [1, 0, 2], at_once=2) as made:
         turns = iter(made)
         assert next(turns)[1]() == 1
         _, raising = next(turns)
@@ -63,7 +53,7 @@ def test_leaving_waits_for_what_has_begun_and_makes_nothing_else():
         ended.append(item)
 
     def interrupted():
-        with ahead(make, range(9), at_once=1) as made:
+        with prefetch(make, range(9), at_once=1) as made:
             next(iter(made))
             begun.wait(60)
             go.set()
@@ -72,7 +62,7 @@ def test_leaving_waits_for_what_has_begun_and_makes_nothing_else():
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     assert len(ended) <= 2
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("ahead")]
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("prefetch")]
 
 
 @pytest.mark.parametrize(("count", "at_once", "fewer"), [(9, 2, 1), (9, 1, 0), (1, 2, 0)])
@@ -80,79 +70,8 @@ def test_opencv_leaves_the_others_a_core_each(count, at_once, fewer):
     before = cv2.getNumThreads()
     cv2.setNumThreads(3)
     try:
-        with ahead(str, range(count), at_once=at_once):
+        with prefetch(str, range(count), at_once=at_once):
             assert cv2.getNumThreads() == 3 - fewer
         assert cv2.getNumThreads() == 3
     finally:
         cv2.setNumThreads(before)
-
-
-class Raising(Finder):
-    description, notes = "raising", ("a note",)
-
-    def __init__(self, error):
-        self.error = error
-
-    def __call__(self, photo):
-        raise self.error("not here", hint="look elsewhere")
-
-
-@pytest.mark.parametrize("error", [NoRegion, RegionError])
-def test_a_searched_finder_raises_when_it_is_asked(error):
-    photo = Photo(np.zeros((4, 4), np.uint8))
-    searched = Searched(Raising(error), photo)
-    assert (searched.description, searched.notes) == ("raising", ("a note",))
-    for _ in range(2):
-        with pytest.raises(error, match="not here"):
-            searched(photo)
-
-
-def test_a_searched_finder_says_what_its_finder_looked_at():
-    photo = Photo(np.zeros((4, 4), np.uint8))
-    assert Searched(Raising(NoRegion), photo).data_dependent
-    assert not Searched(parse("whole"), photo).data_dependent
-
-
-@pytest.mark.parametrize("error", [NoRegion, RegionError])
-def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
-    """Without the collector, so that a long run of photos without faces holds no more than a short one."""
-    photos = []
-
-    def read(path, **more):
-        photo = Photo(np.zeros((8, 8), np.uint8))
-        photos.append(weakref.ref(photo))
-        return photo
-
-    monkeypatch.setattr(batch, "read", read)
-    choices = Choices(DPPix(epsilon=1), [Raising(error)], None, None, 10_000, force=True)
-    tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in range(12)]
-    gc.disable()
-    try:
-        report = release_all(tasks, choices)
-        assert len(report.failed + report.no_region) == 12
-        assert [photo() for photo in photos] == [None] * 12
-    finally:
-        gc.enable()
-
-
-def test_photos_are_released_while_others_are_searched(tmp_path, monkeypatch):
-    """The first photo is drawn although the second is never found, until it is."""
-    drawn, real = threading.Event(), batch.obfuscate
-
-    class Waiting(Finder):
-        description = "waiting"
-
-        def __call__(self, photo):
-            if photo.width == 9:
-                assert drawn.wait(60)
-            return parse("whole")(photo)
-
-    def obfuscate(photo, *args, **more):
-        drawn.set()
-        return real(photo, *args, **more)
-
-    monkeypatch.setattr(batch, "obfuscate", obfuscate)
-    monkeypatch.setattr(batch, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
-    choices = Choices(DPPix(epsilon=1), [Waiting()], None, None, 10_000, force=True)
-    tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9, 10)]
-    assert len(release_all(tasks, choices).released) == 3

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
@@ -78,12 +79,12 @@ def test_paste_replaces_only_what_the_mask_covers():
     image = np.arange(20, dtype=np.uint8).reshape(4, 5, 1)
     before = image.copy()
     mask = np.array([[True, False], [False, True]])
-    region = Region(Box(2, 1, 2, 2), mask, "mask")
+    region = Region(Box(2, 1, 2, 2), mask, Origin("mask"))
     region.paste(image, np.full((2, 2, 1), 99, np.uint8))
     changed = np.argwhere(image[:, :, 0] != before[:, :, 0]).tolist()
     assert changed == [[1, 2], [2, 3]]
     assert region.pixels == 2
-    assert region.in_words() == "mask: 2×2 pixels at 2,1, 2 of them masked"
+    assert region.record.in_words() == "mask: 2×2 pixels at 2,1, 2 of them masked"
 
 
 def test_crop_is_a_copy():

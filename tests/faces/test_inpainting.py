@@ -21,7 +21,6 @@ from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces import TABLE, FaceMethod
 from dpveil.faces.inpainting import Inpainting
 from dpveil.noise.bits import SeededBits
-from dpveil.release.treatment import treatment
 from dpveil.release.verification import verify
 from tiny_onnx import lama
 
@@ -107,7 +106,7 @@ def test_nothing_is_paid_and_no_face_is_drawn_without_the_network() -> None:
             astronaut(), Flat(placing="box", inpainting=ELSEWHERE), regions=FACE, ledger=Untouchable()
         )
     photo = Photo(astronaut())
-    heads = treatment(photo, [Region(Box(177, 65, 88, 108))], Flat(placing="box", inpainting=ELSEWHERE))
+    heads = Flat(placing="box", inpainting=ELSEWHERE).place(photo, [Region(Box(177, 65, 88, 108))])
     with pytest.raises(ModelError, match="not at hand"):
         heads.draw(SeededBits(1), ())
     assert Flat.seen == []

@@ -10,17 +10,18 @@ import pytest
 from facespace_made import SIDE, Flat, astronaut
 
 import dpveil
-import dpveil.release.treatment
-import dpveil.release.words
+import dpveil.faces.portrait
 from dpveil import Photo
 from dpveil.core.region import Box
 from dpveil.errors import RegionError
 from dpveil.faces import Attributes, Gallery, Latent
+from dpveil.faces.base import DURATION
 from dpveil.faces.geometry import Predictor, align
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions.faces import FaceFound
-from dpveil.release.words import ROAD
+from dpveil.release.quote import Quote
+from records import record
 
 pytest.importorskip("dlib")
 NO_HASH = "sha256:" + 64 * "0"
@@ -107,7 +108,7 @@ def fails(*_: object, **__: object) -> Any:
 
 @pytest.mark.parametrize(
     ("owner", "name"),
-    [(Faces, "_run"), (dpveil.release.treatment, "check"), (dpveil.release.treatment, "of_points")],
+    [(Faces, "_run"), (dpveil.faces.portrait, "check"), (dpveil.faces.portrait, "of_points")],
 )
 def test_what_fails_takes_the_same_steps(
     steps: list[str], monkeypatch: pytest.MonkeyPatch, owner: object, name: str
@@ -141,7 +142,7 @@ def test_what_is_found_still_decides_what_is_seen(monkeypatch: pytest.MonkeyPatc
     by_landmarks, by_box = crop(), crop(placing="box")
     assert np.array_equal(crop(placing="landmarks"), by_landmarks)
     assert np.abs(by_landmarks - by_box).mean() > 1
-    monkeypatch.setattr("dpveil.release.treatment.check", fails)
+    monkeypatch.setattr("dpveil.faces.portrait.check", fails)
     assert np.array_equal(crop(), by_box)
     middle = crop(placing="landmarks")
     squares = small().reshape(SIDE, 256 // SIDE, SIDE, 256 // SIDE, 3).mean(axis=(1, 3))
@@ -167,7 +168,6 @@ METHODS = [
 def test_every_certificate_of_a_face_says_what_the_time_tells(method: Any, label: str) -> None:
     whole = label == "photo"
     box = Box(0, 0, 90, 60) if whole else Box(10, 5, 20, 20)
-    record = dpveil.release.words.RegionRecord(label, box, found=not whole)
-    shown = dpveil.release.words.promise(method, record, width=90, height=60, channels=3).scope.in_the_clear
-    assert shown.count(ROAD) == 1
-    assert "how long finding" in ROAD
+    quote = Quote(method, (record(label, box, found=not whole),), width=90, height=60, channels=3)
+    assert quote.in_the_clear.count(DURATION) == 1
+    assert "how long finding" in DURATION

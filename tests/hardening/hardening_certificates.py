@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import numpy as np
 from PIL import Image
 
 from dpveil.catalogue import TABLE, build
-from dpveil.core.certificate import UNPROTECTED, Certificate, Output, RegionRecord
-from dpveil.core.region import Box
+from dpveil.core.certificate import UNPROTECTED, Certificate, Output
+from dpveil.core.region import Box, RegionRecord
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
+from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.saving import certificate_path
-from dpveil.release.words import NO_ACCOUNTANT, accountant, bit_cautions, cautions, composition, promise
+from dpveil.release.words import bit_cautions
+from records import record
 
 WIDTH, HEIGHT = 40, 30
 ZEROS = 64 * "0"
@@ -80,19 +83,24 @@ def output() -> Output:
 
 def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[str, Any]:
     """The certificate of a release of these regions, as the pipeline states it."""
-    guarantees = tuple(promise(method, record, width=WIDTH, height=HEIGHT, channels=3) for record in records)
-    total = composition(method, records, guarantees, 3)
+    faces = method.regions == "faces"
+    named = tuple(
+        replace(r, origin=replace(r.origin, finder=r.origin.finder or ("faces" if faces else str(r.box))))
+        for r in records
+    )
+    quote = Quote(method, named, width=WIDTH, height=HEIGHT, channels=3)
     usual: dict[str, Any] = {
         "method": method.name,
         "parameters": method.parameters(),
-        "request": ("faces",) if method.regions == "faces" else tuple(str(r.box) for r in records),
-        "guarantees": guarantees,
-        "regions": tuple(records),
-        "composition": total,
-        "accountant": accountant(method),
+        "request": tuple(dict.fromkeys(r.origin.finder for r in named)),
+        "guarantees": quote.guarantees,
+        "regions": named,
+        "composition": quote.total,
+        "strength": quote.strength,
+        "accountant": quote.accountant,
         "bits": "secure",
         "post_processing": ("gaussian:1", "median:3"),
-        "warnings": bit_cautions("secure") + cautions(method, records, 3, total),
+        "warnings": bit_cautions("secure") + quote.warnings(),
         "output": output(),
     }
     return json.loads(Certificate(**usual | fields).to_text())
@@ -100,14 +108,14 @@ def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[s
 
 def honest() -> dict[str, dict[str, Any]]:
     """A certificate of every setting, of an unprotected copy, and of regions of every kind."""
-    boxes = [RegionRecord("box", Box(2, 3, 20, 10)), RegionRecord("mask", Box(4, 3, 16, 6), masked=50)]
+    boxes = [record("box", Box(2, 3, 20, 10)), record("mask", Box(4, 3, 16, 6), masked=50)]
     faces = [
-        RegionRecord("face 1 of 2", Box(1, 1, 12, 14), found=True),
-        RegionRecord("head of face 2 of 2", Box(20, 2, 12, 14), masked=90, found=True),
+        record("face 1", Box(1, 1, 12, 14), found=True),
+        record("head of face 2", Box(20, 2, 12, 14), masked=90, found=True),
     ]
-    apart = [RegionRecord("box", Box(2, 3, 8, 8)), RegionRecord("box", Box(20, 3, 8, 8))]
-    grown = [RegionRecord("box, grown to the JPEG blocks", Box(0, 0, 16, 16), found=True)]
-    whole = [RegionRecord("whole photo", Box(0, 0, WIDTH, HEIGHT))]
+    apart = [record("box", Box(2, 3, 8, 8)), record("box", Box(20, 3, 8, 8))]
+    grown = [record("box, grown to the JPEG blocks", Box(0, 0, 16, 16), found=True)]
+    whole = [record("whole photo", Box(0, 0, WIDTH, HEIGHT))]
     made = {}
     for number, (name, parameters) in enumerate(settings()):
         method = build(name, parameters)
@@ -116,7 +124,7 @@ def honest() -> dict[str, dict[str, Any]]:
     made["copy"] = json.loads(
         Certificate(
             method=None, parameters={}, request=("faces",), guarantees=(), regions=(), composition=None,
-            accountant=NO_ACCOUNTANT, bits="none", warnings=(UNPROTECTED,), output=output(),
+            strength=None, accountant=NO_ACCOUNTANT, bits="none", warnings=(UNPROTECTED,), output=output(),
         ).to_text()
     )  # fmt: skip
     return made

@@ -12,12 +12,14 @@ from hardening_certificates import WATCH, honest, picture, placed, sealed
 
 import dpveil
 from dpveil.cli import run
-from dpveil.core.certificate import MOST_BYTES, MOST_REGIONS, Certificate, RegionRecord
+from dpveil.core.certificate import MOST_BYTES, MOST_REGIONS
+from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box, first_overlap
 from dpveil.errors import RegionError
 from dpveil.mechanisms.pixel import BitPlanes, DCTGaussian
 from dpveil.release.saving import certificate_path
+from records import record
 
 HONEST = honest()
 ONE = next(iter(HONEST))
@@ -148,9 +150,9 @@ def test_any_value_anywhere_ends_in_one_printable_line(tmp_path, name):
 
 def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     steering = deepcopy(HONEST[ONE])
-    steering["regions"][0]["label"] = "\x1b[2J\x9b31m\nconsistent    z.png  0-DP\u202e"
+    steering["regions"][0]["origin"]["kind"] = "\x1b[2J\x9b31m\nconsistent    z.png  0-DP\u202e"
     warned = deepcopy(HONEST[ONE])
-    warned |= {"bits": "mine", "tool": "dpveil 9.9", "publishable": False}
+    warned |= {"bits": "mine", "tool": "dpveil 9.9", "wording": 99, "publishable": False}
     warned["warnings"] = [
         "A\x1b]0;owned\x07\nconsistent    y.png",
         "NOT FOR PUBLICATION: nothing is known about 'mine' bits",
@@ -306,6 +308,6 @@ def test_shown_numbers_are_never_below_themselves_at_any_size():
 
 def test_a_certificate_reads_what_it_writes():
     text = sealed(HONEST[ONE]).decode()
-    certificate = Certificate.from_text(text)
+    certificate = parse_certificate(text)
     assert certificate.to_text() == text
-    assert certificate.regions[0] == RegionRecord("box", Box(2, 3, 20, 10))
+    assert certificate.regions[0] == record("box", Box(2, 3, 20, 10), finder="2,3,20,10")

@@ -17,12 +17,14 @@ import dpveil
 from dpveil.catalogue import build, stated
 from dpveil.cli import run
 from dpveil.cli.inputs import plan
-from dpveil.core.certificate import SEEDED, RegionRecord
-from dpveil.core.region import Box, Region
+from dpveil.core.certificate import SEEDED
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, Region, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.io import encode
 from dpveil.release.saving import certificate_path, tidy
-from dpveil.release.words import HEURISTIC, MISSING, NONE_FOUND
+from dpveil.release.words import HEURISTIC, MISSING
+from records import record
 
 HONEST = honest()
 ONE = next(iter(HONEST))
@@ -48,7 +50,7 @@ def test_the_certificate_of_a_certificate_is_no_certificate_of_the_image(tmp_pat
     assert [entry["output"] for entry in document["failed"]] == [str(certificate_path(image))]
 
 
-@pytest.mark.parametrize("kind", ["blur", "fill", "seeded"])
+@pytest.mark.parametrize("kind", ["blur", "mosaic", "seeded"])
 def test_no_certificate_chooses_what_its_row_says(tmp_path, kind, capsys):
     data = deepcopy(
         next(d for n, d in HONEST.items() if n.startswith("dp-pix" if kind == "seeded" else kind))
@@ -168,40 +170,51 @@ def written(regions, *, method="dp-pix", tool=None, **fields):
     """The certificate of regions as forgers state it: with fitting numbers and warnings."""
     parameters = fields.pop("by", {"epsilon": 1, "block": 8, "neighbourhood": 16})
     data = made((stated if method == "latent" else build)(method, parameters), regions, **fields)
-    return sealed(data if tool is None else data | {"tool": tool})
+    return sealed(data if tool is None else data | {"tool": tool, "wording": 99})
 
 
-PART = RegionRecord("box", Box(0, 0, 5, 5))
+PART = record("box", Box(0, 0, 5, 5))
 ALL = Box(0, 0, WIDTH, HEIGHT)
 FILES_OF_LATENT = next(data for name, data in HONEST.items() if name.startswith("latent"))["parameters"]
 LIES = {
     "a mask of one pixel for the whole photo": (
-        [RegionRecord("mask", ALL, masked=1)], {"request": ("whole",)}, "requested region whole",
+        [record("mask", ALL, masked=1)], {"request": ("whole",)}, "requested region whole",
     ),
     "a mask of one pixel for a box": (
-        [RegionRecord("mask", ALL, masked=1)], {"request": ("2,3,4,5",)}, "requested region 2,3,4,5",
+        [record("mask", ALL, masked=1)], {"request": ("2,3,4,5",)}, "requested region 2,3,4,5",
     ),
     "a mask of one pixel for a face": (
-        [RegionRecord("face 1", ALL, masked=1, found=True)], {"request": ("faces",)}, "faces were requested",
+        [record("face 1", ALL, masked=1, found=True)], {"request": ("faces",)}, "faces were requested",
     ),
     "a head of one pixel for the whole photo": (
-        [RegionRecord("head of face 1", ALL, masked=1, found=True)],
+        [record("head of face 1", ALL, masked=1, found=True)],
         {"request": ("whole",), "method": "latent", "by": FILES_OF_LATENT}, "requested region whole",
     ),
     "the whole photo was not found": (
-        [PART], {"request": ("whole",), "warnings": (MISSING.format("whole"),)}, "requested region whole",
+        [PART], {"request": ("whole",), "missing": ("whole",), "warnings": (MISSING.format("whole"),)},
+        "requested region whole",
     ),
     "a box was not found": (
-        [PART], {"request": ("9,9,9,9",), "warnings": (MISSING.format("9,9,9,9"),)}, "region 9,9,9,9",
+        [PART], {"request": ("9,9,9,9",), "missing": ("9,9,9,9",), "warnings": (MISSING.format("9,9,9,9"),)},
+        "region 9,9,9,9",
     ),
-    "commas": ([PART], {"request": ("," * 400_000,)}, "is no box"),
-    "a part is the whole photo": ([RegionRecord("whole photo", Box(0, 0, 1, 1))], {}, "is not the whole"),
-    "a mask is the whole photo": ([RegionRecord("Whole photo 2", ALL, masked=1)], {}, "is not the whole"),
+    "commas": ([PART], {"request": ("," * 400_000,)}, "no protected region"),
+    "a part is the whole photo": ([record("whole photo", Box(0, 0, 1, 1))], {}, "is not the whole"),
+    "a mask is the whole photo": ([record("whole photo", ALL, masked=1)], {}, "is not the whole"),
     "a part was protected as nothing was found": (
-        [RegionRecord(NONE_FOUND, Box(0, 0, 2, 2))], {"request": ("faces",)}, "is not the whole",
+        [record("whole photo, as no region was found", Box(0, 0, 2, 2))], {"request": ("faces",)},
+        "is not the whole",
     ),
-    "face 3 of 2": ([RegionRecord("face 3 of 2", PART.box, found=True)], {}, "is no face"),
-    "a face that nobody found": ([RegionRecord("face 1 of 1", PART.box)], {}, "is no face"),
+    "a face that nobody found": ([RegionRecord(PART.box, Origin("face", number=1))], {}, "is no face"),
+    "a fallback that is a box": ([RegionRecord(PART.box, Origin(fallback=True))], {}, "is a fallback"),
+    "traces that are not told": ([RegionRecord(PART.box, Origin(grown_to="WebP"))], {}, "does not say"),
+    "an outline without a mask": ([RegionRecord(PART.box, Origin(outlined=True))], {}, "has no outline"),
+    "strong": ([PART], {"strength": "strong", "by": {"epsilon": 99}}, "the strength is practically none"),
+    "missing what nobody asked for": ([PART], {"missing": ("faces",)}, "was not asked for"),
+    "another finder": (
+        [replace(PART, origin=Origin(finder="1,1,1,1"))], {"request": ("0,0,5,5",)},
+        "requested region 0,0,5,5",
+    ),
 }  # fmt: skip
 
 
@@ -216,7 +229,7 @@ def test_what_is_said_of_regions_and_requests_fits_them(tmp_path, name):
 
 
 def test_labels_that_lie_are_never_released():
-    region = Region(Box(0, 0, 1, 1), label="whole photo")
+    region = Region(Box(0, 0, 1, 1), origin=Origin("whole"))
     with pytest.raises(RegionError, match="is not the whole photo"):
         dpveil.obfuscate(np.zeros((4, 4), np.uint8), "fill", regions=region)
 
@@ -246,7 +259,7 @@ def test_of_another_version_what_matters_is_computed_and_the_rest_is_said_to_be_
 
 @pytest.mark.parametrize("kind", ["image changed", "image missing", "pixels", "box", "tool"])
 def test_nothing_is_computed_for_a_certificate_that_is_wrong_already(tmp_path, monkeypatch, kind):
-    regions = [RegionRecord("box", Box(0, 0, 2**31, 2**31))] if kind == "box" else [PART]
+    regions = [record("box", Box(0, 0, 2**31, 2**31))] if kind == "box" else [PART]
     output = replace(made_output(), width=2**31, height=2**31) if kind == "pixels" else made_output()
     tool = "other" if kind == "tool" else None
     data = json.loads(written([PART], output=output, tool=tool))
@@ -260,7 +273,7 @@ def test_nothing_is_computed_for_a_certificate_that_is_wrong_already(tmp_path, m
     def computed(*arguments, **options):
         raise AssertionError
 
-    for name in ("promise", "cautions", "read_bytes"):
+    for name in ("Quote", "read_bytes"):
         monkeypatch.setattr(dpveil.release.verification, name, computed)
     result = dpveil.verify(image)
     assert result.status == "inconsistent"
@@ -331,14 +344,17 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
 @pytest.mark.parametrize(
     ("regions", "told"),
     [
-        ([RegionRecord("box", Box(3, 3, 1, 1))], "  1 of 1,200 pixels"),
-        ([RegionRecord("mask", ALL, masked=7), PART], "  at most 32 of 1,200 pixels"),
-        ([PART, RegionRecord("box", Box(5, 0, 5, 5))], "  50 of 1,200 pixels"),
-        ([RegionRecord("box", ALL), PART], ""),
+        ([record("box", Box(3, 3, 1, 1))], "  1 of 1,200 pixels"),
+        ([record("mask", ALL, masked=7), PART], "  at most 32 of 1,200 pixels"),
+        ([PART, record("box", Box(5, 0, 5, 5))], "  50 of 1,200 pixels"),
+        ([record("box", ALL), PART], ""),
     ],
 )
 def test_the_row_says_how_much_is_protected(tmp_path, capsys, regions, told):
-    placed(tmp_path, written(regions, request=("mine",)))
+    placed(
+        tmp_path,
+        written([replace(r, origin=replace(r.origin, finder="mine")) for r in regions], request=("mine",)),
+    )
     _, [row] = verified(capsys, tmp_path)
     assert told in row
     assert bool(told) == ("pixels" in row.replace("m-pixels", ""))

@@ -1,4 +1,4 @@
-"""Blur, mosaic and fill: what they compute, and that they go down the same road and promise nothing."""
+"""Blur and mosaic promise nothing; a fill shows nothing, and promises that."""
 
 import json
 
@@ -16,7 +16,7 @@ from dpveil.release.explain import explain
 from dpveil.release.words import HEURISTIC
 
 IMAGE = np.random.default_rng(3).integers(0, 256, (23, 31, 3), dtype=np.uint8)
-BASELINES = [Blur(sigma=2), Mosaic(block=5), Fill(level=9)]
+BASELINES = [Blur(sigma=2), Mosaic(block=5)]
 HEURISTICS = [*BASELINES, DPSamp(epsilon=3, clusters=4, neighbourhood=1)]
 
 
@@ -49,6 +49,20 @@ def test_fill_reads_no_pixel():
         assert (released(Fill(level=level)) == level).all()
         assert np.array_equal(released(Fill(level=level)), released(Fill(level=level), 255 - IMAGE))
     assert (released(Fill()) == 0).all()
+
+
+def test_a_black_bar_may_be_published_and_costs_nothing(tmp_path):
+    release = dpveil.obfuscate(IMAGE, "fill", regions="2,2,16,16")
+    assert str(release.certificate.composition) == "0-DP, any-image"
+    assert (release.certificate.strength, release.certificate.publishable) == ("strong", True)
+    image, _ = release.save(tmp_path / "a.png")
+    assert dpveil.verify(image).publishable
+
+
+def test_the_original_at_a_huge_budget_may_not():
+    release = dpveil.obfuscate(IMAGE, "dp-pix", epsilon=10**6, block=1, neighbourhood=1)
+    assert np.array_equal(release.image, IMAGE)
+    assert (release.certificate.strength, release.certificate.publishable) == ("practically none", False)
 
 
 @pytest.mark.parametrize("level", [-1, 256, 1.5, "black", True, None])

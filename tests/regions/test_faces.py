@@ -14,7 +14,6 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.core.certificate import RegionRecord
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
 from dpveil.errors import DPVeilError, InvalidParameter, NoRegion, RegionError, UnknownName, UsageError
@@ -27,7 +26,9 @@ from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.faces import shrunk
 from dpveil.regions.numbering import reading_order
-from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NONE_FOUND, NOTHING, STORED, promise
+from dpveil.release.quote import Quote
+from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NOTHING, STORED
+from records import record
 from tiny_onnx import yunet
 
 needs_centerface = pytest.mark.skipif(
@@ -377,19 +378,19 @@ def test_the_scope_names_box_count_and_every_other_face(fake, tmp_path):
         assert guarantee.scope.in_the_clear == (FACE_BOX, FACE_COUNT, STORED.format("JPEG"), NO_OTHER_FACE)
     assert certificate.composition.epsilon == 60
     release.save(tmp_path / "out.png")
-    assert dpveil.verify(tmp_path / "out.png").publishable
+    assert dpveil.verify(tmp_path / "out.png").status == "consistent"
 
 
 def test_a_face_that_fills_the_photo_is_still_a_found_face():
-    record = RegionRecord("face 1", Box(0, 0, 30, 40), found=True)
-    scope = promise(DPPix(epsilon=1), record, width=30, height=40, channels=3).scope
-    assert {FACE_BOX, FACE_COUNT} < set(scope.in_the_clear)
+    face = record("face 1", Box(0, 0, 30, 40), found=True)
+    quote = Quote(DPPix(epsilon=1), (face,), width=30, height=40, channels=3)
+    assert {FACE_BOX, FACE_COUNT} < set(quote.in_the_clear)
 
 
 def test_that_none_was_found_is_named_too(fake, photo, tmp_path):
     fake.answer = np.zeros((0, 5))
     whole = dpveil.obfuscate(photo, regions=Faces(), if_none="whole", **SPENDING)
-    assert whole.certificate.regions[0].label == NONE_FOUND
+    assert whole.certificate.regions[0].origin.fallback
     assert NOTHING in clear(whole.certificate)
     whole.save(tmp_path / "whole.png")
     assert dpveil.verify(tmp_path / "whole.png").status == "consistent"

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from dpveil import obfuscate, regions
+from dpveil.core.origin import Origin
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, PhotoError, RegionError, UnknownName
@@ -129,7 +130,7 @@ def test_a_finder_and_a_region_pass_through(photo):
     finder = regions.parse("1,2,3,4")
     assert regions.parse(finder) is finder
     mask = np.eye(3, dtype=bool)
-    region = Region(Box(1, 2, 3, 3), mask, "left eye")
+    region = Region(Box(1, 2, 3, 3), mask, Origin("left eye"))
     (found,) = regions.find(photo, [region])
     assert found.label == "left eye"
     assert np.array_equal(found.mask, mask)
@@ -146,7 +147,7 @@ def test_a_finder_of_the_users_own_cannot_leave_the_photo(photo, box, grid):
         description = "own"
 
         def __call__(self, photo):
-            return [Region(Box(*box), label="own")]
+            return [Region(Box(*box), origin=Origin("own"))]
 
     with pytest.raises(RegionError, match="is outside the photo, which is 30 × 20 pixels"):
         regions.find(Photo(photo.image, grid), [Own()])

@@ -434,7 +434,8 @@ class Brightest(Finder):
 
     def __call__(self, photo):
         y, x = np.unravel_index(photo.image.sum(2).argmax(), photo.image.shape[:2])
-        return [dpveil.Region(dpveil.Box(int(min(x, 16)), int(min(y, 12)), 8, 8), label="brightest")]
+        box = dpveil.Box(int(min(x, 16)), int(min(y, 12)), 8, 8)
+        return [dpveil.Region(box, origin=dpveil.Origin("brightest part"))]
 
 
 def test_what_a_finder_saw_is_in_the_clear_unless_it_looked_at_nothing(tmp_path):

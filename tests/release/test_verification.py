@@ -114,6 +114,8 @@ def test_what_was_not_found_beside_a_box_needs_its_warning(tmp_path):
     assert dpveil.verify(image).status == "consistent"
     data = json.loads(beside.read_text(encoding="utf-8"))
     rewrite(beside, data | {"warnings": [w for w in data["warnings"] if not w.startswith("NOT FOUND")]})
+    assert "NOT FOUND: faces" in " ".join(dpveil.verify(image).problems)
+    rewrite(beside, data | {"missing": [], "publishable": True})
     assert "faces were requested" in " ".join(dpveil.verify(image).problems)
 
 
@@ -173,7 +175,7 @@ def test_no_plain_edit_goes_unnoticed(saved):
 def test_no_edit_with_a_fitting_checksum_goes_unnoticed_where_a_number_depends_on_it(saved):
     image, beside = saved
     data = json.loads(beside.read_text(encoding="utf-8"))
-    free = [("tool",), ("warnings",), ("checksum",), ("parameters", "block")]
+    free = [("tool",), ("wording",), ("warnings",), ("checksum",), ("parameters", "block")]
     for path in leaves(data):
         if path in free or path[0] == "request":
             continue  # nothing can be recomputed for these: only the checksum shows a change
@@ -200,11 +202,11 @@ def test_another_version_may_use_other_words_but_not_other_numbers(saved):
         entry["scope"]["covers"] = "worded otherwise"
     rewrite(beside, data)
     assert dpveil.verify(image).status == "inconsistent"
-    rewrite(beside, data | {"tool": "dpveil 9.9"})
+    rewrite(beside, data | {"tool": "dpveil 9.9", "wording": 99})
     assert dpveil.verify(image).status == "consistent"
-    rewrite(beside, changed(data | {"tool": "dpveil 9.9"}, ("regions", 1, "masked"), 1000))
+    rewrite(beside, changed(data | {"tool": "dpveil 9.9", "wording": 99}, ("regions", 1, "masked"), 1000))
     assert "impossible number" in dpveil.verify(image).problems[0]
-    rewrite(beside, changed(data | {"tool": "dpveil 9.9"}, ("guarantees", 0, "epsilon"), 1))
+    rewrite(beside, changed(data | {"tool": "dpveil 9.9", "wording": 99}, ("guarantees", 0, "epsilon"), 1))
     assert dpveil.verify(image).status == "inconsistent"
 
 

@@ -27,8 +27,9 @@ def same_gate(made: Made) -> Iterator[Finding]:
         made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
     )
     unlike = int((own != release.image).any(axis=2).sum())
-    records = tuple(region.record for region in made.treated.regions)
-    unlike += sum(one != other for one, other in zip(records, release.certificate.regions, strict=True))
+    placed = [region.record for region in made.treated.regions]
+    stated = release.certificate.regions
+    unlike += sum(a.box != b.box or a.masked != b.masked for a, b in zip(placed, stated, strict=True))
     yield _finding("same", "pixels and regions unlike a release", made, unlike)
 
 

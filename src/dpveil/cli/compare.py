@@ -70,7 +70,9 @@ def compare_command(
     usual = {one.regions for line in lines for one in line.methods if one is not None}
     chosen = finders(regions or sorted(usual if len(usual) == 1 else {"whole"}), {})
     _check_out(out, photo, force)
-    compared = compare(read(photo, max_pixels=max_pixels), lines, chosen)
+    compared, notes = compare(read(photo, max_pixels=max_pixels), lines, chosen, every=method is None)
+    for text in notes:
+        say.note(f"note: {text}")
     write_together([(out, encode(compared.draw(), "png"))], replace=force)
     if json:
         say.document({"sheet": str(out), **compared.to_json()})
@@ -89,8 +91,8 @@ def _lines(
     block: str,
     neighbourhoods: list[str] | None,
 ) -> list[Line]:
+    from dpveil.catalogue import TABLE
     from dpveil.cli import grid
-    from dpveil.mechanisms.pixel import TABLE
 
     choice = grid.Choice(
         names=tuple(dict.fromkeys(names or TABLE)),

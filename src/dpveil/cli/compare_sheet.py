@@ -11,17 +11,17 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.cli.grid import Line
-from dpveil.cli.sheet import LOUD, Row, Section, Sheet, Tile, draw_sheet, noise_line, resized
+from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, show
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import NoRegion
+from dpveil.errors import NoRegion, RegionError, UsageError
 from dpveil.mechanisms.method import Method
 from dpveil.metrics import METRICS
 from dpveil.noise.bits import BitSource
-from dpveil.regions import Finder, find
-from dpveil.release.pipeline import obfuscate
+from dpveil.regions import Spec
+from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release
 
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
@@ -36,37 +36,44 @@ Levels = UInt8[np.ndarray, "h w c"]
 
 @dataclass(frozen=True)
 class Compared:
-    """One release: what made it, what it promises, and how near the original it is within the regions."""
+    """One release: its plan, and how near the original it is within its regions."""
 
-    method: Method
-    guarantee: Guarantee
+    plan: Plan
     noise_scale: float | None
     measures: dict[str, float]
     picture: Levels
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the release promises about the photo as a whole."""
+        return self.plan.total or self.plan.guarantees[0]
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object; a measure that is infinite, because nothing changed, is null."""
         finite = {name: value if math.isfinite(value) else None for name, value in self.measures.items()}
         return {
-            "method": self.method.name,
-            "parameters": self.method.parameters(),
+            "method": self.plan.method.name,
+            "parameters": self.plan.method.parameters(),
+            "regions": [region.record.to_json() for region in self.plan.regions],
             "guarantee": self.guarantee.to_json(),
+            "strength": self.plan.strength,
             "noise_scale": self.noise_scale,
             **finite,
         }
 
     def lines(self) -> tuple[str, ...]:
         """Return what is printed under the picture."""
-        return self._promise(), self.noise(), "   ".join(self.measured())
+        return self.promise(), self.noise(), "   ".join(self.measured())
 
     def noise(self) -> str:
         """Return the line that tells the noise; what is drawn of a face has no levels."""
-        return "a face drawn anew" if self.method.regions == "faces" else noise_line(self.noise_scale)
+        return "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
 
-    def _promise(self) -> str:
-        """Return the guarantee, without the formula of a metric, which has no room."""
+    def promise(self) -> str:
+        """Return the guarantee and its strength, without the formula of a metric, which has no room."""
         text, metric = str(self.guarantee), self.guarantee.metric
-        return text.replace(f", d = {metric}", "") if metric else text
+        text = text.replace(f", d = {metric}", "") if metric else text
+        return f"{text}: {self.plan.strength}" if self.guarantee.formal else text
 
     def measured(self) -> Iterator[str]:
         """Yield every measure with its unit."""
@@ -100,8 +107,8 @@ class Comparison:
         for line, row in self.lines:
             for made in row:
                 if made is not None:
-                    scale, measured = made.noise(), "  ".join(made.measured())
-                    yield f"{line.name:<16} {made.guarantee!s:<40} {scale:<32} {measured}"
+                    text, scale = made.promise(), made.noise()
+                    yield f"{line.name:<16} {text:<56} {scale:<32} {'  '.join(made.measured())}"
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the sheet as an image."""
@@ -146,45 +153,64 @@ WORDS: Final = (
     " it is within the regions (equal: SSIM 1, PSNR infinite).",
     "With epsilon alone, an observer can tell two neighbouring photos apart with odds of at most e to the"
     " power of epsilon; with a delta, rare outputs may tell more.",
-    "Red: a noise scale above 128 grey levels leaves hardly anything to see.",
+    "Red promise: practically none, or not formal, so not worth publishing. Red noise: above 128 grey levels"
+    " hardly anything is left to see.",
 )
 
 
 def compare(
-    photo: Photo, lines: Sequence[Line], finders: Sequence[Finder], *, bits: BitSource | None = None
-) -> Comparison:
-    """Release `photo` by every method of `lines`, and measure each within its regions.
+    photo: Photo,
+    lines: Sequence[Line],
+    regions: Sequence[Spec],
+    *,
+    every: bool = False,
+    bits: BitSource | None = None,
+) -> tuple[Comparison, list[str]]:
+    """Release `photo` by every method of `lines`, each as it is planned, and measure it within its regions.
 
-    The regions are looked for once; `bits=None` is a fresh secure source for each release.
-    Raises `NoRegion` where there are none, and what `obfuscate` does.
+    `bits=None` is a fresh secure source for each release. With `every`, methods that do not take these
+    regions, or lack their files, are left out, and said so in the notes that come second; else they raise.
+    Raises `NoRegion` where nothing is found, and what `plan` does.
     """
-    regions = [region for finder in finders for region in finder(photo)]
-    if not regions:
-        raise NoRegion("no region was chosen", hint="see --regions of dpveil compare")
-    found = find(photo, regions)
-    boxes = tuple(region.box for region in found)
-    view = _around(boxes, photo)
+    notes: dict[str, str] = {}
+    planned = [(line, [_planned(photo, m, regions, every, notes) for m in line.methods]) for line in lines]
+    planned = [(line, row) for line, row in planned if any(row)]
+    if not planned:
+        raise NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
+    plans = [made for _, row in planned for made in row if made]
+    boxes = {region.box: region.origin.in_words() for region in plans[0].regions}
+    view = _around([region.box for made in plans for region in made.regions], photo)
     cell = _cell(view)
-
-    def made(method: Method | None) -> Compared | None:
-        if method is None:
-            return None
-        return _compared(method, photo, obfuscate(photo, method, regions=regions, bits=bits), view, cell)
-
-    rows = tuple((line, tuple(made(method) for method in line.methods)) for line in lines)
-    return Comparison(photo, boxes, tuple(region.origin.in_words() for region in found), view, cell, rows)
+    rows = tuple(
+        (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
+        for line, row in planned
+    )
+    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), list(notes.values())
 
 
-def _compared(method: Method, photo: Photo, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
-    boxes = [record.box for record in release.certificate.regions]
+def _planned(
+    photo: Photo, method: Method | None, regions: Sequence[Spec], every: bool, notes: dict[str, str]
+) -> Plan | None:
+    if method is None:
+        return None
+    try:
+        return plan(photo, method, regions=regions)
+    except (UsageError, RegionError) as error:
+        if not every or isinstance(error, NoRegion):
+            raise
+        notes[method.name] = f"{method.name} is left out: {error}"
+        return None
+
+
+def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
+    method, photo = planned.method, planned.photo
+    boxes = [region.box for region in planned.regions]
     crops = [(_crop(photo.image, box), _crop(release.image, box)) for box in boxes]
     scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
-    total = release.certificate.composition or release.certificate.guarantees[0]
     seen = _crop(release.image, view)
     smaller = view.w > cell[0] or view.h > cell[1]  # nothing as large as the photo is kept for every tile
     return Compared(
-        method=method,
-        guarantee=total,
+        plan=planned,
         noise_scale=max((scale for scale in scales if scale is not None), default=None),
         measures={
             name: sum(measure(a, b, data_range=255) for a, b in crops) / len(crops)
@@ -197,7 +223,7 @@ def _compared(method: Method, photo: Photo, release: Release, view: Box, cell: t
 def _row(line: Line, row: Sequence[Compared | None]) -> Row:
     made = next(entry for entry in row if entry is not None)
     tiles = (
-        None if e is None else Tile(e.picture, e.lines(), loud=1 if (e.noise_scale or 0) > LOUD else None)
+        None if e is None else Tile(e.picture, e.lines(), loud=loud(e.plan.strength, e.noise_scale))
         for e in row
     )
     return Row(line.name, _neighbours(made.guarantee), tuple(tiles))

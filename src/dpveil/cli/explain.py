@@ -27,6 +27,15 @@ USUAL = "128x128"
 @takes_method
 def explain_command(
     method: Method,
+    photo: Annotated[
+        Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for, instead of --size.")
+    ] = None,
+    regions: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="SPEC", help="With a photo: whole, faces, x,y,w,h, or a mask. Default: by the method."
+        ),
+    ] = None,
     size: Annotated[
         Text,
         typer.Option(
@@ -40,14 +49,22 @@ def explain_command(
     force: Annotated[bool, typer.Option("--force", help="Replace a plot that exists.")] = False,
     json: AsJson = False,
 ) -> int:
-    """Say what a method would promise about a region of this size. Reads no photo and spends nothing.
+    """Say what a method would promise about a region of this size, or a photo's. Draws and spends nothing.
 
     \b
-    Example:
+    Examples:
       dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
+      dpveil explain group.jpg --method gallery --epsilon 4
     """
     from dpveil.release.explain import explain
 
+    if photo is not None:
+        if size is not None or plot is not None:
+            option = "--size" if size is not None else "--plot"
+            raise InvalidParameter(option, None, "does not go with a photo", hint="leave one of them out")
+        return _of_photo(photo, method, regions, json)
+    if regions:
+        raise InvalidParameter("--regions", None, "are those of a photo", hint="name one, or give --size")
     width, height = _size(USUAL if size is None and method.regions == "faces" else size)
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
@@ -60,6 +77,41 @@ def explain_command(
         say.document(explanation.to_json())
     else:
         _tell(explanation, f"{width}×{height} pixels")
+    return 0
+
+
+def _of_photo(photo: Path, method: Method, regions: list[str] | None, json: bool) -> int:
+    """Explain the plan of one photo: every region, the total, and what the largest region's promise means."""
+    from dpveil.io import read
+    from dpveil.release.explain import explain_region
+    from dpveil.release.plan import plan
+
+    planned = plan(read(photo), method, regions=regions or method.regions)
+    quote = planned.quote
+    if quote is None:
+        raise TypeError("a plan without a fallback has regions")
+    largest = max(range(len(quote.regions)), key=lambda n: quote.regions[n].box.w * quote.regions[n].box.h)
+    explanation = explain_region(quote, largest)
+    if json:
+        entries = zip(quote.regions, quote.guarantees, strict=True)
+        say.document(
+            {
+                "regions": [{**region.to_json(), "guarantee": each.to_json()} for region, each in entries],
+                "total": quote.total.to_json(),
+                "strength": quote.strength,
+                "in_the_clear": list(planned.in_the_clear),
+                "warnings": list(planned.warnings),
+                "largest": explanation.to_json(),
+            }
+        )
+        return 0
+    for region, each in zip(quote.regions, quote.guarantees, strict=True):
+        say.answer(f"{region.in_words()}: {each}")
+    say.answer(f"together: {quote.total}: {quote.strength}")
+    say.answer("")
+    _tell(explanation, quote.regions[largest].in_words())
+    for text in planned.warnings:
+        say.note(f"warning: {text}")
     return 0
 
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpveil.cli import exits, faces_options, say
+from dpveil.cli.options import may_take_method
+
+if TYPE_CHECKING:
+    from dpveil.mechanisms.method import Method
 
 
+@may_take_method
 def faces_command(
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
+    method: Method | None,
     preview: Annotated[
         Path | None,
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
@@ -31,15 +38,18 @@ def faces_command(
     """Find the faces of a photo, and number them for --only and --except of dpveil obfuscate.
 
     \b
-    Example:
+    Examples:
       dpveil faces group.jpg --preview numbered.png
+      dpveil faces group.jpg --method attributes --attributes none --preview planned.png
 
-    Boxes are those that would be protected, margin included; scores lie between 0 and 1. A face without a box
+    With --method, boxes are those that this method would replace; without, what is found and its margin.
+    Scores lie between 0 and 1. A face without a box
     would stay in the clear: lower --threshold, raise --long-side, or give its box yourself. Exit code 1: none
     was found.
     """
-    from dpveil.cli.preview import check_name, draw_preview
+    from dpveil.cli.preview import Shown, check_name, draw_preview
     from dpveil.io import encode, read, write_together
+    from dpveil.release.plan import plan
 
     finder = faces_options.faces(
         {
@@ -55,16 +65,19 @@ def faces_command(
     if preview is not None:
         check_name(preview)
     picture = read(photo, max_pixels=max_pixels)
-    found = finder.detect(picture)
+    found = [Shown(n, face.box, face.score) for n, face in enumerate(finder.detect(picture), 1)]
+    planned = plan(picture, method, regions=finder) if method is not None and found else None
+    if planned is not None:
+        found = [replace(found[(r.origin.number or 1) - 1], box=r.box, mask=r.mask) for r in planned.regions]
     if preview is not None:
         write_together([(preview, encode(draw_preview(picture, found), "png"))], replace=force)
         say.note(f"wrote {preview}: it shows the original photo, so keep it as private as that")
     if json:
         boxes = [[face.box.x, face.box.y, face.box.w, face.box.h] for face in found]
         say.document({"faces": [{"box": b, "score": f.score} for b, f in zip(boxes, found, strict=True)]})
-    for number, face in enumerate(found, 1):
+    for face in found:
         box = face.box
-        line = f"face {number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score:.2f}"
+        line = f"face {face.number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score:.2f}"
         (say.note if json else say.answer)(line)
     for text in finder.notes:
         say.note(f"warning: {text}")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.catalogue import build
-from dpveil.cli.sheet import LOUD, SIDE, Row, Section, Sheet, Tile, draw_sheet, noise_line
+from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
@@ -105,8 +105,8 @@ def _tile(release: Release, method: Method, box: Box) -> Tile:
         about = f"{stated.guarantees[0].relation.m} pixels"
     scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
     noise = noise_line(scale) if scale is not None else "a face of nobody"
-    lines = (str(stated.composition), f"{stated.strength} about {about}", noise)
-    return Tile(_shown(release.image, box), lines, loud=2 if scale is not None and scale > LOUD else None)
+    lines = (str(stated.composition), noise, f"{stated.strength} about {about}")
+    return Tile(_shown(release.image, box), lines, loud=loud(stated.strength, scale))
 
 
 def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:

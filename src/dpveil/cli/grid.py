@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpveil.catalogue import TABLE, build
 from dpveil.cli.options import ALL, number
-from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
 
 DELTA: Final = "1e-6"
@@ -61,8 +61,8 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
         seen: set[Method] = set()
         try:
             rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods]
-        except InvalidParameter as error:
-            if not every or error.name in ("epsilon", "delta", "block", "neighbourhood"):
+        except UsageError as error:
+            if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise
             notes.append(f"{name} is left out: {DPVeilError.__str__(error)}")
             continue

@@ -68,7 +68,12 @@ PARAMETERS: Final = {
 """Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
 
 
-def takes_method(command: Callable[..., int]) -> Callable[..., int]:
+def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
+    """Return `command` as `takes_method` does; without --method it gets None."""
+    return takes_method(command, required=False)
+
+
+def takes_method(command: Callable[..., int], *, required: bool = True) -> Callable[..., int]:
     """Return `command` with an option for the method's name and one for each parameter of any method.
 
     The command gets them as one argument, `method`, ready-made.
@@ -81,7 +86,9 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def with_method(**arguments: Any) -> int:
         parameters = {name: arguments.pop(name) for name in PARAMETERS}
-        return command(method=build_method(arguments.pop("method"), **parameters), **arguments)
+        name = arguments.pop("method")
+        without = name is None and not required and not any(parameters.values())
+        return command(method=None if without else build_method(name, **parameters), **arguments)
 
     kept = [parameter for parameter in given.parameters.values() if parameter.name != "method"]
     before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]

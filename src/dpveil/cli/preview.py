@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
-from jaxtyping import UInt8
+from jaxtyping import Bool, UInt8
 from PIL import Image, ImageDraw, ImageFont
 
 from dpveil.core.photo import Photo
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
-from dpveil.regions import FaceFound
 
 LEAST: Final = 800
 """The long side of the smallest preview: smaller photos are enlarged, so that letters fit."""
@@ -21,28 +22,47 @@ EDGE: Final = (255, 214, 10)
 INK: Final = (20, 20, 20)
 
 
+@dataclass(frozen=True)
+class Shown:
+    """One face of the preview: its number, the box that is drawn, its score, and a mask within the box."""
+
+    number: int
+    box: Box
+    score: float
+    mask: Bool[np.ndarray, "h w"] | None = None
+
+
 def check_name(path: Path) -> None:
     """Raise `InvalidParameter` unless a preview can have this name."""
     if path.suffix.lower() != ".png":
         raise InvalidParameter("--preview", str(path), "is not the name of a PNG file", hint="end it in .png")
 
 
-def draw_preview(photo: Photo, faces: Sequence[FaceFound]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return `photo` with the box, the number and the score of each face."""
+def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return `photo` with the box, the number and the score of each face; what a mask protects is tinted."""
     times = max(1, -(-LEAST // max(photo.width, photo.height)))
-    page = Image.fromarray(np.broadcast_to(photo.image, (photo.height, photo.width, 3)))
+    page = Image.fromarray(_masked(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
     page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(page)
     line = max(2, max(page.size) // 500)
     # Labels last and those of small faces on top, so that no neighbour hides a number.
     places = [_outline(draw, face, times, line) for face in faces]
-    numbered = zip(range(1, len(faces) + 1), faces, places, strict=True)
-    for number, face, place in sorted(numbered, key=lambda entry: -entry[1].box.w):
-        _label(draw, f"{number}", f"{face.score:.2f}", place, page.size)
+    for face, place in sorted(zip(faces, places, strict=True), key=lambda entry: -entry[0].box.w):
+        _label(draw, f"{face.number}", f"{face.score:.2f}", place, page.size)
     return np.asarray(page)
 
 
-def _outline(draw: ImageDraw.ImageDraw, face: FaceFound, times: int, line: int) -> tuple[int, int, int, int]:
+def _masked(image: UInt8[np.ndarray, "h w 3"], faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return the picture, tinted where a mask within a box is replaced."""
+    tinted = image.copy()
+    for face in faces:
+        if face.mask is not None:
+            part = tinted[face.box.slices]
+            part[face.mask] = part[face.mask] // 2 + np.array(EDGE, np.uint8) // 2
+    return tinted
+
+
+def _outline(draw: ImageDraw.ImageDraw, face: Shown, times: int, line: int) -> tuple[int, int, int, int]:
     box = face.box
     corners = box.x * times, box.y * times, (box.x + box.w) * times - 1, (box.y + box.h) * times - 1
     draw.rectangle(corners, outline=INK, width=line + 2)

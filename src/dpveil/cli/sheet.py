@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
+from dpveil.core.certificate import PUBLISHABLE
 from dpveil.core.region import Box
 
 SIDE: Final = 264
@@ -35,11 +36,11 @@ LOUD: Final = 128
 
 @dataclass(frozen=True)
 class Tile:
-    """One release: what is shown of it, and the lines under it; `loud` is the number of a red line."""
+    """One release: what is shown of it, and the lines under it; `loud` are the numbers of red ones."""
 
     picture: UInt8[np.ndarray, "h w c"]
     lines: tuple[str, ...]
-    loud: int | None = None
+    loud: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -203,10 +204,16 @@ def _tile(page: Image.Image, x: int, y: int, tile: Tile, cell: tuple[int, int]) 
     page.paste(picture, (x, y))
     draw = ImageDraw.Draw(page)
     for number, line in enumerate(tile.lines):
-        colour = ALARM if number == tile.loud else INK
+        colour = ALARM if number in tile.loud else INK
         draw.text(
             (x, y + cell[1] + 6 + LINE * number), line, font=_fitting(line, 19, cell[0] + 4), fill=colour
         )
+
+
+def loud(strength: str | None, noise_scale: float | None) -> frozenset[int]:
+    """Return which lines under a release are red: 0, a promise not worth publishing, and 1, pure noise."""
+    red = (strength not in PUBLISHABLE, (noise_scale or 0) > LOUD)
+    return frozenset(number for number, alarming in enumerate(red) if alarming)
 
 
 def resized(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Image.Image:

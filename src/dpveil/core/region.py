@@ -105,6 +105,11 @@ class Region:
             )
 
     @property
+    def label(self) -> str:
+        """What the region is called."""
+        return self.origin.in_words()
+
+    @property
     def pixels(self) -> int:
         """How many pixels are replaced."""
         return self.box.w * self.box.h if self.mask is None else int(self.mask.sum())

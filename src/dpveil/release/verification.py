@@ -247,15 +247,15 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
     full = [r for r in certificate.regions if r.full or r.origin.outlined]
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)
-    kinds = frozenset(r.origin.kind for r in certificate.regions)
+    kinds = frozenset(r.origin.kind for r in full)
     for text in certificate.request:
-        if fallback or text in missing:
-            continue
         wanted = _requested_box(text, output)
-        if certificate.schema == SCHEMA and text not in finders:
-            yield f"the requested region {text} is in no protected region"
-        elif text.partition(" ")[0] == "faces" and FACE not in kinds:
+        if fallback or (wanted is None and text in missing):
+            continue
+        if text.partition(" ")[0] == "faces" and FACE not in kinds:
             yield "faces were requested, and no protected region is one"
+        elif certificate.schema == SCHEMA and text not in finders:
+            yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
             yield f"the requested region {text} is no box"
         elif wanted is not None and not _within(wanted, boxes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Placed, Similarity
 from dpveil.faces.geometry.align import of_points
@@ -33,4 +34,4 @@ def placed(
     c, s = np.cos(angle), np.sin(angle)
     in_photo = (parts - 0.5) * unit @ np.array([[c, s], [-s, c]]) + (x, y)
     pose: Similarity = of_points(in_photo, frame.pixels(parts))
-    return Placed(Region(box, mask, label="face 1", found=True), pose, frame)
+    return Placed(Region(box, mask, Origin("face", number=1, found=True)), pose, frame)

@@ -90,7 +90,7 @@ def test_astronaut_hair_and_face_are_inside_and_the_rest_is_not(astronaut, prote
         assert mask[y, x], (x, y)
     for x, y in ((20, 20), (60, 300), (450, 100), (256, 480)):
         assert not mask[y, x], (x, y)
-    assert region.found
+    assert region.origin.found
     assert (region.mask is not None) == (protect == "head")
 
 

@@ -1,4 +1,4 @@
-"""The road of faces: where they are put, what is replaced, and that nothing protected is read later."""
+"""Faces in photos: where they are put, what is replaced, and that nothing protected is read later."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from dpveil import Photo
 from dpveil.codecs import save
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.faces.heads import Heads
+from dpveil.faces.portrait import Portrait
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
-from dpveil.release.treatment import Heads, Portrait, suited, treatment
 from dpveil.release.verification import verify
 
 pytest.importorskip("dlib")
@@ -46,7 +47,7 @@ def test_another_face_takes_the_place_and_the_outside_stays(photo: Photo) -> Non
 
 def test_after_the_draw_no_protected_pixel_is_read(photo: Photo) -> None:
     """With the places fixed, no change of the protected pixels changes the release by a bit."""
-    heads = treatment(photo, Faces(margin=0)(photo), Flat())
+    heads = Flat().place(photo, Faces(margin=0)(photo))
     assert isinstance(heads, Heads)
     first = heads.draw(SeededBits(1), ())
     (region,) = heads.regions
@@ -106,7 +107,7 @@ def test_a_portrait_is_released_whatever_goes_wrong(photo: Photo, monkeypatch: p
     def fails(*_: object, **__: object) -> None:
         raise cv2.error("colours of one kind only")
 
-    monkeypatch.setattr("dpveil.release.treatment.place", fails)
+    monkeypatch.setattr("dpveil.faces.heads.place", fails)
     assert (dpveil.obfuscate(photo, Flat(), regions="whole", bits=SeededBits(1)).image == 90).all()
     with pytest.raises(cv2.error):
         dpveil.obfuscate(photo, Flat(), regions=FACE, bits=SeededBits(1))
@@ -169,9 +170,9 @@ def test_masks_margins_and_mixtures_are_refused(photo: Photo) -> None:
     for regions in (mask, Faces(margin=1), ["whole", FACE], Region(Box(0, 0, 9, 9), np.ones((9, 9), bool))):
         with pytest.raises((InvalidParameter, RegionError)):
             dpveil.obfuscate(photo, Flat(), regions=regions)
-    (finder,) = suited([Faces()], Flat())
+    (finder,) = Flat().accepts([Faces()])
     assert finder.margin == 0
-    assert isinstance(treatment(photo, [Region.whole(photo)], Flat()), Portrait)
+    assert isinstance(Flat().place(photo, [Region.whole(photo)]), Portrait)
 
 
 def test_a_jpeg_keeps_no_trace_around_the_head(photo: Photo, tmp_path: Path) -> None:
