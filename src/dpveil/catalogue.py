@@ -23,13 +23,16 @@ TABLE: Final[dict[str, type[Method]]] = {**PIXELS, **FACES}
 
 
 class MethodRow(TypedDict):
-    """One method: kebab-case name, kind of guarantee, parameters with their defaults, summary, source.
+    """One method: kebab-case name, guarantees, parameters with their defaults, summary, source.
+
+    `kind` is the usual kind of guarantee, `kinds` are all that it can state, by its parameters.
 
     `budgets` are the sets of numbers that say how much noise is drawn; exactly one of them has to be given.
     """
 
     name: str
     kind: str
+    kinds: list[str]
     budgets: list[list[str]]
     parameters: dict[str, Json]
     summary: str
@@ -45,7 +48,8 @@ def methods() -> list[MethodRow]:
     return [
         MethodRow(
             name=name,
-            kind=m.kind,
+            kind=m.kinds[0],
+            kinds=list(m.kinds),
             budgets=_budgets(m),
             parameters=_defaults(m),
             summary=m.summary,

@@ -10,13 +10,14 @@ import pytest
 from PIL import Image
 
 from dpveil import catalogue
+from dpveil.catalogue import TABLE
 from dpveil.cli import run
 from dpveil.cli.compare_sheet import NOT_PRIVATE
 from dpveil.cli.grid import Choice, lines, neighbourhoods
 from dpveil.cli.sheet import ALARM
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms import pixel
-from dpveil.mechanisms.pixel import TABLE, DPPix, DPPixGaussian
+from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 
 RED = np.array(ALARM)
 
@@ -55,10 +56,22 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
         assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
         assert sum(words in line for line in told) >= 1
-    assert all("SSIM" in line and "PSNR" in line and "noise" in line for line in told[:-1])
+    assert all("SSIM" in line and "PSNR" in line for line in told[:-1])
+    assert all("noise" in line or "a face drawn anew" in line for line in told[:-1])
     assert err == f"compare.png: {NOT_PRIVATE}\n"
     sheet = np.asarray(Image.open("compare.png"))
     assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
+
+
+def test_what_is_not_worth_publishing_is_red(cli):
+    red = []
+    for budget in (1, 20):  # the noise of both is below 128 grey levels
+        arguments = ("--method", "dp-pix", "--epsilon", budget, "--neighbourhood", 4, "--block", 8, "--force")
+        assert cli("a.png", *arguments)[0] == 0
+        sheet = np.asarray(Image.open("compare.png"))
+        red.append(int((sheet[60:] == RED).all(axis=2).sum()))
+    assert red[0] == 0
+    assert red[1] > 20
 
 
 def test_json_holds_each_release_with_its_measures_and_the_warning(cli):

@@ -12,10 +12,10 @@ from skimage import data
 
 import dpveil
 from dpveil.cli import run
-from dpveil.cli.preview import EDGE, draw_preview
+from dpveil.cli.preview import EDGE, Shown, draw_preview
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.regions import FaceFound, Faces
+from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS
 from dpveil.regions.detectors.centerface import CenterFace
 
@@ -110,7 +110,7 @@ def test_the_preview_shows_every_box_and_is_not_overwritten(pair, tmp_path, caps
 
 def test_previews_of_small_grey_and_crowded_photos():
     photo = Photo(np.full((40, 30), 77, np.uint8))
-    faces = [FaceFound(Box(0, 0, 30, 40), 0.9), FaceFound(Box(28, 38, 2, 2), 0.25)]
+    faces = [Shown(1, Box(0, 0, 30, 40), 0.9), Shown(2, Box(28, 38, 2, 2), 0.25)]
     drawn = draw_preview(photo, faces)
     assert max(drawn.shape) >= 800
     assert (drawn[400, 300] == 77).all()

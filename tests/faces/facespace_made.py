@@ -38,7 +38,7 @@ class Flat(FaceMethod):
     """Returns one level whatever it sees, and keeps what it saw: nothing of a face may come out of it."""
 
     name: ClassVar[str] = "flat"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "one level"
     source: ClassVar[str] = "tests"
     seen: ClassVar[list[Any]] = []

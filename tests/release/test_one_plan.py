@@ -86,8 +86,7 @@ def test_everything_reads_one_plan(name: str, regions: str, photo: Path, tmp_pat
     if regions == "faces":
         preview = tmp_path / "preview.png"
         assert (
-            run(["faces", str(photo), "--method", name, *options, "--preview", str(preview), "--json"])
-            == 0  # fmt: skip
+            run(["faces", str(photo), "--method", name, *options, "--preview", str(preview), "--json"]) == 0
         )
         assert boxes(json.loads(capsys.readouterr().out), "faces") == stated
 

@@ -41,7 +41,7 @@ class MadeFaces(FaceMethod):
     """Draws pictures from its bits alone: whatever a release shows of a face came another way."""
 
     name: ClassVar[str] = "made-faces"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "pictures of bits alone"
     source: ClassVar[str] = "the audit"
 

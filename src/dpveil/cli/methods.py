@@ -29,8 +29,8 @@ def methods_command(
         return 0
     for row in rows:
         others = [" and ".join(f"--{name}" for name in budget) for budget in row["budgets"][1:]]
-        taken = [_spoken(name, value, REQUIRED) for name, value in row["parameters"].items()]
-        say.answer(f"{row['name']}  [{row['kind']}]  {row['summary']}")
+        taken = [_written(name, value, REQUIRED) for name, value in row["parameters"].items()]
+        say.answer(f"{row['name']}  [{', '.join(row['kinds'])}]  {row['summary']}")
         say.answer(f"    parameters: {', '.join(taken)}")
         if others:
             say.answer(f"    or, as budget: {', or '.join(others)}")
@@ -44,13 +44,13 @@ def _tell_mechanisms(rows: list[MechanismRow], required: str) -> None:
     say.answer("latent mechanisms, for --method latent --mechanism NAME:")
     for row in rows:
         named = f", --metric {row['metric']}" if row["metric"] else ""
-        taken = [_spoken(name, value, required) for name, value in row["parameters"].items()]
+        taken = [_written(name, value, required) for name, value in row["parameters"].items()]
         say.answer(f"{row['name']}  [{row['kind']}{named}]  {row['summary']}")
         say.answer(f"    parameters: {', '.join(taken)}")
         say.answer(f"    source: {row['source']}")
 
 
-def _spoken(name: str, default: object, required: str) -> str:
+def _written(name: str, default: object, required: str) -> str:
     option = "--" + name.replace("_", "-")
     if default is None or default is False:
         return f"{option} (optional)"

@@ -48,7 +48,7 @@ class Attributes(FaceMethod):
     """
 
     name: ClassVar[str] = "attributes"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "a face of nobody with a few attributes, each by randomised response"
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}

@@ -38,7 +38,7 @@ class Gallery(FaceMethod):
     """
 
     name: ClassVar[str] = "gallery"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "a face of nobody that is like the face, drawn by rank"
     source: ClassVar[str] = "McKenna & Sheldon 2020"
     typical: ClassVar[Mapping[str, Json]] = {"epsilon": 8}

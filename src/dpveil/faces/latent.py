@@ -86,7 +86,7 @@ class Latent(FaceMethod):
     """
 
     name: ClassVar[str] = "latent"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure", "metric", "zcdp")
     summary: ClassVar[str] = "a face's code drawn anew, and decoded to another face"
     source: ClassVar[str] = "Croft 2022, Li & Clifton 2021, FaceIDP"
     typical: ClassVar[Mapping[str, Any]] = {"epsilon": 300}

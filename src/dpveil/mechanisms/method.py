@@ -26,14 +26,15 @@ class Method(ABC):
     """A frozen dataclass of parameters that states its guarantee before it draws.
 
     Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
-    `kind` the guarantee's kind, `summary` one line for tables. `typical` are values of required parameters
-    that comparisons and demonstrations use where the user chose none. `budgets` are the currencies that it
-    takes, if there are several, `regions` what it is applied to where the user says nothing. `one_scale` says
-    that the noise of a region is one number, so that an equal `noise_scale` is equal noise.
+    `kinds` are the kinds of guarantee that it can state, the usual one first, `summary` is one line for
+    tables. `typical` are values of required parameters that comparisons and demonstrations use where the user
+    chose none. `budgets` are the currencies that it takes, if there are several, `regions` what it is applied
+    to where the user says nothing. `one_scale` says that the noise of a region is one number, so that an
+    equal `noise_scale` is equal noise.
     """
 
     name: ClassVar[str]
-    kind: ClassVar[str]
+    kinds: ClassVar[tuple[str, ...]]
     summary: ClassVar[str]
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
@@ -73,6 +74,11 @@ class Method(ABC):
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return what one release of a height × width × channels region will cost, before spending it."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of its guarantee, which follows from the parameters."""
+        return self.guarantee(height=64, width=64, channels=1).kind
 
     @property
     def calibration(self) -> str:

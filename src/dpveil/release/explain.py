@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Final
 
 from dpveil.accounting.account import Account
 from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import (
-    HARM,
     NONE,
     STRENGTHS,
     detection_bound,
     odds,
-    reaches,
     strength,
     success_bound,
 )
@@ -28,6 +25,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.placement import Size
+from dpveil.release.needs import Need, need
 from dpveil.release.quote import Quote, usual
 from dpveil.release.words import exposure
 
@@ -40,21 +38,6 @@ CLAIMS: Final = {
     "weak": "Weak",
     NONE: "Practically none",
 }
-
-
-@dataclass(frozen=True)
-class Need:
-    """What one strength takes: another budget with its noise in grey levels, or a smaller neighbourhood."""
-
-    strength: str
-    budget: dict[str, float] | None
-    noise_scale: float | None
-    neighbourhood: int | None
-
-    def to_json(self) -> dict[str, Json]:
-        """Return the JSON object."""
-        budget: Json = None if self.budget is None else dict(self.budget)
-        return {"budget": budget, "noise_scale": self.noise_scale, "neighbourhood": self.neighbourhood}
 
 
 @dataclass(frozen=True)
@@ -134,7 +117,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
         sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width, found),
-        needs=tuple(_need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
+        needs=tuple(need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
         metric=_distances(method, guarantee),
     )
@@ -219,88 +202,3 @@ def _about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | N
         return grouped
     own = replace(promised, relation=grouped.relation, **numbers)
     return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
-
-
-def _need(method: Method, name: str, size: Size) -> Need:
-    budget = _budget(method, name, size)
-    scale = None if budget is None else budget.noise_scale(**size)
-    numbers = None if budget is None else _numbers(budget)
-    return Need(name, numbers, scale, _neighbourhood(method, budget, size))
-
-
-def _numbers(method: Method) -> dict[str, float]:
-    given = {name: getattr(method, name, None) for name in ("epsilon", "delta", "rho")}
-    return {name: float(value) for name, value in given.items() if value is not None}
-
-
-def _budget(method: Method, name: str, size: Size) -> Method | None:
-    """Return the method with the largest ε or ρ of two digits or so that reaches a strength.
-
-    A δ that is too large for the strength is lowered to the largest that is not.
-    """
-    given = _numbers(method)
-    knob = "rho" if "rho" in given else "epsilon"
-    least = {"delta": min(method.delta, HARM[name])} if "delta" in given else {}  # type: ignore[attr-defined]
-    if knob not in given:
-        only = replace(method, **least) if least else None  # type: ignore[type-var]
-        return only if only is not None and reaches(only.guarantee(**size), name) else None
-
-    def tried(value: Fraction) -> Method:
-        return method.costing(**{knob: value}, **least)
-
-    def good(value: Fraction) -> bool:
-        return reaches(tried(value).guarantee(**size), name)
-
-    value = _largest(good, 12)
-    return None if value is None else tried(value)
-
-
-def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
-    """Return the largest value in hundredths (or finer, below one) that is `good`, below 1 000."""
-    low, high = Fraction(1, 1000), Fraction(1000)
-    if not good(low):
-        return None
-    for _ in range(steps + 14):
-        middle = Fraction(round(math.sqrt(low * high), 3 if low < 1 else 2)).limit_denominator(1000)
-        if not low < middle < high:
-            break
-        low, high = (middle, high) if good(middle) else (low, middle)
-    return low
-
-
-def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | None:
-    """Return the largest m that reaches the strength with the noise that the method has now."""
-    names = {field.name for field in fields(method)}  # type: ignore[arg-type]
-    now = method.noise_scale(**size)
-    if budget is None or "neighbourhood" not in names or now is None:
-        return None
-    if not method.one_scale:
-        return None  # the noise is more than one number, so that an equal scale is not the same noise
-
-    def noise(m: int) -> float:
-        return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
-
-    return _last(noise, now * (1 + 1e-12), size["height"] * size["width"])
-
-
-def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:
-    """Return the last m up to `end` with `noise(m)` of at most `most`; noise grows with m.
-
-    Noise is nearly a power of m, which guesses the next m to try: some methods calibrate for seconds.
-    """
-    low, high = 1, end
-    under, over = noise(low), noise(high)
-    if under > most or over <= most:
-        return None if under > most else high
-    for step in range(high):
-        if high - low < 2:
-            break
-        power = math.log(over / under) / math.log(high / low)
-        guess = low * (most / under) ** (1 / power) if step % 4 < 3 else math.sqrt(low * high)
-        middle = min(max(int(guess) + step % 2, low + 1), high - 1)  # on both sides of the guess in turn
-        value = noise(middle)
-        if value <= most:
-            low, under = middle, value
-        else:
-            high, over = middle, value
-    return low

@@ -13,14 +13,14 @@ from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 class Baseline(PixelMethod):
     """A function of the region alone, of kind heuristic; `broken_by` says what is known to break it."""
 
-    kind: ClassVar[str] = "heuristic"
+    kinds: ClassVar[tuple[str, ...]] = ("heuristic",)
     broken_by: ClassVar[tuple[str, ...]]
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return that nothing is promised, and why."""
         height, width, channels = check_size(height, width, channels)
         return Guarantee(
-            kind=self.kind,
+            kind="heuristic",
             relation=Relation("any-image"),
             scope=Scope(f"{width}×{height} pixels, {channels} channels"),
             broken_by=self.broken_by,

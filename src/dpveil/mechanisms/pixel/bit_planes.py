@@ -50,7 +50,7 @@ class BitPlanes(BudgetedMethod):
     """
 
     name: ClassVar[str] = "bit-planes"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "randomised response on bits of wavelet coefficients"
     source: ClassVar[str] = "LDP-Slicing 2026"
 

@@ -53,7 +53,7 @@ class DCTGaussian(BudgetedMethod):
     """
 
     name: ClassVar[str] = "dct-gaussian"
-    kind: ClassVar[str] = "zcdp"
+    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "cosine coefficients of blocks, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4"
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)

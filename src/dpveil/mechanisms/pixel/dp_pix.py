@@ -38,7 +38,7 @@ class DPPix(BudgetedMethod):
     """
 
     name: ClassVar[str] = "dp-pix"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "mean level of each block, discrete Laplace noise"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E12"
     one_scale: ClassVar[bool] = True

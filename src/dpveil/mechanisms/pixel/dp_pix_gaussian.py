@@ -38,7 +38,7 @@ class DPPixGaussian(BudgetedMethod):
     """
 
     name: ClassVar[str] = "dp-pix-gaussian"
-    kind: ClassVar[str] = "zcdp"
+    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
     one_scale: ClassVar[bool] = True

@@ -53,7 +53,7 @@ class DPSamp(PixelMethod):
     """
 
     name: ClassVar[str] = "dp-samp"
-    kind: ClassVar[str] = "heuristic"
+    kinds: ClassVar[tuple[str, ...]] = ("heuristic", "approximate")
     summary: ClassVar[str] = "some true pixels, interpolated; with private clusters (ε, δ) and a large δ"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E5"
     typical: ClassVar[dict[str, Json]] = {"clusters": 8}

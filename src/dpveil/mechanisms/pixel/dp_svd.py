@@ -41,7 +41,7 @@ class DPSVD(PixelMethod):
     """
 
     name: ClassVar[str] = "dp-svd"
-    kind: ClassVar[str] = "metric"
+    kinds: ClassVar[tuple[str, ...]] = ("metric",)
     summary: ClassVar[str] = "noise on the largest singular values, U and V as they are"
     source: ClassVar[str] = "Reilly & Fan 2021 §3.3, errata E9"
     typical: ClassVar[Mapping[str, Json]] = {"rank": 6}
@@ -59,7 +59,7 @@ class DPSVD(PixelMethod):
         height, width, channels = check_size(height, width, channels)
         rank, pixels = self._rank(height, width), height * width
         return Guarantee(
-            kind=self.kind,
+            kind="metric",
             epsilon=self.epsilon,
             metric=METRIC.format(rank=rank),
             diameter=2 * ball_radius(pixels) * root_above(Fraction(channels)) / STEPS,

@@ -27,7 +27,7 @@ class Fill(PixelMethod):
     """
 
     name: ClassVar[str] = "fill"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "one level for the whole region: shows nothing of it, and costs nothing"
     source: ClassVar[str] = "common practice"
 

@@ -43,7 +43,7 @@ class MSEExponential(BudgetedMethod):
     """
 
     name: ClassVar[str] = "mse-exponential"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "a level for each block, near its mean with the better chance"
     source: ClassVar[str] = "Croft thesis §6.7, errata E10"
 

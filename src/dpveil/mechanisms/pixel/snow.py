@@ -35,7 +35,7 @@ class Snow(PixelMethod):
     """
 
     name: ClassVar[str] = "snow"
-    kind: ClassVar[str] = "approximate"
+    kinds: ClassVar[tuple[str, ...]] = ("approximate",)
     summary: ClassVar[str] = "each pixel is shown with probability δ, and grey otherwise"
     source: ClassVar[str] = "Reilly & Fan 2021 §3.4"
     typical: ClassVar[Mapping[str, Json]] = {"delta": "0.3"}
@@ -49,7 +49,7 @@ class Snow(PixelMethod):
         height, width, channels = check_size(height, width, channels)
         delta = show(self.delta)
         return Guarantee(
-            kind=self.kind,
+            kind="approximate",
             epsilon=0,
             delta=self.delta,
             relation=Relation("m-pixels", 1),

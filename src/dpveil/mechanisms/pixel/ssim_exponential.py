@@ -46,7 +46,7 @@ class SSIMExponential(BudgetedMethod):
     """
 
     name: ClassVar[str] = "ssim-exponential"
-    kind: ClassVar[str] = "pure"
+    kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "windows of few levels, likelier the more alike they look (SSIM)"
     source: ClassVar[str] = "Croft 2022 §5, errata E2"
 

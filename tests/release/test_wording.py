@@ -1,0 +1,57 @@
+"""Words of certificates follow from data and from their version: a rewording raises `WORDING`."""
+
+from __future__ import annotations
+
+import hashlib
+from itertools import product
+
+from dpveil.core.certificate import WORDING
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, RegionRecord
+from dpveil.faces import Attributes, Gallery, Latent
+from dpveil.mechanisms.pixel import DPSVD, Blur, DPPix, Fill, Snow
+from dpveil.release.quote import Quote
+from dpveil.release.words import MISSING, bit_cautions
+
+HASH = "sha256:" + 64 * "0"
+METHODS = [
+    DPPix(epsilon=1, block=4),
+    DPPix(epsilon=50, block=4, neighbourhood=4, delta="0.1"),
+    Blur(sigma=4),
+    DPSVD(epsilon=1, rank=2),
+    Fill(),
+    Snow(delta="0.5"),
+    Gallery(epsilon=8, gallery=f"gallery {HASH}"),
+    Attributes(attributes="none", gallery=f"gallery {HASH}", model=f"attributes {HASH}"),
+    Latent(epsilon=300, codec=f"pca 100 {HASH}", protect="head", placing="landmarks"),
+]
+ORIGINS = [
+    Origin("whole", "whole"),
+    Origin("whole", fallback=True),
+    Origin("box", "0,0,20,20", number=2),
+    Origin("mask", "mask", grown_to="JPEG"),
+    Origin("face", "faces", number=1, found=True, grown_to="WebP", escapes=True),
+    Origin("face", "faces", number=3, found=True, outlined=True),
+    Origin("licence plate", "plates", found=True),
+]
+SENTENCES = {2: "d99ec7ac4ca5dff3c6d3489f0301a291b451fca1404b3e853e152d681e01cf24"}
+"""Version of the wording to the SHA-256 of all sentences about these quotes."""
+
+
+def sentences() -> list[str]:
+    told = [*bit_cautions("seeded"), *bit_cautions("mine"), MISSING]
+    for method, origin in product(METHODS, ORIGINS):
+        box = Box(0, 0, 90, 60) if origin.kind == "whole" else Box(0, 0, 20, 20)
+        masked = 99 if origin.kind == "mask" or origin.outlined else None
+        one = RegionRecord(box, origin, masked)
+        quote = Quote(method, (one, one), width=90, height=60, channels=3)
+        scope = quote.guarantees[0].scope
+        told += [scope.covers, *scope.in_the_clear, *quote.warnings(), quote.accountant]
+    return told
+
+
+def test_other_words_are_another_wording() -> None:
+    """Where this fails, words have changed: raise `WORDING`, and state the new hash beside the old ones."""
+    assert len(set(sentences())) > 40
+    digest = hashlib.sha256("\n".join(sentences()).encode()).hexdigest()
+    assert SENTENCES[WORDING] == digest
