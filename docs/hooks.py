@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import make_attributes
 import make_gallery
+import make_house
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -240,5 +241,7 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
+    "layers": make_house.layers,
+    "way": make_house.way,
     **reproduced.PARTS,
 }
