@@ -109,7 +109,7 @@ class Certificate:
         object.__setattr__(self, "tool", self.tool or this_tool())
         if len(self.guarantees) != len(self.regions):
             raise CertificateError("guarantees and regions differ in number")
-        if max(len(self.regions), len(self.request), len(self.post_processing)) > MOST_REGIONS:
+        if max(map(len, (self.regions, self.request, self.missing, self.post_processing))) > MOST_REGIONS:
             raise CertificateError(
                 f"there are more than {MOST_REGIONS:,} regions or steps",
                 hint="release a larger region around",

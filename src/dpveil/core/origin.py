@@ -20,7 +20,7 @@ KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")
 CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
 SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
 """Ends what certificates say of whatever was chosen by looking at the photo."""
-MOST_LETTERS: Final = 1000
+MOST_LETTERS: Final = 10_000
 """Of a finder's description."""
 
 
