@@ -47,7 +47,6 @@ from dpveil.mechanisms.pixel import (
 )
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse as step
-from dpveil.regions import parse
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
 VIEW = (slice(20, 220), slice(132, 308))
@@ -257,7 +256,8 @@ def comparison() -> bytes:
     """Return the sheet of `dpveil compare` with its defaults, for the face box."""
     choice = Choice(tuple(TABLE), ("1", "5", "20"), (256, None), None, 16)
     chosen, _ = lines(choice, every=True)
-    made = compare(Photo(data.astronaut()), chosen, [parse("176,60,88,120")], bits=SeededBits(5))
+    photo, box = Photo(data.astronaut()), "176,60,88,120"
+    made, _ = compare(photo, chosen, [box], every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")
 
 
