@@ -10,9 +10,10 @@ DEV := $(VENV)/installed-dev
 # The demonstration needs less than development does; a development environment serves both.
 DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/installed-demo)
 PYTEST_ARGS ?=
-# Where the data sets of the papers' experiments are, and how many photos to take of them.
+# Where the data sets of the papers' experiments are, which experiments to run (all), and how much of the data to take.
 DATA ?= ../shared/data
-IMAGES ?=
+NAMES ?=
+COUNT ?=
 
 # Isolated builds obey the same pins; newer versions of pip read the second name.
 export PIP_CONSTRAINT := constraints.txt
@@ -37,12 +38,14 @@ $(BIN)/python:
 	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
 
-# dpveil-faces brings trained files, on terms of their own: see its LICENSE-NOTICE.
+# dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers' experiments.
 FACES := packages/dpveil-faces
+RESEARCH := packages/dpveil-research
+SETTINGS := pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml
 
-$(VENV)/installed-%: $(BIN)/python pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml
+$(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]' -e $(FACES)
+	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH))
 	@$(if $(filter dev bench demo,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
 	@touch $@
 
@@ -100,17 +103,8 @@ serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it 
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
 	@for file in $$(grep -l __main__ benchmarks/*.py); do $(BIN)/python "$$file" || exit 1; done
 
-reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data, DATA=DIR [IMAGES=N]
-	@$(BIN)/python -m dpveil.reproduction.thesis_naive_bayes --data "$(DATA)" --out reproduction/naive-bayes
-	@for paper in reilly-fan-2021 croft-2022; do \
-	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper \
-	    $(if $(IMAGES),--images $(IMAGES)) || exit 1; done
-	@for paper in faceidp li-clifton-2021 croft-2022-ksame; do \
-	  $(BIN)/python -m dpveil.reproduction $$paper --data "$(DATA)" --out reproduction/$$paper || exit 1; done
-	@for method in attributes gallery; do \
-	  $(BIN)/python -m dpveil.reproduction $$method --data "$(DATA)" --out reproduction/$$method || exit 1; done
-	@for name in croft-thesis-5 errata-e1 half-infinite; do \
-	  $(BIN)/python -m dpveil.reproduction $$name --out reproduction/$$name || exit 1; done
+reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data: DATA=DIR [NAMES="..."] [COUNT=N]
+	@$(BIN)/python -m dpveil_research $(NAMES) --data "$(DATA)" --out reproduction $(if $(COUNT),--count $(COUNT))
 
 # Resolves everything anew. Look at the difference and run `make test` before you commit it.
 lock: $(BIN)/python ## rewrite constraints.txt with the newest versions

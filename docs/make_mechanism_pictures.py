@@ -13,7 +13,7 @@ from dpveil.cli.curve import INK, LINE, SOFT
 from dpveil.cli.mechanism.plot import errors_png
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
-from dpveil.numbers.queries import candidates, utility
+from dpveil.numbers import candidates, utility
 
 WARM = "#b02a20"
 QUERY = {"range": (0, 10), "sensitivity": 1}

@@ -9,7 +9,7 @@ import inspect
 import json
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,8 @@ from dpveil.mechanisms import scalar
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
-FILES = sorted(SOURCE.rglob("*.py"))
+RESEARCH = ROOT / "packages" / "dpveil-research"
+FILES = sorted((*SOURCE.rglob("*.py"), *(RESEARCH / "src").rglob("*.py")))
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 METHODS = sorted(TABLE.items())
 MECHANISMS = sorted(scalar.TABLE.items())
@@ -36,6 +37,16 @@ FILE_LINES = 300
 
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
+
+
+def read(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def clean(offenders: Iterable[str]) -> None:
+    """Fail with a line for each offender."""
+    found = list(offenders)
+    assert not found, "\n".join([f"{len(found)} offenders", *found])
 
 
 def region_table() -> dict[str, Any]:
@@ -56,82 +67,102 @@ def commands() -> list[tuple[str, Any]]:
 # Documentation
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_module_says_what_it_is(path: Path) -> None:
-    words = ast.get_docstring(TREES[path])
-    assert words, f"{name_of(path)} has no docstring"
+def test_modules_say_what_they_are() -> None:
+    clean(f"{name_of(path)} has no docstring" for path, tree in TREES.items() if not ast.get_docstring(tree))
 
 
-@pytest.mark.parametrize("name", dpveil.__all__)
-def test_public_name_is_documented(name: str) -> None:
-    value = getattr(dpveil, name)
-    if isinstance(value, str | tuple):
+def test_public_names_are_documented() -> None:
+    reference, index = read("docs/reference/api.md"), read("docs/index.md")
+
+    def lacks(name: str, value: Any) -> Iterator[str]:
+        words = inspect.getdoc(value) or ""
+        if f"\n::: dpveil.{name}\n" not in reference:
+            yield f"docs/reference/api.md lacks dpveil.{name}"
+        if not re.match(r"[A-Z`].+?[.:]", words, re.DOTALL):
+            yield f"dpveil.{name} has no sentence of its own"
+        if inspect.isfunction(value) and ">>>" not in words and f"dpveil.{name}(" not in index:
+            yield f"dpveil.{name} has no example that is run"
+
+    values = {name: getattr(dpveil, name) for name in dpveil.__all__}
+    clean(lack for name, v in values.items() if not isinstance(v, str | tuple) for lack in lacks(name, v))
+
+
+def in_docstring(kind: Any, parts: tuple[str, ...], explained: Iterable[str]) -> Iterator[str]:
+    """Yield what the docstring and the words of a row of a table lack."""
+    words = inspect.getdoc(kind) or ""
+    wanted = [*parts, *(f"`{field}`" for field in explained)]
+    yield from (f"the docstring of {kind.__name__} lacks {part}" for part in wanted if part not in words)
+    if not (kind.summary and kind.source):
+        yield f"{kind.__name__} has no summary or no source"
+
+
+def on_page(page: str, name: str, explained: Iterable[str], more: Iterable[str] = ()) -> Iterator[str]:
+    """Yield what the page of a method or mechanism lacks; `explained` are its parameters."""
+    if not (ROOT / page).exists():
+        yield f"{page} is missing"
         return
-    reference = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
-    assert f"\n::: dpveil.{name}\n" in reference, f"docs/reference/api.md lacks dpveil.{name}"
-    words = inspect.getdoc(value) or ""
-    assert re.match(r"[A-Z`].+?[.:]", words, re.DOTALL), f"dpveil.{name} has no sentence of its own"
-    if inspect.isfunction(value):
-        shown = f"dpveil.{name}(" in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-        assert ">>>" in words or shown, f"dpveil.{name} has no example that is run"
+    text = read(page)
+    if not text.startswith(f"# {name}\n"):
+        yield f"{page} does not begin with its name"
+    wanted = [*(f"\n## {section}\n" for section in SECTIONS), *more, *as_words(explained)]
+    yield from (f"{page} lacks {part.strip()!r}" for part in wanted if part not in text)
 
 
-@pytest.mark.parametrize(("name", "method"), METHODS)
-def test_method_is_documented(name: str, method: Any) -> None:
-    words = inspect.getdoc(method) or ""
-    for part in ("Raises", "Source:", ">>>"):
-        assert part in words, f"the docstring of {method.__name__} lacks {part!r}"
-    for field in parameters(method):
-        assert f"`{field}`" in words or field == "epsilon", f"{method.__name__} does not explain {field}"
-    assert method.name == name
-    assert method.summary
-    assert method.source
-    assert name.replace("-", "") == method.__name__.lower()
+def as_words(explained: Iterable[str]) -> list[str]:
+    """Return how a page names parameters."""
+    return [shown for field in explained for shown in (f"`{field}`", f"`--{field.replace('_', '-')}`")]
 
 
-@pytest.mark.parametrize(("name", "method"), METHODS)
-def test_method_has_a_page(name: str, method: Any) -> None:
-    page = ROOT / "docs" / "methods" / f"{name}.md"
-    assert page.exists(), f"docs/methods/{name}.md is missing"
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith(f"# {name}\n")
-    for section in SECTIONS:
-        assert f"\n## {section}\n" in text, f"{page.name} lacks the section {section!r}"
-    for field in parameters(method):
-        assert f"`{field}`" in text, f"{page.name} does not explain {field}"
-        assert f"`--{field.replace('_', '-')}`" in text, f"{page.name} does not name the option of {field}"
-    assert f"({name}.md)" in (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
+def test_methods_are_documented() -> None:
+    clean(
+        lack
+        for _, method in METHODS
+        for lack in in_docstring(method, ("Raises", "Source:", ">>>"), set(parameters(method)) - {"epsilon"})
+    )
+    clean(
+        f"{method.__name__} is not {name}"
+        for name, method in METHODS
+        if method.name != name or name.replace("-", "") != method.__name__.lower()
+    )
 
 
-@pytest.mark.parametrize(("name", "mechanism"), MECHANISMS)
-def test_mechanism_is_documented(name: str, mechanism: Any) -> None:
-    words = inspect.getdoc(mechanism) or ""
-    for part in ("Source:", ">>>"):
-        assert part in words, f"the docstring of {mechanism.__name__} lacks {part!r}"
-    assert mechanism.name == name
-    assert mechanism.summary
-    assert mechanism.source
+def test_methods_have_pages() -> None:
+    index = read("docs/methods/index.md")
+    for name, _ in METHODS:
+        assert f"({name}.md)" in index
+    clean(
+        lack
+        for name, method in METHODS
+        for lack in on_page(f"docs/methods/{name}.md", name, parameters(method))
+    )
+
+
+def test_mechanisms_are_documented() -> None:
     common = {field.name for field in dataclasses.fields(scalar.ScalarMechanism)}
-    for field in set(parameters(mechanism)) - common:
-        assert f"`{field}`" in words, f"{mechanism.__name__} does not explain {field}"
+    assert [name for name, mechanism in MECHANISMS if mechanism.name != name] == []
+    clean(
+        lack
+        for _, mechanism in MECHANISMS
+        for lack in in_docstring(mechanism, ("Source:", ">>>"), set(parameters(mechanism)) - common)
+    )
 
 
-@pytest.mark.parametrize(("name", "mechanism"), MECHANISMS)
-def test_mechanism_has_a_page(name: str, mechanism: Any) -> None:
-    folder = ROOT / "docs" / "mechanisms"
-    page = folder / f"{name}.md"
-    assert page.exists(), f"docs/mechanisms/{name}.md is missing"
-    text, index = (path.read_text(encoding="utf-8") for path in (page, folder / "index.md"))
-    assert text.startswith(f"# {name}\n")
-    for section in SECTIONS:
-        assert f"\n## {section}\n" in text, f"{page.name} lacks the section {section!r}"
-    assert f"(../pictures/mechanism-{name}.png)" in text, f"{page.name} shows no picture"
-    common = {field.name for field in dataclasses.fields(scalar.ScalarMechanism)}
-    for field in parameters(mechanism):
-        where, named = (index, "index.md") if field in common else (text, page.name)
-        assert f"`{field}`" in where, f"{named} does not explain {field}"
-        assert f"`--{field.replace('_', '-')}`" in where, f"{named} does not name the option of {field}"
-    assert f"({name}.md)" in index
+def test_mechanisms_have_pages() -> None:
+    index = read("docs/mechanisms/index.md")
+    common = [field.name for field in dataclasses.fields(scalar.ScalarMechanism)]
+    clean(f"docs/mechanisms/index.md lacks {part}" for part in as_words(common) if part not in index)
+    for name, _ in MECHANISMS:
+        assert f"({name}.md)" in index
+    clean(
+        lack
+        for name, mechanism in MECHANISMS
+        for lack in on_page(
+            f"docs/mechanisms/{name}.md",
+            name,
+            [field for field in parameters(mechanism) if field not in common],
+            [f"(../pictures/mechanism-{name}.png)"],
+        )
+    )
 
 
 def test_every_region_is_documented() -> None:
@@ -141,12 +172,15 @@ def test_every_region_is_documented() -> None:
         assert inspect.getdoc(finder), f"region {name} has no docstring"
 
 
-@pytest.mark.parametrize(("name", "command"), commands())
-def test_command_has_help_and_an_example(name: str, command: Any) -> None:
-    assert re.search(rf"dpveil {name}\b", command.help or ""), f"dpveil {name} --help shows no example"
-    for parameter in command.params:
-        if parameter.param_type_name == "option" and parameter.name != "help":
-            assert parameter.help, f"dpveil {name} {parameter.opts[0]} has no help"
+def test_commands_have_help_and_examples() -> None:
+    def lacks(name: str, command: Any) -> Iterator[str]:
+        if not re.search(rf"dpveil {name}\b", command.help or ""):
+            yield f"dpveil {name} --help shows no example"
+        for parameter in command.params:
+            if parameter.param_type_name == "option" and parameter.name != "help" and not parameter.help:
+                yield f"dpveil {name} {parameter.opts[0]} has no help"
+
+    clean(lack for name, command in commands() for lack in lacks(name, command))
 
 
 def test_every_method_parameter_is_an_option() -> None:
@@ -157,7 +191,7 @@ def test_every_method_parameter_is_an_option() -> None:
 
 
 def test_every_page_is_in_the_navigation_or_in_the_table_of_its_folder() -> None:
-    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    nav = read("mkdocs.yml")
     for page in (ROOT / "docs").rglob("*.md"):
         index = page.with_name("index.md")
         listed = index.exists() and f"({page.name})" in index.read_text(encoding="utf-8")
@@ -170,7 +204,7 @@ def test_errata_page_and_tests_agree() -> None:
     corrected = page.partition("## Pending")[0]
     listed = set(re.findall(r"^### (E\d+):", corrected, re.MULTILINE))
     shown = set()
-    for path in (ROOT / "tests").rglob("test_*.py"):
+    for path in (*(ROOT / "tests").rglob("test_*.py"), *(RESEARCH / "tests").glob("test_*.py")):
         shown |= {
             match.upper()
             for match in re.findall(r"def test_\w*?_(e\d+)(?=_)", path.read_text(encoding="utf-8"))
@@ -178,7 +212,7 @@ def test_errata_page_and_tests_agree() -> None:
     assert "E12" in listed
     assert shown <= listed, f"tests show {shown - listed}, which the errata page does not list"
     for section in re.split(r"^### ", corrected, flags=re.MULTILINE)[1:]:
-        references = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", section)
+        references = re.findall(r"`([\w/-]+\.py)::(\w+)`", section)
         assert references, f"no check is named for {section.splitlines()[0]}"
         for file, test in references:
             path = ROOT / file
@@ -189,14 +223,15 @@ def test_errata_page_and_tests_agree() -> None:
 # Shape of the code
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_file_and_functions_are_short(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    assert lines <= FILE_LINES, f"{name_of(path)} has {lines} lines"
-    for node in ast.walk(TREES[path]):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            length = function_lines(node)
-            assert length <= FUNCTION_LINES, f"{node.name} in {name_of(path)} has {length} lines"
+def test_files_and_functions_are_short() -> None:
+    sizes = {name_of(path): (len(read(name_of(path)).splitlines()), FILE_LINES) for path in FILES}
+    sizes |= {
+        f"{node.name} in {name_of(path)}": (function_lines(node), FUNCTION_LINES)
+        for path, tree in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    clean(f"{name} has {lines} lines" for name, (lines, most) in sizes.items() if lines > most)
 
 
 def function_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
@@ -238,9 +273,8 @@ def unsafe_randomness(node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and ast.unparse(node) in ("np.random", "numpy.random")
 
 
-@pytest.mark.parametrize("path", FILES, ids=name_of)
-def test_source_has_nothing_forbidden(path: Path) -> None:
-    assert list(breaches(TREES[path])) == []
+def test_sources_have_nothing_forbidden() -> None:
+    clean(f"{name_of(path)}, {breach}" for path, tree in TREES.items() for breach in breaches(tree))
 
 
 @pytest.mark.parametrize(
@@ -259,11 +293,11 @@ def test_forbidden_things_are_noticed(text: str) -> None:
     assert len(list(breaches(ast.parse(text)))) == 1
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if "audit" not in path.parts], ids=name_of)
-def test_sources_are_ones_that_a_reader_can_open(path: Path) -> None:
+def test_sources_are_ones_that_a_reader_can_open() -> None:
     """Literature and pages of these docs, never the notes that the project was planned with."""
     internal = re.compile(r"methods §|\barchitecture\b")
-    assert not internal.findall(path.read_text(encoding="utf-8"))
+    names = [name_of(path) for path in FILES if "audit" not in path.parts]
+    clean(name for name in names if internal.search(read(name)))
 
 
 # Versions, pins and the schema

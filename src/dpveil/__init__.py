@@ -76,7 +76,7 @@ _HOMES: Final = {
 }
 """Public name to the module that it is loaded from on first use (PEP 562): importing dpveil is cheap."""
 
-_MODULES: Final = ("audit",)
+_MODULES: Final = ("audit", "numbers")
 """Modules that are reached as attributes, and loaded when they are."""
 
 

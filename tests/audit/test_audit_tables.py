@@ -25,8 +25,7 @@ from dpveil.audit.queries_table import query_audits
 from dpveil.audit.runner import names, steps_of
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
-from dpveil.numbers.learning import moments, naive_bayes
-from dpveil.numbers.queries import plans, values
+from dpveil.numbers import moments, naive_bayes, statistics, values
 
 SEED = 20261122
 CELLS = (Cell("0", Fraction(0)), Cell(1, Fraction(1)), Cell(0.5, Fraction(1, 2)), Cell("", None))
@@ -101,13 +100,15 @@ def test_queries_as_they_are_keep_their_promise():
 
 
 def test_a_histogram_that_draws_every_bin_with_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch):
-    right = plans._mechanism
-    monkeypatch.setattr(plans, "_mechanism", lambda n, r, m, e, *rest, **w: right(n, r, m, 2 * e, *rest, **w))
+    right = statistics._mechanism
+    monkeypatch.setattr(
+        statistics, "_mechanism", lambda n, r, m, e, *rest, **w: right(n, r, m, 2 * e, *rest, **w)
+    )
     assert "exact" in seen(BINS)
 
 
 def test_bins_that_overlap_are_seen(monkeypatch: pytest.MonkeyPatch):
-    right = plans.histogram
+    right = statistics.histogram
 
     def overlapping(column, **settings):
         plan, counts = right(column, **settings), list(right(column, **settings).answers)
@@ -116,34 +117,29 @@ def test_bins_that_overlap_are_seen(monkeypatch: pytest.MonkeyPatch):
 
     case = replace(BINS, settings={**BINS.settings, "bins": 4})
     assert not seen(case, ((2, 0),))
-    monkeypatch.setattr(plans, "histogram", overlapping)
+    monkeypatch.setattr(statistics, "histogram", overlapping)
     assert seen(case, ((2, 0),)) == {"same", "exact", "fit"}
 
 
 def test_half_a_sensitivity_and_values_that_are_not_clipped_are_seen(monkeypatch: pytest.MonkeyPatch):
-    width = plans._width
+    width = statistics._width
     with monkeypatch.context() as patch:
-        patch.setattr(plans, "_width", lambda allowed: width(allowed) / 2)
+        patch.setattr(statistics, "_width", lambda allowed: width(allowed) / 2)
         assert "exact" in seen(CASE)
     assert not seen(CASE)
     right = values.clipped
     monkeypatch.setattr(
-        plans, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
+        statistics, "clipped", lambda rows, *rest: [min(x, Fraction(1, 2)) for x in right(rows, *rest)]
     )
     assert {"same", "fit"} <= seen(CASE)
 
 
 def test_a_query_that_is_not_what_its_plan_says_is_seen(monkeypatch: pytest.MonkeyPatch):
-    right = plans.Plan.release
+    right = statistics.Plan.release
     monkeypatch.setattr(
-        "dpveil.numbers.queries.mean", lambda column, **rest: right(_other(column, rest), rest["bits"])
+        statistics.Plan, "release", lambda plan, bits: right(replace(plan, answers=(Fraction(1),)), bits)
     )
     assert {"same", "fit"} <= seen(CASE, ((0, 0, 0),))
-
-
-def _other(column, rest):
-    settings = {name: value for name, value in rest.items() if name != "bits"}
-    return plans.mean([*column[1:], 1], **settings)
 
 
 MODEL = learners()["naive-bayes"].levels["quick"]

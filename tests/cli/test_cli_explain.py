@@ -105,6 +105,27 @@ def test_plots_differ_with_the_guarantee(cli):
     assert shown[0] > 1.5 * shown[1] > 0
 
 
+def marks(colour):
+    """Return how many pixels of a colour are well inside the frame of curve.png and above its legend."""
+    with Image.open("curve.png") as plot:
+        inside = np.asarray(plot.convert("RGB")).astype(int)[100:700, 120:900]
+    return (np.abs(inside - colour).sum(axis=2) < 12).sum()
+
+
+@pytest.mark.parametrize("budget", [("--epsilon", "20"), ("--epsilon", "600"), ("--rho", "40")])
+def test_a_curve_that_would_lie_on_the_frame_shows_where_it_rises(cli, budget):
+    method = "dp-pix" if "--epsilon" in budget else "dp-pix-gaussian"
+    assert cli("--method", method, *budget, *SIZE, "--plot", "curve.png")[0] == 0
+    assert marks(LINE) > 400
+
+
+@pytest.mark.parametrize("method", [("mosaic", "--block", "8"), ("dp-pix", "--epsilon", "1000000")])
+def test_a_plot_without_a_curve_says_why(cli, method):
+    assert cli("--method", *method, *SIZE, "--plot", "curve.png")[0] == 0
+    assert marks(LINE) == 0
+    assert marks((28, 30, 34)) > 200  # words
+
+
 def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     code, out, err = cli(*USUAL, *SIZE, "--plot", "curve.png")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shutil
 import tarfile
 from pathlib import Path
 
@@ -248,6 +250,27 @@ def test_few_images_are_not_measured(album, tmp_path, capsys):
     assert "too few images" in (tmp_path / "model.card.md").read_text()
 
 
+def test_copies_of_what_is_learned_from_are_not_measured(album, tmp_path, capsys):
+    shutil.copytree(album, tmp_path / "copied")
+    out = tmp_path / "model.safetensors"
+    assert train("pca", album, tmp_path / "copied", "--out", out, *SMALL) == 0
+    said, told = capsys.readouterr()
+    assert "PSNR" not in said
+    assert "nothing was measured: all images that were held out are copies" in told
+    assert load(out).card.metrics == {}
+
+
+def test_pictures_of_other_formats_in_a_folder_are_reported(album, tmp_path, capsys):
+    face(50).convert("L").save(album / "s1.pgm")
+    out = tmp_path / "model.safetensors"
+    assert train("pca", album, "--out", out, *SMALL) == 1
+    assert re.search(r"left out: .*s1\.pgm", capsys.readouterr().err)
+    for picture in album.rglob("*.png"):
+        picture.unlink()
+    assert train("pca", album, "--out", tmp_path / "none.safetensors", *SMALL) == 4
+    assert "s1.pgm" in capsys.readouterr().err
+
+
 def test_measures_are_those_of_the_images_held_out(tmp_path):
     class Half(Codec):
         """Decodes to a fixed grey."""
@@ -263,15 +286,15 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
         def decode(self, codes):
             return np.full((len(codes), 8, 8, 1), 100, np.uint8)
 
-    levels = [100] * 19 + [110] + [100] * 19 + [110] + [100]
+    levels = [100] * 19 + [110] + [100] * 19 + [110] + [100] * 20
     found = (Photo(np.full((8, 8), level, np.uint8)) for level in levels)
     with CropFile.of(found, (8, 8, 1), tmp_path) as crops:
-        assert crops.held_out.tolist() == [19, 39]
+        assert crops.held_out.tolist() == [19, 39, 59]
         seen = np.concatenate(list(crops.source(1)()))
-        assert len(seen) == 39
+        assert len(seen) == 57
         assert np.all(seen == 100)  # what is held out is never learned from
         figures = training.measured(Half(), crops)
-    assert figures["images"] == 2
+    assert figures["images"] == 2  # the third one is a copy of those that were learned from
     assert figures["psnr"] == 28.13  # 20·log10(255/10)
     assert list(tmp_path.iterdir()) == []
 

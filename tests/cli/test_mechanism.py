@@ -147,13 +147,13 @@ def test_gaps_hold_no_responses(cli):
         ([*GEOMETRIC, "--step", "0.3", "1"], "step = '0.3' does not divide the range"),
         (
             [*GEOMETRIC, "--relation", "all", "1"],
-            "relation = 'all' is unknown: database-record or any-database",
+            "relation = 'all' is unknown: choose database-record or any-database",
         ),
         (
             ["--mechanism", "staircase", *QUERY, "--relation", "any-database", "1"],
-            "relation = 'any-database' is not what staircase can hold",
+            "relation = 'any-database' is not one that staircase keeps",
         ),
-        (["--mechanism", "uniform", *QUERY, "--range", "0:", "1"], "range = '0:' has no end, and uniform"),
+        (["--mechanism", "uniform", *QUERY, "--range", "0:", "1"], "range = '0:' has no end, and both are"),
     ],
 )
 def test_mistakes_are_one_line(cli, arguments, words):
@@ -259,8 +259,8 @@ def test_compare_recommends_the_least_error(cli):
 
 def test_compare_says_why_some_are_left_out(cli):
     _, out, _ = cli("compare", *QUERY, "--range", "0:", "--relation", "any-database")
-    assert "left out: staircase: does not hold any-database" in out
-    assert "left out: uniform: range = '0:' has no end" in out
+    assert "any-database): staircase" in out
+    assert "left out (range = '0:' has no end" in out
     found = document(
         cli, "compare", *QUERY, "--mechanism", "laplace", "--mechanism", "uniform", "--continuous"
     )
@@ -354,12 +354,12 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
     code, out, err = cli("query", "data.csv", *MEAN[:-2], "--json")
     assert code == 4
     assert json.loads(out)["error"] == "values are missing"
-    assert "1 of 4" not in out
-    assert err.splitlines()[0] == "dpveil: private, not for publication: 1 of 4 rows: 3"
+    assert "3" not in out
+    assert err.splitlines()[0] == "dpveil: private, not for publication: missing in row 3 of 4"
     code, out, err = cli("query", "data.csv", *MEAN, "--column", "name", "--json")
     assert code == 4
     assert "ada" not in out
-    assert "row 1: 'ada'" in err
+    assert "row 1 holds 'ada'" in err
 
 
 @pytest.mark.parametrize(
@@ -374,7 +374,7 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
         (["--query", "histogram"], 2, "--bins is missing"),
         (["--query", "histogram", "--bins", "0,7"], 2, "bins = '0 to 7' do not cover the range 0:120"),
         (["--mechanism", "gauss"], 2, "unknown mechanism 'gauss'"),
-        (["--delimiter", ";"], 2, "column = 'age' is not in the table"),
+        (["--delimiter", ";"], 2, "'name,age,answer': give --delimiter ','"),
     ],
 )  # fmt: skip
 def test_wrong_queries_are_one_line(cli, more, code, words):
@@ -395,7 +395,7 @@ def test_incomplete_queries_are_one_line(cli):
         assert code == 2
         assert words in line
     code, line = refused(cli, "query", "data.csv", "--column", "age", "--query", "count", "--epsilon", "1")
-    assert "--equals is missing: or give --above, --below, or both" in line
+    assert all(option in line for option in ("--equals", "--above", "--below"))
     code, line = refused(cli, "query", "none.csv", *MEAN)
     assert (code, line) == (4, "none.csv cannot be read: No such file or directory")
     code, line = refused(cli, "query", "data.csv", *MEAN, "--query", "count")

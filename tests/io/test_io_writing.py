@@ -3,12 +3,17 @@
 import errno
 import os
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dpveil.io as dio
 from dpveil.errors import OutputError
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
 
 
 def listing(folder: Path) -> dict[str, bytes]:
@@ -120,7 +125,7 @@ def test_impossible_targets(tmp_path, replace):
 
 def fail_at(monkeypatch, step: str, count: int, error: BaseException) -> None:
     """Make the `count`-th call of a step fail, before or (for an interrupt) after it took effect."""
-    owner = Path if step == "replace" else os
+    owner = Path if step in ("replace", "unlink") else os
     real = getattr(owner, step)
     left = [count]
 
@@ -130,49 +135,71 @@ def fail_at(monkeypatch, step: str, count: int, error: BaseException) -> None:
         left[0] -= 1
         if left[0] != 0:
             return real(*arguments, **options)
-        if isinstance(error, KeyboardInterrupt) and error.args:
+        if not isinstance(error, OSError) and error.args:
             real(*arguments, **options)
         raise error
 
     monkeypatch.setattr(owner, step, failing)
 
 
-ERRORS = [
+class Killed(BaseException):
+    """The process ends here: nothing is undone."""
+
+
+FAULTS = [
     (OSError(errno.ENOSPC, "No space left on device"), "the disk is full"),
     (OSError(errno.EACCES, "Permission denied"), "permission denied"),
     (OSError(errno.EROFS, "Read-only file system"), "read-only"),
     (OSError(errno.EDQUOT, "Quota exceeded"), "quota"),
+    *((kind(*when), "") for kind in (KeyboardInterrupt, Killed) for when in ((), ("after",)) * 2),
 ]
-INTERRUPTS = [KeyboardInterrupt(), KeyboardInterrupt("after")]
+NAMES = ("a.json", "a.png", "b.png")
+STEPS = [("open", 3), ("fsync", 3), ("link", 6), ("replace", 3), ("unlink", 2)]
+"""Calls of each step until three files have their names; later ones only tidy up."""
 
 
-@pytest.mark.parametrize("old", [False, True])
-@pytest.mark.parametrize("step", ["open", "fsync", "link", "replace"])
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("error", [*ERRORS, *((interrupt, "") for interrupt in INTERRUPTS)])
-def test_a_failure_at_any_step_leaves_what_was_there(tmp_path, monkeypatch, old, step, count, error):
-    """Disk full, refusals and interrupts, before and after a step took effect, with and without old files."""
-    if old:
-        (tmp_path / "a.json").write_bytes(b"old certificate")
-        (tmp_path / "a.png").write_bytes(b"old image")
-    before = listing(tmp_path)
-    fault, message = error
-    with monkeypatch.context() as patch:
-        fail_at(patch, step, count, fault)
+@settings(max_examples=600)
+@given(
+    st.integers(1, 3),
+    st.just(set(NAMES)) | st.sets(st.sampled_from(NAMES)),
+    st.booleans(),
+    st.sampled_from([(step, count + 1) for step, most in STEPS for count in range(most)]),
+    st.sampled_from(FAULTS),
+)
+def test_a_failure_at_any_step_leaves_what_was_there(many, old, replace, at, fault):
+    """Disk full, refusals, interrupts and kills, before and after a step took effect, over any old files."""
+    files, (error, message) = NAMES[:many], fault
+    with tempfile.TemporaryDirectory(dir=MEMORY) as place, pytest.MonkeyPatch.context() as patch:
+        folder = Path(place)
+        for name in old:
+            (folder / name).write_bytes(b"old")
+        before = listing(folder)
+        if isinstance(error, Killed):
+            patch.setattr("dpveil.io.writing._Journal.undo", lambda journal: None)
+        fail_at(patch, *at, error)
+        outcome: BaseException | None = None
         try:
-            dio.write_together(pair(tmp_path), replace=old)
-        except OutputError as refusal:
-            outcome = str(refusal)
-        except KeyboardInterrupt:
-            outcome = "interrupted"
-        else:
-            outcome = "written"
-    if outcome == "written":  # a disk without hard links, or no rename was needed
-        assert step in ("link", "replace")
-        assert listing(tmp_path) == {"a.json": b"certificate", "a.png": b"image"}
+            dio.write_together([(folder / name, b"new") for name in files], replace=replace)
+        except (OutputError, KeyboardInterrupt, Killed) as caught:
+            outcome = caught
+        after = listing(folder)
+    written = before | dict.fromkeys(files, b"new")
+    left = {name: held for name, held in after.items() if not name.endswith(".tmp")}
+    if isinstance(outcome, Killed):  # later files may be missing, and none is old beside a new one
+        held = [left.get(name) for name in files]
+        new = held.count(b"new")
+        assert held[:new] == [b"new"] * new
+        assert b"old" not in held[new:] or new == 0
+        assert dict.fromkeys(old.difference(files), b"old").items() <= left.items()
+    elif outcome is None:
+        assert replace or old.isdisjoint(files)
+        assert left == written
+    elif isinstance(outcome, KeyboardInterrupt):
+        assert after == before or left == written  # all is there already while tidying up
     else:
-        assert listing(tmp_path) == before
-        assert message in outcome if message else outcome == "interrupted"
+        assert after == before
+        refused_as_they_exist = not replace and not old.isdisjoint(files)
+        assert message in str(outcome) or refused_as_they_exist
 
 
 def test_a_disk_without_hard_links(tmp_path, monkeypatch):

@@ -8,8 +8,7 @@ import pytest
 
 import dpveil
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits, kind_of
-from dpveil.numbers.learning import PrivateGaussianNB
-from dpveil.numbers.queries import count
+from dpveil.numbers import PrivateGaussianNB, count
 
 
 class SaysSecure(SeededBits):
@@ -93,7 +92,7 @@ def test_no_source_says_of_itself_that_it_is_secure(made):
 
 @pytest.mark.parametrize("made", IMPOSTORS.values(), ids=IMPOSTORS)
 def test_queries_and_models_ask_the_same(made):
-    answer = count(["yes", "no"], equals="yes", epsilon=1, bits=made())
+    answer = count(["yes", "no"], equals="yes", epsilon=1).release(made())
     assert answer.bits == "unknown"
     assert "NOT FOR PUBLICATION" in answer.warnings[0]
     model = PrivateGaussianNB(epsilon=1, bounds=(0, 1), random_state=made()).fit([[0.0], [1.0]], [0, 1])

@@ -293,7 +293,7 @@ def test_a_ready_made_method_takes_no_parameters_beside_it():
 
 def test_guarantees_that_do_not_compose_are_refused_before_any_draw(monkeypatch):
     def odd(self, *, height, width, channels):
-        relation = dpveil.Relation("any-image" if height > 4 else "latent-cell")
+        relation = dpveil.Relation("any-image" if height > 4 else "database-record")
         return dpveil.Guarantee(kind="pure", epsilon=1, relation=relation, scope=dpveil.Scope(""))
 
     monkeypatch.setattr(DPPix, "guarantee", odd)

@@ -1,16 +1,16 @@
 """Composing, converting and calibrating guarantees."""
 
-from dpveil.accounting.compose import compose, weaker
+from dpveil.accounting.approximate import to_approximate
+from dpveil.accounting.compose import compose, meet
 from dpveil.accounting.laplace import laplace_epsilon, laplace_scale
-from dpveil.accounting.together import compose_at
 from dpveil.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
 
 __all__ = [
     "compose",
-    "compose_at",
     "laplace_epsilon",
     "laplace_scale",
-    "weaker",
+    "meet",
+    "to_approximate",
     "zcdp_delta",
     "zcdp_epsilon",
     "zcdp_rho",

@@ -7,7 +7,6 @@ Steinke 2016, lemma 1.7 and proposition 1.4), metric guarantees with the same me
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -16,12 +15,15 @@ from typing import Final
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
+Parts = Sequence[Guarantee]
 
-def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Return one guarantee for releases that all read the same photo.
 
-    A heuristic part makes the whole heuristic. Raises `UnsupportedRelation` where no sound rule exists, and
-    `InvalidParameter` for an empty list. Source: docs, "Guarantees".
+def compose(guarantees: Parts) -> Guarantee:
+    """Return one guarantee for releases that all read the same photo, in whatever order.
+
+    It holds under the weakest of their relations (`meet`). A heuristic part makes the whole heuristic, with
+    the first part's relation, as nothing is promised. Raises `UnsupportedRelation` where no sound rule
+    exists, and `InvalidParameter` for an empty list. Source: docs, "Guarantees".
 
     >>> photo = Scope("the photo")
     >>> half = Guarantee(kind="pure", epsilon=0.1, relation=Relation("any-image"), scope=photo)
@@ -30,39 +32,38 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     """
     if not guarantees:
         raise InvalidParameter("guarantees", None, "is empty", hint="compose at least one")
-    total = guarantees[0]
-    for part in guarantees[1:]:
-        total = _combine(total, part)
-    return replace(total, scope=union(*(guarantee.scope for guarantee in guarantees)))
-
-
-def _combine(a: Guarantee, b: Guarantee) -> Guarantee:
-    if "heuristic" in (a.kind, b.kind):
-        rule: Callable[[Guarantee, Guarantee], dict[str, object]] | None = _heuristic
-    else:
-        rule = RULES.get((a.kind, b.kind)) or RULES.get((b.kind, a.kind))
-    if rule is None:
+    scope = union(*(part.scope for part in guarantees))
+    if len(guarantees) == 1:
+        return replace(guarantees[0], scope=scope)
+    kinds = frozenset(part.kind for part in guarantees)
+    if "heuristic" in kinds:
+        known = dict.fromkeys(way for part in guarantees for way in part.broken_by or ())
+        relation = guarantees[0].relation
+        return Guarantee(kind="heuristic", broken_by=tuple(known), relation=relation, scope=scope)
+    if kinds not in RULES:
         raise UnsupportedRelation(
-            f"a {a.kind} and a {b.kind} guarantee do not compose",
-            hint="state both as (epsilon, delta), or release them under separate certificates",
+            f"{' and '.join(sorted(kinds))} guarantees do not compose",
+            hint="state all as (epsilon, delta), or release them under separate certificates",
         )
-    relation = a.relation if rule is _heuristic else weaker(a.relation, b.relation)
-    return Guarantee(relation=relation, scope=a.scope, **rule(a, b))  # type: ignore[arg-type]
+    return RULES[kinds](guarantees, meet(*(part.relation for part in guarantees)), scope)
 
 
-def weaker(a: Relation, b: Relation) -> Relation:
-    """Return the relation under which both guarantees hold: the one with fewer neighbours.
+def meet(*relations: Relation) -> Relation:
+    """Return the one of these relations that all of them imply: every guarantee holds under it.
 
-    Photos that differ in at most m pixels are among those that differ in more, and both are among any two
-    photos. Raises `UnsupportedRelation` for relations that are not nested.
+    Raises `UnsupportedRelation` where that is proven of none.
+
+    >>> str(meet(Relation("any-image"), Relation("m-pixels", 16), Relation("latent-cell")))
+    'm-pixels (m = 16)'
     """
-    if a == b:
-        return a
-    if not {a.name, b.name} <= {"m-pixels", "any-image"}:
-        raise UnsupportedRelation(
-            f"guarantees under {a} and {b} do not compose", hint="release them under separate certificates"
-        )
-    return min(a, b, key=lambda relation: math.inf if relation.m is None else relation.m)
+    different = dict.fromkeys(relations)
+    for relation in different:
+        if all(other.implies(relation) for other in different):
+            return relation
+    raise UnsupportedRelation(
+        f"guarantees under {' and '.join(map(str, different))} do not compose",
+        hint="release them under separate certificates",
+    )
 
 
 def union(*scopes: Scope) -> Scope:
@@ -73,48 +74,49 @@ def union(*scopes: Scope) -> Scope:
     return Scope("; ".join(covered[same - 1 :]), tuple(clear))
 
 
-def _heuristic(a: Guarantee, b: Guarantee) -> dict[str, object]:
-    known = tuple(dict.fromkeys((a.broken_by or ()) + (b.broken_by or ())))
-    return {"kind": "heuristic", "broken_by": known}
+def _pure(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
+    return Guarantee(kind="pure", epsilon=_sum(parts, "epsilon"), relation=relation, scope=scope)
 
 
-def _pure(a: Guarantee, b: Guarantee) -> dict[str, object]:
-    return {"kind": "pure", "epsilon": _epsilon(a) + _epsilon(b)}
+def _approximate(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
+    delta = min(Fraction(1), _sum(parts, "delta"))
+    epsilon = _sum(parts, "epsilon")
+    return Guarantee(kind="approximate", epsilon=epsilon, delta=delta, relation=relation, scope=scope)
 
 
-def _approximate(a: Guarantee, b: Guarantee) -> dict[str, object]:
-    delta = min(Fraction(1), (a.delta or Fraction(0)) + (b.delta or Fraction(0)))
-    return {"kind": "approximate", "epsilon": _epsilon(a) + _epsilon(b), "delta": delta}
+def _zcdp(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
+    rho = _sum(parts, "rho") + sum((part.epsilon**2 / 2 for part in parts if part.epsilon), Fraction(0))
+    return Guarantee(kind="zcdp", rho=rho, relation=relation, scope=scope)
 
 
-def _zcdp(a: Guarantee, b: Guarantee) -> dict[str, object]:
-    return {"kind": "zcdp", "rho": _rho(a) + _rho(b)}
-
-
-def _metric(a: Guarantee, b: Guarantee) -> dict[str, object]:
-    if a.metric != b.metric:
+def _metric(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
+    metrics = dict.fromkeys(part.metric for part in parts)
+    if len(metrics) > 1:
         raise UnsupportedRelation(
-            f"metric guarantees under {a.metric!r} and {b.metric!r} do not compose",
+            f"metric guarantees under {' and '.join(map(repr, metrics))} do not compose",
             hint="use one metric for all of them",
         )
-    ends = (a.diameter, b.diameter)
-    diameter = None if None in ends else max(end for end in ends if end is not None)
-    return {"kind": "metric", "epsilon": _epsilon(a) + _epsilon(b), "metric": a.metric, "diameter": diameter}
+    ends = [part.diameter for part in parts if part.diameter is not None]
+    return Guarantee(
+        kind="metric",
+        epsilon=_sum(parts, "epsilon"),
+        metric=parts[0].metric,
+        diameter=max(ends) if len(ends) == len(parts) else None,
+        relation=relation,
+        scope=scope,
+    )
 
 
-def _epsilon(guarantee: Guarantee) -> Fraction:
-    return guarantee.epsilon or Fraction(0)
+def _sum(parts: Parts, name: str) -> Fraction:
+    return sum((getattr(part, name) or Fraction(0) for part in parts), Fraction(0))
 
 
-def _rho(guarantee: Guarantee) -> Fraction:
-    return guarantee.rho if guarantee.rho is not None else _epsilon(guarantee) ** 2 / 2
-
-
-RULES: Final[dict[tuple[str, str], Callable[[Guarantee, Guarantee], dict[str, object]]]] = {
-    ("pure", "pure"): _pure,
-    ("pure", "approximate"): _approximate,
-    ("approximate", "approximate"): _approximate,
-    ("zcdp", "zcdp"): _zcdp,
-    ("pure", "zcdp"): _zcdp,
-    ("metric", "metric"): _metric,
+RULES: Final[dict[frozenset[str], Callable[[Parts, Relation, Scope], Guarantee]]] = {
+    frozenset({"pure"}): _pure,
+    frozenset({"approximate"}): _approximate,
+    frozenset({"pure", "approximate"}): _approximate,
+    frozenset({"zcdp"}): _zcdp,
+    frozenset({"pure", "zcdp"}): _zcdp,
+    frozenset({"metric"}): _metric,
 }
+"""The kinds that occur among the parts, and how they add."""

@@ -15,8 +15,8 @@ import numpy as np
 from dpveil.audit.joint import UNBOUNDED, Number, Released, loss, released
 from dpveil.core.numbers import exact
 from dpveil.noise.bits import BitSource
-from dpveil.numbers.learning import PrivateGaussianNB
-from dpveil.numbers.learning.moments import LEVELS, Deviations, Moments, Plan
+from dpveil.numbers import PrivateGaussianNB
+from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan
 
 Table = tuple[int, ...]
 """Which of the case's records a table holds, in order: what is asked of them does not depend on it."""

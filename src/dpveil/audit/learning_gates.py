@@ -18,7 +18,7 @@ from dpveil.audit.learning import INTACT, LearnCase, LearnDrawn, Learned, LearnV
 from dpveil.audit.learning_laws import Definition, written
 from dpveil.audit.lower_bound import lower_bound
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.numbers.learning.moments import LEVELS, Moments, Plan, mean_codes
+from dpveil.numbers.moments import LEVELS, Moments, Plan, mean_codes
 
 CELLS: Final = 64
 FEW: Final = 8

@@ -14,7 +14,7 @@ from dpveil.audit.laws import laplace_law
 from dpveil.audit.learning import CENTRES, SIZES, LearnCase, Learned, Table, deviations_of
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, ScalarMechanism
-from dpveil.numbers.learning.moments import LEVELS, Moments, Plan
+from dpveil.numbers.moments import LEVELS, Moments, Plan
 
 HALF: Final = Fraction(1, 2)
 ALMOST: Final = 1 - 1e-9

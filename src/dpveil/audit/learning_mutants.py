@@ -23,7 +23,7 @@ from dpveil.audit.learning import (
 )
 from dpveil.mechanisms.scalar import Laplace
 from dpveil.noise.bits import BitSource
-from dpveil.numbers.learning.moments import (
+from dpveil.numbers.moments import (
     LEVELS,
     Codes,
     Ints,

@@ -18,8 +18,7 @@ from jaxtyping import Float64
 from dpveil.core.numbers import exact, show
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource
-from dpveil.numbers import queries
-from dpveil.numbers.queries import Plan, plans
+from dpveil.numbers import Plan, statistics
 
 Table = tuple[int, ...]
 """A column: which of the case's cells each row holds."""
@@ -154,15 +153,14 @@ Draw = Callable[["QueryVersion", QueryCase, Table, int, BitSource], Values]
 
 def own_plan(case: QueryCase, table: Table) -> Plan:
     """Return the plan of the query itself."""
-    plan: Plan = getattr(plans, case.query)(case.values(table), **case.settings)
+    plan: Plan = getattr(statistics, case.query)(case.values(table), **case.settings)
     return plan
 
 
 def real_draws(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
-    """Return what the query itself answers, called anew for every release."""
+    """Return what the query itself answers, planned and released anew every time."""
     del version
-    ask, values = getattr(queries, case.query), case.values(table)
-    found = [ask(values, bits=bits, **case.settings).response for _ in range(count)]
+    found = [own_plan(case, table).release(bits).response for _ in range(count)]
     return np.array(found, np.float64).reshape(count, -1)
 
 

@@ -16,10 +16,19 @@ from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.joint import ROUNDED, UNBOUNDED, Number, Released, chances, cost, released
 from dpveil.audit.laws import finite_law
 from dpveil.audit.lower_bound import lower_bound
-from dpveil.audit.queries import INTACT, QueryCase, QueryDrawn, QueryVersion, Table, Values, real_draws
+from dpveil.audit.queries import (
+    INTACT,
+    QueryCase,
+    QueryDrawn,
+    QueryVersion,
+    Table,
+    Values,
+    planned_draws,
+    real_draws,
+)
 from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource, SeededBits
-from dpveil.numbers.queries import Plan
+from dpveil.numbers import Plan
 
 Planned = dict[Table, Plan | None]
 SAME: Final = 12
@@ -40,7 +49,7 @@ def same_gate(case: QueryCase) -> Iterator[Finding]:
     others = 0
     for table in case.tables[:: max(1, len(case.tables) // SAME)]:
         own = INTACT.plan(case, table).release(SeededBits(1, f"same {table}")).response
-        seen = real_draws(INTACT, case, table, 1, SeededBits(1, f"same {table}"))[0]
+        seen = planned_draws(INTACT, case, table, 1, SeededBits(1, f"same {table}"))[0]
         others += seen.tolist() != (list(own) if isinstance(own, tuple) else [own])
     yield Finding("same", "releases unlike those of the plan", str(case), others, 0, others == 0, "columns")
 

@@ -16,7 +16,7 @@ from dpveil.core.numbers import exact
 from dpveil.errors import DataError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource
-from dpveil.numbers.queries import Plan, build, plans
+from dpveil.numbers import Plan, build, statistics
 
 FINE: Final = 1 << 10
 """Points to a deviation's range: roots of mutants are rounded to them first."""
@@ -64,7 +64,7 @@ def _moved(share: Callable[[int], Fraction]) -> PlanOf:
 def _present(case: QueryCase, table: Table) -> Plan:
     """Leave missing values out, and make the noise for as many rows as are left."""
     values = [case.cells[cell].written for cell in table if case.cells[cell].number is not None]
-    plan: Plan = getattr(plans, case.query)(values, **case.settings)
+    plan: Plan = getattr(statistics, case.query)(values, **case.settings)
     return plan
 
 
@@ -75,7 +75,7 @@ def _from_data(case: QueryCase, table: Table) -> Plan:
     settings = {**case.settings, "range": (low, high if high > low else low + 1), "step": None}
     if case.query == "histogram":
         del settings["step"]
-    plan: Plan = getattr(plans, case.query)(case.values(table), **{**settings, "missing": low})
+    plan: Plan = getattr(statistics, case.query)(case.values(table), **{**settings, "missing": low})
     return plan
 
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from pathlib import Path
 
 from dpveil.accounting.meaning import detection_bound
+from dpveil.core.guarantee import Guarantee
 from dpveil.errors import UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.release.explain import Explanation
 
+USUAL = 1e-3
+"""False alarms that an axis from 0 to 1 still shows; where most is allowed there, it is logarithmic."""
+RAREST, DECADES = 300, 6
+"""The rarest false alarms that a logarithmic axis begins at, as a negative power of ten; its length."""
+LIMITLESS = "No test is ruled out: this photo may be\nrecognised always, without false alarms."
 INK = "#1c1e22"
 SOFT = "#8a8d94"
 LINE = "#0b7a75"
@@ -24,6 +31,14 @@ def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -
     write_together([(path, _png(explanation))], replace=replace)
 
 
+def _axis(guarantee: Guarantee) -> tuple[float, float] | None:
+    """Return the ends of an axis of false alarms that shows the curve; None where nothing is ruled out."""
+    if detection_bound(guarantee, USUAL) < 0.9:
+        return 0.0, 1.0
+    power = bisect_left(range(RAREST + 1), True, key=lambda k: detection_bound(guarantee, 10.0**-k) < 0.05)
+    return None if power > RAREST else (10.0**-power, min(1.0, 10.0 ** (DECADES - power)))
+
+
 def _png(explanation: Explanation) -> bytes:
     import io
 
@@ -32,12 +47,17 @@ def _png(explanation: Explanation) -> bytes:
     except ImportError as error:
         raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
     figure = Figure(figsize=(6.4, 6.4), dpi=150, layout="constrained")
-    axes = figure.add_subplot(aspect="equal", xlim=(0, 1), ylim=(0, 1))
-    alarms = [(step / 400) ** 2 for step in range(401)]
-    bounds = [detection_bound(explanation.guarantee, alarm) for alarm in alarms]
-    axes.fill_between(alarms, bounds, 1, color=LINE, alpha=0.10, label="impossible for any test", lw=0)
-    axes.plot(alarms, bounds, color=LINE, lw=2.2, label="highest detection rate")
-    axes.plot([0, 1], [0, 1], color=SOFT, lw=1.2, ls="--", label="guessing")
+    ends = _axis(explanation.guarantee)
+    low, high = ends or (0.0, 1.0)
+    axes = figure.add_subplot(xscale="log" if low else "linear", xlim=(low, high), ylim=(0, 1), box_aspect=1)
+    alarms = [low * (high / low) ** (k / 400) if low else (k / 400) ** 2 for k in range(401)]
+    if ends is None:
+        axes.text(0.5, 0.65, LIMITLESS, color=INK, fontsize=12, ha="center")
+    else:
+        bounds = [detection_bound(explanation.guarantee, alarm) for alarm in alarms]
+        axes.fill_between(alarms, bounds, 1, color=LINE, alpha=0.10, label="impossible for any test", lw=0)
+        axes.plot(alarms, bounds, color=LINE, lw=2.2, label="highest detection rate")
+    axes.plot(alarms, alarms, color=SOFT, lw=1.2, ls="--", label="guessing")
     axes.set_xlabel("false alarms: the other photo is taken for this one", color=INK)
     axes.set_ylabel("detection: this photo is recognised", color=INK)
     axes.set_title(f"{explanation.method.name}: {explanation.guarantee}", color=INK, fontsize=12, loc="left")

@@ -120,7 +120,8 @@ def _placed(photos: list[tuple[Path, Path]], out: Path) -> list[Task]:
     """a.jpg becomes a.png; only where that would collide is it a.jpg.png, until nothing collides."""
     names = {relative: relative.with_suffix(".png") for _, relative in photos}
     while True:
-        many = Counter(_key(name) for _, relative in photos for name in [names[relative]])
+        many = Counter(_key(names[relative]) for _, relative in photos)
+        many.update({_key(parent) for name in names.values() for parent in name.parents})  # a folder a.png
         changed = {r: _full(r) for r, name in names.items() if many[_key(name)] > 1 and name != _full(r)}
         if not changed:
             break
@@ -140,8 +141,9 @@ def _full(relative: Path) -> Path:
 
 
 def _key(path: Path) -> str:
-    """Return what a disk that ignores case and Unicode forms would take the name for."""
-    return unicodedata.normalize("NFC", path.as_posix()).casefold()
+    """Return what a disk that ignores case and Unicode forms would take the name for (Unicode, D145)."""
+    folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
+    return unicodedata.normalize("NFD", folded)
 
 
 def _real(path: Path) -> Path:

@@ -136,8 +136,11 @@ def _new_model(out: Path | None, force: bool) -> Path:
 
 
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
-    """Return the files that were named, and those of folders whose names end like an image's or a shard's."""
-    from dpveil.cli.inputs import is_folder, walk
+    """Return the files that were named, and of folders those whose names end like an image's or a shard's.
+
+    Images of formats that are not read are among them, so that they are told to be left out.
+    """
+    from dpveil.cli.inputs import UNREAD, is_folder, walk
     from dpveil.codecs.crops import SHARD
     from dpveil.io import FORMATS
 
@@ -145,7 +148,7 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
         path
         for given in images
         for path, problem in (walk(given) if is_folder(given) else [(given, "named")])
-        if problem or path.suffix.lower() in FORMATS or path.suffix.lower() == SHARD
+        if problem or path.suffix.lower() in UNREAD.union(FORMATS, [SHARD])
     ]
     if not files:
         raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")
@@ -153,6 +156,8 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
 
 
 def _tell(order: Order, made: Trained, json: bool) -> None:
+    from dpveil.codecs.crops import EVERY
+
     for error in made.failed[:10]:
         say.note(f"left out: {say.one_line(error)}")
     if len(made.failed) > 10:
@@ -173,5 +178,7 @@ def _tell(order: Order, made: Trained, json: bool) -> None:
     if held:
         say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
     else:
-        say.note("nothing was measured: fewer than 20 images were given")
+        few = "fewer than 20 images were given"
+        copies = "all images that were held out are copies of others"
+        say.note(f"nothing was measured: {few if made.images < EVERY else copies}")
     say.answer(f"sha256 {made.digest}")

@@ -107,6 +107,7 @@ class CropFile:
     failed: list[DPVeilError]
     digest: str
     _file: Any
+    _digests: list[bytes]
 
     @classmethod
     def of(
@@ -120,7 +121,7 @@ class CropFile:
         """Return the crops of photos, written into `folder`. Raises `OutputError` where it is full."""
         try:
             file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  `__exit__` lets it go
-            crops, seen = cls(canvas, 0, [], "", file), hashlib.sha256()
+            crops, seen = cls(canvas, 0, [], "", file, []), hashlib.sha256()
             for photo in found:
                 if isinstance(photo, PhotoError):
                     crops.failed.append(photo)
@@ -128,6 +129,7 @@ class CropFile:
                 crop = align(photo, canvas).tobytes()
                 crops._file.write(crop)
                 seen.update(crop)
+                crops._digests.append(hashlib.sha256(crop).digest())
                 crops.count += 1
             crops._file.flush()
             crops.digest = seen.hexdigest()
@@ -161,8 +163,10 @@ class CropFile:
         return passes * -(-(self.count - len(self.held_out)) // BATCH)
 
     def held_out_crops(self) -> Iterator[Crops]:
-        """Yield the crops that training does not see."""
-        return self._batches(self.held_out, lambda: None)
+        """Yield the crops that training does not see, nor a copy of them."""
+        held = self.held_out
+        seen = {self._digests[number] for number in np.setdiff1d(np.arange(self.count), held)}
+        return self._batches(np.array([n for n in held if self._digests[n] not in seen], int), lambda: None)
 
     def all_crops(self) -> Iterator[Crops]:
         """Yield every crop, in the order of the files."""

@@ -36,7 +36,7 @@ def card_text(codec: Codec, file: str, digest: str) -> str:
         "",
         "## Measured on images that were held out",
         "",
-        *(_rows(card.metrics) or ["Nothing: there were too few images."]),
+        *(_rows(card.metrics) or ["Nothing: there were too few images that training did not see."]),
         "",
         "## How far people lie apart",
         "",
@@ -101,7 +101,7 @@ def attributes_text(model: AttributeModel, file: str, digest: str) -> str:
         "",
         "## Measured on images that were held out",
         "",
-        *(_rows(card.metrics) or ["Nothing: there were too few images."]),
+        *(_rows(card.metrics) or ["Nothing: there were too few images that training did not see."]),
         "",
         "What the model reads is private. Privacy comes from randomised response on what it says.",
     ]

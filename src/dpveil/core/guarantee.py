@@ -20,6 +20,15 @@ RELATIONS: Final = {
 }
 """Neighbour relations in words."""
 
+IMPLIED: Final = {
+    "latent-cell": ("any-image", "m-pixels", "singular-values"),
+    "any-image": ("m-pixels", "singular-values"),
+    "any-database": ("database-record",),
+}
+"""The other relations under which a guarantee holds as well: the proof is in `Relation.implies`."""
+
+DATABASES: Final = ("any-database", "database-record")
+
 KINDS: Final = {
     "pure": ("epsilon",),
     "approximate": ("epsilon", "delta"),
@@ -52,6 +61,30 @@ class Relation:
             )
         if self.m is not None:
             check_count(self.m, "m")
+
+    def implies(self, other: Relation) -> bool:
+        """Return whether every guarantee under this relation is proven to hold under the other as well.
+
+        False where nothing is proven. Scopes stay: neighbours agree on all that is released in the clear.
+
+        *Proof.* A guarantee bounds the laws of any two neighbours, so it is enough that all neighbours under
+        `other` are neighbours under this relation. Photos that differ in at most m pixels have one size, and
+        differ in at most m′ for every m′ > m. U has a row for each row of pixels and V one for each column,
+        so photos with the same U and V have one size. Two photos of one size in which the same face boxes and
+        landmarks are found, which is in the clear, give two crops by one resampling; their codes are clipped
+        to the box whatever they are, so these are two faces under latent-cell. Two databases that differ in
+        one record are two databases. ∎ No more is implied: photos that differ in m pixels need not have the
+        same U and V, photos with the same U and V may differ in all pixels, and two faces may come from
+        photos of two sizes. Group privacy (more pixels) changes the numbers, and is no implication.
+
+        >>> Relation("latent-cell").implies(Relation("any-image"))
+        True
+        >>> Relation("m-pixels", 16).implies(Relation("m-pixels", 256))
+        False
+        """
+        if self.name == other.name:
+            return self.m is None or other.m is None or self.m >= other.m
+        return other.name in IMPLIED.get(self.name, ())
 
     def in_words(self) -> str:
         """Return the relation as a phrase that completes "neighbours are"."""
@@ -124,7 +157,7 @@ class Guarantee:
         if self.kind not in KINDS:
             raise InvalidParameter("kind", self.kind, "is unknown", hint=f"one of {', '.join(KINDS)}")
         for name in ("epsilon", "delta", "rho", "metric", "diameter", "broken_by"):
-            if name == "diameter" and self.kind == "metric" and self.relation.name == "any-database":
+            if name == "diameter" and self.kind == "metric" and self.relation.name in DATABASES:
                 continue  # answers without end are apart as far as you like
             if (getattr(self, name) is not None) != (name in KINDS[self.kind]):
                 problem = "is missing" if name in KINDS[self.kind] else "does not belong"

@@ -1,1 +1,41 @@
-"""Private statistics and learning over scalar mechanisms: numbers instead of photos."""
+"""Private statistics and learning over scalar mechanisms: numbers instead of photos.
+
+`mean`, `count`, `standard_deviation` and `histogram` of a column are planned, which draws nothing, and then
+released; `PrivateGaussianNB` is an estimator of scikit-learn (extra `learn`).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from dpveil.numbers.choice import Candidate, build, candidates, choose
+from dpveil.numbers.expected import Utility, utility
+from dpveil.numbers.plan import Answer, Plan
+from dpveil.numbers.statistics import count, histogram, mean, standard_deviation
+from dpveil.numbers.table import column
+
+if TYPE_CHECKING:
+    from dpveil.numbers.naive_bayes import PrivateGaussianNB
+
+__all__ = [
+    "Answer",
+    "Candidate",
+    "Plan",
+    "PrivateGaussianNB",
+    "Utility",
+    "build",
+    "candidates",
+    "choose",
+    "column",
+    "count",
+    "histogram",
+    "mean",
+    "standard_deviation",
+    "utility",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "PrivateGaussianNB":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from dpveil.numbers.naive_bayes import PrivateGaussianNB  # needs scikit-learn, which is an extra
+
+    return PrivateGaussianNB

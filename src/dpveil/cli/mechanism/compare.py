@@ -14,7 +14,7 @@ from dpveil.core.numbers import show, to_json
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
-    from dpveil.numbers.queries import Candidate, Utility
+    from dpveil.numbers import Candidate, Utility
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
 MOST_EPSILONS = 24
@@ -58,7 +58,7 @@ def compare_command(
 
     Errors are computed from the laws, all answers being as likely. Reads no data and spends nothing.
     """
-    from dpveil.numbers.queries import candidates
+    from dpveil.numbers import candidates
 
     budgets = list(dict.fromkeys(epsilon or EPSILONS))
     if several := next((text for text in budgets if "," in text), None):
@@ -128,9 +128,11 @@ def _tell(found: list[list[Candidate]], query: dict[str, Any]) -> None:
     for name in names:
         lines.append([name, *(_error(row[name]) for row in by)])
     options.table(lines)
-    reasons = {one.name: one.reason for at in found for one in at if not one.utility}
-    for name, reason in reasons.items():
-        say.answer(f"left out: {name}: {reason}")
+    left_out: dict[str, dict[str, None]] = {}
+    for one in (one for at in found for one in at if not one.utility):
+        left_out.setdefault(one.reason, {})[one.name] = None
+    for reason, without in left_out.items():
+        say.answer(f"left out ({reason}): {', '.join(without)}")
     say.answer("")
     for at in found:
         _recommend(at)

@@ -69,7 +69,7 @@ def typed(**values: str | None) -> dict[str, Any]:
 def built(name: str | None, **query: Any) -> ScalarMechanism:
     """Return the mechanism of that name for a query."""
     from dpveil.mechanisms.scalar import TABLE
-    from dpveil.numbers.queries import build
+    from dpveil.numbers import build
 
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")

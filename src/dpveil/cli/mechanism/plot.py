@@ -11,7 +11,7 @@ from dpveil.errors import UnknownName, UsageError
 from dpveil.io import write_together
 
 if TYPE_CHECKING:
-    from dpveil.numbers.queries import Candidate
+    from dpveil.numbers import Candidate
 
 COLOURS = ["#0b7a75", "#b02a20", "#1c1e22", "#d08a1d", "#4a5fa5"]
 COLOURS += ["#8a8d94", "#7b3f8c", "#5a8f29", "#c2557f", "#6b4f2a"]

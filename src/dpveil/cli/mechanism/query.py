@@ -14,8 +14,9 @@ from dpveil.core.numbers import show
 from dpveil.errors import DataError, InvalidParameter, UnknownName
 
 if TYPE_CHECKING:
-    from dpveil.numbers.queries import Answer
+    from dpveil.numbers import Answer, Plan
 
+NO_RANGE = "give what is publicly known of the values, never what the data show, such as 0:120"
 QUERIES = ("mean", "count", "standard-deviation", "histogram")
 
 
@@ -90,11 +91,11 @@ def query_command(
 def _ask(
     data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any], seed: int | None
 ) -> Answer:
-    from dpveil.numbers import queries
+    from dpveil import numbers
 
-    values = queries.column(data, column, delimiter=delimiter)
-    answer: Answer = getattr(queries, query.replace("-", "_"))(values, bits=options.source(seed), **settings)
-    return answer
+    values = numbers.column(data, column, delimiter=delimiter)
+    plan: Plan = getattr(numbers, query.replace("-", "_"))(values, **settings)
+    return plan.release(options.source(seed))
 
 
 TAKES = {
@@ -118,9 +119,11 @@ def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
             )
     if query == "count":
         if not given:
-            raise InvalidParameter("--equals", None, "is missing", hint="or give --above, --below, or both")
+            raise InvalidParameter("condition", None, "is missing", hint="give --equals, --above or --below")
         return {n: text if n == "equals" else number(text) for n, text in given.items()}
-    settings: dict[str, Any] = {"range": options.range_of(given.pop("range", None))}
+    if "range" not in given:
+        raise InvalidParameter("--range", None, "is missing", hint=NO_RANGE)
+    settings: dict[str, Any] = {"range": options.range_of(given.pop("range"))}
     if query == "histogram":
         text = given.pop("bins", None)
         if text is None:

@@ -41,7 +41,7 @@ class RelationName(Value[str | None, str | None]):
     def check(self, value: str | None) -> str | None:
         """Return a relation's name."""
         if value not in (None, ANY, RECORD):
-            raise InvalidParameter("relation", value, "is unknown", hint=f"{RECORD} or {ANY}")
+            raise InvalidParameter("relation", value, "is unknown", hint=f"choose {RECORD} or {ANY}")
         return value
 
 
@@ -72,14 +72,14 @@ class ScalarMechanism(ABC):
             raise InvalidParameter(
                 "relation",
                 self.promise,
-                f"is not what {self.name} can hold",
+                f"is not one that {self.name} keeps",
                 hint=f"choose {' or '.join(self.relations)}, or another mechanism",
             )
         if self.finite_only and not self.range.finite:
             raise InvalidParameter(
                 "range",
                 str(self.range),
-                f"has no end, and {self.name} needs both",
+                "has no end, and both are needed",
                 hint="give both ends, or choose laplace or truncated-laplace",
             )
         size = self.lattice.size  # a step that does not fit is refused here
@@ -87,7 +87,7 @@ class ScalarMechanism(ABC):
             raise InvalidParameter(
                 "step",
                 show(self.lattice.step),
-                f"leaves {size} points, and {self.name} takes at most {self.most}",
+                f"leaves {size} points, and at most {self.most} are possible",
                 hint="choose a larger step, or truncated-laplace",
             )
 

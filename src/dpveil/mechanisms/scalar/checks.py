@@ -59,7 +59,7 @@ def private(
     """
     table, given = _table(matrix), _numbers("answers", answers, _table(matrix).shape[1])
     if relation not in (ANY, RECORD):
-        raise InvalidParameter("relation", relation, "is unknown", hint=f"{RECORD} or {ANY}")
+        raise InvalidParameter("relation", relation, "is unknown", hint=f"choose {RECORD} or {ANY}")
     apart = np.abs(given[:, None] - given[None, :])
     bound = np.full(apart.shape, float(epsilon))
     if relation == ANY:

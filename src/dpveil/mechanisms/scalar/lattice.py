@@ -47,7 +47,7 @@ class Lattice:
                     "step",
                     show(self.step),
                     f"does not divide the range at {show(edge)}",
-                    hint=f"such as {show(coarsest(self.range, self.step), 12)}",
+                    hint=f"choose one that does, such as {show(coarsest(self.range, self.step), 12)}",
                 )
 
     @property

@@ -1,0 +1,116 @@
+"""What the tests of every package get: no network, a home of its own, and the shared data where present."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from first_calls import Now, check_first_calls
+
+ROOT = Path(__file__).parent
+SHARED = ROOT.parent / "shared" / "data"
+MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are used
+
+# Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
+os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
+
+# The same examples every time, on however slow a machine.
+hypothesis.settings.register_profile("dpveil", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("dpveil")
+
+# Before the packages are imported whose functions are checked.
+check_first_calls()
+
+# Shells start background jobs with Ctrl-C ignored, and the programs that tests start would inherit that.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_runtest_setup() -> None:
+    """Begin to count calls anew."""
+    Now.test += 1
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The folder of shared data sets (faces, LFW, UTKFace, UCI), which may only be read."""
+    if not SHARED.is_dir():
+        pytest.skip("needs the shared data sets in ../shared/data, which are not part of the project")
+    return SHARED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Keep tests, and the commands that they start, away from the user's own settings and caches."""
+    home = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+            patch.setenv(name, str(home))
+        for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "PYTHONUNBUFFERED", "TERM"):
+            patch.delenv(name, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_network() -> Any:
+    """Refuse connections to other machines."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in ("127.0.0.1", "::1", "localhost"):
+            raise RuntimeError(f"a test tried to reach {address[0]}: nothing here may use the network")
+        connect(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        yield
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A new folder, in memory where the system has such a disk: for tests that flush thousands of files."""
+    with tempfile.TemporaryDirectory(dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """What runs the command line in processes that may be killed (for tests/hardening)."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("needs fork, and /proc to know which files were flushed")
+    from hardening_runs import Runs
+
+    with Runs(tmp_path_factory.mktemp("runs")) as server:
+        yield server
+
+
+@pytest.fixture
+def crops() -> Any:
+    """Made faces to train codecs on (for tests/codecs)."""
+    from made_faces import faces
+
+    return faces(90, seed=1)
+
+
+@pytest.fixture
+def other_crops() -> Any:
+    """Made faces that no codec was trained on."""
+    from made_faces import faces
+
+    return faces(30, seed=2)
+
+
+@pytest.fixture
+def codecs() -> Any:
+    """Every codec, trained on the same made faces in colour and grey, by name and channels."""
+    from made_faces import every_codec
+
+    return every_codec()

@@ -1,0 +1,272 @@
+"""What the attributes method keeps and hides: detection, agreement, re-identification, and its prices."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+
+from dpveil import obfuscate
+from dpveil.attacks import Identified, embedder, identify
+from dpveil.attacks.embedding import of_crop
+from dpveil.codecs.attributes import VALUES, AttributeModel
+from dpveil.codecs.gallery import FaceGallery
+from dpveil.core.photo import Photo
+from dpveil.faces import Attributes
+from dpveil.io import read
+from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces
+from dpveil_research.attributes_attack import (
+    Held,
+    by_embedding,
+    by_law,
+    by_learning,
+    by_parrot,
+    by_telling,
+)
+from dpveil_research.attributes_data import FRAME, Crops, People, Say, read_labelled, read_people
+from dpveil_research.attributes_figures import draw_attributes
+from dpveil_research.results import Row, to_csv
+
+EACH: Final = 10
+"""Photos of everybody; the attacker holds the first half of them, and the others are released."""
+SETTINGS: Final = (
+    "none",
+    "gender=1",
+    "gender=2",
+    "gender=4",
+    "gender=8",
+    "gender=4,age=4",
+    "gender=3,age=2,perceived-race=3",
+    "gender=2,age=1.5,perceived-race=1.5,pose=1.5,smile=1.5",
+)
+PHOTOS: Final = "gender=4,age=4"
+"""The setting at which whole photos are released, and a detector looks at them."""
+DRAWS: Final = 4
+PARROT_DRAWS: Final = 10
+PRICES: Final = (0.5, 1, 1.5, 2, 3, 4, 6, 8)
+SEED: Final = 6
+Places = dict[str, Int64[np.ndarray, " n"]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """Everybody, the default model and gallery, and what an embedding sees in both."""
+
+    people: People
+    gallery: FaceGallery
+    model: AttributeModel
+
+    def method(self, attributes: str) -> Attributes:
+        """Return the method of a setting."""
+        return Attributes(attributes=attributes, gallery=self.gallery, model=self.model)
+
+    @property
+    def half(self) -> int:
+        """Photos of everybody that the attacker holds, which are the first ones."""
+        return len(self.people.paths[0]) // 2
+
+    @cached_property
+    def known(self) -> Crops:
+        """The attacker's photos, everybody's one after the other."""
+        return np.ascontiguousarray(self.people.crops[:, : self.half].reshape(-1, 128, 128, 3))
+
+    @cached_property
+    def probes(self) -> Crops:
+        """The photos that are released."""
+        return np.ascontiguousarray(self.people.crops[:, self.half :].reshape(-1, 128, 128, 3))
+
+    @cached_property
+    def owners(self) -> list[str]:
+        """Whose the probes are."""
+        each = self.people.crops.shape[1] - self.half
+        return [name for name in self.people.names for _ in range(each)]
+
+    @cached_property
+    def truth(self) -> Places:
+        """What most of the attacker's photos of a person look like, for each probe: LFW has no labels."""
+        each, read = len(self.probes) // len(self.people.names), self.model.read(self.known)
+        found = {}
+        for name, places in read.items():
+            rows = places.reshape(-1, self.half)
+            counts = np.stack([(rows == place).sum(axis=1) for place in range(len(VALUES[name]))], axis=1)
+            found[name] = np.repeat(counts.argmax(axis=1), each)
+        return found
+
+    @cached_property
+    def held(self) -> Held:
+        """What the attacker has."""
+        seen = [embedded(self.known), embedded(self.gallery.faces)]
+        return Held(self.people.names, self.half, seen[0], self.model.read(self.known), seen[1])
+
+    def released(self, attributes: str, crops: Crops, stream: str) -> Int64[np.ndarray, " n"]:
+        """Return which faces of the gallery are shown for crops."""
+        shown = self.method(attributes).release(crops, bits=SeededBits(SEED, f"{attributes} {stream}"))
+        return np.array([self._numbers[face.tobytes()] for face in shown])
+
+    @cached_property
+    def _numbers(self) -> dict[bytes, int]:
+        return {face.tobytes(): number for number, face in enumerate(self.gallery.faces)}
+
+
+def embedded(crops: Crops) -> Float64[np.ndarray, "n 128"]:
+    """Return the embeddings of crops."""
+    return np.concatenate([embedder()(of_crop(crop, FRAME)[None]) for crop in crops])
+
+
+def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
+    """Return results.csv, prices.csv and a plot; `count` is how many photos of everybody are taken.
+
+    Needs the default model and gallery, dlib and a face detector. Raises `UsageError`.
+    """
+    usual = Attributes(attributes="none")
+    people = read_people(data, EACH if count is None else count, say)
+    scene = Scene(people, usual.gallery.held, usual.model.held)
+    crops, labels = read_labelled(data, say)
+    rows = [*on_people(scene, say), *on_photos(scene, say), *on_labelled(scene, crops, labels)]
+    costs = prices(scene.model, crops, labels)
+    return {
+        "results.csv": to_csv(rows),
+        "prices.csv": to_csv(costs),
+        "attributes.png": draw_attributes(rows, costs),
+    }
+
+
+def on_people(scene: Scene, say: Say) -> list[Row]:
+    """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
+    rows: list[Row] = []
+    clean = scene.model.read(scene.probes)
+    for name in scene.model.values:
+        right = clean[name] == scene.truth[name]
+        rows.append(row("LFW", "clean", f"{name} agrees", of(right, scene.owners, 1 / len(VALUES[name]))))
+    held = scene.held
+    found = by_embedding_of_photos(scene)
+    rows.append(row("LFW", "clean", "embedding", found))
+    for setting in SETTINGS:
+        method = scene.method(setting)
+        kept, people = tuple(method.responses), scene.owners * DRAWS
+        shown = np.concatenate([scene.released(setting, scene.probes, f"probe {n}") for n in range(DRAWS)])
+        parrot = [scene.released(setting, scene.known, f"parrot {n}") for n in range(PARROT_DRAWS)]
+        own = np.concatenate(parrot)
+        looks = {name: np.tile(places, DRAWS) for name, places in clean.items()}
+        attacks = {
+            "embedding": by_embedding(held, shown, people),
+            "embedding, parrot": by_parrot(held, own, shown, people),
+            "embedding, parrot that learns": by_learning(held, own, shown, people),
+            "knows gallery and method": by_law(held, method, shown, people),
+        }
+        told = by_telling(held, kept, looks, people)
+        best = max(attacks, key=lambda name: attacks[name].rate)
+        rows += [row("LFW", setting, name, one) for name, one in attacks.items()]
+        rows.append(row("LFW", setting, "strongest", attacks[best]))
+        rows.append(row("LFW", setting, "told the attributes", told))
+        apart = attacks[best].right.astype(float) - told.right
+        rows.append(difference("LFW", setting, "strongest minus told", apart, people))
+        read = {name: places[shown] for name, places in scene.model.read(scene.gallery.faces).items()}
+        for name in kept:
+            right = read[name] == np.tile(scene.truth[name], DRAWS)
+            rows.append(row("LFW", setting, f"{name} agrees", of(right, people, 1 / len(VALUES[name]))))
+        say(setting)
+    return rows
+
+
+def by_embedding_of_photos(scene: Scene) -> Identified:
+    """Return whom the nearest mean names where photos are shown as they are."""
+    return identify(scene.held.embeddings, scene.held.owners, embedded(scene.probes), scene.owners)
+
+
+def on_photos(scene: Scene, say: Say) -> list[Row]:
+    """Return in how many released photos a detector finds a face, in one of everybody and in the gallery."""
+    rows, finder = [], Faces(margin=0)
+    inside = [_framed(face) for face in scene.gallery.faces]
+    alone = np.array([bool(finder.detect(Photo(one))) for one in inside])
+    rows.append(row("gallery", "every face", "face found", of(alone, list(map(str, range(len(alone)))), 0.0)))
+    say("detector on the gallery")
+    found, bits = [], SeededBits(SEED, "photos")
+    files = [paths[scene.half] for paths in scene.people.paths]
+    photos = [read(path) for path in files]
+    there = [bool(finder.detect(photo)) for photo in photos]
+    for photo, seen in zip(photos, there, strict=True):
+        if seen:
+            out = obfuscate(photo, scene.method(PHOTOS), regions="faces", bits=bits)
+            found.append(bool(finder.detect(Photo(out.image))))
+    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
+    rows.append(row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)))
+    rows.append(row("LFW", PHOTOS, "face found", of(np.array(found), names, 0.0)))
+    say("detector on released photos")
+    return rows
+
+
+def on_labelled(scene: Scene, crops: Crops, labels: Places) -> list[Row]:
+    """Return how often released faces look like what photos are labelled with."""
+    people, rows = list(map(str, range(len(crops)))), []
+    clean, reads = scene.model.read(crops), scene.model.read(scene.gallery.faces)
+    for name, wanted in labels.items():
+        chance = 1 / len(VALUES[name])
+        rows.append(row("UTKFace", "clean", f"{name} agrees", of(clean[name] == wanted, people, chance)))
+    for setting in SETTINGS[1:]:
+        shown = scene.released(setting, crops, "labelled")
+        for name in labels:
+            if name in scene.method(setting).responses:
+                right = reads[name][shown] == labels[name]
+                found = of(right, people, 1 / len(VALUES[name]))
+                rows.append(row("UTKFace", setting, f"{name} agrees", found))
+    return rows
+
+
+def prices(model: AttributeModel, crops: Crops, labels: Places) -> list[Row]:
+    """Return for every attribute and ε the chance that what was read is drawn, and that the label is.
+
+    A label that was misread is drawn by luck: with one minus the chance, over the other values.
+    """
+    rows, read = [], model.read(crops)
+    for name, words in model.values.items():
+        right = float((read[name] == labels[name]).mean()) if name in labels else None
+        for epsilon in PRICES:
+            kept = float(RandomisedResponse(epsilon=epsilon, values=len(words)).kept)
+            true = (
+                "" if right is None else f"{right * kept + (1 - right) * (1 - kept) / (len(words) - 1):.4f}"
+            )
+            told = {"epsilon": str(epsilon), "kept": f"{kept:.4f}", "label": true}
+            rows.append(
+                {"attribute": name, "values": str(len(words)), **told, "odds": f"{np.exp(epsilon):.4g}"}
+            )
+    return rows
+
+
+def of(right: np.ndarray, people: Sequence[str], chance: float) -> Identified:
+    """Return shares, one for each try, so that an interval over people can be taken."""
+    return Identified(right, tuple(people), chance)
+
+
+def row(data: str, setting: str, measure: str, found: Identified) -> Row:
+    """Return a mean with its 95 % interval over people."""
+    low, high = found.interval()
+    return _row(data, setting, measure, (found.rate, low, high, found.chance), found.people)
+
+
+def difference(data: str, setting: str, measure: str, apart: np.ndarray, people: Sequence[str]) -> Row:
+    """Return the mean of differences of shares, from -1 to 1, with its 95 % interval over people."""
+    half = of((apart + 1) / 2, people, 0.5)  # intervals are made for shares
+    low, high = half.interval()
+    return _row(data, setting, measure, (2 * half.rate - 1, 2 * low - 1, 2 * high - 1, 0.0), people)
+
+
+def _row(data: str, setting: str, measure: str, numbers: Sequence[float], people: Sequence[str]) -> Row:
+    names = ("mean", "low", "high", "chance")
+    told = {name: f"{value:.5f}" for name, value in zip(names, numbers, strict=True)}
+    sizes = {"tries": str(len(people)), "people": str(len(set(people)))}
+    return {"data": data, "setting": setting, "measure": measure, **told, **sizes}
+
+
+def _framed(face: UInt8[np.ndarray, "128 128 3"]) -> UInt8[np.ndarray, "256 256 3"]:
+    """Return a face in the middle of grey, as large as faces are in photos."""
+    out = np.full((256, 256, 3), 128, np.uint8)
+    out[64:192, 64:192] = face
+    return out

@@ -1,0 +1,110 @@
+"""Errata E1 in numbers: how far the published scale breaks its promise, and the error of sound ones."""
+
+from __future__ import annotations
+
+from math import exp, log
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.mechanisms.scalar import TruncatedLaplace
+from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, png
+from dpveil_research.published_scale import PublishedTruncatedLaplace
+from dpveil_research.results import Row, to_csv
+
+EPSILON: Final = 1.0
+PAIR: Final = (0.0, 0.9)
+RESPONSES: Final = (0.9, 5, 10, 20, 50, 100, 200, 500, 1000)
+ANSWERS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
+PUBLISHED, METRIC, RECORD, SNAPPED = (
+    "published, not private",
+    "truncated, 2ΔF/ε",
+    "truncated, one record",
+    "snapped Laplace",
+)
+
+
+def truncated_error(answer: float, scale: float) -> float:
+    """Return E|y - a| of a Laplace law of this scale around a, cut off below 0 and normalised."""
+    cut = exp(-answer / scale)
+    return (2 * scale - (scale + answer) * cut) / (2 - cut)
+
+
+def snapped_error(answer: float, scale: float) -> float:
+    """Return E|y - a| of Laplace noise whose responses below 0 go to 0."""
+    return scale * (1 - exp(-answer / scale) / 2)
+
+
+def errors(answer: float, epsilon: float = EPSILON) -> dict[str, float]:
+    """Return the expected absolute error of each mechanism at an answer, in units of ΔF."""
+    published = PublishedTruncatedLaplace(epsilon).scale(answer)
+    return {
+        PUBLISHED: truncated_error(answer, published),
+        METRIC: truncated_error(answer, 2 / epsilon),
+        RECORD: truncated_error(answer, 1 / log((1 + exp(epsilon)) / 2)),
+        SNAPPED: snapped_error(answer, 1 / epsilon),
+    }
+
+
+def log_ratios(responses: Any) -> dict[str, Float64[np.ndarray, " n"]]:
+    """Return the largest log-ratio of answers 0 and 0.9 at each response, published and sound."""
+    method = PublishedTruncatedLaplace(EPSILON)
+    far = np.asarray(responses, np.float64)
+    sound = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200")
+    scale = float(sound.scale)
+
+    def log_density(answer: float) -> Float64[np.ndarray, " n"]:
+        found: Float64[np.ndarray, " n"]
+        found = -np.abs(far - answer) / scale - log(scale * (2 - exp(-answer / scale)))
+        return found
+
+    near, away = PAIR
+    return {
+        PUBLISHED: np.abs(method.log_density(far, near) - method.log_density(far, away)),
+        METRIC: np.abs(log_density(near) - log_density(away)),
+    }
+
+
+def tables() -> tuple[list[Row], list[Row]]:
+    """Return log-ratios by response, and expected errors by answer."""
+    found = log_ratios(RESPONSES)
+    ratios = [
+        {
+            "response": f"{y:g}",
+            **{name: f"{values[i]:.4g}" for name, values in found.items()},
+            "allowed": "0.9",
+        }
+        for i, y in enumerate(RESPONSES)
+    ]
+    prices = [
+        {"answer": f"{a:g}", **{name: f"{value:.4f}" for name, value in errors(a).items()}} for a in ANSWERS
+    ]
+    return ratios, prices
+
+
+def picture() -> bytes:
+    """Return the plot of both tables as PNG."""
+    canvas, (left, right) = canvas_of(2)
+    far = np.geomspace(1, 1000, 200)
+    found = log_ratios(far)
+    left.loglog(far, found[PUBLISHED], color=COLOURS[1], lw=2, label="published scales 1.586 and 1.321")
+    left.loglog(far, found[METRIC], color=COLOURS[0], lw=2, label="one scale, 2ΔF/ε")
+    left.axhline(PAIR[1], color=SOFT, ls="--", lw=1.2, label="allowed: 0.9")
+    label(left, "What a response tells", "response, in ΔF", "|log-ratio| of the answers 0 and 0.9")
+    answers = np.linspace(0, 8, 161)
+    curves = {name: [errors(float(a))[name] for a in answers] for name in errors(0)}
+    for colour, style, (name, values) in zip((1, 0, 2, 3), (":", "-", "-", "-"), curves.items(), strict=True):
+        right.plot(answers, values, color=COLOURS[colour], ls=style, lw=2, label=name)
+    right.set_ylim(0, None)
+    distance = "distance of the answer to the end, in ΔF"
+    label(right, "What it costs", distance, "expected absolute error, in ΔF")
+    for axes in (left, right):
+        axes.legend(frameon=False, fontsize=9)
+    return png(canvas)
+
+
+def make() -> dict[str, bytes]:
+    """Return every file of the experiment by its name."""
+    ratios, prices = tables()
+    return {"log-ratio.csv": to_csv(ratios), "price.csv": to_csv(prices), "errata-e1.png": picture()}

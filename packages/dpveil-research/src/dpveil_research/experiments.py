@@ -1,0 +1,47 @@
+"""Every experiment by its name: the only list to edit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from dpveil_research import (
+    attributes,
+    croft_2022,
+    croft_thesis_5,
+    errata_e1,
+    faceidp,
+    gallery,
+    half_infinite,
+    ksame,
+    li_clifton_2021,
+    naive_bayes,
+    reilly_fan_2021,
+)
+from dpveil_research.grid import Grid, measure
+
+GRIDS: Final[dict[str, Grid]] = {module.GRID.name: module.GRID for module in (reilly_fan_2021, croft_2022)}
+"""Settings × photos of one data set, which share their way of running."""
+
+ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
+    **{name: partial(measure, grid) for name, grid in GRIDS.items()},
+    "naive-bayes": naive_bayes.make,
+    "faceidp": faceidp.make,
+    "li-clifton-2021": li_clifton_2021.make,
+    "croft-2022-ksame": ksame.make,
+    "attributes": attributes.make,
+    "gallery": gallery.make,
+}
+"""Each takes the folder of data sets, how many photos, pairs, people or splits (None is its own choice), and
+what is told of its progress; and returns its files by their names."""
+
+COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
+    "croft-thesis-5": croft_thesis_5.make,
+    "errata-e1": errata_e1.make,
+    "half-infinite": half_infinite.make,
+}
+"""Experiments without data."""
+
+NAMES: Final = (*ON_DATA, *COMPUTED)

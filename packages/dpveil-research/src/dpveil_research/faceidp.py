@@ -1,0 +1,217 @@
+"""FaceIDP, figures 9 to 13: what its budgets are, what the recogniser that it attacks sees, and a sound one.
+
+Utility is the expected squared error (FaceIDP eqs. 14, 15) with levels from 0 to 1, summed over the 67 500
+levels of an aligned face of 150 × 150 pixels. The paper names no unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float64
+
+from dpveil.attacks import CHIP, SAME, embedder
+from dpveil.codecs import Dictionary
+from dpveil.mechanisms.latent import LatentMechanism
+from dpveil.noise.bits import SeededBits
+from dpveil_research.faceidp_figures import FIGURES
+from dpveil_research.faceidp_sound import OVER, RECOGNISED, UNDER, curves, decoded, mechanism_at
+from dpveil_research.faces import Crops, Faces, closest_pairs, read_faces, trained
+from dpveil_research.intervals import clustered_mean, clustered_share
+from dpveil_research.plots import draw
+from dpveil_research.published_faceidp import ALLOCATIONS, Moves, Pair, alpha_of, edges, moved, release
+from dpveil_research.results import Row, estimate, to_csv
+
+SEED: Final = 2020
+TRAINING: Final = 1000
+ATOMS: Final = 100
+PAIRS: Final = 6
+EACH: Final = 5
+PEOPLE: Final = 79
+DRAWS: Final = 4
+TOP: Final = 255
+UTILITIES: Final = ("5", "10", "13", "20", "30", "100", "300", "1000", "3000")
+"""Those of the paper's figures, to 30, and more, to see where the recogniser gives up."""
+LOOKED_AT: Final = ("5", "13", "30", "100", "300", "1000", "3000")
+SHOWN: Final = "13"
+"""The utility of figures 9 to 12."""
+BUDGETS: Final = ("1", "2.2", "2.9", "10", "30", "100", "300", "1000", "3000", "10000")
+ORIGINAL: Final = "original"
+TAKEN: Final = "taken for A"
+"""What is a share of pictures."""
+NONE: Final = "no formal guarantee"
+Embed = Callable[[Crops], Float64[np.ndarray, "n d"]]
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Looked:
+    """A pair of crops, A first, their embeddings, and what FaceIDP computes of them."""
+
+    name: str
+    crops: Crops
+    at: Float64[np.ndarray, "2 d"]
+    pair: Pair
+
+    def taken(self, views: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
+        """Return which embeddings the recogniser takes for A."""
+        return np.asarray(np.linalg.norm(views - self.at[0], axis=1) <= SAME)
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run: a dictionary, the pairs, and the recogniser."""
+
+    codec: Dictionary
+    pairs: tuple[Looked, ...]
+    embed: Embed
+    told: Told
+
+    @property
+    def atoms(self) -> Float64[np.ndarray, "m pixels"]:
+        """The atoms as rows."""
+        return self.codec.atoms.astype(np.float64)
+
+    def row(self, sweep: str, series: str, x: str, promise: str, measure: str, found: Sequence[float]) -> Row:
+        """Return the mean over pairs and its interval."""
+        mean = clustered_share if TAKEN in sweep + series else clustered_mean
+        numbers = mean(np.array(found, np.float64), [p.name for p in self.pairs])
+        labels = {"sweep": sweep, "series": series, "x": x, "guarantee": promise}
+        return {**labels, "n": str(len(found)), **estimate(measure, numbers)}
+
+    def budgets(self) -> list[Row]:
+        """Return ε over utility: ε′ of the allocations, and with δ of theorem VI.1."""
+        made = []
+        for allocation in ALLOCATIONS:
+            for series, whole in ((allocation, False), (f"{allocation}, with δ", True)):
+                for x in UTILITIES:
+                    noise = [(p.pair, p.pair.scales(allocation, float(x))) for p in self.pairs]
+                    found = [pair.budget(b) + (pair.excess(b) if whole else 0) for pair, b in noise]
+                    made.append(self.row(OVER, series, x, NONE, "epsilon", found))
+        return made
+
+    def utilities(self) -> list[Row]:
+        """Return the utility that each allocation has at an ε′: it falls with the square."""
+        made = []
+        for allocation in ALLOCATIONS:
+            ones = [p.pair.budget(p.pair.scales(allocation, 1.0)) for p in self.pairs]
+            for x in BUDGETS:
+                found = [(one / float(x)) ** 2 for one in ones]
+                made.append(self.row(UNDER, allocation, x, NONE, "utility", found))
+        return made
+
+    def facts(self) -> list[Row]:
+        """Return what is known of the pairs before any noise."""
+        back = [self.embed(self.codec.decode(self.codec.encode(p.crops))) for p in self.pairs]
+        loss = [
+            ((self.codec.decode(self.codec.encode(p.crops)) / TOP - p.crops / TOP) ** 2) for p in self.pairs
+        ]
+        every = {
+            "distance of A and B": [float(np.linalg.norm(p.at[1] - p.at[0])) for p in self.pairs],
+            "B taken for A": [float(p.taken(p.at[1:])[0]) for p in self.pairs],
+            "decoded code of A taken for A": [
+                float(p.taken(v[:1])[0]) for p, v in zip(self.pairs, back, strict=True)
+            ],
+            "squared error of a decoded code": [float(one.sum(axis=(1, 2, 3)).mean()) for one in loss],
+            "coordinates outside of the edges": [float(p.pair.outside(1.0).sum()) for p in self.pairs],
+            "α": [p.pair.alpha for p in self.pairs],
+            "coordinates outside of α times the edges": [float(p.pair.outside().sum()) for p in self.pairs],
+        }
+        return [self.row("pairs", name, "", NONE, "value", found) for name, found in every.items()]
+
+    def seen(self, over: Sequence[Row]) -> tuple[list[Row], list[Row]]:
+        """Return who is taken for A, and how far codes and embeddings of A and B lie apart at `SHOWN`."""
+        taken = []
+        apart = {ORIGINAL: [(p.pair.move[None], p.at[1:] - p.at[:1]) for p in self.pairs]}
+        for series in (*ALLOCATIONS, *RECOGNISED):
+            for x in LOOKED_AT:
+                mechanism = mechanism_at(over, series, float(x)) if series in RECOGNISED else None
+                promise = str(mechanism.guarantee(self.codec)) if mechanism else NONE
+                shares, moves = [], []
+                for p in self.pairs:
+                    both = [self._released(p, face, series, x, mechanism) for face in (0, 1)]
+                    views = [self.embed(crops) for crops in both]
+                    shares.append([float(p.taken(view).mean()) for view in views])
+                    if x == SHOWN and not mechanism:
+                        codes = self.codec.encode(both[1]) - self.codec.encode(both[0])
+                        moves.append((codes, views[1] - views[0]))
+                for face, name in enumerate("AB"):
+                    found = [share[face] for share in shares]
+                    taken.append(self.row(TAKEN, f"{series}, {name}", x, promise, "taken", found))
+                if moves:
+                    apart[series] = moves
+                self.told(f"{series}, utility {x}")
+        return taken, self._apart(apart)
+
+    def _released(
+        self, p: Looked, face: int, series: str, x: str, mechanism: LatentMechanism | None
+    ) -> Crops:
+        bits = SeededBits(SEED, f"{p.name} {face} {series} {x}")
+        if mechanism:
+            return decoded(self.codec, p.crops[face], mechanism, DRAWS, bits)
+        return release(p.crops[face], self.atoms, p.pair.scales(series, float(x)), DRAWS, bits)
+
+    def _apart(self, apart: Mapping[str, Sequence[tuple[Moves, Moves]]]) -> list[Row]:
+        """Return mean absolute differences by coordinate, in the order of those of the originals."""
+        made = []
+        for part, sweep in enumerate(("codes", "embeddings")):
+            means = {
+                s: np.array([np.abs(one[part]).mean(axis=0) for one in found]) for s, found in apart.items()
+            }
+            order = np.argsort(-means[ORIGINAL].mean(axis=0))
+            for series, values in means.items():
+                for x, column in enumerate(order):
+                    found = values[:, column].tolist()
+                    made.append(self.row(sweep, series, str(x + 1), NONE, "difference", found))
+        return made
+
+
+def look(codec: Dictionary, crops: Crops, at: Float64[np.ndarray, "2 d"], name: str, embed: Embed) -> Looked:
+    """Return what FaceIDP computes of two crops: edges of every coordinate on both sides of A, and α."""
+    atoms = codec.atoms.astype(np.float64)
+
+    def distance(moves: Moves) -> Float64[np.ndarray, " n"]:
+        return np.asarray(np.linalg.norm(embed(moved(crops[0], atoms, moves)) - at[0], axis=1))
+
+    codes = codec.encode(crops)
+    low, high = edges(distance, codec.bounds().width, SAME)
+    alpha = alpha_of(distance, low, high, SAME, SeededBits(SEED, f"corners {name}"))
+    pair = Pair(codes[1] - codes[0], low, high, alpha, codec.column_energy / TOP**2)
+    return Looked(name, crops, at, pair)
+
+
+def measure(codec: Dictionary, faces: Faces, count: int, embed: Embed, told: Told) -> dict[str, list[Row]]:
+    """Return the rows of every table, from a dictionary, faces of other people, and a recogniser."""
+    at = embed(faces.crops)
+    pairs: list[Looked] = []
+    for first, second in closest_pairs(at, faces.people, count):
+        both = [first, second]
+        pairs.append(look(codec, faces.crops[both], at[both], f"pair {len(pairs)}", embed))
+        told(f"pair {len(pairs)} of {count}")
+    run = Run(codec, tuple(pairs), embed, told)
+    over, under = curves(codec, codec.encode(faces.crops), faces.people, SEED)
+    taken, apart = run.seen(over)
+    return {
+        "pairs": run.facts(),
+        "budgets": run.budgets() + over,
+        "utilities": run.utilities() + under,
+        "recognised": taken,
+        "differences": apart,
+    }
+
+
+def make(data: Path, count: int | None, told: Told) -> dict[str, bytes]:
+    """Return the tables and plots; `count` is the number of pairs. Raises `UsageError`."""
+    crops = read_faces(data, CHIP, TRAINING, half=0).crops
+    faces = read_faces(data, CHIP, PEOPLE * EACH, half=1, each=EACH)
+    told("faces aligned")
+    codec = trained(Dictionary, crops, ATOMS, SEED)
+    told("dictionary learned")
+    tables = measure(codec, faces, PAIRS if count is None else count, embedder(), told)
+    every = [row for table in tables.values() for row in table]
+    made = {f"{figure.name}.png": draw(figure, every) for figure in FIGURES}
+    return made | {f"{name}.csv": to_csv(table) for name, table in tables.items()}

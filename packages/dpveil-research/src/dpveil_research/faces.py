@@ -1,0 +1,92 @@
+"""Aligned faces of LFW, of two halves of its people: one to train codecs on, one to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from pathlib import Path
+from typing import Final, TypeVar
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from dpveil.codecs import Card, Codec
+from dpveil.codecs.crops import BATCH
+from dpveil.core.region import Box
+from dpveil.errors import RegionError, UsageError
+from dpveil.faces.geometry.align import Frame, of_points
+from dpveil.faces.geometry.landmarks import predictor
+from dpveil_research.data import levels
+
+FOLDER: Final = "lfw10_128"
+FACE: Final = Box(34, 28, 60, 72)
+"""Where the face is in every photo: LFW is centred on it (deep-funnelled, the middle 160 pixels, as 128)."""
+Crops = UInt8[np.ndarray, "n s s 3"]
+C = TypeVar("C", bound=Codec)
+Gaps = Float64[np.ndarray, "n n"]
+
+
+@dataclass(frozen=True, eq=False)
+class Faces:
+    """Crops of one frame, and whose they are."""
+
+    crops: Crops
+    people: tuple[str, ...]
+
+
+def read_faces(data: Path, frame: Frame, count: int, *, half: int, each: int | None = None) -> Faces:
+    """Return `count` crops of the people at even (`half` 0) or odd (1) places, everybody's first ones first.
+
+    `each` is the most of one person. Raises `UsageError` where there are fewer photos.
+    """
+    people = [sorted(person.glob("*.jpg"))[:each] for person in sorted((data / FOLDER).glob("*/"))[half::2]]
+    paths = [path for path in chain.from_iterable(zip_longest(*people)) if path is not None]
+    if len(paths) < count or not count:
+        raise UsageError(
+            f"{data / FOLDER} holds {len(paths)} photos *.jpg of half of its people, not {count}",
+            hint="say with --data where your data sets are, and with --count how many to take",
+        )
+    found = [(crop, path.parent.name) for path in paths[:count] if (crop := _crop(path, frame)) is not None]
+    return Faces(np.stack([crop for crop, _ in found]), tuple(name for _, name in found))
+
+
+def _crop(path: Path, frame: Frame) -> UInt8[np.ndarray, "s s 3"] | None:
+    try:
+        return aligned(levels(path), FACE, frame)
+    except RegionError:
+        return None
+
+
+def aligned(image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame) -> UInt8[np.ndarray, "s s c"]:
+    """Return the face in a box, placed in a frame by its landmarks. Raises `RegionError` without any."""
+    return of_points(predictor().near(image, box).points, frame.points()).crop(image, frame)
+
+
+def trained(kind: type[C], crops: Crops, length: int, seed: int) -> C:
+    """Return a codec of these crops; nothing of it is kept beyond the run."""
+    parts = [crops[start : start + BATCH] for start in range(0, len(crops), BATCH)]
+    card = Card(kind.name, "half of the people of LFW", "for this run only", seed)
+    return kind.train(lambda: iter(parts), card=card, seed=seed, length=length)
+
+
+def closest_pairs(
+    embeddings: Float64[np.ndarray, "n d"], people: Sequence[str], count: int
+) -> list[tuple[int, int]]:
+    """Return the closest two photos of different people, then the closest of all other people, and so on.
+
+    Source: FaceIDP definition III.6, which takes the first of these. Raises `UsageError` for too few people.
+    """
+    squares = (embeddings**2).sum(axis=1)
+    gaps: Gaps = squares[:, None] + squares[None] - 2 * embeddings @ embeddings.T
+    names = np.asarray(people)
+    gaps[names[:, None] == names[None]] = np.inf
+    found: list[tuple[int, int]] = []
+    while len(found) < count:
+        first, second = map(int, np.unravel_index(gaps.argmin(), gaps.shape))
+        if not np.isfinite(gaps[first, second]):
+            raise UsageError(f"{len(set(people))} people are too few for {count} pairs", hint="ask for fewer")
+        found.append((first, second))
+        gone = np.isin(names, names[[first, second]])
+        gaps[gone], gaps[:, gone] = np.inf, np.inf
+    return found

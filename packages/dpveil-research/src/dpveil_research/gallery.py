@@ -1,0 +1,137 @@
+"""What the gallery method keeps and hides: who is recognised, what agrees, and where a face is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil import obfuscate
+from dpveil.attacks import Identified
+from dpveil.codecs.attributes import VALUES
+from dpveil.core.photo import Photo
+from dpveil.faces import Attributes, Gallery
+from dpveil.io import read
+from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces
+from dpveil_research.attributes import EACH, SEED, Scene, by_embedding_of_photos, of, row
+from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling
+from dpveil_research.attributes_data import Say, read_people
+from dpveil_research.gallery_figures import draw_gallery
+from dpveil_research.results import Row, to_csv
+
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    **{f"epsilon={epsilon}": {"epsilon": epsilon} for epsilon in (1, 2, 4, 6, 8, 12)},
+    "epsilon=8, near=1": {"epsilon": 8, "near": 1},
+    "epsilon=8, exponential": {"epsilon": 8, "law": "exponential"},
+    "epsilon=8, permute-and-flip": {"epsilon": 8, "law": "permute-and-flip"},
+}
+TOLD: Final = ("gender", "age", "perceived-race", "pose")
+"""What a face of the gallery shows of the face, more or less: an attacker who is told it is the yardstick."""
+COMPARED: Final = ("gender", "age", "perceived-race")
+"""What is the same in all photos of a person."""
+PHOTOS: Final = "epsilon=8"
+DRAWS: Final = 4
+PARROT_DRAWS: Final = 10
+
+Numbers = Int64[np.ndarray, " n"]
+
+
+def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
+    """Return results.csv and a plot; `count` is how many photos of everybody are taken.
+
+    Needs the default gallery and model of attributes, dlib and a face detector. Raises `UsageError`.
+    """
+    usual = Attributes(attributes="none")
+    people = read_people(data, EACH if count is None else count, say)
+    scene = Scene(people, usual.gallery.held, usual.model.held)
+    rows = [*on_people(scene, say), *on_photos(scene, say)]
+    return {"results.csv": to_csv(rows), "gallery.png": draw_gallery(rows)}
+
+
+def on_people(scene: Scene, say: Say) -> list[Row]:
+    """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
+    clean = scene.model.read(scene.probes)
+    rows = [row("LFW", "clean", "embedding", by_embedding_of_photos(scene))]
+    for name in COMPARED:
+        right = clean[name] == scene.truth[name]
+        rows.append(row("LFW", "clean", f"{name} agrees", of(right, scene.owners, 1 / len(VALUES[name]))))
+    rows.append(row("LFW", "told", "told", by_telling(scene.held, TOLD, clean, scene.owners)))
+    ranks = [ranks_of(scene, crops) for crops in (scene.known, scene.probes)]
+    for setting, parameters in SETTINGS.items():
+        choice = RankChoice(count=len(scene.gallery), **parameters)
+        rows += _released(scene, setting, choice, (ranks[0], ranks[1]))
+        say(setting)
+    return rows
+
+
+def ranks_of(scene: Scene, crops: np.ndarray) -> Int64[np.ndarray, "n faces"]:
+    """Return the rank of every face of the gallery for every crop."""
+    order = np.argsort(scene.gallery.distances(crops), axis=1, kind="stable")
+    return np.argsort(order, axis=1)
+
+
+def _released(
+    scene: Scene, setting: str, choice: RankChoice, ranks: tuple[np.ndarray, np.ndarray]
+) -> list[Row]:
+    """Return the rows of one setting."""
+    orders = [np.argsort(own, axis=1) for own in ranks]
+    held, people, drawn = scene.held, scene.owners * DRAWS, []
+    for order, stream, times in zip(orders, ("parrot", "probe"), (PARROT_DRAWS, DRAWS), strict=True):
+        bits = SeededBits(SEED, f"{setting} {stream}")
+        rank = [choice.ranks(len(order), bits) for _ in range(times)]
+        drawn.append(np.concatenate([order[np.arange(len(order)), own] for own in rank]))
+    parrot, shown = drawn
+    attacks = {
+        "embedding": by_embedding(held, shown, people),
+        "embedding, parrot": by_parrot(held, parrot, shown, people),
+        "knows gallery and method": by_ranks(scene, choice, ranks[0], shown, people),
+    }
+    best = max(attacks, key=lambda name: attacks[name].rate)
+    rows = [row("LFW", setting, name, one) for name, one in attacks.items()]
+    rows.append(row("LFW", setting, "strongest", attacks[best]))
+    read = scene.model.read(scene.gallery.faces)
+    for name in COMPARED:
+        right = read[name][shown] == np.tile(scene.truth[name], DRAWS)
+        rows.append(row("LFW", setting, f"{name} agrees", of(right, people, 1 / len(VALUES[name]))))
+    quantile = of(np.full(len(people), float(choice.mean_quantile)), people, 0.5)
+    return [*rows, row("LFW", setting, "mean rank quantile", quantile)]
+
+
+def by_ranks(
+    scene: Scene, choice: RankChoice, ranks: np.ndarray, shown: Numbers, people: list[str]
+) -> Identified:
+    """Return whom the likeliest draw names: an attacker who has photos, the gallery, the distances, the law.
+
+    A face's chance for a person is its mean over the attacker's photos of the person.
+    """
+    chances = np.array([float(p) for p in choice.probabilities])[ranks]
+    own: Float64[np.ndarray, "people faces"]
+    own = chances.reshape(len(scene.people.names), -1, len(scene.gallery)).mean(axis=1)
+    likely = own[:, shown]
+    best = likely >= likely.max(axis=0) * (1 - 1e-12)
+    true = np.array([scene.people.names.index(name) for name in people])
+    right = best[true, np.arange(len(people))] / best.sum(axis=0)
+    return Identified(right, tuple(people), 1 / len(scene.people.names))
+
+
+def on_photos(scene: Scene, say: Say) -> list[Row]:
+    """Return in how many released photos a detector finds a face, one photo of everybody."""
+    finder, bits = Faces(margin=0), SeededBits(SEED, "photos")
+    method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])
+    photos = [read(paths[scene.half]) for paths in scene.people.paths]
+    there = [bool(finder.detect(photo)) for photo in photos]
+    found = [
+        bool(finder.detect(Photo(obfuscate(photo, method, regions="faces", bits=bits).image)))
+        for photo, seen in zip(photos, there, strict=True)
+        if seen
+    ]
+    say("detector on released photos")
+    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
+    return [
+        row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)),
+        row("LFW", PHOTOS, "face found", of(np.array(found), names, 0.0)),
+    ]

@@ -1,0 +1,173 @@
+"""Data set × settings × measures: one run of an experiment, as rows of means with intervals."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, UInt8
+
+from dpveil.mechanisms.pixel import PixelMethod
+from dpveil.metrics import mse, ssim
+from dpveil.noise.bits import SeededBits
+from dpveil.postprocessing import Step
+from dpveil_research.data import Dataset, Picture, read_pictures
+from dpveil_research.intervals import clustered_mean
+from dpveil_research.plots import Figure, draw
+from dpveil_research.results import Row, estimate, to_csv
+
+MEASURES: Final = ("mse", "ssim", "cpu_ms")
+TOP: Final = 255
+SEED: Final = 2021
+Values = Float64[np.ndarray, "images measures"]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a curve: `x`, as written, on the `series` of a `sweep`; empty where nothing varies."""
+
+    sweep: str
+    series: str
+    x: str
+    method: PixelMethod
+    after: Step | None = None
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """Two series of one sweep whose difference, first minus second, is taken photo by photo at every `x`."""
+
+    sweep: str
+    first: str
+    second: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What one paper varied, on which photos, and what it showed; `images` is how many photos are taken."""
+
+    name: str
+    dataset: Dataset
+    images: int
+    settings: tuple[Setting, ...]
+    contrasts: tuple[Contrast, ...]
+    figures: tuple[Figure, ...]
+
+
+def measure(grid: Grid, data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
+    """Return results.csv, differences.csv and a plot for each figure; `count` is the number of photos.
+
+    Raises `UsageError` where `data` does not hold so many.
+    """
+    images = grid.images if count is None else count
+    pictures = read_pictures(grid.dataset, data, images)
+    values, seen = run(grid.settings, pictures, seed=SEED, told=lambda n: told(f"{n} of {images} photos"))
+    table = rows(values, seen)
+    return {
+        **{f"{figure.name}.png": draw(figure, table) for figure in grid.figures},
+        "results.csv": to_csv(table),
+        "differences.csv": to_csv(differences(values, seen, grid.contrasts)),
+    }
+
+
+def run(
+    settings: Sequence[Setting],
+    pictures: Iterable[Picture],
+    *,
+    seed: int,
+    told: Callable[[int], None] = lambda done: None,
+) -> tuple[dict[Setting, Values], list[Picture]]:
+    """Return mean squared error, SSIM and milliseconds of processor time of every setting on every picture.
+
+    Every method and picture has its own seeded bits, so that no number depends on what else is run; settings
+    that differ in what follows the release share it. The time is that of the release alone, and the only
+    thing that another run does not repeat.
+    """
+    found: dict[Setting, list[tuple[float, float, float]]] = {setting: [] for setting in settings}
+    seen: list[Picture] = []
+    for picture in pictures:
+        released: dict[PixelMethod, tuple[UInt8[np.ndarray, "h w *c"], float]] = {}
+        for setting in settings:
+            if setting.method not in released:
+                if not seen:
+                    _timed(setting.method, picture, seed)  # compiled code is loaded, tables are built
+                released[setting.method] = _timed(setting.method, picture, seed)
+            image, spent = released[setting.method]
+            shown = image if setting.after is None else _after(setting.after, image)
+            found[setting].append((*_measured(picture.image, shown), spent))
+        seen.append(picture)
+        told(len(seen))
+    return {setting: np.array(values) for setting, values in found.items()}, seen
+
+
+def _timed(method: PixelMethod, picture: Picture, seed: int) -> tuple[UInt8[np.ndarray, "h w *c"], float]:
+    bits = SeededBits(seed, f"{picture.name} {method!r}")
+    gc.disable()  # garbage would be collected in the time of the same setting at every picture
+    try:
+        start = time.process_time()
+        image = method.release(picture.image, bits=bits)
+        return image, 1000 * (time.process_time() - start)
+    finally:
+        gc.enable()
+
+
+def _after(step: Step, image: UInt8[np.ndarray, "h w *c"]) -> UInt8[np.ndarray, "h w *c"]:
+    return step(image.reshape(*image.shape[:2], -1)).reshape(image.shape)
+
+
+def _measured(
+    original: UInt8[np.ndarray, "h w *c"], shown: UInt8[np.ndarray, "h w *c"]
+) -> tuple[float, float]:
+    return mse(original, shown, data_range=TOP), ssim(original, shown, data_range=TOP)
+
+
+def rows(values: dict[Setting, Values], pictures: Sequence[Picture]) -> list[Row]:
+    """Return a row for every setting: what was run, what it really promises, and every measure."""
+    size = dict(zip(("height", "width", "channels"), (*pictures[0].image.shape, 1), strict=False))
+    return [
+        {
+            "sweep": setting.sweep,
+            "series": setting.series,
+            "x": setting.x,
+            "method": setting.method.name,
+            "parameters": _parameters(setting.method),
+            "after": setting.after.description if setting.after else "",
+            "guarantee": str(setting.method.guarantee(**size)),
+            **_summary(measured, pictures, MEASURES),
+        }
+        for setting, measured in values.items()
+    ]
+
+
+def differences(
+    values: dict[Setting, Values], pictures: Sequence[Picture], contrasts: Iterable[Contrast]
+) -> list[Row]:
+    """Return a row for every point of every contrast; intervals are those of differences within photos."""
+    found = {(setting.sweep, setting.series, setting.x): measured for setting, measured in values.items()}
+    made = []
+    for contrast in contrasts:
+        for sweep, series, x in found:
+            other = found.get((sweep, contrast.second, x))
+            if (sweep, series) == (contrast.sweep, contrast.first) and other is not None:
+                labels = {"sweep": sweep, "first": series, "second": contrast.second, "x": x}
+                both = found[sweep, series, x] - other
+                made.append(labels | _summary(both, pictures, MEASURES[:2]))
+    return made
+
+
+def _summary(measured: Values, pictures: Sequence[Picture], names: Sequence[str]) -> Row:
+    people = [picture.person for picture in pictures]
+    row = {"images": str(len(people)), "people": str(len(set(people)))}
+    for column, name in enumerate(names):
+        row |= estimate(name, clustered_mean(measured[:, column], people))
+    return row
+
+
+def _parameters(method: PixelMethod) -> str:
+    given = {name: value for name, value in method.parameters().items() if value not in (None, False)}
+    return " ".join(f"{name}={value}" for name, value in given.items())

@@ -1,0 +1,138 @@
+"""Curves with their intervals, from the rows of a run; no photo is ever drawn."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpveil.errors import UsageError
+from dpveil_research.results import columns
+
+INK: Final = "#1c1e22"
+SOFT: Final = "#8a8d94"
+COLOURS: Final = ("#0b7a75", "#b02a20", "#2f4b9c", "#c98a1b", "#7a4fa3", "#4d4d4d", "#c2578a", "#6a9a3b")
+MEASURES: Final = {
+    "mse": "mean squared error (lower is better)",
+    "ssim": "SSIM (higher is better)",
+    "accuracy": "accuracy (higher is better)",
+    "cpu_ms": "processor time of one photo, ms",
+    "error": "expected absolute error",
+    "bayes": "expected absolute error, after Bayesian remapping",
+    "psnr": "PSNR, dB (higher is better)",
+    "epsilon": "ε (smaller says more)",
+    "utility": "squared error (lower is better)",
+    "taken": "share of pictures taken for A",
+    "difference": "mean absolute difference of B and A",
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series, in a colour of its own or of its kind; one without `x` becomes a level line."""
+
+    series: str
+    colour: int
+    style: str = "-"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A measure over the varied parameter of a sweep, from `low` to `high` of it."""
+
+    sweep: str
+    measure: str
+    xlabel: str
+    lines: tuple[Line, ...]
+    title: str = ""
+    logx: bool = False
+    logy: bool = False
+    low: float = float("-inf")
+    high: float = float("inf")
+    more: str | None = None
+    """Another sweep that lines may come from."""
+    bands: bool = True
+    """Whether intervals are drawn."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Panels side by side; `name` becomes the file's."""
+
+    name: str
+    title: str
+    panels: tuple[Panel, ...]
+
+
+def draw(figure: Figure, table: Sequence[Mapping[str, str]]) -> bytes:
+    """Return the figure as PNG; bands are 95 % intervals. Raises `UsageError` without matplotlib."""
+    canvas, every = canvas_of(len(figure.panels))
+    canvas.suptitle(figure.title, color=INK, fontsize=12)
+    for axes, panel in zip(every, figure.panels, strict=True):
+        _panel(axes, panel, table)
+    return png(canvas)
+
+
+def canvas_of(count: int) -> tuple[Any, Sequence[Any]]:
+    """Return an empty canvas and its panels side by side. Raises `UsageError` without matplotlib."""
+    try:
+        from matplotlib.figure import Figure as Canvas  # half a second, and an extra
+    except ImportError as error:
+        raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
+    wide = 5.6 if count <= 2 else 4.2
+    canvas = Canvas(figsize=(wide * count, 5.4), dpi=110, layout="constrained")
+    every = canvas.subplots(1, count, squeeze=False)[0]
+    for axes in every:
+        axes.grid(color="#e4e2dc", lw=0.8)
+        axes.spines[["top", "right"]].set_visible(False)
+    return canvas, every
+
+
+def label(axes: Any, title: str, x: str, y: str) -> None:
+    """Name a panel and its axes."""
+    axes.set_title(title, color=INK, fontsize=11, loc="left")
+    axes.set_xlabel(x, color=INK)
+    axes.set_ylabel(y, color=INK)
+
+
+def legend(axes: Any, **style: Any) -> None:
+    """Put the names of a panel's lines below it."""
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, **{"fontsize": 8.5, **style})
+
+
+def png(canvas: Any) -> bytes:
+    """Return a canvas as PNG."""
+    buffer = io.BytesIO()
+    canvas.savefig(buffer, format="png", metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def _panel(axes: Any, panel: Panel, table: Sequence[Mapping[str, str]]) -> None:
+    if panel.logx:
+        axes.set_xscale("log")
+    if panel.logy:
+        axes.set_yscale("log")
+    for line in panel.lines:
+        points = [
+            tuple(float(row[name] or "nan") for name in ("x", *columns(panel.measure)))
+            for row in table
+            if row["sweep"] in (panel.sweep, panel.more) and row["series"] == line.series
+        ]
+        shown = [p for p in points if p[0] != p[0] or panel.low <= p[0] <= panel.high]
+        _line(axes, line, shown, bands=panel.bands)
+    label(axes, panel.title, panel.xlabel, MEASURES[panel.measure])
+    legend(axes, ncols=2, handlelength=3.2)
+
+
+def _line(axes: Any, line: Line, points: Sequence[tuple[float, ...]], *, bands: bool) -> None:
+    colour = COLOURS[line.colour % len(COLOURS)]
+    if not points:
+        raise UsageError(f"no row of the run is called {line.series!r}", hint="run the experiment again")
+    if points[0][0] != points[0][0]:
+        axes.axhline(points[0][1], color=SOFT, lw=1.2, ls=line.style, label=line.series)
+        return
+    x, mean, low, high = zip(*points, strict=True)
+    if bands:
+        axes.fill_between(x, low, high, color=colour, alpha=0.15, lw=0)
+    axes.plot(x, mean, color=colour, lw=1.8, ls=line.style, marker="o", ms=3.2, label=line.series)

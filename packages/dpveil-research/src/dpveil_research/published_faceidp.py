@@ -1,0 +1,141 @@
+"""FaceIDP as it is printed: noise whose scales come from the very faces that it is to protect (erratum E4).
+
+For comparison only: noise in floating point, no promise at all, and no road leads from here to a release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float64, UInt8
+
+from dpveil.noise.bits import BitSource
+from dpveil_research.published_deviations import laplace
+
+STANDARD, PARTIAL, OPTIMAL = "standard", "partial", "optimal"
+ALLOCATIONS: Final = (STANDARD, PARTIAL, OPTIMAL)
+FARTHEST: Final = 2.0
+"""How far edges are looked for, in sides of the box that training codes fill."""
+NEAREST: Final = 0.1
+CORNERS: Final = 8
+
+Many = Float64[np.ndarray, " m"]
+Moves = Float64[np.ndarray, "n m"]
+Distance = Callable[[Moves], Float64[np.ndarray, " n"]]
+"""How far the recogniser sees face A from A with its code moved."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two faces as FaceIDP sees them, A at the origin of codes: `move` leads to B.
+
+    A with one coordinate moved between `low` (below 0) and `high` is still taken for A (definition V.1), and
+    within `alpha` times the box of all of these (definition V.2). `energy` is W_m in squared levels from 0
+    to 1 (eq. 15).
+    """
+
+    move: Many
+    low: Many
+    high: Many
+    alpha: float
+    energy: Many
+
+    def outside(self, alpha: float | None = None) -> Bool[np.ndarray, " m"]:
+        """Return which coordinates of B lie outside of the edges, scaled by α unless said otherwise."""
+        part = self.alpha if alpha is None else alpha
+        return (self.move < part * self.low) | (self.move > part * self.high)
+
+    @property
+    def sensitivity(self) -> Many:
+        """S_m, from B to the nearer of the scaled edges (definition V.3): private data."""
+        ends = self.alpha * np.stack([self.low, self.high])
+        return np.asarray(np.abs(self.move - ends).min(axis=0))
+
+    def scales(self, allocation: str, utility: float) -> Many:
+        """Return b_m of an allocation, 0 where no noise is added, with Σ 2·W_m·b_m² = `utility` (eq. 25).
+
+        "standard" gives every coordinate the same share of the budget, "partial" every one outside of the
+        edges, "optimal" these by theorem VII.1. The first two are not written down in the paper.
+        """
+        shape = self.sensitivity if allocation != OPTIMAL else np.cbrt(self.sensitivity / self.energy)
+        if allocation != STANDARD:
+            shape = np.where(self.outside(), shape, 0)
+        spent = 2 * float(self.energy @ shape**2)
+        return np.asarray(shape * (utility / spent) ** 0.5 if spent else shape)
+
+    def budget(self, scales: Many) -> float:
+        """Return ε′ = Σ S_m/b_m over the coordinates with noise (eq. 43)."""
+        noisy = scales > 0
+        return float(np.sum(self.sensitivity[noisy] / scales[noisy]))
+
+    def excess(self, scales: Many) -> float:
+        """Return δ of theorem VI.1: what its ε has beyond ε′. It grows with the noise (erratum E18).
+
+        P_A⁺ is that of eq. 34; eq. 40 prints the distances of B in its place.
+        """
+        noisy = scales > 0
+        b, low, high, move = (part[noisy] for part in (scales, self.low, self.high, self.move))
+        stays = np.min(1 - (np.exp(-high / b) + np.exp(low / b)) / 2, initial=1.0)
+        near = np.abs(move - self.alpha * np.stack([low, high]))
+        out = self.outside()[noisy]
+        width = self.alpha * (high - low)
+        inside = np.log1p(-np.exp(-near[:, ~out] / b[~out]).sum(axis=0) / 2)
+        beyond = np.log(-np.expm1(-width[out] / b[out])) - log(2)
+        within = float(np.sum(self.sensitivity[noisy][~out] / b[~out]))
+        return float(np.log(stays) - inside.sum() - beyond.sum()) - within
+
+
+def release(
+    face: UInt8[np.ndarray, "s s 3"],
+    atoms: Float64[np.ndarray, "m pixels"],
+    scales: Many,
+    draws: int,
+    bits: BitSource,
+) -> UInt8[np.ndarray, "n s s 3"]:
+    """Return `draws` pictures P + D·n (eq. 13): the face itself, with noise in the span of the dictionary.
+
+    What the dictionary does not reach is shown as it is (erratum E19).
+    """
+    noise = laplace((draws, len(scales)), bits) * scales
+    return moved(face, atoms, noise)
+
+
+def moved(
+    face: UInt8[np.ndarray, "s s 3"], atoms: Float64[np.ndarray, "m pixels"], moves: Moves
+) -> UInt8[np.ndarray, "n s s 3"]:
+    """Return the face with its code moved, rounded and clamped to 0..255."""
+    rows: Float64[np.ndarray, "n pixels"] = face.reshape(-1) + moves @ atoms
+    shown: UInt8[np.ndarray, "n s s 3"] = np.clip(np.rint(rows), 0, 255).astype(np.uint8)
+    return shown.reshape(-1, *face.shape)
+
+
+def edges(distance: Distance, side: Many, cut: float) -> tuple[Many, Many]:
+    """Return s_m⁻ and s_m⁺: where A with one coordinate moved is `cut` away from A (definition V.1).
+
+    Each is looked for twice, first half a side of the box away, and then where that says in proportion.
+    What is not reached within `FARTHEST` sides counts as that far.
+    """
+    found = []
+    for sign in (-1, 1):
+        at = side / 2
+        for _ in range(2):
+            seen = distance(np.diag(sign * at))
+            at = np.clip(at * cut / np.maximum(seen, 1e-9), NEAREST * side, FARTHEST * side)
+        found.append(sign * at)
+    return found[0], found[1]
+
+
+def alpha_of(distance: Distance, low: Many, high: Many, cut: float, bits: BitSource) -> float:
+    """Return α, the part of the box of edges that is all taken for A (definition V.2).
+
+    Of the box's corners only `CORNERS` random ones are looked at, so that the true α may be smaller.
+    """
+    ends = np.where(bits.words(CORNERS * len(low)).reshape(CORNERS, -1) >> np.uint64(63), low, high)
+    part = np.full(CORNERS, NEAREST)
+    for _ in range(3):
+        part = np.clip(part * cut / np.maximum(distance(part[:, None] * ends), 1e-9), 1e-3, 1.0)
+    return float(part.min())

@@ -1,0 +1,125 @@
+"""Errata E1: the published scale breaks its promise, samples alone show it, and the sound one keeps it."""
+
+import csv
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import integrate, stats
+
+from dpveil.core.numbers import exact
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar import TABLE, TruncatedLaplace
+from dpveil.noise.bits import SeededBits
+from dpveil_research import errata_e1
+from dpveil_research.published_scale import PublishedTruncatedLaplace, published_scale
+
+ROOT = Path(__file__).parents[3]
+FOLDER = ROOT / "reproduction" / "errata-e1"
+PUBLISHED = PublishedTruncatedLaplace(epsilon=1)
+SOUND = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1)
+ALPHA, DRAWS, BEYOND = 1e-10, 10_000_000, 13
+
+
+def test_scales_are_those_of_the_formulas():
+    assert published_scale(0, 1) == pytest.approx(1.5860, abs=5e-5)
+    assert published_scale(0.9, 1) == pytest.approx(1.3211, abs=5e-5)
+    assert published_scale(1.8, 0.5, 1) == pytest.approx(2 * published_scale(0.9, 1))
+    assert published_scale(2.7, 1, 3) == pytest.approx(3 * published_scale(0.9, 1))
+    scales = [published_scale(a, 1) for a in np.linspace(0, 6, 121)]
+    assert scales == sorted(scales, reverse=True), "theorem 1: falling as answers leave the end"
+    assert 1 < published_scale(300, 1) < 1.001
+
+
+def test_scales_do_hold_at_the_end_of_the_range():
+    """What the proof looks at, the response 0, is right: the fault is that it is not the worst one."""
+    for answer in (0.1, 0.5, 0.9, 1.5, 3, 8):
+        ratio = PUBLISHED.log_density(0.0, 0.0) - PUBLISHED.log_density(0.0, answer)
+        assert float(ratio) == pytest.approx(answer, rel=1e-9)
+
+
+def test_errata_e1_published_scale_breaks_its_promise_far_out():
+    """Log-ratios of the answers 0 and 0.9, where 0.9 is allowed."""
+    for response, wanted in ((20, 2.07), (100, 12.2), (1000, 126)):
+        found = PUBLISHED.log_density(response, 0) - PUBLISHED.log_density(response, 0.9)
+        assert float(found) == pytest.approx(wanted, rel=4e-3)
+    for answer in (0, 0.9, 4):
+        whole, _ = integrate.quad(
+            lambda y, a=answer: math.exp(PUBLISHED.log_density(y, a)), 0, 60, points=[1, 4]
+        )
+        assert whole == pytest.approx(1, abs=1e-8)
+
+
+def test_errata_e1_sound_scale_keeps_it_at_every_distance():
+    sound = errata_e1.log_ratios(np.geomspace(0.01, 1e6, 400))["truncated, 2ΔF/ε"]
+    assert sound.max() <= 0.9
+    lattice = SOUND.noise()
+    far = np.concatenate([np.arange(3000), 10 ** np.arange(4, 9)])
+    for x, z in ((0, 900), (0, 1), (900, 5000), (0, 50_000)):
+        ratios = lattice.log_weight(far - x) - lattice.log_weight(far - z)
+        norms = [math.log(lattice.mass(-point, np.inf)) for point in (x, z)]
+        allowed = float((z - x) * SOUND.lattice.step * exact(1, "epsilon"))
+        assert np.abs(ratios - norms[0] + norms[1]).max() <= allowed * (1 + 1e-9)
+
+
+def caught(near, far):
+    """A lower bound of the log-ratio from counts alone, wrong with chance 1e-10 (Clopper & Pearson)."""
+    hits = [int((drawn > BEYOND).sum()) for drawn in (near, far)]
+    low = stats.beta.ppf(ALPHA / 2, hits[0], DRAWS - hits[0] + 1)
+    high = stats.beta.ppf(1 - ALPHA / 2, hits[1] + 1, DRAWS - hits[1])
+    return float(np.log(low / high))
+
+
+def test_errata_e1_samples_alone_show_it():
+    bits = SeededBits(20)
+    broken = caught(PUBLISHED.release(0, DRAWS, bits), PUBLISHED.release("0.9", DRAWS, bits))
+    assert broken > 0.9
+
+
+def test_errata_e1_samples_of_the_sound_one_show_nothing():
+    bits, lattice = SeededBits(21), SOUND.lattice
+    drawn = []
+    for point in lattice.index(["0", "0.9"]):
+        points = np.full(DRAWS, point)
+        drawn.append(SOUND.draw(points, bits) * float(lattice.step))
+    assert caught(*drawn) <= 0.9
+
+
+def test_published_one_cannot_be_released_on_the_main_road():
+    assert PUBLISHED.guarantee().kind == "heuristic"
+    assert all("published" not in name for name in TABLE)
+    with pytest.raises(InvalidParameter, match="below 0"):
+        PUBLISHED.release(-1, 1, SeededBits(1))
+
+
+@pytest.mark.parametrize("answer", [0.0, 0.3, 2.0, 9.0])
+def test_expected_errors_are_integrals(answer):
+    for scale in (1.0, 2.0):
+
+        def moment(p, s=scale):
+            def law(y):
+                return math.exp(-abs(y - answer) / s) / 2 / s * abs(y - answer) ** p
+
+            return integrate.quad(law, 0, 90, points=[answer])[0]
+
+        parts = [moment(0), moment(1)]
+        assert errata_e1.truncated_error(answer, scale) == pytest.approx(parts[1] / parts[0], rel=1e-7)
+        snapped = parts[1] + answer * math.exp(-answer / scale) / 2
+        assert errata_e1.snapped_error(answer, scale) == pytest.approx(snapped, rel=1e-7)
+
+
+def test_price_of_soundness():
+    """Sound truncation costs more than the published scale, twice as much far out; snapping costs less."""
+    for answer in errata_e1.ANSWERS:
+        found = errata_e1.errors(answer)
+        assert found[errata_e1.SNAPPED] < found[errata_e1.PUBLISHED]
+        assert found[errata_e1.PUBLISHED] < found[errata_e1.RECORD] < found[errata_e1.METRIC]
+    far = errata_e1.errors(50)
+    assert far[errata_e1.METRIC] / far[errata_e1.PUBLISHED] == pytest.approx(2, rel=0.01)
+
+
+def test_kept_tables_are_those_of_the_code():
+    for name, table in zip(("log-ratio", "price"), errata_e1.tables(), strict=True):
+        kept = csv.DictReader((FOLDER / f"{name}.csv").read_text(encoding="utf-8").splitlines())
+        assert list(kept) == table

@@ -1,0 +1,292 @@
+"""k-same against differential privacy: the bound for any attacker, and a run on made faces."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tarfile
+from fractions import Fraction
+from functools import partial
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from dpveil.codecs import PCA, Card
+from dpveil.core.region import Box
+from dpveil.errors import UsageError
+from dpveil.faces.geometry import Frame
+from dpveil.mechanisms.ksame import KSamePixel
+from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
+from dpveil.noise.bits import SeededBits
+from dpveil_research.__main__ import main
+from dpveil_research.data import Dataset
+from dpveil_research.experiments import ON_DATA
+from dpveil_research.ksame import Plan, faces, make
+from dpveil_research.ksame.background import _less_the_others, _levels
+from dpveil_research.ksame.bound import best_success, losses, scaled
+from dpveil_research.ksame.one import Scene, by_likelihood
+from dpveil_research.ksame.plan import Set
+from dpveil_research.ksame.rows import OTHER_BEST
+from dpveil_research.ksame.two import galleries
+
+CARD = Card("pca", data="made faces", terms="none", seed=1)
+SETS = (
+    Set("colour", Dataset("colour", ".png", "RGB"), Box(8, 8, 48, 48)),
+    Set("grey", Dataset("grey", ".png", "L"), Box(8, 8, 48, 48)),
+)
+TINY = Plan(
+    sets=SETS[:1],
+    shards=1,
+    length=6,
+    people=10,
+    photos=3,
+    parrots=1,
+    epsilons=("20", "1000"),
+    seen=("1000",),
+    learned=("1000",),
+    groups=(2, 3),
+    subtracted=(3,),
+    narrowed=3,
+    struck=("1000",),
+    draws=2,
+    splits=1,
+)
+
+
+def portrait(person: int, photo: int, side: int = 64) -> np.ndarray:
+    """A made face: smooth waves that are the person's, and a little that is the photo's."""
+    words = SeededBits(4, f"person {person}").words(12) / 2.0**64
+    more = SeededBits(4, f"photo {person} {photo}").words(12) / 2.0**64
+    y, x = np.mgrid[0:side, 0:side] / side
+    a = 0.85 * words + 0.15 * more
+    waves = sum(a[2 * i] * np.sin((i + 1) * (x + a[2 * i + 1]) * 3) * np.cos((i + 2) * y) for i in range(6))
+    levels = 120 + 45 * np.asarray(waves)
+    return np.clip(np.stack([levels, 0.9 * levels, 0.8 * levels], axis=2), 0, 255).astype(np.uint8)
+
+
+def tree(folder: Path, people: int = 10, photos: int = 3) -> Path:
+    """Write data sets of the layouts that the comparison reads, and a shard to train on."""
+    for one, person, photo in product(SETS, range(people), range(photos)):
+        home = folder / one.dataset.folder / f"p{person}"
+        home.mkdir(parents=True, exist_ok=True)
+        picture = Image.fromarray(portrait(person, photo)).convert(one.dataset.mode)
+        picture.save(home / f"{photo}.png")
+    shard = folder / "utkface_128" / "utkface-000.tar"
+    shard.parent.mkdir()
+    with tarfile.open(shard, "w") as tar:
+        for number in range(30):
+            data = io.BytesIO()
+            Image.fromarray(portrait(100 + number, 0)).save(data, "PNG")
+            entry = tarfile.TarInfo(f"{number:06}.png")
+            entry.size = len(data.getvalue())
+            tar.addfile(entry, io.BytesIO(data.getvalue()))
+    return folder
+
+
+class Places:
+    """In the place of dlib's landmarks: where they are on made faces."""
+
+    def near(self, image: np.ndarray, box: Box) -> Any:
+        return type("Found", (), {"points": Frame(len(image)).points()})
+
+
+def chips(pictures: np.ndarray) -> np.ndarray:
+    """In the place of dlib's network: means of 12 × 15 pixels."""
+    grey = pictures[:, 3:147].mean(axis=3).reshape(len(pictures), 12, 12, 10, 15).mean(axis=(2, 4))
+    return np.pad(grey.reshape(len(pictures), -1), ((0, 0), (0, 8)))
+
+
+# The bound
+
+
+def law(point: tuple[int, ...], scale: float, steps: int) -> np.ndarray:
+    """P(outcome) of discrete Laplace noise on every coordinate, snapped to 0..steps, from the formula."""
+    r = np.exp(-1 / scale)
+    total = np.ones(1)
+    for at in point:
+        far = np.arange(-60 * steps, 60 * steps + 1)
+        whole = (1 - r) / (1 + r) * r ** np.abs(far)
+        one = np.zeros(steps + 1)
+        np.add.at(one, np.clip(at + far, 0, steps), whole)
+        total = np.multiply.outer(total, one)
+    return total.ravel()
+
+
+def exact_success(points: list[tuple[int, ...]], scale: float, steps: int, releases: int) -> float:
+    """How often the best attacker of all is right, each point as likely as the others: Σ max P(o|i)/n."""
+    laws = np.stack([law(point, scale, steps) for point in points])
+    if releases == 2:
+        laws = np.einsum("no,np->nop", laws, laws).reshape(len(points), -1)
+    return float(laws.max(axis=0).sum() / len(points))
+
+
+@pytest.mark.parametrize("releases", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 8.0])
+def test_nobody_exceeds_the_bound(epsilon: float, releases: int) -> None:
+    """The best attacker, from the exact laws of Croft's mechanism on a grid of 4 × 4 steps."""
+    steps, points = 4, [(0, 0), (0, 1), (1, 3), (4, 4), (2, 2)]
+    scale = 2 * steps / epsilon
+    away = np.abs(np.subtract.outer(np.array(points), np.array(points))[:, [0, 1], :, [0, 1]]).sum(axis=0)
+    best = exact_success(points, scale, steps, releases)
+    bound = best_success(releases * away / scale)
+    assert best <= bound + 1e-12
+    assert bound < 1
+
+
+@pytest.mark.parametrize("releases", [1, 2])
+def test_halved_losses_are_exceeded(releases: int) -> None:
+    loss = 6.0 * (1 - np.eye(2))
+    best = exact_success([(0,), (6,)], 1.0, 6, releases)
+    assert best_success(0.5 * loss) < best <= best_success(releases * loss)
+
+
+def test_bound_is_chance_without_losses_and_sure_without_end() -> None:
+    assert best_success(np.zeros((7, 7))) == pytest.approx(1 / 7)
+    assert best_success(1e3 * (1 - np.eye(7))) == pytest.approx(1)
+    twins = np.full((4, 4), 1e3)
+    twins[:2, :2] = twins[2:, 2:] = 0
+    assert best_success(twins) == pytest.approx(0.5)
+    two = np.array([[0, 1.5], [1.5, 0]])
+    assert best_success(two) == pytest.approx(1 / (1 + np.exp(-1.5)))
+
+
+def codec(count: int = 40) -> PCA:
+    every = np.stack([portrait(100 + number, 0, 16) for number in range(count)])
+    return PCA.train(lambda: iter([every]), card=CARD, seed=1, length=5)
+
+
+@pytest.mark.parametrize("mechanism", [CroftMetric(epsilon=8, clip=0), BoxLaplace(epsilon=8, clip=5)])
+def test_losses_are_those_of_the_mechanisms(mechanism: Any) -> None:
+    space = codec()
+    codes = space.encode(np.stack([portrait(person, 0, 16) for person in range(6)]))
+    found = losses(scaled(codes, mechanism, space))
+    box = space.bounds(mechanism.clip)
+    parts = np.clip((codes - box.low) / (box.high - box.low), 0, 1)
+    shares = np.full(5, 1 / 5)
+    if isinstance(mechanism, BoxLaplace):
+        shares = np.array([float(share) for share in mechanism.shares(space)])
+    expected = 8 * (np.abs(parts[:, None] - parts[None]) * shares).sum(axis=2)
+    assert np.allclose(found, expected, atol=8 / 2**16)
+    assert found.max() <= 8
+    assert np.allclose(found, found.T)
+
+
+def test_likelihood_stays_below_the_bound() -> None:
+    """240 tries a time: by Hoeffding's inequality above by 0.21 with a probability below 1e-9."""
+    space = codec()
+    crops = np.stack([np.stack([portrait(person, 0, 16)]) for person in range(8)])
+    plan = Plan(draws=30)
+    names = tuple(f"p{person}" for person in range(8))
+    scene = Scene(faces.People("made", crops, names), space, chips, plan)
+    rates = {}
+    for epsilon, releases in product(("1", "20", "2000"), (1, 2)):
+        found, bound = by_likelihood(scene, "croft-metric", epsilon, releases)
+        rates[epsilon, releases] = found.rate
+        assert found.rate <= bound + 0.21
+        assert len(found.people) == 240
+    assert rates["2000", 1] > 0.9 > rates["1", 1]
+    assert rates["20", 2] > rates["20", 1]
+
+
+# The parts of the attacks
+
+
+def test_galleries_share_two_fifths() -> None:
+    scene = Scene(
+        faces.People("made", np.zeros((100, 1, 1, 1, 3), np.uint8), tuple(map(str, range(100)))),
+        None,  # type: ignore[arg-type]
+        chips,
+        TINY,
+    )
+    one, other, both = galleries(scene, 0)
+    assert (len(one), len(other), len(both)) == (70, 70, 40)
+    assert np.array_equal(np.intersect1d(one, other), both)
+    assert not np.array_equal(galleries(scene, 1)[2], both)
+
+
+def test_subtracting_finds_the_face() -> None:
+    every = np.stack([portrait(person, 0, 16) for person in range(10)])
+    hidden = KSamePixel(k=3).release(every, people=[str(n) for n in range(10)])
+    left = _levels(_less_the_others(hidden.faces.astype(float), every.astype(float), hidden))
+    sizes = np.array([len(hidden.groups[number].members) for number in hidden.group_of])
+    assert (np.abs(left.astype(int) - every).max(axis=(1, 2, 3)) <= sizes / 2).all()
+
+
+# The run
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpveil_research.faces.predictor", Places)
+    monkeypatch.setattr(faces, "embedder", lambda: chips)
+    monkeypatch.setattr(faces, "FRAME", Frame(64))
+    monkeypatch.setattr(faces, "SIDE", (64, 64, 3))
+    monkeypatch.setitem(ON_DATA, "croft-2022-ksame", partial(make, plan=TINY))
+
+
+@pytest.mark.usefixtures("made")
+def test_the_comparison_runs_on_a_tiny_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["croft-2022-ksame", "--data", str(tree(tmp_path)), "--out", str(tmp_path / "out")]) == 0
+    out = tmp_path / "out" / "croft-2022-ksame"
+    questions = ("one-release", "two-releases", "background", "trade-off")
+    plots = {f"{question}-{one.name}.png" for question, one in product(questions, TINY.sets)}
+    assert {path.name for path in out.iterdir()} == plots | {"results.csv"}
+    for plot in plots:
+        with Image.open(out / plot) as opened:
+            assert opened.width > 500
+    rows = list(csv.DictReader(io.StringIO((out / "results.csv").read_text(encoding="utf-8"))))
+    assert {row["dataset"] for row in rows} == {"colour"}
+    for row in rows:
+        assert 0 <= float(row["rate_low"]) <= float(row["rate"]) <= float(row["rate_high"]) <= 1
+    places = [
+        tuple(row[n] for n in ("dataset", "question", "method", "x", "releases", "known", "attack"))
+        for row in rows
+    ]
+    assert len(places) == len(set(places))
+    one = [row for row in rows if row["question"] == "one release" and row["method"].startswith("k-same")]
+    assert {row["method"] for row in one} == {"k-same-pixel", "k-same-m", "k-same-furthest"}
+    assert all(float(row["rate"]) <= float(row["limit"]) for row in one)
+    clean = [row for row in rows if row["method"] == "no codec" and row["attack"] == OTHER_BEST]
+    assert float(clean[0]["rate"]) > 0.5
+    assert "colour: k = 3" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("made")
+def test_fewer_people_and_missing_data(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="holds nobody with 3 photos"):
+        make(tmp_path, None, plan=TINY)
+    tree(tmp_path, people=5, photos=3)
+    for one in SETS:
+        found = faces.read_people(one, tmp_path, 2, 3)
+        assert found.people == ("p0", "p1", "p3")
+        assert found.crops.shape == (3, 2, 64, 64, 3)
+    (tmp_path / "utkface_128" / "utkface-000.tar").unlink()
+    with pytest.raises(UsageError, match="holds no faces"):
+        make(tmp_path, None, plan=TINY)
+
+
+@pytest.mark.usefixtures("made")
+def test_two_people_are_enough(tmp_path: Path) -> None:
+    """Groups larger than the set are left out, and so are plots' curves."""
+    rows = list(csv.DictReader(make(tree(tmp_path), 2, plan=TINY)["results.csv"].decode().splitlines()))
+    assert {row["x"] for row in rows if row["method"] == "k-same-m"} == {"2"}
+    assert not any(row["attack"].startswith("striking off") for row in rows)
+
+
+def test_each_picture_is_embedded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    monkeypatch.setattr(faces, "embedder", lambda: lambda crops: calls.append(1) or chips(crops))
+    embed = faces.embedding()
+    crops = np.stack([portrait(0, 0, 128), portrait(1, 0, 128), portrait(0, 0, 128)])
+    assert np.array_equal(embed(crops)[0], embed(crops)[2])
+    assert len(calls) == 2
+
+
+def test_every_budget_and_group_is_a_number() -> None:
+    plan = Plan()
+    assert all(Fraction(epsilon) > 0 for epsilon in (*plan.epsilons, *plan.seen, *plan.learned))
+    assert set(plan.learned) <= set(plan.seen)

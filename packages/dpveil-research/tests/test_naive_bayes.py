@@ -1,0 +1,162 @@
+"""Figure 5.3 of the thesis: tables of the UCI layouts, published scales, and runs on made-up records."""
+
+import csv
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from dpveil.errors import UsageError
+from dpveil.noise.bits import SeededBits
+from dpveil.numbers import PrivateGaussianNB
+from dpveil_research import naive_bayes as thesis
+from dpveil_research import naive_bayes_models as models
+from dpveil_research.published_deviations import DRAWS, one_record, truncated, variable_scale
+from dpveil_research.uci import TABLES, Records
+
+SEED = 20261121
+KEPT = Path(__file__).parents[3] / "reproduction" / "naive-bayes"
+TINY = 1e-9
+"""The highest probability with which a test of a law may fail by chance; seeded, so none does."""
+
+
+def made_up(folder, each=12):
+    """Write tables in the layouts of the repository, of records that are nobody's."""
+    random = np.random.default_rng(SEED)
+    (folder / "uci").mkdir(parents=True)
+    for table in TABLES:
+        joint, width = table.separator or "\t", np.subtract(table.upper, table.lower)
+        lines = [joint.join([f"c{i}" for i in range(len(width))] + ["class"])] * table.header
+        for label in ("1", "2"):
+            for _ in range(each):
+                values = table.lower + width * random.normal(0.3 * int(label), 0.1, len(width))
+                lines.append(joint.join(["NAME"] * table.skip + [f"{v:.4f}" for v in values] + [label]))
+        (folder / "uci" / table.file).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def quick(monkeypatch):
+    monkeypatch.setattr(thesis, "EPSILONS", ("10", "1000"))
+
+
+def test_a_run_writes_all_series_with_intervals(tmp_path, quick, capsys):
+    files = thesis.make(made_up(tmp_path), 3, print, peer=Path("nowhere"))
+    assert len(files) == len(capsys.readouterr().out.splitlines()) + 1 == 4
+    rows = list(csv.DictReader(files["naive-bayes.csv"].decode().splitlines()))
+    assert {row["sweep"] for row in rows} == {f"{t.name}, {s}" for t in TABLES for s in ("thesis", "ours")}
+    for row in rows:
+        low, mean, high = (float(row[f"accuracy{end}"]) for end in ("_low", "", "_high"))
+        assert low <= mean <= high
+        assert row["repetitions"] == "3"
+    for name, series in (("thesis", models.THESIS), ("ours", models.OURS)):
+        assert {row["series"] for row in rows if row["sweep"] == f"Seeds, {name}"} == {
+            *series,
+            models.BASELINE,
+        }
+    assert models.RECORD in files["naive-bayes-differences.csv"].decode()
+    assert {name for name in files if name.endswith(".png")} == {path.name for path in KEPT.glob("*.png")}
+
+
+def test_our_series_are_what_the_estimator_fits(tmp_path):
+    records = TABLES[0].read(made_up(tmp_path))
+    train, test = records.split(0, 1)
+    seed = (7, 0, 0)
+    found = models.our_models(records, train, "30", seed)
+    for series, (mechanism, relation, floor) in models.OURS.items():
+        if not mechanism or series not in found:
+            continue
+        squared = series in (models.SQUARES, models.SNAPPED_SQUARES)
+        fitted = PrivateGaussianNB(
+            epsilon=30,
+            bounds=(records.table.lower, records.table.upper),
+            classes=range(records.classes),
+            mechanism=mechanism,
+            relation=relation,
+            spread="variance" if squared else "deviation",
+            neighbours="added",
+            floor=floor,
+            random_state=SeededBits(7, "0 0"),
+        ).fit(records.values[train], records.labels[train])
+        assert fitted.theta_ == pytest.approx(found[series].means)
+        assert fitted.var_**0.5 == pytest.approx(found[series].deviations)
+        assert fitted.score(records.values[test], records.labels[test]) == found[series].accuracy(
+            records, test
+        )
+
+
+def test_splits_keep_80_percent_and_every_record():
+    records = Records(TABLES[0], np.zeros((1372, 4)), np.zeros(1372, np.int64), 1)
+    train, test = records.split(3, 1)
+    assert (len(train), len(test)) == (1097, 275)
+    assert sorted([*train, *test]) == list(range(1372))
+
+
+@pytest.mark.parametrize("text", ["1,2,x,4,0\n", "1,2,0\n"])
+def test_other_layouts_are_refused(tmp_path, text):
+    (tmp_path / TABLES[0].file).write_text("a,b,c,d,class\n" + text)
+    with pytest.raises(UsageError):
+        TABLES[0].read(tmp_path)
+
+
+def test_a_peer_that_fails_is_told(tmp_path, quick):
+    records = TABLES[0].read(made_up(tmp_path))
+    with pytest.raises(UsageError, match="diffprivlib"):
+        thesis.run_peer(records, 1, Path(sys.executable))
+
+
+def test_shared_tables_have_the_sizes_that_the_thesis_says(shared):
+    sizes = {t.name: (len(r.labels), r.values.shape[1], r.classes) for t in TABLES for r in [t.read(shared)]}
+    assert sizes == {"Banknote": (1372, 4, 2), "Seeds": (210, 7, 3), "Yeast": (1484, 8, 10)}
+    for table in TABLES:
+        values = table.read(shared).values
+        assert (values >= table.lower).all()
+        assert (values <= table.upper).all()
+
+
+def test_the_variable_scale_is_the_published_one_and_not_private():
+    """It solves 5.35 and 5.36 with equality at the constraint, and breaks the promise far from it."""
+    assert variable_scale(np.array([0.0, 0.9]), np.ones(2), 1.0) == pytest.approx([1.586, 1.321], abs=1e-3)
+    for epsilon in (0.05, 1.0, 20.0):
+        answers = np.array([1e-6, 0.3, 1.0, 1.7, 1 / epsilon, 4.0])
+        first, scales = (variable_scale(at, np.ones(len(at)), epsilon) for at in (np.zeros(1), answers))
+        at_zero = scales * (2 * np.exp(answers / scales) - 1) / first
+        assert np.log(at_zero) == pytest.approx(answers * epsilon, abs=1e-6)
+    assert (np.diff(variable_scale(np.linspace(0, 30, 400), np.ones(400), 0.7)) <= 1e-9).all()
+    assert variable_scale(np.array([1e6]), np.ones(1), 2.0) == pytest.approx([0.5])
+
+    def log_density(x, answer):
+        [scale] = variable_scale(np.array([answer]), np.ones(1), 1.0)
+        return -abs(x - answer) / scale - np.log(scale * (2 - np.exp(-answer / scale)))
+
+    assert [round(log_density(x, 0.0) - log_density(x, 0.9), 1) for x in (20, 100)] == [2.1, 12.2]
+
+
+def test_truncated_draws_have_the_law():
+    bits = SeededBits(SEED)
+    answer, scale = 0.4, 1.3
+    drawn = truncated(np.full(20_000, answer), np.full(20_000, scale), bits)
+
+    def below(x):
+        low = np.exp(-answer / scale) / 2
+        raw = np.where(x < answer, np.exp((x - answer) / scale) / 2, 1 - np.exp((answer - x) / scale) / 2)
+        return (raw - low) / (1 - low)
+
+    assert kstest(drawn, below).pvalue > TINY
+    assert kstest(truncated(np.full(20_000, answer), np.full(20_000, 1.0), bits), below).pvalue < TINY
+
+
+def test_one_record_has_the_scale_of_the_mechanism_and_no_draw_is_negative():
+    from dpveil.mechanisms.scalar import TruncatedLaplace
+
+    exact = TruncatedLaplace(
+        range="0:", sensitivity=1, epsilon=Fraction(1, 2), relation="database-record"
+    ).scale
+    assert float(exact) == pytest.approx(1 / np.log((1 + np.exp(0.5)) / 2), rel=1e-3)
+    wide = one_record(np.full(4000, 1000.0), np.ones(4000), 0.5, SeededBits(SEED))
+    assert np.abs(wide - 1000).mean() == pytest.approx(float(exact), rel=0.15)
+    for draw in DRAWS.values():
+        assert (draw(np.zeros(100), np.ones(100), 0.1, SeededBits(1)) >= 0).all()

@@ -1,0 +1,289 @@
+"""Gaussian naive Bayes whose every learned number is a private release; an estimator of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from operator import index
+from typing import Any, Final, Self
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.numbers import exact
+from dpveil.core.parameters import positive
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.mechanisms.scalar import TABLE
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
+from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, Shares, encode
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import check_is_fitted, validate_data
+except ImportError as error:
+    raise UsageError("PrivateGaussianNB needs scikit-learn", hint="pip install 'dpveil[learn]'") from error
+
+NEIGHBOURS: Final = {
+    "replaced": (2, "one record replaced by any other, its label too; the number of records is public"),
+    "added": (1, "one record added or removed"),
+}
+"""What neighbouring tables differ in, and how many added or removed records that is."""
+SPREADS: Final = ("variance", "deviation")
+WIDEST: Final = 1e100
+"""Between bounds, at most: squares of it, and of its inverse, are numbers yet."""
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """What a fit is going to do: public classes, bounds and floor, and the plan of all that is released."""
+
+    classes: Any
+    lower: Float64[np.ndarray, " d"]
+    upper: Float64[np.ndarray, " d"]
+    floor: float
+    moments: Plan
+
+
+class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Gaussian naive Bayes, ε-differentially private for one record of the training table.
+
+    Released are a noisy size of every class (two-sided geometric noise), the mean of every feature in every
+    class (Laplace noise on a sum, snapped to the bounds) and its variance or standard deviation, by any
+    mechanism of `dpveil.mechanisms.scalar.TABLE`. Sensitivities depend on nothing private, no true class
+    size among them; the proof is in `dpveil.numbers.moments`. The Gaussian law is a model, not an
+    assumption: the guarantee holds for every table.
+
+    Args:
+        epsilon: What the whole model costs. There is no default.
+        bounds: (lower, upper) of the features, numbers or one for each. Public knowledge, never taken from
+            the data, and required. Values beyond are clipped, in `fit` and in `predict`.
+        classes: The public list of labels. None takes those that occur in `y` as public, which the guarantee
+            says in its `in_the_clear`: a label that one record alone has gives it away.
+        mechanism: The name of the mechanism of variances or deviations.
+        relation: Its relation: database-record suffices here, any-database costs more noise and buys nothing.
+        spread: What the mechanism releases: variance, of which the noise falls faster with the size of a
+            class, or deviation, as in the thesis.
+        neighbours: replaced (one record differs) or added (one record more or less), which needs half the
+            noise.
+        parts: How ε is divided between class sizes, all means, and all deviations: three numbers above 0.
+            None divides it evenly over all released values, as in the thesis: (1, d, d) for d features.
+        floor: The least standard deviation, as a part of upper - lower: released ones may be 0.
+        random_state: None for secure bits, a `BitSource`, or a whole number as a seed: such a model can be
+            made again by everyone who knows the number, and is not for publication.
+
+    Attributes:
+        classes_: Labels, in order.
+        class_count_: Noisy class sizes, at least 1.
+        class_prior_: Their shares.
+        theta_: Means, classes × features.
+        var_: Squared standard deviations, likewise.
+        guarantee_: What the model promises: pure ε, its relation and scope.
+        split_: What one added record may cost in each value: `count`, and a feature's `mean` and `deviation`.
+        for_publication_: False after a seed.
+        n_features_in_, feature_names_in_: As everywhere in scikit-learn.
+
+    Raises `InvalidParameter` (a ValueError) from `fit` for parameters out of range, missing values, and
+    labels that are not in `classes`. Such an error is not private: do not show it to others.
+    Source: Croft thesis §5.3.1 and Vaidya et al. 2013, with the sensitivities of errata E13.
+
+    >>> import numpy as np
+    >>> X, y = np.array([[0.1], [0.2], [0.8], [0.9]] * 50), np.array(["low", "low", "high", "high"] * 50)
+    >>> model = PrivateGaussianNB(epsilon=5, bounds=(0, 1), classes=["low", "high"], random_state=1)
+    >>> model.fit(X, y).predict([[0.15], [0.85]]).tolist()
+    ['low', 'high']
+    >>> str(model.guarantee_)
+    '5-DP, database-record'
+
+    """
+
+    def __init__(
+        self,
+        *,
+        epsilon: Any = None,
+        bounds: Any = None,
+        classes: Any = None,
+        mechanism: str = "truncated-laplace",
+        relation: str = "database-record",
+        spread: str = "variance",
+        neighbours: str = "replaced",
+        parts: Any = None,
+        floor: Any = 0.01,
+        random_state: Any = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.classes = classes
+        self.mechanism = mechanism
+        self.relation = relation
+        self.spread = spread
+        self.neighbours = neighbours
+        self.parts = parts
+        self.floor = floor
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
+        """Release the moments of a table of records × features and its labels, and keep only them."""
+        bits = _bits(self.random_state)
+        plan = self.plan(X, y)
+        moments = plan.moments.release(bits)
+        shares, features = plan.moments.shares, len(plan.lower)
+        self.guarantee_ = self._guarantee(self._groups() * shares.total(features), bits)
+        self.split_ = {"count": shares.count, "mean": shares.mean, "deviation": shares.deviation}
+        self.for_publication_ = kind_of(bits) == SECURE
+        self._lower, self._upper = plan.lower, plan.upper
+        return self._keep(plan.classes, moments, plan.floor)
+
+    def plan(self, X: Any, y: Any) -> FitPlan:  # noqa: N803
+        """Return what `fit` is going to ask, and of which mechanisms: private, and nothing is drawn."""
+        values, y = validate_data(self, X, y, dtype=np.float64)
+        check_classification_targets(y)
+        features = values.shape[1]
+        epsilon = _epsilon(self.epsilon)
+        lower, upper = _bounds(self.bounds, features)
+        groups, parts, floor = self._groups(), _parts(self.parts, features), positive(self.floor, "floor")
+        shares = Shares.of(epsilon / groups, features, parts)
+        deviations = Deviations(
+            self.mechanism, self.relation, shares.deviation, squared=self.spread == "variance"
+        )
+        deviations.at(1)
+        classes, labels = _labels(self.classes, y)
+        codes = encode(values, lower, upper)
+        moments = Plan.of(codes, labels, len(classes), shares, deviations)
+        return FitPlan(classes, lower, upper, float(floor), moments)
+
+    def _keep(self, classes: Any, moments: Moments, floor: float) -> Self:
+        """Set what is learned: all of it follows from the releases."""
+        width = self._upper - self._lower
+        self.classes_ = classes
+        self.class_count_ = np.maximum(moments.counts, 1).astype(np.float64)
+        self.class_prior_ = self.class_count_ / self.class_count_.sum()
+        self.theta_ = self._lower + width * moments.means / LEVELS
+        self.var_ = (width * np.maximum(moments.deviations, floor)) ** 2
+        return self
+
+    def _groups(self) -> int:
+        known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
+        for name, choices in known.items():
+            if getattr(self, name) not in choices:
+                raise InvalidParameter(
+                    name, str(getattr(self, name)), "is unknown", hint=f"one of {', '.join(choices)}"
+                )
+        return NEIGHBOURS[self.neighbours][0]
+
+    def _guarantee(self, epsilon: Fraction, bits: BitSource) -> Guarantee:
+        clear = ["the bounds, the features' names and all parameters, which are public"]
+        if self.classes is None:
+            clear.append("which labels occur in the table: they were taken as public")
+        if not TABLE[self.mechanism].finite_only:
+            clear.append("how long the draws took, which depends a little on the table")
+        if kind_of(bits) != SECURE:
+            clear.append("the noise, to everyone who knows the seed: the model is not for publication")
+        covers = f"a Gaussian naive Bayes model; neighbours: {NEIGHBOURS[self.neighbours][1]}"
+        scope = Scope(covers, tuple(clear))
+        return Guarantee(kind="pure", epsilon=epsilon, relation=Relation("database-record"), scope=scope)
+
+    def predict(self, X: Any) -> Any:  # noqa: N803
+        """Return the likeliest label of every record."""
+        joint = self._joint(X)
+        return self.classes_[joint.argmax(axis=1)]
+
+    def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
+        """Return the logarithm of the chance of every class, for every record."""
+        joint = self._joint(X)
+        highest = joint.max(axis=1, keepdims=True)
+        total = np.log(np.exp(joint - highest).sum(axis=1, keepdims=True))
+        log_chances: Float64[np.ndarray, "records classes"] = joint - highest - total
+        return log_chances
+
+    def predict_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
+        """Return the chance of every class, for every record."""
+        chances: Float64[np.ndarray, "records classes"] = np.exp(self.predict_log_proba(X))
+        return chances
+
+    def _joint(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
+        check_is_fitted(self)
+        values = validate_data(self, X, dtype=np.float64, reset=False)
+        inside = np.clip(values, self._lower, self._upper)
+        terms = [
+            np.log(prior) - 0.5 * (np.log(2 * np.pi * var) + (inside - mean) ** 2 / var).sum(axis=1)
+            for prior, mean, var in zip(self.class_prior_, self.theta_, self.var_, strict=True)
+        ]
+        return np.stack(terms, axis=1)
+
+
+def _epsilon(value: Any) -> Fraction:
+    if value is None:
+        raise InvalidParameter(
+            "epsilon",
+            None,
+            "is missing",
+            hint="there is no default: it is divided over all released values; 1 or less is strong and needs "
+            "thousands of records a class, 10 is weak and bounds odds by e^10 = 22 026",
+        )
+    return positive(value, "epsilon")
+
+
+def _bounds(bounds: Any, features: int) -> tuple[Float64[np.ndarray, " d"], Float64[np.ndarray, " d"]]:
+    hint = "give bounds=(lower, upper), numbers or one a feature, from public knowledge and not from the data"
+    if bounds is None:
+        raise InvalidParameter("bounds", None, "are missing", hint=hint)
+    try:
+        lower, upper = (np.broadcast_to(np.asarray(end, np.float64), (features,)) for end in bounds)
+    except (TypeError, ValueError):
+        raise InvalidParameter("bounds", None, f"do not fit {features} features", hint=hint) from None
+    with np.errstate(over="ignore", invalid="ignore"):
+        width = upper - lower
+    if not (np.isfinite(width) & (width > 0)).all():
+        raise InvalidParameter("bounds", None, "have a lower end that is not below the upper one", hint=hint)
+    if width.max(initial=1) > WIDEST or width.min(initial=1) < 1 / WIDEST:
+        problem = f"are wider than {WIDEST:g} or narrower than {1 / WIDEST:g}"
+        raise InvalidParameter("bounds", None, problem, hint="scale the features")
+    return lower.copy(), upper.copy()
+
+
+def _parts(parts: Any, features: int) -> tuple[Fraction, Fraction, Fraction]:
+    given = (1, features, features) if parts is None else parts
+    try:
+        count, mean, deviation = (positive(exact(part, "parts"), "parts") for part in given)
+    except (TypeError, ValueError):
+        raise InvalidParameter(
+            "parts", str(parts), "are not three numbers above 0", hint="such as (1, 2, 2)"
+        ) from None
+    return count, mean, deviation
+
+
+def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
+    """Return the classes in order, and the number of the class of every record."""
+    if classes is None:
+        known, labels = np.unique(y, return_inverse=True)
+        return known, labels.astype(np.int64)
+    known = np.unique(np.asarray(classes))
+    if np.ndim(classes) != 1 or not len(known):
+        raise InvalidParameter("classes", None, "are not a list of labels", hint="such as ['no', 'yes']")
+    if not np.isin(y, known).all():
+        raise InvalidParameter(
+            "classes",
+            None,
+            "lack the label of some record",
+            hint="list all, or leave such records out",
+        )
+    return known, np.searchsorted(known, y).astype(np.int64)
+
+
+def _bits(random_state: Any) -> BitSource:
+    if random_state is None:
+        return SecureBits()
+    if isinstance(random_state, BitSource):
+        return random_state
+    try:
+        return SeededBits(index(random_state))
+    except TypeError:
+        raise InvalidParameter(
+            "random_state",
+            type(random_state).__name__,
+            "is not None, a whole number or a source of bits",
+            hint="leave it out for a model that is to be published",
+        ) from None

@@ -1,0 +1,93 @@
+"""A query about a column before anything is drawn, and what it gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+
+from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.numbers import Json, to_json
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar import ScalarMechanism
+from dpveil.noise.bits import SECURE, BitSource, kind_of
+
+SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One private answer about a column of `rows` records: `response` is a number, or one for each bin.
+
+    `guarantee` is about all of it, `mechanism` drew each number, `edges` are a histogram's public bins, and
+    `bits` says what kind they were.
+    """
+
+    query: str
+    response: float | tuple[float, ...]
+    rows: int
+    guarantee: Guarantee
+    mechanism: ScalarMechanism
+    bits: str
+    edges: tuple[Fraction, ...] | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What speaks against publishing it."""
+        return () if self.bits == SECURE else (SEEDED,)
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the JSON document: nothing in it is of the data but the response."""
+        shown: Json = list(self.response) if isinstance(self.response, tuple) else self.response
+        named = "responses" if isinstance(self.response, tuple) else "response"
+        edges: dict[str, Json] = {} if self.edges is None else {"edges": [to_json(e) for e in self.edges]}
+        return {
+            "query": self.query,
+            **edges,
+            named: shown,
+            "rows": self.rows,
+            "guarantee": self.guarantee.to_json(),
+            "mechanism": self.mechanism.name,
+            "parameters": self.mechanism.parameters(),
+            "bits": self.bits,
+            "warnings": list(self.warnings),
+        }
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One query about a column of `rows` records: `mechanism` draws each of the true `answers` by itself.
+
+    The answers are private, and exact; all else is public and holds for every column of as many rows.
+    `guarantee` is about all answers together, and `edges` are a histogram's bins.
+    """
+
+    query: str
+    answers: tuple[Fraction, ...] = field(repr=False)
+    rows: int
+    guarantee: Guarantee
+    mechanism: ScalarMechanism
+    edges: tuple[Fraction, ...] | None = None
+
+    def release(self, bits: BitSource) -> Answer:
+        """Draw every response, each time anew and at the full cost.
+
+        Raises `InvalidParameter` for what is no source of bits.
+        """
+        if not isinstance(bits, BitSource):
+            raise InvalidParameter(
+                "bits", type(bits).__name__, "is not a source of bits", hint="dpveil.SecureBits()"
+            )
+        response: float | tuple[float, ...]
+        if self.edges is None:
+            response = float(self.mechanism.release(self.answers[0], bits))
+        else:
+            response = tuple(float(found) for found in self.mechanism.release(list(self.answers), bits))
+        return Answer(
+            self.query, response, self.rows, self.guarantee, self.mechanism, kind_of(bits), self.edges
+        )
+
+
+def about(guarantee: Guarantee, covers: str, clear: tuple[str, ...]) -> Guarantee:
+    """Return a mechanism's guarantee with the words of the query that it was used for."""
+    kept = tuple(words for words in guarantee.scope.in_the_clear if words not in clear)
+    return replace(guarantee, scope=Scope(covers, (*clear, *kept)))

@@ -1,0 +1,279 @@
+"""Count, mean, standard deviation and histogram of a column: the answer, its sensitivity and its mechanism.
+
+Each function returns a `Plan`, which has drawn nothing; `Plan.release` draws. Neighbours are two tables with
+the same number of rows, n, of which one holds another record; n is public. Proofs of the sensitivities are in
+the documentation, "Your own data".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from fractions import Fraction
+from functools import lru_cache
+from itertools import pairwise
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Number, exact, show
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar import Range, ScalarMechanism
+from dpveil.mechanisms.scalar.base import RECORD
+from dpveil.numbers.choice import build, choose
+from dpveil.numbers.plan import Plan, about
+from dpveil.numbers.values import bounds, clipped, is_missing, listed, number
+
+REPLACED = "neighbours have as many rows, one of them with another record"
+
+
+def mean(
+    values: Iterable[Any],
+    *,
+    range: Any,  # noqa: A002  the public range of the values
+    epsilon: Number,
+    mechanism: str | None = None,
+    relation: str = RECORD,
+    missing: Number | None = None,
+    step: Number | None = None,
+) -> Plan:
+    """Plan a private mean of a column, between the ends of `range`.
+
+    Values are clipped to the range (both ends public, in the values' units), and missing ones count as
+    `missing`. One record of n moves the mean by at most (high - low)/n. `mechanism` is a name of the scalar
+    table; the default has the least expected error. Raises `InvalidParameter`, and `DataError` for values
+    that are missing or no numbers.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = mean([23, 31, 47, 62, 35], range=(0, 120), epsilon=1)
+    >>> str(plan.guarantee), 0 <= plan.release(SeededBits(3)).response <= 120
+    ('1-DP, database-record', True)
+    """
+    rows, allowed = listed(values), bounds(range)
+    moved = _width(allowed) / len(rows)
+    drawn = _mechanism(mechanism, allowed, moved, epsilon, relation, step, whole=False)
+    numbers = clipped(rows, allowed, missing)
+    covers = f"the mean of {len(rows)} values, clipped to {allowed}; {REPLACED}"
+    return _one("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
+
+
+def standard_deviation(
+    values: Iterable[Any],
+    *,
+    range: Any,  # noqa: A002  the public range of the values
+    epsilon: Number,
+    mechanism: str | None = None,
+    relation: str = RECORD,
+    missing: Number | None = None,
+    step: Number | None = None,
+) -> Plan:
+    """Plan a private standard deviation (of a population, divided by n), at most half the range's width.
+
+    Arguments are those of `mean`. One record of n moves it by at most (high - low)·√(n-1)/n; what is taken
+    for ΔF is a little more, and divides the range. The answer is the point of the mechanism's lattice that is
+    nearest to the root.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = standard_deviation([1, 5, 3], range=(0, 6), epsilon=1)
+    >>> 0 <= plan.release(SeededBits(3)).response <= 3
+    True
+    """
+    rows, allowed = listed(values), bounds(range)
+    if len(rows) < 2:
+        raise InvalidParameter("values", None, "are one row, whose deviation is always 0")
+    moved = deviation_moves(_width(allowed), len(rows))
+    drawn = _mechanism(mechanism, Range(0, _width(allowed) / 2), moved, epsilon, relation, step, whole=False)
+    numbers = clipped(rows, allowed, missing)
+    covers = f"the standard deviation of {len(rows)} values, clipped to {allowed}; {REPLACED}"
+    nearest = _nearest_root(_variance(numbers), drawn.lattice.step)
+    return _one("standard-deviation", nearest, drawn, len(rows), covers)
+
+
+def count(
+    values: Iterable[Any],
+    *,
+    epsilon: Number,
+    equals: Any = None,
+    above: Number | None = None,
+    below: Number | None = None,
+    mechanism: str | None = None,
+    relation: str = RECORD,
+) -> Plan:
+    """Plan a private count of the rows whose value equals a text or number, is above, or below another.
+
+    Conditions that are given have to hold together; a missing value holds none. One record moves the count
+    by at most 1, and it stays from 0 to n. Raises as `mean` does.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> plan = count(["yes", "no", "yes"], equals="yes", epsilon=1)
+    >>> plan.mechanism.name, plan.release(SeededBits(3)).response in (0, 1, 2, 3)
+    ('geometric', True)
+    """
+    rows = listed(values)
+    if equals is None and above is None and below is None:
+        raise InvalidParameter("condition", None, "is missing", hint="give equals, above or below")
+    ends = {"above": above, "below": below}
+    over, under = (None if end is None else exact(end, name) for name, end in ends.items())
+    drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), epsilon, relation, 1, whole=True)
+    found = sum(_holds(value, row, equals, over, under) for row, value in enumerate(rows, 1))
+    covers = f"how many of {len(rows)} rows hold a public condition; {REPLACED}"
+    return _one("count", Fraction(found), drawn, len(rows), covers)
+
+
+def histogram(
+    values: Iterable[Any],
+    *,
+    range: Any,  # noqa: A002  the public range of the values
+    bins: int | Sequence[Number],
+    epsilon: Number,
+    mechanism: str | None = None,
+    relation: str = RECORD,
+    missing: Number | None = None,
+) -> Plan:
+    """Plan private counts of public bins: `bins` equal ones, or those between the edges given.
+
+    A bin holds its lower edge and not its upper one, but for the last. A record that is replaced leaves one
+    bin and enters another, so that each count is drawn with half of `epsilon`. Other arguments are those of
+    `mean`. Counts lie from 0 to n, and need not sum to n.
+
+    >>> from dpveil.noise.bits import SeededBits
+    >>> made = histogram([1, 2, 5], range=(0, 6), bins=2, epsilon=1).release(SeededBits(3))
+    >>> len(made.response), [str(edge) for edge in made.edges]
+    (2, ['0', '3', '6'])
+    """
+    rows, allowed = listed(values), bounds(range)
+    edges = _edges(allowed, bins)
+    half = exact(epsilon, "epsilon") / 2
+    drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), half, relation, 1, whole=True)
+    counts = [0] * (len(edges) - 1)
+    for value in clipped(rows, allowed, missing):
+        counts[sum(edge <= value for edge in edges[1:-1])] += 1
+    clear = (f"the number of rows, {len(rows)}, the range {allowed} and the edges of {len(counts)} bins",)
+    covers = f"how many of {len(rows)} values lie in each of {len(counts)} bins; {REPLACED}"
+    guarantee = about(_for_two_bins(drawn.guarantee(), len(rows)), covers, clear)
+    answers = tuple(Fraction(found) for found in counts)
+    return Plan("histogram", answers, len(rows), guarantee, drawn, edges)
+
+
+def _for_two_bins(one: Guarantee, rows: int) -> Guarantee:
+    """Return the guarantee of all bins: of a record replaced, two move by 1, and the others do not."""
+    twice = 2 * (one.epsilon or Fraction(0))
+    if one.kind == "pure":
+        return replace(one, epsilon=twice)
+    return replace(one, epsilon=twice, metric="records replaced", diameter=Fraction(rows))
+
+
+def _mechanism(
+    name: str | None,
+    allowed: Range,
+    moved: Fraction,
+    epsilon: Number,
+    relation: str,
+    step: Number | None,
+    *,
+    whole: bool,
+) -> ScalarMechanism:
+    """Return the mechanism of that name, or the one of least expected error: from public facts alone.
+
+    It is ready to draw, so that what keeps it from that is told before any value is looked at.
+    """
+    budget, points = exact(epsilon, "epsilon"), None if step is None else exact(step, "step")
+    return _ready(name, allowed, moved, budget, relation, points, whole)
+
+
+@lru_cache(maxsize=16)
+def _ready(
+    name: str | None,
+    allowed: Range,
+    moved: Fraction,
+    epsilon: Fraction,
+    relation: str,
+    step: Fraction | None,
+    whole: bool,
+) -> ScalarMechanism:
+    query = {"range": allowed, "sensitivity": moved, "epsilon": epsilon, "relation": relation, "step": step}
+    drawn = choose(**query, whole=whole) if name is None else build(name, **query)
+    drawn.prepare()
+    return drawn
+
+
+def _one(query: str, value: Fraction, drawn: ScalarMechanism, rows: int, covers: str) -> Plan:
+    clear = (f"the number of rows, {rows}, and the query with its range",)
+    return Plan(query, (value,), rows, about(drawn.guarantee(), covers, clear), drawn)
+
+
+def _width(allowed: Range) -> Fraction:
+    return allowed.width or Fraction(0)
+
+
+def deviation_moves(width: Fraction, rows: int) -> Fraction:
+    """Return ΔF of a standard deviation: at most 1 % above width·√(n-1)/n, and dividing width/2 in a lattice.
+
+    >>> float(deviation_moves(Fraction(1), 2)), float(deviation_moves(Fraction(10), 100))
+    (0.5, 1.0)
+    """
+    parts = 1
+    while True:
+        # q = ⌊parts·n/(2√(n-1))⌋, so that parts/q ≥ 2√(n-1)/n, and the same without the root.
+        whole = isqrt(parts**2 * rows**2 // (4 * (rows - 1)))
+        moved = width / 2 * Fraction(parts, whole)
+        if 10000 * moved**2 * rows**2 <= 10201 * width**2 * (rows - 1):
+            return moved
+        parts *= 2
+
+
+def _variance(numbers: Sequence[Fraction]) -> Fraction:
+    n = len(numbers)
+    total = sum(numbers, Fraction(0))
+    return (sum((x * x for x in numbers), Fraction(0)) - total * total / n) / n
+
+
+def _nearest_root(square: Fraction, step: Fraction) -> Fraction:
+    """Return the multiple of `step` nearest to a root, halves up, exactly: ⌊q + ½⌋ = ⌊(⌊2q⌋ + 1)/2⌋."""
+    twice = isqrt((4 * square / step**2).__floor__())
+    return (twice + 1) // 2 * step
+
+
+def _holds(value: Any, row: int, equals: Any, over: Fraction | None, under: Fraction | None) -> bool:
+    if is_missing(value):
+        return False
+    if equals is not None and not _same(value, equals):
+        return False
+    if over is None and under is None:
+        return True
+    found = number(value, row)
+    return (over is None or found > over) and (under is None or found < under)
+
+
+def _same(value: Any, wanted: Any) -> bool:
+    """Return whether both are one number, or one text: numbers are never compared by how they are written."""
+    one, other = _number(value), _number(wanted)
+    if one is None and other is None:
+        return str(value).strip() == str(wanted).strip()
+    return one == other
+
+
+def _number(value: Any) -> Fraction | None:
+    try:
+        return exact(value)
+    except InvalidParameter:
+        return None
+
+
+def _edges(allowed: Range, bins: int | Sequence[Number]) -> tuple[Fraction, ...]:
+    low, width = allowed.low or Fraction(0), _width(allowed)
+    if isinstance(bins, int | np.integer):
+        if isinstance(bins, bool) or not 1 <= bins <= 10_000:
+            raise InvalidParameter("bins", bins, "is out of range", hint="from 1 to 10000")
+        return tuple(low + width * Fraction(k, int(bins)) for k in range(int(bins) + 1))
+    edges = tuple(exact(edge, "bins") for edge in bins)
+    if len(edges) < 2 or any(a >= b for a, b in pairwise(edges)):
+        raise InvalidParameter("bins", None, "are not edges in order", hint="such as 0,18,65,120")
+    if (edges[0], edges[-1]) != (allowed.low, allowed.high):
+        shown = f"{show(edges[0])} to {show(edges[-1])}"
+        raise InvalidParameter(
+            "bins", shown, f"do not cover the range {allowed}", hint="begin and end with its ends"
+        )
+    return edges

@@ -1,0 +1,316 @@
+"""What one record moves, over neighbouring tables, and what a fit shows of it; wrong accounts are caught."""
+
+from fractions import Fraction
+from itertools import pairwise
+from math import isqrt
+
+import numpy as np
+import pytest
+
+from dpveil.audit.lower_bound import lower_bound
+from dpveil.mechanisms.scalar import TABLE
+from dpveil.noise.bits import SeededBits
+from dpveil.numbers import PrivateGaussianNB, moments, naive_bayes
+from dpveil.numbers.moments import (
+    LEVELS,
+    Deviations,
+    Shares,
+    centred_sums,
+    encode,
+    root_point,
+    square_point,
+    squares_about,
+)
+
+SEED = 20261121
+ALPHA = 1e-9
+"""The highest probability with which a bound is wrong by chance; bits are seeded."""
+NAMES = sorted(TABLE)
+
+
+def tables(count=300):
+    """Yield codes of a class and of the same class with one record more, with codes at the ends too."""
+    random = np.random.default_rng(SEED)
+    for _ in range(count):
+        records = random.integers(0, 9)
+        ends = random.choice([0, LEVELS, LEVELS // 2], size=(records + 1, 1))
+        inside = random.integers(0, LEVELS + 1, size=(records + 1, 1))
+        both = np.where(random.random((records + 1, 1)) < 0.5, ends, inside).astype(np.int64)
+        yield both[:-1], both
+
+
+def reach_of(centre):
+    return max(int(centre), LEVELS - int(centre))
+
+
+# Sensitivities
+
+
+def test_one_record_moves_a_centred_sum_by_at_most_one_and_by_one():
+    moved = [abs(centred_sums(more)[0] - centred_sums(less)[0]) for less, more in tables()]
+    assert max(moved) == 1
+
+
+def moved_roots(reach=reach_of):
+    """Return by how much roots and squares move, over all pairs of tables and many public centres."""
+    found = []
+    for less, more in tables():
+        for centre in (0, 1, LEVELS // 3, LEVELS // 2, LEVELS - 1, LEVELS):
+            squares = [int(squares_about(codes, np.array([centre]))[0]) for codes in (less, more)]
+            wide = reach(centre)
+            root = (squares[1] ** 0.5 - squares[0] ** 0.5) / wide
+            found.append((root, Fraction(squares[1] - squares[0], wide**2)))
+    return max(root for root, _ in found), max(square for _, square in found)
+
+
+def test_one_record_moves_roots_and_squares_about_any_centre_by_at_most_one_and_by_one():
+    root, square = moved_roots()
+    assert root == pytest.approx(1, abs=1e-12)
+    assert square == 1
+
+
+@pytest.mark.parametrize("wrong", [lambda c: LEVELS - min(int(c), LEVELS - 1), lambda c: LEVELS // 2])
+def test_mutant_reaches_of_one_side_or_of_half_the_bounds_are_too_short(wrong):
+    root, square = moved_roots(wrong)
+    assert root > 1.5
+    assert square > 2
+
+
+def test_the_deviation_about_the_true_mean_moves_by_what_is_said():
+    """√(m - 1)/m of the width, if one of m slots changes: centring is a projection, so norms do not grow."""
+    random = np.random.default_rng(SEED)
+    for m in (1, 2, 3, 10, 50):
+        slots = random.choice([0.0, 1.0, 0.5], size=(2000, m))
+        changed = slots.copy()
+        changed[:, 0] = random.choice([0.0, 1.0], size=2000)
+        moved = np.abs(slots.std(axis=1) - changed.std(axis=1)).max()
+        assert moved <= (m - 1) ** 0.5 / m + 1e-12
+    same = np.zeros(10)
+    assert np.append(same[1:], 1).std() == pytest.approx(9**0.5 / 10)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 100), Fraction(1), Fraction(50)])
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_points_are_the_nearest_and_stay_within_a_reach(name, squared, epsilon):
+    mechanism = Deviations(name, "database-record", epsilon, squared).at(9)
+    step, last = mechanism.lattice.step, mechanism.lattice.spans[-1][1]
+    nearest = square_point if squared else root_point
+    for less, more in tables(40):
+        centre = np.array([LEVELS // 3])
+        wide = reach_of(centre[0])
+        places = []
+        for codes in (less, more):
+            squares = int(squares_about(codes, centre)[0])
+            point = nearest(squares, wide, mechanism)
+            places.append(point)
+            if last is None or point < last:
+                low, high = (max(Fraction(2 * point + sign) * step / 2, 0) for sign in (-1, 1))
+                power = 1 if squared else 2
+                assert low**power <= Fraction(squares, wide**2) < high**power
+        assert abs(places[1] - places[0]) <= mechanism.lattice.reach
+
+
+def test_finite_mechanisms_end_where_a_class_of_that_size_does():
+    for size in (1, 2, 9, 10, 100):
+        roots = Deviations("geometric", "database-record", Fraction(1)).at(size)
+        assert roots.range.high is None
+        top = Deviations("explicit-fair", "database-record", Fraction(1)).at(size).range.high
+        assert top == isqrt(size - 1) + 1 >= size**0.5
+        assert (
+            Deviations("explicit-fair", "database-record", Fraction(1), squared=True).at(size).range.high
+            == size
+        )
+
+
+def test_codes_are_of_one_record_each_and_clipped():
+    values = np.array([[-5.0, 0.2], [0.5, 7.0], [1.0, 0.3]])
+    codes = encode(values, np.zeros(2), np.ones(2))
+    assert codes[:, 0].tolist() == [0, LEVELS // 2, LEVELS]
+    assert codes[1, 1] == LEVELS
+    for row in range(3):
+        assert (encode(values[[row]], np.zeros(2), np.ones(2)) == codes[row]).all()
+
+
+# What the whole fit costs: laws
+
+
+def cost(less, more, shares, deviations):
+    """Return the largest log-ratio of everything released of one class, with and without one record.
+
+    Written out from the laws: two-sided geometric counts, discrete Laplace sums, masses of the mechanism.
+    """
+    count = float(shares.count)
+    total = 0.0
+    for one, other in zip(centred_sums(less), centred_sums(more), strict=True):
+        law = moments.sum_mechanism(shares.mean)
+        a, b = law.lattice.index(np.array([one, other], dtype=object))
+        far = np.concatenate([np.arange(-400, 401) * law.lattice.reach // 8, [-(10**9), 10**9]])
+        total += np.abs(law.noise().log_weight(far - a) - law.noise().log_weight(far - b)).max()
+    for centre in (0, LEVELS // 3, LEVELS):
+        centres = np.full(less.shape[1], centre)
+        mechanism = deviations.at(4)
+        nearest = square_point if deviations.squared else root_point
+        for one, other in zip(squares_about(less, centres), squares_about(more, centres), strict=True):
+            places = [
+                nearest(int(s), reach_of(centre), mechanism) * mechanism.lattice.step for s in (one, other)
+            ]
+            shown = [Fraction(j, 8) for j in range(16 if mechanism.range.finite else 120)]
+            masses = mechanism.matrix(responses=shown, answers=places)
+            masses = masses[(masses > 1e-200).all(axis=1)]
+            worst = np.abs(np.diff(np.log(masses), axis=1)).max()
+            assert worst <= float(shares.deviation) + 1e-9
+    return count + total + less.shape[1] * float(shares.deviation)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_laws_of_neighbouring_classes_keep_the_split(name):
+    shares = Shares.of(Fraction(3), 1, (Fraction(1), Fraction(1), Fraction(1)))
+    assert shares.total(1) == 3
+    for squared in (False, True):
+        deviations = Deviations(name, "database-record", shares.deviation, squared)
+        assert max(cost(less, more, shares, deviations) for less, more in tables(12)) <= 3 + 1e-9
+
+
+def test_shares_add_up_for_any_parts():
+    for parts in ((1, 1, 1), (1, 7, 7), (98, 1, "1/3")):
+        shares = Shares.of(Fraction(5, 3), 7, tuple(Fraction(part) for part in parts))
+        assert shares.total(7) == Fraction(5, 3)
+    even = Shares.of(Fraction(15), 7, (Fraction(1), Fraction(7), Fraction(7)))
+    assert even == Shares(Fraction(1), Fraction(1), Fraction(1))
+
+
+# What the whole fit costs: samples
+
+DRAWS = 3000
+
+
+def releases(classes, draws, stream, **settings):
+    """Return `draws` independent releases of a table, bytes, a row each: sizes, means and variances.
+
+    A class is released from its own records only, so that one fit of many copies of the classes is many fits.
+    """
+    rows = [
+        (value, copy * len(classes) + k)
+        for copy in range(draws)
+        for k, v in enumerate(classes)
+        for value in v
+    ]
+    values, labels = (np.array(column) for column in zip(*rows, strict=True))
+    model = PrivateGaussianNB(
+        bounds=(0, 1),
+        classes=np.arange(draws * len(classes)),
+        random_state=SeededBits(SEED, stream),
+        **settings,
+    ).fit(values[:, None], labels)
+    columns = (model.class_count_, 255 * model.theta_[:, 0], 64 * model.var_[:, 0])
+    shown = np.stack([np.clip(column, 0, 255).astype(np.uint8) for column in columns], axis=1)
+    return shown.reshape(draws, -1)
+
+
+def bound(first, second, name, **settings):
+    drawn = [
+        tuple(
+            releases(table, DRAWS, f"{name} {part} {i}", **settings)
+            for i, table in enumerate((first, second))
+        )
+        for part in ("train", "test")
+    ]
+    return lower_bound(*drawn, alpha=ALPHA).lower
+
+
+MOVED = ([[0.0] * 6, [1.0] * 6], [[0.0] * 5, [1.0] * 7])
+"""One record is replaced, and changes its class."""
+SIZES = {"epsilon": 3, "parts": (98, 1, 1)}
+FAR = ([[0.0]], [[0.0, 1.0]])
+"""One record is added, at the other end of the bounds."""
+MEANS = {"epsilon": 3, "parts": (1, 98, 1), "neighbours": "added"}
+
+
+def test_a_replaced_record_that_changes_class_costs_no_more_than_promised():
+    assert bound(*MOVED, "moved", **SIZES) < 3
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_an_added_record_costs_no_more_than_promised():
+    for parts in ((1, 98, 1), (1, 1, 98)):
+        for spread in naive_bayes.SPREADS:
+            assert bound(*FAR, "far", **(MEANS | {"parts": parts, "spread": spread})) < 3
+
+
+def test_mutant_that_forgets_the_second_class_is_caught(monkeypatch):
+    monkeypatch.setitem(naive_bayes.NEIGHBOURS, "replaced", (1, ""))
+    assert bound(*MOVED, "moved", **SIZES) > 3
+
+
+@pytest.mark.filterwarnings("ignore:The number of unique classes")
+def test_errata_e13_sensitivities_from_true_class_sizes_are_caught(monkeypatch):
+    """The thesis' mean: noise of (b - a)/((n + 1)·ε) for a class of n records, n being the true one."""
+    right = moments.Plan.release
+
+    def watched(plan, bits):
+        sizes = np.array([len(group) for group in plan.groups])
+
+        def leaking(asked, counts, bits):
+            random = np.random.default_rng(int(bits.words(1)[0]))
+            sums = asked.mechanism.lattice.value(asked.points).reshape(len(sizes), -1)
+            means = (1 + sums / sizes[:, None]) / 2
+            noisy = means + random.laplace(size=means.shape) / (sizes[:, None] + 1) / float(plan.shares.mean)
+            return np.rint(np.clip(noisy, 0, 1) * LEVELS).astype(np.int64)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(moments, "mean_codes", leaking)
+            return right(plan, bits)
+
+    monkeypatch.setattr(moments.Plan, "release", watched)
+    assert bound(*FAR, "far", **MEANS) > 3
+
+
+def log_ratio_of_the_thesis_mean(less, more, output, epsilon):
+    """Return the log-ratio of two densities with scales (b - a)/((n + 1)·ε), b - a = 1."""
+    logs = []
+    for values in (less, more):
+        scale = 1 / ((len(values) + 1) * epsilon)
+        logs.append(-abs(output - np.mean(values)) / scale - np.log(2 * scale))
+    return abs(logs[0] - logs[1])
+
+
+def test_errata_e13_true_class_sizes_make_ratios_unbounded_even_if_records_agree():
+    """A record is added that leaves the mean where it is: only the scale changes, which shows far out."""
+    ratios = [log_ratio_of_the_thesis_mean([0.0], [0.0, 0.0], -x, 1.0) for x in (1, 10, 100)]
+    assert ratios == pytest.approx([1 - np.log(1.5), 10 - np.log(1.5), 100 - np.log(1.5)])
+    snapped = np.log(0.5) - np.log(0.5 * np.exp(-3 * 0.5))  # all that is below the bound becomes the bound
+    assert snapped == pytest.approx(1.5)
+    assert all(a < b for a, b in pairwise(ratios))
+
+
+def test_large_classes_get_coarser_steps_and_keep_their_cost():
+    for size in (513, 5000, 10**6):
+        mechanism = Deviations("explicit-fair", "database-record", Fraction(1), squared=True).at(size)
+        assert mechanism.lattice.size <= moments.MOST + 1
+        assert size <= mechanism.range.high < size + mechanism.lattice.step
+        assert mechanism.lattice.reach == 1
+        assert mechanism.certificate.epsilon <= 1
+
+
+class Watched(Deviations):
+    """Deviations that keep what they were asked."""
+
+    def release(self, squares, reach, sizes, bits):
+        object.__setattr__(self, "asked", (squares, reach, sizes))
+        return super().release(squares, reach, sizes, bits)
+
+
+def test_a_fit_asks_about_the_released_means_with_the_whole_reach_and_public_sizes():
+    shares = Shares.of(Fraction(2), 2, (Fraction(1),) * 3)
+    for stream in range(20):
+        random = np.random.default_rng(stream)
+        codes, labels = random.integers(0, LEVELS + 1, (9, 2)), random.integers(0, 3, 9)
+        watched = Watched("laplace", "database-record", shares.deviation)
+        bits = SeededBits(SEED, f"asked {stream}")
+        found = moments.Plan.of(codes, labels, 3, shares, watched).release(bits)
+        squares, reach, sizes = watched.asked
+        for row, centre in enumerate(found.means):
+            assert squares[row].tolist() == ((codes[labels == row] - centre) ** 2).sum(axis=0).tolist()
+            assert reach[row].tolist() == [reach_of(code) for code in centre]
+        assert sizes == np.maximum(found.counts, 1).tolist()
