@@ -18,7 +18,7 @@ import dpveil
 from dpveil.io import encode
 
 ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src"
+SOURCES = (ROOT / "src", *sorted(ROOT.glob("packages/*/src")))
 EVERYWHERE = ("dpveil.core.", "dpveil.errors", "dpveil.catalogue")
 
 
@@ -84,7 +84,8 @@ def _traced(step: Callable[[], Any]) -> tuple[Any, list[str]]:
 
 def _summary(name: str) -> str:
     """Return the first sentence of a module's docstring."""
-    path = SOURCE.joinpath(*name.split("."))
-    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    paths = [source.joinpath(*name.split(".")) for source in SOURCES]
+    files = [file for path in paths for file in (path / "__init__.py", path.with_suffix(".py"))]
+    file = next(file for file in files if file.is_file())
     words = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
     return words.split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
