@@ -7,7 +7,9 @@ import pytest
 
 from dpveil.audit.gates_exact import exact_gate, same_gate
 from dpveil.audit.methods.dp_svd import AUDIT
-from dpveil.mechanisms.pixel import DPSVD, dp_svd, spectrum
+from dpveil.mechanisms.pixel import DPSVD
+from dpveil.mechanisms.pixel.dp_svd import method as dp_svd
+from dpveil.mechanisms.pixel.dp_svd import spectrum
 
 
 def failed():

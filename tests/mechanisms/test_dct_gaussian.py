@@ -11,9 +11,10 @@ from scipy import fft, special, stats
 
 from dpveil.audit.methods.dct_right import coefficients, kernels
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian, dct_gaussian
-from dpveil.mechanisms.pixel.dct import BlockTransform
-from dpveil.mechanisms.pixel.dct_plan import Reach, reach_of
+from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian
+from dpveil.mechanisms.pixel.dct import method as dct_gaussian
+from dpveil.mechanisms.pixel.dct.plan import Reach, reach_of
+from dpveil.mechanisms.pixel.dct.transform import BlockTransform
 from dpveil.noise.bits import SeededBits
 
 LEVELS = (0, 127, 255)

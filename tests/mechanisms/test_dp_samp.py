@@ -15,9 +15,16 @@ from scipy.stats import binom
 from dpveil.accounting.group import any_of
 from dpveil.audit.methods.dp_samp import clipped
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import DPSamp, sampling
-from dpveil.mechanisms.pixel import intensities as intensities_module
-from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, k_means, most_shown
+from dpveil.mechanisms.pixel import DPSamp
+from dpveil.mechanisms.pixel.dp_samp import intensities as intensities_module
+from dpveil.mechanisms.pixel.dp_samp import sampling
+from dpveil.mechanisms.pixel.dp_samp.intensities import (
+    frequent_levels,
+    histogram,
+    intensities,
+    k_means,
+    most_shown,
+)
 from dpveil.noise.bits import SeededBits
 
 HIDDEN = -1
@@ -302,7 +309,7 @@ def test_mutants_of_the_sampler_do_not_fit(mutant, epsilon):
 
 def test_a_sampler_that_reads_true_counts_does_not_fit(monkeypatch):
     monkeypatch.setattr(
-        "dpveil.mechanisms.pixel.dp_samp.discrete_laplace", lambda scale, n, bits: np.zeros(n, int)
+        "dpveil.mechanisms.pixel.dp_samp.method.discrete_laplace", lambda scale, n, bits: np.zeros(n, int)
     )
     method = sound(epsilon=6, clusters=256, neighbourhood=1, rate="0.25")
     assert not fits(observed(method), expected(6, 0.25))

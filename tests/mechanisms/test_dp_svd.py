@@ -18,8 +18,9 @@ from dpveil.audit.methods.dp_svd import law_of_one_pixel
 from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.pixel import DPSVD, dp_svd
-from dpveil.mechanisms.pixel.spectrum import STEPS, ball_radius, leading_triples, whole_values
+from dpveil.mechanisms.pixel import DPSVD
+from dpveil.mechanisms.pixel.dp_svd import method as dp_svd
+from dpveil.mechanisms.pixel.dp_svd.spectrum import STEPS, ball_radius, leading_triples, whole_values
 from dpveil.noise.bits import SeededBits
 
 SILENT = 10**9

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.interpolate import LinearNDInterpolator
 
-from dpveil.mechanisms.pixel import interpolate as module
-from dpveil.mechanisms.pixel import painting
-from dpveil.mechanisms.pixel.interpolate import interpolate
+from dpveil.mechanisms.pixel.dp_samp import interpolate as module
+from dpveil.mechanisms.pixel.dp_samp import painting
+from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
 from dpveil.noise import backend
 
 unsafe = np.random.default_rng(5)

@@ -14,7 +14,7 @@ from dpveil.audit.methods.mse_exponential import right
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels
-from dpveil.mechanisms.pixel.mse_law import certified_law, pair, shown_levels
+from dpveil.mechanisms.pixel.mse.law import certified_law, pair, shown_levels
 from dpveil.noise import backend
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL, IntegerMatrix

@@ -10,8 +10,8 @@ import pytest
 from dpveil.audit.methods.ssim_exponential import evenly, log_law, outputs, ssim, windows_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
+from dpveil.mechanisms.pixel.ssim.method import _joined, _windows
 from dpveil.mechanisms.pixel.ssim.quality import error_on_grey, quality, shown_levels
-from dpveil.mechanisms.pixel.ssim_exponential import _joined, _windows
 from dpveil.noise.bits import SeededBits
 
 EXTREMES = (0, 1, 85, 128, 255)

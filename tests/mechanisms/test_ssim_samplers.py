@@ -254,7 +254,7 @@ def test_tables_sum_what_enumeration_sums(exponent):
     """Σ e^(ε′(SSIM - best)) over the arrangements of every multiset; steps below 2^-30 are raised to it."""
     levels, window = shown_levels(3).astype(np.int64), np.array([1, 93, 94, 192, 30], np.uint8)
     sets, moments = list_sets(5, 3), arithmetic.moments(window)
-    desk = counted.set_up(5, len(sets.sums), 3)
+    desk = counted.set_up(5, len(sets.sums), 3, 2.0**62)
     counted.rank(window, desk)
     counted.weigh(moments, levels, sets, exponent, desk)
     every = outputs(5, 3)
@@ -268,6 +268,23 @@ def test_tables_sum_what_enumeration_sums(exponent):
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
         total = counted.tabulate(s, moments, levels, sets, exponent, desk)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
+
+
+def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
+    """With room for one table at a time the same is drawn."""
+    windows = (np.arange(6 * 9) * 83 % 256).astype(np.uint8).reshape(6, 9)
+    one = WindowSampler(Fraction(20), 9, 3, "counts")
+    first, cleared, made = one.draw(windows, SeededBits(5)), [], counted.tabulate
+
+    def watched(s, x, levels, sets, epsilon, desk):
+        found = made(s, x, levels, sets, epsilon, desk)
+        cleared.append(int((desk.places >= 0).sum()) == 1)
+        return found
+
+    monkeypatch.setattr(counted, "ROOM", 1)
+    monkeypatch.setattr(counted, "tabulate", watched)
+    assert np.array_equal(one.draw(windows, SeededBits(5)), first)
+    assert np.mean(cleared) > 0.5
 
 
 def test_sets_and_costs_by_hand():

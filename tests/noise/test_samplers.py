@@ -20,7 +20,7 @@ from dpveil.noise import (
     laplace,
     quantise,
 )
-from dpveil.noise.gaussian import _filter, below_exp
+from dpveil.noise.gaussian import _filter, _sure, below_exp
 from dpveil.noise.laplace import DigitTables, draw
 from dpveil.noise.matrix import log_above
 
@@ -167,6 +167,22 @@ def test_the_floating_filter_decides_only_what_is_certain():
     assert np.array_equal(accepted[~unsure], exact[~unsure])
     assert unsure[1::3].all()
     assert not unsure[::3].any()
+
+
+def test_the_compiled_filter_accepts_what_the_plain_one_does_or_nothing():
+    """Where the plain one is unsure of a single proposal, the compiled one leaves all of them to it."""
+    backend.compile_now()
+    variance, scale, near = Fraction(50, 7), 3, np.arange(-12, 13)
+    y, words = np.tile(near, 400), SeededBits(3).words(25 * 400)
+    accepted, unsure = _filter(y, words, variance, scale)
+    kept = _sure(y, words, variance, scale)
+    assert not unsure.any()
+    assert kept is not None
+    assert np.array_equal(kept, y[accepted])
+    for proposal in (4, 1000):  # at the edge, and too far out for floating point
+        gamma = (proposal - float(variance) / scale) ** 2 / (2 * float(variance))
+        edge = np.uint64(int(Fraction(math.exp(-gamma)) * 2**64))
+        assert _sure(np.append(y, proposal), np.append(words, edge), variance, scale) is None
 
 
 def test_a_tie_of_64_bits_with_an_exponential_is_decided_by_more_bits():

@@ -12,11 +12,16 @@ from jaxtyping import Bool, Int64, UInt64
 
 from dpveil.core.numbers import float_above
 from dpveil.errors import NoiseError
+from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace
 
 SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
 ONE: Final = Fraction(1)
+FARTHEST: Final = 90
+"""Of a proposal in standard deviations, for floating point to decide on it."""
+FILTER_COST: Final = 2
+"""Look-ups of plain NumPy in the time in which it decides on a proposal."""
 
 
 def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
@@ -54,12 +59,27 @@ def _round(variance: Fraction, count: int, bits: BitSource) -> Int64[np.ndarray,
     scale = isqrt(variance.numerator // variance.denominator) + 1
     proposals = discrete_laplace(Fraction(scale), count, bits)
     words = bits.words(count)
-    accepted, unsure = _filter(proposals, words, variance, scale)
-    for i in np.flatnonzero(unsure):
-        gamma = (abs(int(proposals[i])) - variance / scale) ** 2 / (2 * variance)
-        accepted[i] = below_exp(int(words[i]), gamma, bits)
-    kept: Int64[np.ndarray, " kept"] = proposals[accepted]
+    kept = _sure(proposals, words, variance, scale)
+    if kept is None:
+        accepted, unsure = _filter(proposals, words, variance, scale)
+        for i in np.flatnonzero(unsure):
+            gamma = (abs(int(proposals[i])) - variance / scale) ** 2 / (2 * variance)
+            accepted[i] = below_exp(int(words[i]), gamma, bits)
+        kept = proposals[accepted]
     return kept
+
+
+def _sure(
+    proposals: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, " n"], variance: Fraction, scale: int
+) -> Int64[np.ndarray, " kept"] | None:
+    """Return what `_filter` accepts, compiled; None where it is unsure of one, or compiling does not pay."""
+    compiled = backend.kernels(FILTER_COST * len(proposals))
+    if compiled is None:
+        return None
+    sigma, centre = float(variance) ** 0.5, float(variance / scale)
+    out = np.empty_like(proposals)
+    count = compiled.gaussian(proposals, words, sigma, centre, FARTHEST * sigma - centre, out)
+    return None if count < 0 else out[:count]
 
 
 def _filter(
@@ -75,7 +95,7 @@ def _filter(
     distance = np.abs(proposals) - centre
     level = np.exp(-((distance / sigma) ** 2) / 2) * 2.0**64
     drawn = words.astype(np.float64)
-    near = np.abs(proposals) <= 90 * sigma - centre
+    near = np.abs(proposals) <= FARTHEST * sigma - centre
     accepted = near & (drawn < level * (1 - 2.0**-36) - 2**13)
     rejected = np.where(near, drawn > level * (1 + 2.0**-36) + 2**13, words > 0)
     return accepted, ~(accepted | rejected)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import exp
+
 import numpy as np
 from numba import njit, types
 
@@ -54,3 +56,18 @@ def matrix(packed, column_bits, rows, words, out):
         entry = packed[rows[i], column]
         below = (words[i] & thresholds) < (entry & thresholds)
         out[i] = column if below else entry & columns
+
+
+@njit("i8(i8[::1], u8[::1], f8, f8, f8, i8[::1])", cache=True, nogil=True)
+def gaussian(proposals, words, sigma, centre, farthest, out):
+    """Fill `out` with the proposals that are accepted and return how many; -1 where one is unsure."""
+    count, unsure = 0, False
+    for i in range(len(proposals)):
+        size = float(abs(proposals[i]))
+        ratio = (size - centre) / sigma
+        level, drawn = exp(-(ratio * ratio) / 2) * 2.0**64, float(words[i])
+        accepted = drawn < level * (1 - 2.0**-36) - 2.0**13
+        unsure |= (size > farthest) | (not accepted and drawn <= level * (1 + 2.0**-36) + 2.0**13)
+        out[count] = proposals[i]
+        count += np.int64(accepted)
+    return -1 if unsure else count

@@ -17,8 +17,8 @@ from dpveil.audit.product import Image, Images, Part, ProductLaw, Releases, prod
 from dpveil.audit.version import LawOf, Size, Version, from_law
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
-from dpveil.mechanisms.pixel.haar import padded
-from dpveil.mechanisms.pixel.planes import MOST, Band, Plane
+from dpveil.mechanisms.pixel.bit_planes.haar import padded
+from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 

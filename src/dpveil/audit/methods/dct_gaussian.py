@@ -20,7 +20,7 @@ from dpveil.audit.methods.dct_right import coefficients
 from dpveil.audit.product import Image, Images, ProductLaw, Releases, product_law
 from dpveil.audit.version import Size, Version
 from dpveil.mechanisms.pixel import DCTGaussian
-from dpveil.mechanisms.pixel.dct_plan import Plan, reach_of
+from dpveil.mechanisms.pixel.dct.plan import Plan, reach_of
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 

@@ -12,8 +12,8 @@ from jaxtyping import Int64
 
 from dpveil.audit.product import Image
 from dpveil.mechanisms.pixel import DCTGaussian
-from dpveil.mechanisms.pixel.dct import UNIT
-from dpveil.mechanisms.pixel.dct_plan import Plan
+from dpveil.mechanisms.pixel.dct.plan import Plan
+from dpveil.mechanisms.pixel.dct.transform import UNIT
 
 COLOURS: Final = {1: [[1]], 3: [[1, 1, 1], [1, 0, -1], [1, -2, 1]]}
 

@@ -25,8 +25,8 @@ from dpveil.audit.product import Image, Images, ProductLaw, Releases, product_la
 from dpveil.audit.version import Size, Version, one_by_one
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
-from dpveil.mechanisms.pixel.intensities import histogram, intensities
-from dpveil.mechanisms.pixel.interpolate import interpolate
+from dpveil.mechanisms.pixel.dp_samp.intensities import histogram, intensities
+from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
 

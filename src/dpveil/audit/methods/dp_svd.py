@@ -21,7 +21,7 @@ from dpveil.audit.pairs import Pair
 from dpveil.audit.product import Image, Images, Pairs, Part, ProductLaw, Releases, product_law
 from dpveil.audit.version import Method, Version
 from dpveil.mechanisms.pixel import DPSVD
-from dpveil.mechanisms.pixel.spectrum import leading_triples
+from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 from dpveil.noise.laplace import discrete_laplace

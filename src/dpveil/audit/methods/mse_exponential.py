@@ -17,7 +17,7 @@ from dpveil.audit.product import WORK, Image, Images, Masses, Part, ProductLaw, 
 from dpveil.audit.version import LawOf, Size, Version, from_law
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import cell_levels, spread
-from dpveil.mechanisms.pixel.mse_law import shown_levels
+from dpveil.mechanisms.pixel.mse.law import shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 

@@ -62,9 +62,13 @@ def quality(true: UInt8[np.ndarray, " n"], shown: UInt8[np.ndarray, " n"]) -> Fr
 
 
 class Sets(NamedTuple):
-    """All multisets of n out of k′ levels: how often each occurs, in how many orders, Σy, nΣy² - (Σy)²."""
+    """All multisets of n out of k′ levels: how often each occurs, in how many orders, Σy, nΣy² - (Σy)².
+
+    `reach` counts how many cells show less than each level, and in the end all of them.
+    """
 
     counts: Int16[np.ndarray, "sets levels"]
+    reach: Int16[np.ndarray, "sets ends"]
     orders: Float64[np.ndarray, " sets"]
     log_orders: Float64[np.ndarray, " sets"]
     sums: Int64[np.ndarray, " sets"]
@@ -97,7 +101,9 @@ def list_sets(cells: int, levels: int) -> Sets:
     orders = np.exp(np.minimum(log_orders, LARGEST_LOG))
     shown = shown_levels(levels).astype(np.int64)
     sums = counts @ shown
-    return Sets(counts.astype(np.int16), orders, log_orders, sums, cells * (counts @ shown**2) - sums**2)
+    reach = np.pad(counts.cumsum(axis=1), ((0, 0), (1, 0))).astype(np.int16)
+    spreads = cells * (counts @ shown**2) - sums**2
+    return Sets(counts.astype(np.int16), reach, orders, log_orders, sums, spreads)
 
 
 def error_on_grey(epsilon: float, cells: int, levels: int) -> float:

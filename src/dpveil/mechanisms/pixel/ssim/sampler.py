@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Int32, UInt8
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     list_sets,
@@ -26,11 +26,13 @@ from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
-MODULES: Final = (arithmetic, loops, counted)
+MODULES: Final = (arithmetic, loops, tables, counted)
 FEWEST_WORDS: Final = 1 << 12
 MOST_WORDS: Final = 1 << 16
 """Words asked for at once: as many bytes as the image has, within these."""
 THREADS: Final = 2
+STRIPS: Final = 2
+"""Strips of a part of the windows, each with words of its own; one thread may draw both."""
 PLAIN_STEP: Final = 30
 """Look-ups of plain NumPy in the time of one plain step of a loop."""
 MOST_LISTED: Final = 1 << 20
@@ -38,6 +40,10 @@ MOST_TABLED: Final = 1 << 21
 MOST_CELLS_TABLED: Final = 25
 MOST_PROPOSED: Final = 1 << 18
 """Outputs that are listed, entries of tables, and proposals a window: beyond, the way is too long."""
+
+SHARED: Final = 4
+MOST_SHARED: Final = 64
+"""Proposals a window that windows share which propose counts: some take one, some take a hundred."""
 
 Loop = Callable[[Any, Any, Draws], None]
 
@@ -74,29 +80,41 @@ class WindowSampler:
         """Return one output for each window, as levels 0..255."""
         shown = np.empty_like(windows)
         pending = np.arange(len(windows), dtype=np.int32)
-        attempts, choices = self._attempts()
-        words = min(max(FEWEST_WORDS, windows.size // 16), MOST_WORDS)
-        at_once = max(1, words // (attempts * (choices + 1)))
+        at_once = self._at_once(windows.size)
         run = self._loop(len(windows))
         with ThreadPoolExecutor(max(1, THREADS - 1)) as pool:
             while len(pending):
                 kept = 0  # what is left of a part goes to where parts before it were
                 for start in range(0, len(pending), at_once):
-                    left = self._round(windows, pending[start : start + at_once], shown, bits, run, pool)
+                    part = pending[start : start + at_once]
+                    attempts = self._attempts(len(part), at_once)
+                    left = self._round(windows, part, attempts, shown, bits, run, pool)
                     pending[kept : kept + len(left)] = left
                     kept += len(left)
                 pending = pending[:kept]
         return shown
 
-    def _attempts(self) -> tuple[int, int]:
-        """Return how many proposals a window gets in a round, and how many choices make one."""
-        if self.way == "enumeration":
-            return 2, 2
+    def _at_once(self, size: int) -> int:
+        """Return how many windows get words at once, of an image with so many cells."""
+        words = min(max(FEWEST_WORDS, size // 16), MOST_WORDS)
         if self.way == "counts":
-            return 10, self.cells + 1
-        return min(64, 6 + int(exp(min(5.0, float(self.epsilon))) / 4)), -(
-            -self.cells // self._cells_per_word
-        )
+            words += words // 4  # each window takes what it needs of them, so more of them are of use
+        return max(1, words // (self._attempts(1, 1) * (self._choices + 1)))
+
+    def _attempts(self, windows: int, at_once: int) -> int:
+        """Return how many proposals there are words for, a window, with room for `at_once` windows."""
+        if self.way == "enumeration":
+            return 2
+        if self.way == "counts":
+            return min(MOST_SHARED, SHARED * at_once // windows)
+        return min(64, 6 + int(exp(min(5.0, float(self.epsilon))) / 4))
+
+    @property
+    def _choices(self) -> int:
+        """How many choices make one proposal."""
+        if self.way == "rejection":
+            return -(-self.cells // self._cells_per_word)
+        return 2 if self.way == "enumeration" else self.cells + 1
 
     @property
     def _cells_per_word(self) -> int:
@@ -107,7 +125,9 @@ class WindowSampler:
         epsilon, whole = float(self.epsilon), 2.0**self.word_bits
         rounding = epsilon * 2.0**-46 + 2.0**-36
         widest = {"enumeration": 2048, "counts": number_of_sets(self.cells, self.levels) + 1}.get(self.way, 0)
-        coarse = (widest + self.cells * self.levels) / whole + (self.cells + 1) * 2 * arithmetic.GUARD
+        coarse = (widest + self.cells * max(self.cells, self.levels)) / whole + (
+            self.cells + 1
+        ) * 2 * arithmetic.GUARD
         keep = 1.0 - rounding - coarse
         if keep <= 0.0:
             raise NoiseError(f"{self.word_bits} bits are too few for {widest} choices")
@@ -117,13 +137,14 @@ class WindowSampler:
         self,
         windows: UInt8[np.ndarray, "n cells"],
         part: Int32[np.ndarray, " pending"],
+        attempts: int,
         shown: UInt8[np.ndarray, "n cells"],
         bits: BitSource,
         run: Loop,
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
-        """Give every window of `part` some attempts, write what was drawn, and return those that are left."""
-        attempts, choices = self._attempts()
+        """Give the windows of `part` some attempts, write what was drawn, and return those that are left."""
+        choices = self._choices
         drawn = bits.words(len(part) * attempts * (choices + 1)).reshape(len(part), attempts, choices + 1)
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
@@ -135,11 +156,14 @@ class WindowSampler:
             np.full((len(part), choices + 1), 1 << self.word_bits),
             np.ones((len(part), 2)),
         )
-        middle = len(part) // THREADS
-        later = pool.submit(run, *_rows(slice(middle), true, words, draws)) if middle else None
-        run(*_rows(slice(middle, None), true, words, draws))
-        if later:
-            later.result()
+        size = -(-len(part) // STRIPS)
+        first, *others = (
+            _rows(slice(top, top + size), true, words, draws) for top in range(0, len(part), size)
+        )
+        later = [pool.submit(run, *strip) for strip in others]
+        run(*first)
+        for strip in later:
+            strip.result()
         for w in np.flatnonzero(draws.status == UNSURE):
             draws.status[w] = SHOWN if self._accepted(true[w], draws, int(w), bits) else AGAIN
         done = draws.status == SHOWN
@@ -159,7 +183,9 @@ class WindowSampler:
             each = self._cells_per_word
             return lambda true, words, draws: code.reject(true, levels, law, words, each, draws)
         sets = list_sets(self.cells, self.levels)
-        return lambda true, words, draws: code.count_then_arrange(true, levels, sets, law, words, draws)
+        return lambda true, words, draws: code.count_then_arrange(
+            true, levels, sets, law, words.reshape(-1, words.shape[2]), draws
+        )
 
     def _accepted(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
         """Decide one proposal exactly."""

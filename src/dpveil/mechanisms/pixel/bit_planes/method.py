@@ -17,9 +17,9 @@ from dpveil.accounting.search import least_scale
 from dpveil.core.numbers import root_above
 from dpveil.core.parameters import Count, Flag, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
+from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, forward, inverse, padded
+from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane, allocated, bands, squared_error
 from dpveil.mechanisms.pixel.budget import MOST_SIZES, BudgetedMethod, different, only
-from dpveil.mechanisms.pixel.haar import COARSE, forward, inverse, padded
-from dpveil.mechanisms.pixel.planes import MOST, Band, Plane, allocated, bands, squared_error
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import BitSource

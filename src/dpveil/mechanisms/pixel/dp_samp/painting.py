@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float32, Float64, Int64, UInt8
 
-from dpveil.mechanisms.pixel import triangles as triangle_loops
-from dpveil.mechanisms.pixel.triangles import ROUNDING
+from dpveil.mechanisms.pixel.dp_samp import triangles as triangle_loops
+from dpveil.mechanisms.pixel.dp_samp.triangles import ROUNDING
 from dpveil.noise import backend
 
 CHUNK: Final = 1 << 12

@@ -28,7 +28,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.mechanisms.pixel.cells import TOP
-from dpveil.mechanisms.pixel.dct import UNIT, BlockTransform
+from dpveil.mechanisms.pixel.dct.transform import UNIT, BlockTransform
 
 Steps = Int64[np.ndarray, " coefficients"]
 """The variance of each coefficient, as how often it is halved; -1 where the coefficient is not kept."""

@@ -18,7 +18,7 @@ from dpveil.core.parameters import Count
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod
 from dpveil.mechanisms.pixel.cells import TOP, cell_levels, spread
-from dpveil.mechanisms.pixel.mse_law import certified_law, pair, shown_levels
+from dpveil.mechanisms.pixel.mse.law import certified_law, pair, shown_levels
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
 

@@ -16,7 +16,7 @@ from dpveil.core.numbers import Json, root_above
 from dpveil.core.parameters import Count, Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
-from dpveil.mechanisms.pixel.spectrum import STEPS, ball_radius, leading_triples, rebuild, whole_values
+from dpveil.mechanisms.pixel.dp_svd.spectrum import STEPS, ball_radius, leading_triples, rebuild, whole_values
 from dpveil.noise.bits import BitSource
 from dpveil.noise.spherical import spherical_laplace
 
@@ -87,7 +87,8 @@ class DPSVD(PixelMethod):
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
         rank = self._rank(height, width)
-        triples = [leading_triples(image[:, :, channel], rank) for channel in range(channels)]
+        channel_planes = (np.ascontiguousarray(image[:, :, channel]) for channel in range(channels))
+        triples = [leading_triples(plane, rank) for plane in channel_planes]
         noise = iter(spherical_laplace(STEPS / self.epsilon, rank * channels, bits))
         planes = []
         for of_channel in triples:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from math import cosh, exp, log1p, tanh
 from typing import Final
 
-from dpveil.mechanisms.pixel.haar import COARSE, CROSS, DETAIL
+from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, CROSS, DETAIL
 from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL
 

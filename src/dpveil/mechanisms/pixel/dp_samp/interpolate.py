@@ -17,7 +17,7 @@ import cv2
 import numpy as np
 from jaxtyping import Bool, Float32, Int64, UInt8
 
-from dpveil.mechanisms.pixel.painting import Painter, paint_plain, painter
+from dpveil.mechanisms.pixel.dp_samp.painting import Painter, paint_plain, painter
 
 EMPTY: Final = 127
 """The level of a picture in which no pixel is shown."""

@@ -15,9 +15,9 @@ from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import Count, Flag, OptionalCount, OptionalProbability, Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
-from dpveil.mechanisms.pixel.intensities import frequent_levels, histogram, intensities, most_shown
-from dpveil.mechanisms.pixel.interpolate import interpolate
-from dpveil.mechanisms.pixel.sampling import chosen, drawn
+from dpveil.mechanisms.pixel.dp_samp.intensities import frequent_levels, histogram, intensities, most_shown
+from dpveil.mechanisms.pixel.dp_samp.interpolate import interpolate
+from dpveil.mechanisms.pixel.dp_samp.sampling import chosen, drawn
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace, prepared
 

@@ -25,7 +25,7 @@ from dpveil.mechanisms.pixel.budget import (
     different,
     only,
 )
-from dpveil.mechanisms.pixel.dct_plan import Plan, plan, reach_of, spent
+from dpveil.mechanisms.pixel.dct.plan import Plan, plan, reach_of, spent
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian

@@ -1,0 +1,1 @@
+"""The DCT Gaussian mechanism: an exact block transform, and noise planned by what a pixel moves."""

@@ -1,0 +1,1 @@
+"""DP-SVD: the leading singular triples, perturbed together."""

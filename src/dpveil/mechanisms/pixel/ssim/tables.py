@@ -1,0 +1,102 @@
+"""Tables of the dynamic programme: what all orders of one multiset weigh (docs: ssim-exponential).
+
+The functions run as they stand or compiled (`noise.backend.loops`).
+"""
+
+from __future__ import annotations
+
+from dpveil.mechanisms.pixel.ssim.arithmetic import exp_minus, slope
+
+LEAST_STEP = 2.0**-30
+
+
+def tabulate(s, x, levels, sets, epsilon, desk):
+    """Return Σ e^(-ε′(best - SSIM)) over the arrangements of set s, from its table, made if it is not there.
+
+    Entry r of the table (counts r remain, in mixed radix) is the sum over arrangements of the last Σr cells.
+    Where room is short all other tables are cleared away.
+    """
+    cells, count = len(desk.order), len(levels)
+    states = stride(s, sets.counts, desk.strides)
+    if desk.places[s] < 0:
+        needed = cells * count + states
+        if desk.used[0] + needed > len(desk.room):
+            desk.places[:] = -1
+            desk.used[0] = 0
+        desk.places[s] = desk.used[0]
+        desk.used[0] += needed
+        rate = epsilon * slope(cells, x[0], x[1], sets.sums[s], sets.spreads[s])
+        steps = desk.room[desk.places[s] : desk.places[s] + cells * count]
+        step_down(rate, levels, sets.counts, s, desk.ranked, desk.edges, steps)
+        table = desk.room[desk.places[s] + cells * count : desk.used[0]]
+        add_up(s, sets.counts, cells, steps, desk.strides, desk.left, table)
+    return desk.room[desk.places[s] + cells * count + states - 1]
+
+
+def stride(s, counts, strides):
+    """Fill in how far apart entries are whose counts differ by one, and return how many there are."""
+    states = 1
+    for j in range(len(strides)):
+        strides[j] = states
+        states *= counts[s, j] + 1
+    return states
+
+
+def add_up(s, counts, cells, steps, strides, left, table):
+    """Fill the table of set s, runs of entries that differ in the first count alone."""
+    count, run = len(strides), counts[s, 0] + 1
+    left[:] = 0
+    start, first = 0, cells
+    while start < len(table):
+        entry = 1.0 if start == 0 else 0.0
+        for state in range(start, start + run):
+            row = (first - (state - start)) * count
+            if state > start:
+                entry *= steps[row]
+            for j in range(1, count):
+                if left[j] > 0:
+                    entry += steps[row + j] * table[state - strides[j]]
+            table[state] = entry
+        start += run
+        j = 1
+        while j < count and left[j] == counts[s, j]:
+            first += left[j]
+            left[j] = 0
+            j += 1
+        if j < count:
+            left[j] += 1
+            first -= 1
+
+
+def step_down(rate, levels, counts, s, ranked, edges, steps):
+    """Fill steps[i·levels + j]: by how much weight falls if cell i of the order shows level j, not its own.
+
+    Sorted against sorted is best. Between two of the levels lies an edge, the last true level of the lower
+    one's cells. With the optimal dual prices u, v of that assignment, u_i + v_j - x_i·y_j is the sum over the
+    edges between cell i's own level and j of (gap between the levels)·|x_i - edge|: at least 0, and over all
+    cells of an arrangement it adds up to what Σxy falls short.
+    """
+    end = 0
+    for j in range(len(levels)):
+        end += counts[s, j]
+        edges[j] = ranked[end - 1] if end > 0 else 0
+    i = 0
+    for own in range(len(levels)):
+        for _ in range(counts[s, own]):
+            steps[i * len(levels) + own] = 1.0
+            for direction in (1, -1):
+                step_away(i, own, direction, rate, levels, counts, s, ranked, edges, steps)
+            i += 1
+
+
+def step_away(i, own, direction, rate, levels, counts, s, ranked, edges, steps):
+    """Fill the steps of cell i to one side; none below 2^-30, which only makes proposals likelier."""
+    weight, last, j = 1.0, own, own + direction
+    while 0 <= j < len(levels):
+        if counts[s, j] > 0:
+            if weight > LEAST_STEP:
+                distance = abs(ranked[i] - edges[min(j, last)])
+                weight *= exp_minus(rate * float(abs(levels[j] - levels[last]) * distance))
+            steps[i * len(levels) + j] = max(weight, LEAST_STEP)
+            last = j
+        j += direction
