@@ -16,7 +16,9 @@ import numpy as np
 import typer.main
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -37,6 +39,16 @@ ROOT = Path(__file__).parent.parent
 FOREIGN = re.compile(
     r"<(?:script|img|iframe|link(?=[^>]*stylesheet))[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
 )
+
+BACK = {
+    "methods": "[‹ All methods](index.md){ .back }\n\n",
+    "mechanisms": "[‹ All mechanisms](index.md){ .back }\n\n",
+}
+"""Folder to the link above each page of it that only its table lists."""
+LISTED: set[str] = set()
+"""Pages that only a table lists."""
+WIDEST = 9
+"""Columns of a benchmark that fit on a screen; a table with more of them, and fewer rows, is turned."""
 
 EXIT_CODES = """
 ## Exit codes
@@ -69,13 +81,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """Put pages that only a table lists beside that table, so that their part of the sidebar is shown."""
+    for page in filter(None, (file.page for file in files.documentation_pages())):
+        index = files.get_file_from_path(f"{Path(page.file.src_uri).parent.as_posix()}/index.md")
+        if page.parent is None and index is not None and index.page is not None:
+            page.parent = index.page.parent
+            LISTED.add(page.file.src_uri)
+    return nav
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fill in what a page asks for between double braces."""
     for name, make in PARTS.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
             markdown = markdown.replace(mark, make())
-    return markdown
+    back = BACK[Path(page.file.src_uri).parent.as_posix()] if page.file.src_uri in LISTED else ""
+    return back + markdown
+
+
+@event_priority(-100)
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the search index as a script too: a page that is opened from a folder may load no JSON."""
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
@@ -183,10 +214,11 @@ def _benchmark(path: Path) -> str:
     source = ROOT / "benchmarks" / f"{path.stem}.py"
     words = (re.sub(r" \(issue \d+\)", "", _docstring(source)) if source.exists() else "").replace("|", "\\|")
     machine = [f"{name} {value}" if name != "machine" else value for name, value in record["machine"].items()]
-    table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    table += [
-        "| " + " | ".join(_figure(row.get(name, "")) for name in columns) + " |" for row in record["rows"]
-    ]
+    lines = [columns, *([_figure(row.get(name, "")) for name in columns] for row in record["rows"])]
+    if len(columns) > max(WIDEST, len(record["rows"])):
+        lines = [list(line) for line in zip(*lines, strict=True)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    table = [f"| {' | '.join(line)} |" for line in lines]
     notes = [f"*{note}*" for note in record.get("notes", ())]
     parts = [f"## {path.stem.replace('_', ' ')}", words, "\n".join(table), *notes, f"*{', '.join(machine)}.*"]
     return "\n\n".join(part for part in parts if part)
