@@ -150,7 +150,7 @@ def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(place):
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].startswith("look at show/sheet.png")
     releases = sorted(Path("show").glob("*epsilon*.png"))
-    assert len(releases) == 18
+    assert len(releases) == 24
     assert all(dpveil.verify(release).publishable for release in releases)
     sheet = np.asarray(Image.open("show/sheet.png"))
     assert sheet.shape[0] > 1000

@@ -4,7 +4,7 @@ from copy import deepcopy
 
 import pytest
 from fuzz_certificates import fuzz, one
-from hardening_certificates import FILES, TABLE, WATCH, honest, placed, sealed
+from hardening_certificates import FILES, METHODS, WATCH, honest, placed, sealed
 from hardening_forgeries import forged
 
 import dpveil
@@ -53,7 +53,7 @@ def test_an_honest_certificate_of_every_method_is_consistent_without_any_model(t
 
 
 def test_every_method_has_an_honest_certificate():
-    assert {data["method"] for data in HONEST.values()} == {*TABLE, None}
+    assert {data["method"] for data in HONEST.values()} == {*METHODS, None}
 
 
 PLACES = {

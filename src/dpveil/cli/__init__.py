@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -22,7 +23,7 @@ from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, PluginWarning
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each with a certificate.")(
@@ -43,6 +44,7 @@ app.command("demo", short_help="Release a public photograph at several budgets."
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+AS_PYTHON: Final = warnings.formatwarning
 EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": []},
     "verify": {"verified": [], "failed": []},
@@ -84,6 +86,7 @@ def _root(
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    warnings.formatwarning = _one_line
     say.never_break_on_letters()
     code = run(sys.argv[1:])
     try:
@@ -92,6 +95,15 @@ def main() -> None:
         # What could not be written was reported: the interpreter's last flush must not change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Return a warning as Python says it, but one of a plug-in without the line of code that it arose in."""
+    if category is not PluginWarning:
+        return AS_PYTHON(message, category, filename, lineno, line)
+    return f"warning: {' '.join(str(message).split())}\n"
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -13,7 +13,7 @@ from dpveil.cli import say
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
 ) -> int:
-    """Release a public photograph at several budgets and neighbourhoods, and lay them side by side.
+    """Release a public photograph at several budgets, with another face or noisy pixels, side by side.
 
     \b
     Example:
@@ -24,5 +24,5 @@ def demo_command(
     sheet, count = make_gallery(out)
     say.answer(f"wrote {count} releases with their certificates to {out}")
     say.answer(f"check them with: dpveil verify {out}/*epsilon*.png")
-    say.answer(f"look at {sheet}: every tile says what it promises and how much noise that takes")
+    say.answer(f"look at {sheet}: every tile says what it promises, how strong that is, and its noise")
     return 0

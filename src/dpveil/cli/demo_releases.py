@@ -1,52 +1,57 @@
-"""The demonstration's releases: one photograph, two regions, three budgets, three neighbourhoods."""
+"""The demonstration's releases: one photograph, two regions, three budgets; another face, or noisy pixels."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
+from fractions import Fraction
 from pathlib import Path
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.catalogue import build
 from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
 from dpveil.io import encode, make_folder, write_together
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
-from dpveil.release.pipeline import obfuscate
+from dpveil.release.plan import plan
 from dpveil.release.saving import Release
 
 FACE: Final = Box(168, 56, 112, 144)
 WHOLE: Final = Box(0, 0, 512, 512)
 BLOCK: Final = 16
-BUDGETS: Final = (20, 5, 1)
-NEIGHBOURHOODS: Final = (16, 256, None)
+BUDGETS: Final = (5, 2, 1)
+NEIGHBOURHOODS: Final = (16, 64, None)
 SHEET: Final = "sheet.png"
-SECTIONS: Final = ("The face box, 112 by 144 pixels", "The whole photo, 512 by 512 pixels")
+SECTIONS: Final = ("The face", "The whole photo")
 WORDS: Final = (
-    "dp-pix, blocks of 16 by 16 pixels. Left: only the face box. Right: the whole photo. The small one is"
-    " the original.",
-    "These promises are pure: an observer who sees a release can tell two neighbouring photos apart with odds"
-    " of at most e to the power of epsilon.",
-    "Neighbours differ in at most m pixels, or, under any-image, in any way. What looks useful promises"
-    " little: a face has thousands of pixels.",
-    "Red: a noise scale above 128 grey levels, where 255 is white. That is what hiding a whole face,"
-    " or a whole photo, takes.",
+    "Left: only the face, the rest stays as it is. Right: the whole photo. The small one is the original.",
+    "Odds between two neighbouring photos change by at most a factor of e to the power of epsilon: strong at"
+    " 1, moderate at 2, weak at 5.",
+    "attributes shows a face of nobody: gender and age are kept with that budget, and nothing else. Any two"
+    " faces are neighbours.",
+    "dp-pix shows noisy means of 16 by 16 pixels. With m = 16, neighbours differ in at most 16 pixels: the"
+    " face itself is not hidden. Hiding it takes any-image, whose noise (in red) leaves nothing to see.",
 )
 
 
 def make_gallery(out: Path) -> tuple[Path, int]:
     """Write all releases and the sheet into `out`; return the sheet's path and the number of releases.
 
-    Replaces what an earlier demonstration wrote. Raises `UsageError` without scikit-image, whose photograph
-    it shows, and `OutputError`.
+    Replaces what an earlier demonstration wrote. Leaves faces of nobody out where their gallery is not
+    installed. Raises `UsageError` without scikit-image, whose photograph it shows, and `OutputError`.
     """
     photo = _photograph()
     make_folder(out)
-    rows = tuple(_row(photo, m, out) for m in NEIGHBOURHOODS)
+    rows = tuple(_row(photo, title, words, methods, out) for title, words, methods in _choices())
+    count = sum(len(row.tiles) for row in rows)
     sheet = Sheet(
-        title="One photograph, eighteen private releases",
+        title=f"One photograph, {count} private releases",
         lines=WORDS,
         original=photo.image,
         boxes=(FACE,),
@@ -54,7 +59,19 @@ def make_gallery(out: Path) -> tuple[Path, int]:
         rows=rows,
     )
     write_together([(out / SHEET, encode(draw_sheet(sheet), "png"))], replace=True)
-    return out / SHEET, sum(len(row.tiles) for row in rows)
+    return out / SHEET, count
+
+
+def _choices() -> Iterator[tuple[str, tuple[str, str], list[Method]]]:
+    """Yield the title, the words and the methods, one for each budget, of every row."""
+    shares = [f"gender={Fraction(e, 2)},age={Fraction(e, 2)}" for e in BUDGETS]
+    with suppress(UsageError):
+        faces = [build("attributes", {"attributes": share}) for share in shares]
+        yield "attributes", ("a face of nobody,", "gender and age kept"), faces
+    for m in NEIGHBOURHOODS:
+        words = ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"{m} pixels")
+        methods: list[Method] = [DPPix(epsilon=e, block=BLOCK, neighbourhood=m) for e in BUDGETS]
+        yield f"dp-pix, {'any' if m is None else f'm = {m}'}", words, methods
 
 
 def _photograph() -> Photo:
@@ -68,25 +85,28 @@ def _photograph() -> Photo:
     return Photo(astronaut())  # type: ignore[no-untyped-call]
 
 
-def _row(photo: Photo, m: int | None, out: Path) -> Row:
-    """Write the releases with neighbourhood `m`, and return what the sheet shows of them."""
+def _row(photo: Photo, title: str, words: tuple[str, str], methods: list[Method], out: Path) -> Row:
+    """Write the releases of a row, and return what the sheet shows of them."""
     tiles = []
     for name, box in (("face", FACE), ("whole", WHOLE)):
-        for epsilon in BUDGETS:
-            method = DPPix(epsilon=epsilon, block=BLOCK, neighbourhood=m)
-            release = obfuscate(photo, method, regions="whole" if box == WHOLE else box)
-            wide = "any-image" if m is None else f"m-{m}"
+        for epsilon, method in zip(BUDGETS, methods, strict=True):
+            made = plan(photo, method, regions="whole" if box == WHOLE else box)
+            release = made.release()
+            wide = title.replace(", ", "-").replace(" = ", "-")
             release.save(out / f"{name}-epsilon-{epsilon}-{wide}.png", replace=True)
             tiles.append(_tile(release, method, box))
-    if m is None:
-        return Row("any-image", ("neighbours differ", "in any way"), tuple(tiles))
-    return Row(f"m = {m}", ("neighbours differ in", f"at most {m} pixels"), tuple(tiles))
+    return Row(title, words, tuple(tiles))
 
 
-def _tile(release: Release, method: DPPix, box: Box) -> Tile:
-    scale = float(method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2]))
-    lines = (str(release.certificate.guarantees[0]), noise_line(scale))
-    return Tile(_shown(release.image, box), lines, loud=loud(release.certificate.strength, scale))
+def _tile(release: Release, method: Method, box: Box) -> Tile:
+    stated = release.certificate
+    about = "any face" if method.name == "attributes" else "the whole region"
+    if stated.guarantees[0].relation.m is not None:
+        about = f"{stated.guarantees[0].relation.m} pixels"
+    scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
+    noise = noise_line(scale) if scale is not None else "a face of nobody"
+    lines = (str(stated.composition), noise, f"{stated.strength} about {about}")
+    return Tile(_shown(release.image, box), lines, loud=loud(stated.strength, scale))
 
 
 def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:

@@ -70,10 +70,10 @@ def obfuscate_command(
 
     \b
     Examples:
-      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 20 --block 16 \\
-          --neighbourhood 256 --regions 170,60,100,130
-      dpveil obfuscate group.jpg --out private.png --method dp-pix --epsilon 20 --block 16 \\
-          --neighbourhood 256 --regions faces --except 2
+      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
+          --neighbourhood 16 --regions 170,60,100,130
+      dpveil obfuscate group.jpg --out private.png --method attributes --attributes gender=1,age=1 \\
+          --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
     A folder's tree is mirrored under --out, as PNG files. One bad photo never stops the rest, and a rerun

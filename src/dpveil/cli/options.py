@@ -127,15 +127,15 @@ def named_method(arguments: Sequence[str]) -> str | None:
 
 def method_options(name: str) -> list[Any]:
     """Return the options of one method, from its parameters; raises `UnknownName`."""
-    from dpveil.catalogue import TABLE
+    from dpveil.core.registry import METHODS
 
-    if name not in TABLE:
-        raise UnknownName("method", name, TABLE)
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
 
     def taken(**parameters: Any) -> None:
         """Only its signature is used."""
 
-    options = [_option(each, metavar, words) for each, (metavar, words) in TABLE[name].options().items()]
+    options = [_option(each, metavar, words) for each, (metavar, words) in METHODS[name].options().items()]
     taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
     app.command()(taken)
@@ -144,10 +144,10 @@ def method_options(name: str) -> list[Any]:
 
 def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
     """Return the refusal of another method's option, which says whose it is; None for nobody's option."""
-    from dpveil.catalogue import TABLE
+    from dpveil.core.registry import METHODS
 
     parameter = option.removeprefix("--").replace("-", "_")
-    owners = [each for each, kind in TABLE.items() if parameter in kind.options()]
+    owners = [each for each, kind in METHODS.usable() if parameter in kind.options()]
     if not owners:
         return None
     if name is None:
@@ -160,10 +160,10 @@ def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
 
 
 def _without_method() -> InvalidParameter:
-    from dpveil.catalogue import TABLE
+    from dpveil.core.registry import METHODS
 
     return InvalidParameter(
-        "--method", None, "is missing", hint=f"choose from {', '.join(TABLE)} (see dpveil methods)"
+        "--method", None, "is missing", hint=f"choose from {', '.join(METHODS)} (see dpveil methods)"
     )
 
 

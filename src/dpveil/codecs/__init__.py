@@ -1,13 +1,22 @@
-"""Codecs: one file each, a table of them, and what is publicly known of their codes."""
+"""Codecs: one file each and a row in `core.registry`, and what is publicly known of their codes."""
 
-from dpveil.codecs.aam import AAM
-from dpveil.codecs.base import Codec
-from dpveil.codecs.dictionary import Dictionary
-from dpveil.codecs.files import StoredCodec
-from dpveil.codecs.pair_distances import PairDistances
-from dpveil.codecs.pca import PCA
-from dpveil.codecs.statistics import Bounds, Statistics
-from dpveil.codecs.table import CODEC, TABLE, load
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from dpveil.core import registry
+from dpveil.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from dpveil.codecs.aam import AAM
+    from dpveil.codecs.base import Codec
+    from dpveil.codecs.dictionary import Dictionary
+    from dpveil.codecs.files import StoredCodec
+    from dpveil.codecs.kind import CODEC, load
+    from dpveil.codecs.pair_distances import PairDistances
+    from dpveil.codecs.pca import PCA
+    from dpveil.codecs.statistics import Bounds, Statistics
+
+TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
 
 __all__ = [
     "AAM",
@@ -22,3 +31,15 @@ __all__ = [
     "StoredCodec",
     "load",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    registry.CODECS.homes,
+    CODEC="kind",
+    Bounds="statistics",
+    Codec="base",
+    PairDistances="pair_distances",
+    Statistics="statistics",
+    StoredCodec="files",
+    load="kind",
+)

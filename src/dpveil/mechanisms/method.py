@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import Parameter
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
@@ -91,6 +92,15 @@ class Method(ABC):
         names = dict.fromkeys((*cls.accepted_parameters(), *inspect.signature(cls).parameters))
         kinds = {name: inspect.getattr_static(cls, name, None) for name in names}
         return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
+
+    @classmethod
+    def unfit(cls) -> str:
+        """Return what keeps certificates from stating the parameters; empty where nothing does."""
+        if "__dataclass_fields__" not in vars(cls):
+            return "is no dataclass"
+        kinds = {field.name: inspect.getattr_static(cls, field.name, None) for field in fields(cls)}  # type: ignore[arg-type]
+        plain = [name for name, kind in kinds.items() if not isinstance(kind, Parameter)]
+        return f"has fields that are no parameters of dpveil.core: {', '.join(plain)}" if plain else ""
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:

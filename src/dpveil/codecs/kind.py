@@ -1,4 +1,4 @@
-"""The table of codecs, the only list to edit, and how methods name their files."""
+"""How methods name the files of codecs, and how one is read."""
 
 from __future__ import annotations
 
@@ -7,13 +7,9 @@ from typing import Final
 
 from dpveil.assets import store
 from dpveil.assets.reference import Kind
-from dpveil.codecs.aam import AAM
 from dpveil.codecs.base import Codec
-from dpveil.codecs.dictionary import Dictionary
 from dpveil.codecs.files import StoredCodec
-from dpveil.codecs.pca import PCA
-
-TABLE: Final[dict[str, type[StoredCodec]]] = {codec.name: codec for codec in (PCA, Dictionary, AAM)}
+from dpveil.core.registry import CODECS
 
 
 def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
@@ -22,7 +18,9 @@ def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
     Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
     version or of an unknown codec. The hash inside finds damage, not forgery: that needs `expected`.
     """
-    return store.load(path, TABLE, expected=expected)[0]
+    codec: StoredCodec
+    codec, _ = store.load(path, CODECS, expected=expected)
+    return codec
 
 
 CODEC: Final = Kind(
@@ -30,7 +28,7 @@ CODEC: Final = Kind(
     option="codec",
     written="pca 100 sha256:…",
     hint="make one: dpveil train pca IMAGES... --out model.safetensors",
-    kinds=TABLE,
+    kinds=CODECS,
     holds=Codec,
     sized=True,
     default="pca",
