@@ -16,6 +16,7 @@ from dpveil.audit.pixel.methods import (
     dp_pix_gaussian,
     dp_samp,
     dp_svd,
+    fill,
     mse_exponential,
     snow,
     ssim_exponential,
@@ -33,6 +34,7 @@ TABLE: Final[dict[str, MethodAudit]] = {
         ssim_exponential.AUDIT,
         mse_exponential.AUDIT,
         bit_planes.AUDIT,
+        fill.AUDIT,
         *baselines.AUDITS,
     )
 }

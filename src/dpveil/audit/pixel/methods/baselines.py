@@ -1,4 +1,4 @@
-"""Blur, mosaic and fill: nothing is promised or drawn, so there is nothing to hold them to."""
+"""Blur and mosaic: nothing is promised or drawn, so there is nothing to hold them to."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Final
 from dpveil.audit.pixel.case import Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.version import Version, one_by_one
-from dpveil.mechanisms.pixel import Blur, Fill, Mosaic, PixelMethod
+from dpveil.mechanisms.pixel import Blur, Mosaic, PixelMethod
 
 LOOK: Final = "nothing to keep: a function of the photo, without noise and without a promise"
-FLAT: Final = "nothing to keep: one colour for every photo, so nothing of its pixels is shown or promised"
 
 
 def nothing(method: type[PixelMethod], note: str) -> MethodAudit:
@@ -19,4 +18,4 @@ def nothing(method: type[PixelMethod], note: str) -> MethodAudit:
     return MethodAudit(method=method, intact=intact, levels={"quick": Level(), "deep": Level()}, note=note)
 
 
-AUDITS: Final = (nothing(Blur, LOOK), nothing(Mosaic, LOOK), nothing(Fill, FLAT))
+AUDITS: Final = (nothing(Blur, LOOK), nothing(Mosaic, LOOK))
