@@ -127,7 +127,10 @@ def legal(rng: random.Random) -> dict[str, Any] | None:
     for number in range(rng.choice([1, 1, 2, 3])):
         x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
         box = Box(x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y))
-        records.append(record(rng.choice(["face", "box"]) + f" {number + 1}", box, found=rng.random() < 0.5))
+        face = rng.random() < 0.5
+        finder = "faces" if face else str(box)
+        label = f"{'face' if face else 'box'} {number + 1}"
+        records.append(record(label, box, found=face or rng.random() < 0.5, finder=finder))
     try:
         given = {key: own for key, own in parameters(name, rng).items() if own is not None}
         return stated(build(name, given), records)

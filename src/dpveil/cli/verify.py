@@ -110,7 +110,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
                     yield path, f"the folder {problem}" if problem else link
 
 
-def _entry(result: Verification, refused: str) -> dict[str, Any]:
+def _entry(result: Verification, refused: str = "") -> dict[str, Any]:
     from dpveil.release.saving import certificate_path
 
     certificate = result.certificate
@@ -137,7 +137,7 @@ def _guarantee(result: Verification) -> str | None:
     return None if composition is None else str(composition)
 
 
-def _line(result: Verification, refused: str) -> str:
+def _line(result: Verification, refused: str = "") -> str:
     from dpveil.io.names import quoted, shown
 
     path = quoted(shown(result.path))
