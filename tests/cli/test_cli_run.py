@@ -276,7 +276,7 @@ def test_verify_tells_every_state(cli):
     status = {e["output"]: e["status"] for e in document["failed"] if e["error"] and e["hint"]}
     assert status == {"out/bare.png": "missing", "out/gone.png": "inconsistent"}
     assert "not forgery" in document["note"]
-    assert "NO RELEASE    out/bare.png  the file has no certificate" in cli("verify", "out")[1]
+    assert "MISSING       out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
 def test_verify_fails_for_unprotected_copies(cli, monkeypatch):

@@ -106,7 +106,7 @@ def test_folders_that_cannot_be_read_are_failures(tmp_path, capsys):
         Path("bad.png").write_bytes(b"")
         code, rows = verified(capsys, tmp_path)
         assert (code, len(rows)) == (1, 2)
-        assert rows[1].startswith("NO RELEASE ")
+        assert rows[1].startswith("INCONSISTENT ")
         assert "the folder cannot be read (File name too long)" in rows[1]
         tasks = plan_tasks([tmp_path], tmp_path / "out")
         assert [task.source.name for task in tasks] == ["d" * 250]
@@ -136,7 +136,7 @@ def test_links_and_other_pictures_are_reported_and_not_followed(tmp_path, capsys
     for name in ("raw.heic", "raw.gif", "notes.txt"):
         (tmp_path / name).write_bytes(b"x")
     code, rows = verified(capsys, tmp_path)
-    told = {row.split()[-1] if row[:1] == "c" else Path(row.split()[2]).name: row for row in rows}
+    told = {row.split()[-1] if row[:1] == "c" else Path(row.split()[1]).name: row for row in rows}
     assert (code, len(rows)) == (1, 6)
     assert sum(row.startswith("consistent ") for row in rows) == 2
     assert all("symbolic link" in told[name] for name in ("folder", "x.png"))
@@ -337,7 +337,7 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
     _, [row] = verified(capsys, f"{name}.png")
     assert row.isascii()
     assert row.split("  ")[0] == "consistent"
-    assert len([part for part in row.split("  ") if part]) == 4
+    assert len([part for part in row.split("  ") if part]) == 5
     assert "  0.5-DP" not in row
 
 

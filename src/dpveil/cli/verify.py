@@ -15,7 +15,7 @@ from dpveil.errors import PhotoError
 if TYPE_CHECKING:
     from dpveil.release.verification import Verification
 
-WORDS = {"inconsistent": "INCONSISTENT", "missing": "NO RELEASE", "unprotected": "UNPROTECTED"}
+WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = "release the photo again, and do not rely on this file"
 TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
