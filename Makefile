@@ -14,6 +14,8 @@ PYTEST_ARGS ?=
 DATA ?= ../shared/data
 NAMES ?=
 COUNT ?=
+# Where `make dist` puts what it builds.
+DIST ?= dist
 
 # Isolated builds obey the same pins; newer versions of pip read the second name.
 export PIP_CONSTRAINT := constraints.txt
@@ -23,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV
 
-.PHONY: help venv demo test audit audit-deep fuzz fuzz-certificates slow lint format types docs serve bench reproduction lock clean
+.PHONY: help venv demo test audit audit-deep fuzz fuzz-certificates slow dist dist-check lint format types docs serve bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +76,18 @@ fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one lin
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+# The wheel is built from the sdist: what the one lacks, the other lacks, too.
+dist: $(BIN)/python ## build the sdist and the wheel into dist/, or DIST=FOLDER
+	@rm -rf $(VENV)/dist && $(BIN)/python -m venv $(VENV)/dist && mkdir -p $(DIST)
+	@$(VENV)/dist/bin/python -m pip install --quiet -c constraints.txt hatchling
+	@rm -f $(DIST)/dpveil-*.tar.gz $(DIST)/dpveil-*.whl
+	@$(VENV)/dist/bin/python -m hatchling build --target sdist --directory $(DIST)
+	@$(VENV)/dist/bin/python -m pip wheel --quiet --no-deps --wheel-dir $(DIST) $(DIST)/dpveil-*.tar.gz
+	@rm -rf $(VENV)/dist && ls $(DIST)
+
+dist-check: $(DEV) ## build both, install each into an empty environment, and release, verify, explain and audit there
+	@$(BIN)/python -m pytest -n 0 -m slow tests/test_dist.py $(PYTEST_ARGS)
 
 lint: $(DEV) ## style, format, and the direction of imports
 	@$(BIN)/ruff check .

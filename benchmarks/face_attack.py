@@ -30,9 +30,9 @@ import numpy as np
 from PIL import Image
 
 from dpveil import Photo, read
-from dpveil.attacks import SAME, embedder, identify
-from dpveil.attacks.embedding import LENGTH, aligned
+from dpveil.attacks import identify
 from dpveil.core.region import Box
+from dpveil.faces.embedding import LENGTH, SAME, aligned, embedder
 from dpveil.regions import Faces
 from folder import _deface
 from timing import report

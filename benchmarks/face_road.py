@@ -23,11 +23,11 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+from dpveil.release.treatment import Heads
 from PIL import Image
 from skimage import data
 
 from dpveil import Photo, read
-from dpveil.codecs.crops import centred, photos
 from dpveil.core.region import Region
 from dpveil.faces import Latent
 from dpveil.faces.geometry import recombine
@@ -35,7 +35,7 @@ from dpveil.io import encode, write_together
 from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
 from dpveil.release.pipeline import obfuscate
-from dpveil.release.treatment import Heads
+from dpveil.training.crops import centred, photos
 from timing import report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
@@ -105,13 +105,13 @@ def batch(method: Latent, shard: Path, rounds: int) -> list[dict[str, object]]:
     """Return the time of each step for a batch of crops, and of all of them."""
     seen = (photo for photo in photos([shard]) if isinstance(photo, Photo))
     crops = np.stack([centred(photo, (SIDE, SIDE, 3)) for photo in islice(seen, CROPS)])
-    codec, drawn = method.codec.codec, method._own
+    codec, drawn = method.codec.held, method._own
     clock = Clock()
     for _ in range(rounds + 1):
         clock.start()
         codes = codec.encode(crops)
         clock.stop("encode")
-        codes = drawn.release(codes, codec, bits=SecureBits())
+        codes = drawn.release(codes, codec.statistics, bits=SecureBits())
         clock.stop("draw")
         codec.decode(codes)
         clock.stop("decode")

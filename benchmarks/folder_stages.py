@@ -14,8 +14,7 @@ import time
 from pathlib import Path
 
 from dpveil import read
-from dpveil.cli.batch import Choices, release_all
-from dpveil.cli.inputs import Task
+from dpveil.batch import Choices, Task, release_all
 from dpveil.io import encode, write_together
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SecureBits
@@ -32,7 +31,7 @@ ALONE, BOTH, RUN = "detection alone", "decode + detection", "the run, read to wr
 def stages(photos: list[Path], out: Path) -> list[dict[str, object]]:
     """Return the time of each stage a photo, and how it compares with detection alone."""
     method, finder = DPPix(**METHOD), Faces(detector="centerface")
-    choices = Choices(method, [finder], None, None, 100_000_000, force=True)
+    choices = Choices(method=method, regions=[finder], force=True)
     decoded = [read(path) for path in photos]
     tasks = [Task(p, out / f"{r}-{p.stem}.png", p.name) for r in range(REPEATS) for p in photos]
 

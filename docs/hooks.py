@@ -16,13 +16,16 @@ import numpy as np
 import typer.main
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
+from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_attributes
 import make_gallery
+import make_house
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -31,11 +34,23 @@ import dpveil
 from dpveil import errors
 from dpveil.accounting.meaning import HARM, STRENGTHS
 from dpveil.cli import app
+from dpveil.cli.options import method_options
+from dpveil.core.registry import METHODS
 
 ROOT = Path(__file__).parent.parent
 FOREIGN = re.compile(
     r"<(?:script|img|iframe|link(?=[^>]*stylesheet))[^>]*(?:src|href)=[\"']?(?:https?:)?//[^>]*>"
 )
+
+BACK = {
+    "methods": "[‹ All methods](index.md){ .back }\n\n",
+    "mechanisms": "[‹ All mechanisms](index.md){ .back }\n\n",
+}
+"""Folder to the link above each page of it that only its table lists."""
+LISTED: set[str] = set()
+"""Pages that only a table lists."""
+WIDEST = 9
+"""Columns of a benchmark that fit on a screen; a table with more of them, and fewer rows, is turned."""
 
 EXIT_CODES = """
 ## Exit codes
@@ -45,7 +60,7 @@ EXIT_CODES = """
 | 0 | all done |
 | 1 | some or all photos were not released, no region was found, or a verification or an audit failed |
 | 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
-| 3 | a budget was refused |
+| 3 | a budget was refused, or a photo would be released with less than `obfuscate --at-least` asks for |
 | 4 | nothing readable among the inputs, values that cannot be used, or the output cannot be written |
 | 130 | interrupted, by Ctrl-C or `SIGTERM`; nothing half written is left |
 
@@ -56,7 +71,8 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages and pictures."""
-    for name, content in (make_pictures.pictures() | make_mechanism_pictures.pictures()).items():
+    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_house.pictures()
+    for name, content in drawn.items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
         files.append(File.generated(config, f"reproduction/{name}", content=content))
@@ -67,13 +83,32 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """Put pages that only a table lists beside that table, so that their part of the sidebar is shown."""
+    for page in filter(None, (file.page for file in files.documentation_pages())):
+        index = files.get_file_from_path(f"{Path(page.file.src_uri).parent.as_posix()}/index.md")
+        if page.parent is None and index is not None and index.page is not None:
+            page.parent = index.page.parent
+            LISTED.add(page.file.src_uri)
+    return nav
+
+
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     """Fill in what a page asks for between double braces."""
     for name, make in PARTS.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
             markdown = markdown.replace(mark, make())
-    return markdown
+    back = BACK[Path(page.file.src_uri).parent.as_posix()] if page.file.src_uri in LISTED else ""
+    return back + markdown
+
+
+@event_priority(-100)
+def on_post_build(config: MkDocsConfig) -> None:
+    """Write the search index as a script too: a page that is opened from a folder may load no JSON."""
+    folder = Path(config.site_dir) / "search"
+    index = (folder / "search_index.json").read_text(encoding="utf-8")
+    (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
@@ -93,7 +128,17 @@ def command_line() -> str:
             lines += _command(name, command)
         for part, inner in getattr(command, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
-    return "\n".join(lines) + EXIT_CODES
+    return "\n".join([*lines, *_method_options()]) + EXIT_CODES
+
+
+def _method_options() -> list[str]:
+    """Return the options of every method: `--method NAME --help` shows them beside the command's own."""
+    lines = ["## Options of methods", ""]
+    for name in METHODS:
+        lines += [f"### {name}", "", "| option | |", "|---|---|"]
+        lines += [f"| `{_name(option)}` | {_cell(option)} |" for option in method_options(name)]
+        lines.append("")
+    return lines
 
 
 def _command(name: str, command: Any) -> list[str]:
@@ -181,10 +226,11 @@ def _benchmark(path: Path) -> str:
     source = ROOT / "benchmarks" / f"{path.stem}.py"
     words = (re.sub(r" \(issue \d+\)", "", _docstring(source)) if source.exists() else "").replace("|", "\\|")
     machine = [f"{name} {value}" if name != "machine" else value for name, value in record["machine"].items()]
-    table = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    table += [
-        "| " + " | ".join(_figure(row.get(name, "")) for name in columns) + " |" for row in record["rows"]
-    ]
+    lines = [columns, *([_figure(row.get(name, "")) for name in columns] for row in record["rows"])]
+    if len(columns) > max(WIDEST, len(record["rows"])):
+        lines = [list(line) for line in zip(*lines, strict=True)]
+    lines.insert(1, ["---"] * len(lines[0]))
+    table = [f"| {' | '.join(line)} |" for line in lines]
     notes = [f"*{note}*" for note in record.get("notes", ())]
     parts = [f"## {path.stem.replace('_', ' ')}", words, "\n".join(table), *notes, f"*{', '.join(machine)}.*"]
     return "\n\n".join(part for part in parts if part)
@@ -208,5 +254,6 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
+    **make_house.PARTS,
     **reproduced.PARTS,
 }

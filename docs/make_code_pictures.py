@@ -8,9 +8,11 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
 
-from dpveil.codecs import PCA, Card, Codec, Dictionary
+from dpveil.assets import Card
+from dpveil.codecs import PCA, Dictionary, StoredCodec
 from dpveil.mechanisms.latent import TABLE, BoxLaplace
 from dpveil.noise.bits import SeededBits
+from dpveil.training import TRAINERS
 
 TRAINED = slice(0, 90)
 SHOWN = slice(91, 97)
@@ -28,10 +30,11 @@ def faces() -> np.ndarray:
     return np.rint(data.lfw_subset()[:100, :, :, None] * 255).astype(np.uint8)
 
 
-def trained(kind: type[Codec]) -> Codec:
+def trained(kind: type[StoredCodec]) -> StoredCodec:
     """Return a codec of 40 coordinates, fitted to 90 of the faces."""
     card = Card(kind.name, data="scikit-image's faces", terms="public", seed=0)
-    return kind.train(lambda: [faces()[TRAINED]], card=card, seed=0, length=LENGTH)
+    made: StoredCodec = TRAINERS[kind.name](lambda: [faces()[TRAINED]], card=card, seed=0, length=LENGTH)
+    return made
 
 
 def round_trip() -> bytes:
@@ -44,7 +47,7 @@ def round_trip() -> bytes:
     ]
     for epsilon in (400, 100, 40):
         mechanism = BoxLaplace(epsilon=epsilon, clip=5)
-        released = mechanism.release(pca.encode(shown), pca, bits=SeededBits(epsilon))
+        released = mechanism.release(pca.encode(shown), pca.statistics, bits=SeededBits(epsilon))
         rows.append((f"pca, box-laplace\nepsilon {epsilon}", pca.decode(released)))
     return sheet(rows)
 
@@ -57,10 +60,9 @@ def mechanisms() -> bytes:
     for name, kind in TABLE.items():
         budgets = RHOS if kind.kind == "zcdp" else BUDGETS
         letter = "rho" if kind.kind == "zcdp" else "epsilon"
-        drawn = [
-            pca.decode(kind(clip=5, **{letter: budget}).release(code, pca, bits=SeededBits(budget)))[0]
-            for budget in budgets
-        ]
+        made = {budget: kind(clip=5, **{letter: budget}) for budget in budgets}
+        codes = [each.release(code, pca.statistics, bits=SeededBits(n)) for n, each in made.items()]
+        drawn = [pca.decode(one)[0] for one in codes]
         rows.append((f"{name}\n{letter} {', '.join(map(str, budgets))}", np.stack(drawn)))
     return sheet(rows)
 

@@ -10,8 +10,8 @@ from PIL import Image
 from skimage import data
 
 import dpveil
-from dpveil.codecs.defaults import default_path
-from dpveil.codecs.gallery import load_gallery
+from dpveil.assets.defaults import default_path
+from dpveil.faces.face_gallery import FaceGallery
 from dpveil.noise.bits import SeededBits
 
 VIEW = (slice(10, 230), slice(110, 330))
@@ -24,7 +24,7 @@ Tile = tuple[np.ndarray, str]
 
 def contact_sheet() -> bytes:
     """Return 84 faces of the default gallery, in its own order, as PNG."""
-    faces = load_gallery(default_path("gallery")).faces[: ROWS * COLUMNS]
+    faces = FaceGallery.load(default_path("gallery")).faces[: ROWS * COLUMNS]
     grid = faces.reshape(ROWS, COLUMNS, 128, 128, 3).transpose(0, 2, 1, 3, 4)
     buffer = io.BytesIO()
     Image.fromarray(grid.reshape(ROWS * 128, COLUMNS * 128, 3)).save(buffer, "PNG", optimize=True)

@@ -6,8 +6,8 @@ import numpy as np
 from skimage import data
 
 import dpveil
-from dpveil.codecs.defaults import default_path
-from dpveil.codecs.reference import CodecReference
+from dpveil.assets.defaults import default_path
+from dpveil.codecs import load
 
 VIEW = (slice(0, 300), slice(80, 380))
 EPSILONS = (30, 100, 300, 1000)
@@ -18,7 +18,7 @@ Tile = tuple[np.ndarray, str]
 def rows() -> list[list[Tile]]:
     """Return the photo with another face at several budgets, and portraits at the same."""
     photo = data.astronaut()
-    codec = CodecReference.of(default_path("pca"))
+    codec = load(default_path("pca"))
     given = {"codec": codec, "clip": 10}
     first, second = [(photo[VIEW], "original")], [(photo[VIEW], "original")]
     for seed, epsilon in enumerate(EPSILONS):

@@ -20,6 +20,7 @@ import make_geometry
 import make_ksame_picture
 import make_latent
 import make_plots
+import make_start
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
@@ -46,7 +47,6 @@ from dpveil.mechanisms.pixel import (
 )
 from dpveil.noise.bits import SeededBits
 from dpveil.postprocessing import parse as step
-from dpveil.regions import parse
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
 VIEW = (slice(20, 220), slice(132, 308))
@@ -97,12 +97,15 @@ def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
 
 def pictures() -> dict[str, bytes]:
     """Return every picture of the documentation by its file name, as PNG."""
-    strip = [original(), *(tile(20, m, seed) for seed, m in enumerate((16, 256, None)))]
+    strip = [original(), *(tile(2, m, seed) for seed, m in enumerate((16, 64, None)))]
     grid = [
-        [original(), *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 256, None)))]
-        for epsilon in (1, 5, 20)
+        [original(), *(tile(epsilon, m, 10 * epsilon + seed) for seed, m in enumerate((16, 64, None)))]
+        for epsilon in (1, 2, 5)
     ]
     return {
+        "start.png": sheet([make_start.row()]),
+        "post-processing.png": sheet([make_start.smoothed()]),
+        "faces.png": sheet([make_start.faces()]),
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),
         "gaussian-beside-laplace.png": sheet(beside()),
@@ -163,10 +166,16 @@ def samples() -> list[list[Tile]]:
 def baselines() -> list[Tile]:
     """Return the original and what people use today."""
     methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill()}
-    made = [
-        (released(method, 1), f"{method.name}, {words}\nno guarantee") for words, method in methods.items()
+    return [
+        original(),
+        *(
+            (
+                released(method, 1),
+                f"{method.name}, {words}\n{method.guarantee(height=120, width=88, channels=3)}",
+            )
+            for words, method in methods.items()
+        ),
     ]
-    return [original(), *made]
 
 
 def original() -> Tile:
@@ -247,7 +256,8 @@ def comparison() -> bytes:
     """Return the sheet of `dpveil compare` with its defaults, for the face box."""
     choice = Choice(tuple(TABLE), ("1", "5", "20"), (256, None), None, 16)
     chosen, _ = lines(choice, every=True)
-    made = compare(Photo(data.astronaut()), chosen, [parse("176,60,88,120")], bits=SeededBits(5))
+    photo, box = Photo(data.astronaut()), "176,60,88,120"
+    made, _ = compare(photo, chosen, [box], every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import importlib
 import io
 import json
 import re
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from PIL import Image
@@ -170,5 +172,17 @@ def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
         for target in re.findall(r"\]\((?!https?:|#)([^)#\s]+)", page.read_text(encoding="utf-8")):
-            generated = target.endswith((".png", ".csv", "reference/cli.md", "cli.md", "changelog.md"))
+            generated = target.endswith((".png", ".svg", ".csv", "cli.md", "changelog.md"))
             assert generated or (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_search_index_can_be_loaded_from_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "docs"))
+    hooks = importlib.import_module("hooks")
+    (tmp_path / "search").mkdir()
+    (tmp_path / "search" / "search_index.json").write_text('{"docs": ["ε"]}', encoding="utf-8")
+    hooks.on_post_build(SimpleNamespace(site_dir=str(tmp_path)))
+    script = (tmp_path / "search" / "search_index.js").read_text(encoding="utf-8")
+    assert script == 'var __index = {"docs": ["ε"]}'

@@ -9,6 +9,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from dpveil.core.lazy import lazy
+
 if TYPE_CHECKING:
     from dpveil.catalogue import methods
     from dpveil.core.certificate import Certificate
@@ -51,31 +53,31 @@ __all__ = [
     "verify",
 ]
 
-_HOMES: Final = {
-    "BitSource": "noise.bits",
-    "Box": "core.region",
-    "Certificate": "core.certificate",
-    "DPVeilError": "errors",
-    "Guarantee": "core.guarantee",
-    "Ledger": "release.plan",
-    "Origin": "core.origin",
-    "Photo": "core.photo",
-    "Plan": "release.plan",
-    "Region": "core.region",
-    "Relation": "core.guarantee",
-    "Release": "release.saving",
-    "Scope": "core.guarantee",
-    "SecureBits": "noise.bits",
-    "SeededBits": "noise.bits",
-    "Verification": "release.verification",
-    "methods": "catalogue",
-    "obfuscate": "release.pipeline",
-    "plan": "release.plan",
-    "read": "io",
-    "verify": "release.verification",
-}
-"""Public name to the module that it is loaded from on first use (PEP 562): importing dpveil is cheap."""
-
+_load, _ = lazy(
+    __name__,
+    {},
+    BitSource="noise.bits",
+    Box="core.region",
+    Certificate="core.certificate",
+    DPVeilError="errors",
+    Guarantee="core.guarantee",
+    Ledger="release.plan",
+    Origin="core.origin",
+    Photo="core.photo",
+    Plan="release.plan",
+    Region="core.region",
+    Relation="core.guarantee",
+    Release="release.saving",
+    Scope="core.guarantee",
+    SecureBits="noise.bits",
+    SeededBits="noise.bits",
+    Verification="release.verification",
+    methods="catalogue",
+    obfuscate="release.pipeline",
+    plan="release.plan",
+    read="io",
+    verify="release.verification",
+)
 _MODULES: Final = ("audit", "numbers")
 """Modules that are reached as attributes, and loaded when they are."""
 
@@ -84,13 +86,9 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"dpveil.{name}")
     if name == "__version__":
-        value: Any = import_module("importlib.metadata").version("dpveil")
-    elif name in _HOMES:
-        value = getattr(import_module(f"dpveil.{_HOMES[name]}"), name)
-    else:
-        raise AttributeError(f"module 'dpveil' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+        globals()[name] = import_module("importlib.metadata").version("dpveil")
+        return globals()[name]
+    return _load(name)
 
 
 def __dir__() -> list[str]:

@@ -6,20 +6,18 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import fields
 from difflib import get_close_matches
-from typing import Any, Final, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
-from dpveil.errors import InvalidParameter, UnknownName
-from dpveil.faces import TABLE as FACES
-from dpveil.mechanisms.latent import TABLE as LATENT
-from dpveil.mechanisms.latent import LatentMechanism
+from dpveil.core.registry import LATENT, METHODS
+from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName
 from dpveil.mechanisms.method import Method, plain
-from dpveil.mechanisms.pixel import TABLE as PIXELS
+
+if TYPE_CHECKING:
+    from dpveil.mechanisms.latent import LatentMechanism
 
 REQUIRED: Final = "required"
-TABLE: Final[dict[str, type[Method]]] = {**PIXELS, **FACES}
-"""Every method that releases photos, by name: those of pixels, then those that put other faces in place."""
 
 
 class MethodRow(TypedDict):
@@ -42,6 +40,8 @@ class MethodRow(TypedDict):
 def methods() -> list[MethodRow]:
     """Return every method, in the table's order; a parameter without a default is "required".
 
+    Those of plug-ins follow; one that cannot be loaded is left out, with a `PluginWarning` that names it.
+
     >>> methods()[0]["name"], methods()[0]["parameters"]["epsilon"]
     ('dp-pix', 'required')
     """
@@ -55,7 +55,7 @@ def methods() -> list[MethodRow]:
             summary=m.summary,
             source=m.source,
         )
-        for name, m in TABLE.items()
+        for name, m in METHODS.usable()
     ]
 
 
@@ -101,26 +101,30 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
                 name, value, "was given beside a ready-made method", hint="put it into the method itself"
             )
         return method
-    if method not in TABLE:
-        raise UnknownName("method", str(method), TABLE)
-    known = TABLE[method].spoken()
-    taken = {*known, *getattr(TABLE[method], "__dataclass_fields__", ())}  # also what is there to be refused
+    if method not in METHODS:
+        raise UnknownName("method", str(method), METHODS)
+    kind: type[Method] = METHODS[method]
+    known = kind.accepted_parameters()
+    taken = {*known, *getattr(kind, "__dataclass_fields__", ())}  # also what is there to be refused
     for name, value in parameters.items():
         if name not in taken:
             near = get_close_matches(name, known, n=1)
             hint = (f"did you mean {near[0]}? " if near else "") + f"{method} takes {', '.join(known)}"
             raise InvalidParameter(name, value, f"is not a parameter of {method}", hint=hint)
-    return TABLE[method].of(parameters)
+    return kind.of(parameters)
 
 
 def stated(method: object, parameters: Mapping[str, Json]) -> Method:
     """Return the method of a received certificate: like `build`, but no parameter can open or name a file.
 
-    Raises `UnknownName`, and `InvalidParameter` for whatever is not stated as certificates state it.
+    A plug-in's method is taken only from what is installed, under exactly this name. Raises `MissingPlugin`
+    for a name that nothing here has, `PluginError` for a plug-in that fails, and `InvalidParameter` for
+    whatever is not stated as certificates state it.
     """
-    if not isinstance(method, str) or method not in TABLE:
-        raise UnknownName("method", str(method), TABLE)
-    return TABLE[method].stated(parameters)
+    if not isinstance(method, str) or method not in METHODS:
+        raise MissingPlugin("method", str(method), METHODS.group)
+    made: Method = METHODS[method].stated(parameters)
+    return made
 
 
 def _parameters(kind: type[Method] | type[LatentMechanism]) -> dict[str, Json]:

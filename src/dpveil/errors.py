@@ -3,7 +3,9 @@
     DPVeilError                  exit code
     ├── UsageError               2   the call itself is wrong; nothing was read
     │   ├── InvalidParameter         a parameter is missing, malformed or out of range
-    │   └── UnknownName              no method, region or format of that name (says the nearest)
+    │   ├── UnknownName              no method, region or format of that name (says the nearest)
+    │   └── PluginError              an installed plug-in cannot be used
+    │       └── MissingPlugin        what was received needs a plug-in that is not installed
     ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
@@ -67,6 +69,28 @@ class UnknownName(UsageError, KeyError):
         self.known = tuple(names)
 
     __str__ = DPVeilError.__str__
+
+
+class PluginError(UsageError):
+    """A plug-in of that name is installed and cannot be used."""
+
+
+class MissingPlugin(PluginError):
+    """Something received names what neither this version of dpveil nor an installed plug-in has.
+
+    It names no package to install: only whoever made the release knows it, and a file must not choose it.
+    """
+
+    def __init__(self, role: str, name: str, group: str) -> None:
+        super().__init__(
+            f"the {role} {name!r} is neither in this version of dpveil nor in an installed plug-in: ask "
+            f"whoever made the release which package brings it ({group}), and install that"
+        )
+        self.name = name
+
+
+class PluginWarning(UserWarning):
+    """A plug-in is left out; what dpveil itself brings is not affected."""
 
 
 class RegionError(DPVeilError):

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpveil.audit.methods import bit_planes, dct_gaussian
+from dpveil.audit.pixel.methods import bit_planes, dct_gaussian
 from dpveil.core.region import Box
 from dpveil.mechanisms.pixel import BitPlanes, DCTGaussian, DPPix, DPPixGaussian
 from dpveil.mechanisms.pixel.cells import cell_sums

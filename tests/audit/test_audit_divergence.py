@@ -1,4 +1,4 @@
-"""Divergences against direct sums, and lower bounds on ρ against a law that is known."""
+"""Divergences against direct sums, and lower bounds on ρ against a distribution that is known."""
 
 import math
 from fractions import Fraction
@@ -9,7 +9,7 @@ from scipy import stats
 
 from dpveil.audit.divergence import (
     compose,
-    loss_law,
+    loss_distribution,
     move_loss,
     renyi_of_masses,
     renyi_of_shift,
@@ -28,7 +28,7 @@ def hockey_stick(first, second, epsilon):
 
 
 def joint(parts):
-    """Return both joint laws of independent parts, every combination of outcomes written out."""
+    """Return both joint distributions of independent parts, every combination of outcomes written out."""
     first = second = np.ones(1)
     for a, b in parts:
         first, second = np.outer(first, a).ravel(), np.outer(second, b).ravel()
@@ -37,7 +37,7 @@ def joint(parts):
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 1.7, 2.0])
 @pytest.mark.parametrize("move", [(5,), (5, 5, 2), (7, 1, 1)])
-def test_a_laplace_move_has_the_divergence_of_its_joint_law(move, epsilon):
+def test_a_laplace_move_has_the_divergence_of_its_joint_distribution(move, epsilon):
     scale = Fraction(sum(move), 2)  # ε = 2 in all
     parts = [shifted_masses(LAPLACE, scale, gap) for gap in move]
     loss = move_loss(LAPLACE, tuple((gap, scale) for gap in move))
@@ -48,7 +48,7 @@ def test_a_laplace_move_has_the_divergence_of_its_joint_law(move, epsilon):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5, 3.0])
-def test_a_gaussian_move_is_never_below_its_joint_law_and_close(epsilon):
+def test_a_gaussian_move_is_never_below_its_joint_distribution_and_close(epsilon):
     variance = Fraction(9)
     parts = [shifted_masses(GAUSSIAN, variance, gap) for gap in (3, 2)]
     true = hockey_stick(*joint(parts), epsilon)
@@ -65,7 +65,7 @@ def test_uneven_losses_are_rounded_to_the_private_side():
 
 
 def test_an_outcome_that_only_one_input_gives_is_never_excused():
-    loss = loss_law(np.array([0.9, 0.1]), np.array([1.0, 0.0]), 0.01)
+    loss = loss_distribution(np.array([0.9, 0.1]), np.array([1.0, 0.0]), 0.01)
     assert loss.delta(50.0) == pytest.approx(0.1)
     assert loss.plus(loss).delta(50.0) == pytest.approx(0.19)
 

@@ -1,4 +1,4 @@
-"""Exact laws of pixelisation on small images: every neighbour, every output, against a second hand's sums."""
+"""Exact distributions of pixelisation on small images: every neighbour, every output, by a second hand."""
 
 import math
 from dataclasses import replace
@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from dpveil.accounting import zcdp_rho
-from dpveil.audit.case import Case
 from dpveil.audit.divergence import move_loss
-from dpveil.audit.exact import all_images, neighbours
-from dpveil.audit.gates_exact import exact_gate, same_gate
-from dpveil.audit.gates_noise import pld_gate
-from dpveil.audit.methods.dp_pix import INTACT
-from dpveil.audit.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
-from dpveil.audit.methods.pixelisation import (
+from dpveil.audit.noises import LAPLACE
+from dpveil.audit.pixel.case import Case
+from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
+from dpveil.audit.pixel.gates_noise import pld_gate
+from dpveil.audit.pixel.images import all_images, neighbours
+from dpveil.audit.pixel.methods.dp_pix import INTACT
+from dpveil.audit.pixel.methods.dp_pix_gaussian import INTACT as INTACT_GAUSSIAN
+from dpveil.audit.pixel.methods.pixelisation import (
     Sensitivity,
     filled,
-    gaussian_level_law,
+    gaussian_level_distribution,
     largest_rho,
-    level_law,
-    pixelisation_law,
+    level_distribution,
+    pixelisation_distribution,
     totals,
 )
-from dpveil.audit.noises import LAPLACE
-from dpveil.audit.pairs import cells
-from dpveil.audit.product import ProductLaw
-from dpveil.audit.table import TABLE
+from dpveil.audit.pixel.pairs import cells
+from dpveil.audit.pixel.product import ProductDistribution
+from dpveil.audit.pixel.table import TABLE
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
 from dpveil.noise.bits import SeededBits
@@ -48,10 +48,10 @@ def gate(name, case):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_pure_epsilon_is_spent_in_full_and_never_exceeded(shape):
     case = case_of(shape, epsilon="0.3" if shape[4] is None else 3)
-    sums, levels, law = gate("dp-pix", case)
+    sums, levels, distribution = gate("dp-pix", case)
     assert sums.passed
     assert levels.passed
-    assert law.passed
+    assert distribution.passed
     assert sums.value == float(case.method.epsilon)
     assert levels.value > (1 - 1e-5) * float(case.method.epsilon)
 
@@ -60,20 +60,20 @@ def test_pure_epsilon_is_spent_in_full_and_never_exceeded(shape):
 def test_rho_is_spent_in_full_and_never_exceeded(shape):
     """At orders where (1 - α)·t is an integer the discrete Gaussian's Rényi rate is exactly t²/2σ²."""
     case = case_of(shape, DPPixGaussian, rho="0.7")
-    sums, levels, law = gate("dp-pix-gaussian", case)
+    sums, levels, distribution = gate("dp-pix-gaussian", case)
     assert sums.passed
     assert levels.passed
-    assert law.passed
+    assert distribution.passed
     assert sums.value == pytest.approx(0.7, rel=1e-9)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_rho_of_laplace_noise_is_kept(shape):
     """ε-DP is at most ε²/2-zCDP: what is spent is a little less than what is promised."""
-    sums, levels, law = gate("dp-pix", case_of(shape, rho="0.3"))
+    sums, levels, distribution = gate("dp-pix", case_of(shape, rho="0.3"))
     assert sums.passed
     assert levels.passed
-    assert law.passed
+    assert distribution.passed
     assert 0.2 < sums.value < 0.3
 
 
@@ -82,10 +82,10 @@ def test_rho_of_laplace_noise_is_kept(shape):
 def test_epsilon_and_delta_are_kept_by_two_accounts(shape, method):
     case = case_of(shape, method, epsilon=2, delta="0.01")
     entry = TABLE[method.name]
-    sums, levels, law = gate(method.name, case)
+    sums, levels, distribution = gate(method.name, case)
     assert sums.passed
     assert levels.passed
-    assert law.passed
+    assert distribution.passed
     assert all(finding.passed for finding in pld_gate(entry.intact, case, entry))
     assert sums.value > 0.001  # and not by far more noise than they ask for
 
@@ -124,13 +124,16 @@ def direct(total, area, weights):
 
 
 @pytest.mark.parametrize(("total", "area"), [(300, 6), (0, 1), (255, 1), (1020, 4), (7, 3)])
-def test_level_laws_are_direct_sums(total, area):
+def test_level_distributions_are_direct_sums(total, area):
     noise = np.arange(-6000, 6001)
     assert np.allclose(
-        level_law(total, area, Fraction(40)), direct(total, area, np.exp(-np.abs(noise) / 40)), 1e-9, 1e-16
+        level_distribution(total, area, Fraction(40)),
+        direct(total, area, np.exp(-np.abs(noise) / 40)),
+        1e-9,
+        1e-16,
     )
     assert np.allclose(
-        gaussian_level_law(total, area, Fraction(1600)),
+        gaussian_level_distribution(total, area, Fraction(1600)),
         direct(total, area, np.exp(-(noise**2) / 3200)),
         1e-9,
         1e-16,
@@ -144,23 +147,26 @@ def test_cells_by_hand():
 
 
 def test_an_outcome_that_only_one_input_gives_is_an_infinite_loss():
-    law = ProductLaw(np.array([[0], [1]]), [np.array([[0.5, 0.5], [1.0, 0.0]])])
-    assert law.losses(np.array([[0, 1], [1, 0]])).tolist() == [math.inf, math.log(2)]
+    distribution = ProductDistribution(np.array([[0], [1]]), [np.array([[0.5, 0.5], [1.0, 0.0]])])
+    assert distribution.losses(np.array([[0, 1], [1, 0]])).tolist() == [math.inf, math.log(2)]
 
 
 def test_losses_of_parts_add():
-    law = ProductLaw(np.array([[0, 0], [1, 1]]), [np.array([[0.5, 0.5], [0.2, 0.8]])] * 2)
-    assert law.largest_loss(np.array([[0, 1]])) == pytest.approx(2 * math.log(2.5))
+    distribution = ProductDistribution(np.array([[0, 0], [1, 1]]), [np.array([[0.5, 0.5], [0.2, 0.8]])] * 2)
+    assert distribution.largest_loss(np.array([[0, 1]])) == pytest.approx(2 * math.log(2.5))
 
 
-def test_steps_law_follows_the_method_at_uneven_images():
+def test_steps_distribution_follows_the_method_at_uneven_images():
     first, second = [[[7], [200], [31]], [[90], [3], [255]]], [[[0], [0], [255]], [[1], [0], [254]]]
     images = np.array([first, second], np.uint8)
     method = DPPix(epsilon=9, block=2, neighbourhood=1)
-    right = pixelisation_law(images, 2, Fraction(255, 9), level_law)
-    assert INTACT.law(method, images).distance(right) < 1e-12
+    right = pixelisation_distribution(images, 2, Fraction(255, 9), level_distribution)
+    assert INTACT.distribution(method, images).distance(right) < 1e-12
     assert (
-        INTACT.law(method, images).distance(pixelisation_law(images, 2, Fraction(256, 9), level_law)) > 1e-4
+        INTACT.distribution(method, images).distance(
+            pixelisation_distribution(images, 2, Fraction(256, 9), level_distribution)
+        )
+        > 1e-4
     )
 
 

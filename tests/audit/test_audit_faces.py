@@ -1,4 +1,4 @@
-"""Audits of methods that show a face of a gallery: laws are right, what is planted into the code is seen."""
+"""Audits of methods that show a face of a gallery: what is right passes, faults in the code are seen."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit import faces_laws as laws
-from dpveil.audit.faces_gates import exact_gate, same_gate
-from dpveil.audit.faces_mutants import wrong
-from dpveil.audit.faces_run import checks_of
-from dpveil.audit.faces_table import _answered, _ranked, face_methods
+from dpveil.audit import mutation
+from dpveil.audit.faces import distributions
+from dpveil.audit.faces.gates import exact_gate
+from dpveil.audit.faces.mutants import wrong
+from dpveil.audit.faces.table import _answered, _ranked, face_methods
 from dpveil.faces import TABLE, Attributes, Gallery
 from dpveil.faces import attributes as attributes_file
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
-from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise import SeededBits
 
 SEED = 20261121
@@ -26,19 +26,13 @@ SEED = 20261121
 def broken(name):
     """Return the gates that reject a method as it is, at its quick settings."""
     entry = face_methods()[name]
-    level = entry.levels["quick"]
-    found = {
-        gate
-        for gate, check in checks_of(entry, level, lambda stream: SeededBits(SEED, stream))
-        if not all(finding.passed for finding in check(entry.intact))
-    }
-    same = (finding for case in level.exact for finding in same_gate(entry, case))
-    return found | {finding.gate for finding in same if not finding.passed}
+    checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+    return set(mutation.killers(entry, entry.intact, checks))
 
 
 def cost(version, case):
     """Return the largest log-ratio in floating point, without the gate."""
-    chances = np.array([[float(p) for p in version.law(case, row)] for row in case.inputs])
+    chances = np.array([[float(p) for p in version.distribution(case, row)] for row in case.inputs])
     chances = chances[:, chances.any(axis=0)]
     with np.errstate(divide="ignore"):
         return float(np.max(np.log(chances.max(axis=0)) - np.log(chances.min(axis=0))))
@@ -56,7 +50,7 @@ def test_every_method_that_draws_a_face_has_an_audit_with_mutants():
 
 @pytest.mark.parametrize("name", ["gallery", "attributes"])
 def test_mutants_cost_what_they_are_there_for(name):
-    """Each breaks its promise by a hundredth and more, but for those with the right law, or nearly."""
+    """Each breaks its promise by a hundredth and more, but for those that are right, or nearly."""
     entry = face_methods()[name]
     cases = entry.levels["quick"].exact
     for mutant in entry.mutants:
@@ -70,22 +64,27 @@ def test_mutants_cost_what_they_are_there_for(name):
 def test_a_weight_rounded_up_is_seen_without_tolerance():
     case = _ranked(4, 2, "two-level")
     [mutant] = [m for m in face_methods()["gallery"].mutants if m.name == "larger weight rounded up"]
-    found = mutant.law(case, (0, 1, 2, 5))
+    found = mutant.distribution(case, (0, 1, 2, 5))
     over = Fraction(max(found), min(found)) - Fraction(math.exp(2))
     assert abs(over) < Fraction(1, 10**14)
     assert [finding.passed for finding in exact_gate(mutant, case)] == [False, True]
 
 
-def test_laws_by_hand():
+def test_distributions_by_hand():
     half = Fraction(1, 2)
-    assert laws.by_rank([half, half / 2, half / 2], (5, 0, 5)) == (half / 2, half, half / 2)
-    first, last = laws.flips(2, 1.0)  # the second is only given when it comes first and is taken
+    assert distributions.by_rank([half, half / 2, half / 2], (5, 0, 5)) == (half / 2, half, half / 2)
+    first, last = distributions.flips(2, 1.0)  # the second is only given when it comes first and is taken
     assert math.isclose(last, math.exp(-1) / 2)
     assert math.isclose(first + last, 1)
     coins = [(half, half), (Fraction(1, 4), Fraction(3, 4))]
-    assert laws.apart(coins)[0, 1] == Fraction(3, 8)
-    assert laws.together(coins) == {(0, 0): Fraction(1, 4), (0, 1): Fraction(1, 4), (1, 0): 0, (1, 1): half}
-    thirds = laws.kept_with(2.0, 3, 1)
+    assert distributions.apart(coins)[0, 1] == Fraction(3, 8)
+    assert distributions.together(coins) == {
+        (0, 0): Fraction(1, 4),
+        (0, 1): Fraction(1, 4),
+        (1, 0): 0,
+        (1, 1): half,
+    }
+    thirds = distributions.kept_with(2.0, 3, 1)
     assert thirds == (Fraction(1, 4), half, Fraction(1, 4))
 
 
@@ -94,9 +93,9 @@ def test_faces_for_answers_by_hand():
     case = _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3)))
     looks = [look[:2] for look in case.gallery.looks]
     assert looks == [(0, 1)] * 2 + [(0, 2)] * 2 + [(0, 3)] * 2 + [(1, 0)] * 2 + [(1, 1)] * 2
-    assert laws.faces_for(case, (0, 0)) == laws.faces_for(case, (0, 1)) == (0, 1)
-    assert laws.faces_for(case, (1, 0)) == (6, 7)
-    assert laws.faces_for(case, (1, 3)) == (8,)
+    assert distributions.faces_for(case, (0, 0)) == distributions.faces_for(case, (0, 1)) == (0, 1)
+    assert distributions.faces_for(case, (1, 0)) == (6, 7)
+    assert distributions.faces_for(case, (1, 3)) == (8,)
 
 
 def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch):
@@ -111,12 +110,12 @@ def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch)
 def test_a_mutant_that_is_not_wrong_lives():
     """Mutants die of what is wrong with them. Ten gates draw: fails with probability 1e-8 at most."""
     for entry in face_methods().values():
-        same = wrong("right", entry.intact.law)
-        checks = checks_of(entry, entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-        assert all(finding.passed for _, check in checks for finding in check(same))
+        same = wrong("right", entry.intact.distribution)
+        checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+        assert not [*mutation.killers(entry, same, [check for check in checks if check.suits(same)])]
 
 
-# Planted into the code itself
+# Faults in the code itself
 
 
 def test_weights_of_a_larger_budget_are_seen(monkeypatch: pytest.MonkeyPatch):
@@ -127,7 +126,7 @@ def test_weights_of_a_larger_budget_are_seen(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(RankChoice, "weights", property(more))
     monkeypatch.setattr(
-        "dpveil.mechanisms.latent.rank_choice.RankChoice.probabilities",
+        "dpveil.mechanisms.choice.rank_choice.RankChoice.probabilities",
         property(lambda self: tuple(Fraction(w, sum(more(self))) for w in more(self))),
     )
     assert {"exact", "fit", "same"} <= broken("gallery")
@@ -137,14 +136,19 @@ def test_a_choice_with_more_than_its_own_budget_is_seen(monkeypatch: pytest.Monk
     """The weights are right, but not for this ε."""
 
     def choice(self):
-        return RankChoice(count=len(self._faces), epsilon=self.epsilon * 2, law=str(self.law), near=self.near)
+        return RankChoice(
+            count=len(self._faces),
+            epsilon=self.epsilon * 2,
+            law=str(self.law),
+            near=self.near,
+        )
 
     monkeypatch.setattr(Gallery, "_choice", property(choice))
     assert broken("gallery") == {"fit", "bound"}
 
 
 def test_ties_in_another_order_are_seen(monkeypatch: pytest.MonkeyPatch):
-    """The last of equals first: as private, but another law than the one that is written."""
+    """The last of equals first: as private, but another distribution than the one that is written."""
     right = RankChoice.choose
     monkeypatch.setattr(
         RankChoice,

@@ -1,4 +1,4 @@
-"""Audits of latent mechanisms: nothing is left out, laws are right, what is planted into the code is seen."""
+"""Audits of latent mechanisms: nothing is left out, what is right passes, faults in the code are seen."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import pytest
 from scipy import integrate
 
 from dpveil import audit
-from dpveil.audit import latent_laws
-from dpveil.audit.latent import SIDE, CodeLaw, LatentCase
-from dpveil.audit.latent_circle import Circle
-from dpveil.audit.latent_gates import exact_gate, fit_gate
-from dpveil.audit.latent_mutants import around, one_more
-from dpveil.audit.latent_recipes import Recipe, wrong
-from dpveil.audit.latent_run import _checks
-from dpveil.audit.latent_table import PLANE, THREE, TWO, codes_of, latents
+from dpveil.audit import mutation
+from dpveil.audit.latent import distributions as latent_distributions
+from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase
+from dpveil.audit.latent.circle import Circle
+from dpveil.audit.latent.gates import exact_gate, fit_gate
+from dpveil.audit.latent.mutants import around, one_more
+from dpveil.audit.latent.recipes import Recipe, wrong
+from dpveil.audit.latent.table import PLANE, THREE, TWO, codes_of, latents
 from dpveil.mechanisms.latent import TABLE, BoxGaussian, CroftMetric, Directional, PCABasis
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise import SeededBits
@@ -30,8 +30,8 @@ SEED = 20261121
 def broken(name):
     """Return the gates that reject a mechanism as it is, at its quick settings."""
     entry = latents()[name]
-    checks = _checks(entry, entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
-    return {gate for gate, check in checks if not all(finding.passed for finding in check(entry.intact))}
+    checks = entry.checks(entry.levels["quick"], lambda stream: SeededBits(SEED, stream))
+    return set(mutation.killers(entry, entry.intact, checks))
 
 
 def test_every_latent_mechanism_has_an_audit_with_mutants():
@@ -45,22 +45,22 @@ def test_every_latent_mechanism_has_an_audit_with_mutants():
 
 
 @pytest.mark.parametrize("name", ["clipped_laplace", "clipped_gaussian"])
-def test_clipped_laws_are_sums_of_the_noise_beyond_the_ends(name, monkeypatch):
+def test_clipped_distributions_are_sums_of_the_noise_beyond_the_ends(name, monkeypatch):
     """On a small box, by summing each formula over all places from far below to far above."""
-    monkeypatch.setattr(latent_laws, "SIDE", 6)
+    monkeypatch.setattr(latent_distributions, "SIDE", 6)
     for centre, amount in product((-3, 0, 2, 6, 11), (Fraction(1, 3), Fraction(7, 2))):
-        law = np.exp(getattr(latent_laws, name).__wrapped__(centre, amount))
+        distribution = np.exp(getattr(latent_distributions, name).__wrapped__(centre, amount))
         places = np.arange(-400, 401)
         size = np.abs(places - centre)
         noise = np.exp(-size / float(amount) if "laplace" in name else -(size**2) / (2 * float(amount)))
         noise /= noise.sum()
         expected = [noise[np.clip(places, 0, 6) == place].sum() for place in range(7)]
-        assert np.allclose(law, expected, rtol=1e-9, atol=0)
+        assert np.allclose(distribution, expected, rtol=1e-9, atol=0)
 
 
-def test_truncated_law_of_a_place_outside_is_that_of_the_end():
+def test_truncated_distribution_of_a_place_outside_is_that_of_the_end():
     scale = Fraction(20_000)
-    ends = [latent_laws.truncated_laplace(centre, scale) for centre in (SIDE, 4 * SIDE)]
+    ends = [latent_distributions.truncated_laplace(centre, scale) for centre in (SIDE, 4 * SIDE)]
     assert np.allclose(*ends, atol=1e-9)
     assert math.isclose(ends[0][0] - ends[0][-1], -SIDE / 20_000)
 
@@ -85,19 +85,23 @@ def test_losses_by_hand():
     first, second, never = (np.log(np.array(p)) for p in ([0.5, 0.5], [0.25, 0.75], [1.0, 1e-300]))
     never[1] = -np.inf
     box = ((0.0,), (1.0,))
-    loss = latent_laws.loss
-    assert math.isclose(loss(case, CodeLaw(box, (first,)), CodeLaw(box, (second,))), math.log(2))
-    both = CodeLaw(box, (first, first)), CodeLaw(box, (second, second))
+    loss = latent_distributions.loss
+    assert math.isclose(
+        loss(case, CodeDistribution(box, (first,)), CodeDistribution(box, (second,))), math.log(2)
+    )
+    both = CodeDistribution(box, (first, first)), CodeDistribution(box, (second, second))
     assert math.isclose(loss(case, *both), 2 * math.log(2))
-    assert loss(case, CodeLaw(box, (first,)), CodeLaw(box, (never,))) == math.inf
-    assert loss(case, CodeLaw(box, (first,)), CodeLaw(((0.1,), (1.1,)), (first,))) == math.inf
+    assert loss(case, CodeDistribution(box, (first,)), CodeDistribution(box, (never,))) == math.inf
+    assert (
+        loss(case, CodeDistribution(box, (first,)), CodeDistribution(((0.1,), (1.1,)), (first,))) == math.inf
+    )
     rho = LatentCase(BoxGaussian(rho=1), TWO, codes_of(TWO))
-    found = loss(rho, CodeLaw(box, (first,)), CodeLaw(box, (second,)))
+    found = loss(rho, CodeDistribution(box, (first,)), CodeDistribution(box, (second,)))
     orders = [
         math.log(0.5**a * 0.25 ** (1 - a) + 0.5**a * 0.75 ** (1 - a)) / (a - 1) / a for a in (1.01, 2, 64)
     ]
     assert found >= max(orders) - 1e-12
-    assert loss(rho, CodeLaw(box, (first,)), CodeLaw(box, (never,))) == math.inf
+    assert loss(rho, CodeDistribution(box, (first,)), CodeDistribution(box, (never,))) == math.inf
 
 
 def test_distances_that_the_audit_allows():
@@ -149,7 +153,7 @@ def test_draws_that_do_not_follow_their_scales_are_seen(monkeypatch: pytest.Monk
         "dpveil.mechanisms.latent.gaussian.discrete_gaussian",
         lambda variance, count, bits: np.zeros(count, np.int64),
     )
-    assert not all(f.passed for f in fit_gate(entry.intact, entry.intact, setting, bits=SeededBits(1)))
+    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.intact, bits=SeededBits(1)))
 
 
 def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
@@ -161,7 +165,7 @@ def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
     )
     entry = latents()["directional"]
     setting = entry.levels["quick"].drawn[0]
-    assert not all(f.passed for f in fit_gate(entry.intact, entry.intact, setting, bits=SeededBits(1)))
+    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.intact, bits=SeededBits(1)))
 
 
 def test_directions_of_other_spaces_have_no_circle():

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpveil.audit.gates_drawn import bound_gate
 from dpveil.audit.lower_bound import lower_bound
 from dpveil.audit.measures import epsilon_at, epsilon_event, smallest_detectable
-from dpveil.audit.methods.dp_pix import INTACT, scales
-from dpveil.audit.table import TABLE
+from dpveil.audit.pixel.gates_drawn import bound_gate
+from dpveil.audit.pixel.methods.dp_pix import INTACT, scales
+from dpveil.audit.pixel.table import TABLE
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 

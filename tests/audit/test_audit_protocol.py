@@ -1,4 +1,4 @@
-"""The gates on the protocol alone: made-up methods whose laws are known, right ones and wrong ones."""
+"""The gates on the protocol alone: made-up methods with known distributions, right ones and wrong ones."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,13 +9,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from dpveil.audit import runner
-from dpveil.audit.case import Case, Drawn, Level, MethodAudit
-from dpveil.audit.gates_drawn import apart_gate, bound_gate, fit_gate, sharpest
-from dpveil.audit.gates_exact import exact_gate, hockey_stick, same_gate
-from dpveil.audit.pairs import Pair
-from dpveil.audit.product import Part, ProductLaw, product_law
-from dpveil.audit.version import Version, one_by_one
+from dpveil.audit import mutation
+from dpveil.audit.pixel.case import Case, Drawn, Level
+from dpveil.audit.pixel.entry import MethodAudit
+from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate, sharpest
+from dpveil.audit.pixel.gates_exact import exact_gate, hockey_stick, same_gate
+from dpveil.audit.pixel.pairs import Pair
+from dpveil.audit.pixel.product import Part, ProductDistribution, product_distribution
+from dpveil.audit.pixel.version import Version, one_by_one
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bernoulli import bernoulli
@@ -55,7 +56,7 @@ def releases(method, image, count, bits, chance=CHANCE):
     return np.where(true, image, 255 - image).astype(np.uint8)
 
 
-def law(method, images, chance=CHANCE):
+def distribution(method, images, chance=CHANCE):
     parts, rows = [], []
     for place in np.ndindex(*images.shape[1:]):
         white = images[:, *place] // 255
@@ -63,14 +64,14 @@ def law(method, images, chance=CHANCE):
         rows.append(
             np.array([[chance, 1 - chance] if w == 0 else [1 - chance, chance] for w in white], object)
         )
-    return product_law(parts, rows)
+    return product_distribution(parts, rows)
 
 
-RIGHT = Version(name="right", releases=releases, law=law)
+RIGHT = Version(name="right", releases=releases, distribution=distribution)
 WRONG = Version(
     name="wrong",
     releases=lambda *given: releases(*given, Fraction(17, 20)),
-    law=lambda *given: law(*given, Fraction(17, 20)),
+    distribution=lambda *given: distribution(*given, Fraction(17, 20)),
 )
 REUSED = replace(
     RIGHT,
@@ -104,14 +105,14 @@ def case_of(kind, size=(1, 2, 1)):
 
 @pytest.mark.parametrize("kind", ["pure", "zcdp", "approximate", "metric"])
 @pytest.mark.parametrize("exact", [True, False])
-def test_every_kind_of_promise_is_held_against_the_law(kind, exact):
+def test_every_kind_of_promise_is_held_against_the_distribution(kind, exact):
     """ε = 1.0987 is just above ln 3, and δ = 0.376 just above 9/16 - 3/16."""
 
     def taken(version):
         if exact:
             return version
-        floats = lambda *given: replace_masses(version.law(*given))  # noqa: E731
-        return replace(version, law=floats)
+        floats = lambda *given: replace_masses(version.distribution(*given))  # noqa: E731
+        return replace(version, distribution=floats)
 
     [kept, *distances] = exact_gate(taken(RIGHT), case_of(kind), ENTRY)
     [broken, *_] = exact_gate(taken(WRONG), case_of(kind), ENTRY)
@@ -123,7 +124,7 @@ def test_every_kind_of_promise_is_held_against_the_law(kind, exact):
 
 
 def replace_masses(found):
-    return ProductLaw(found.index, found.floats, found.parts)
+    return ProductDistribution(found.index, found.floats, found.parts)
 
 
 def test_exact_chances_leave_no_tolerance():
@@ -136,7 +137,7 @@ def test_exact_chances_leave_no_tolerance():
 
 def test_weights_count_by_their_share():
     weights = np.array([[3, 1], [2, 6]], object)
-    found = ProductLaw(np.array([[0], [1]]), [weights])
+    found = ProductDistribution(np.array([[0], [1]]), [weights])
     assert found.largest_loss(np.array([[0, 1], [1, 0]])) == pytest.approx(Decimal(3).ln())
     assert found.floats[0].tolist() == [[0.75, 0.25], [0.25, 0.75]]
 
@@ -167,7 +168,7 @@ def test_draws_are_fitted_one_by_one_and_in_pairs(version):
     """Seeded; the right one is rejected with probability below 1e-9."""
     setting = Drawn(case_of("pure", (1, 2, 3)), 5_000)
     image = np.array([[[0, 255, 255], [0, 0, 255]]], np.uint8)
-    own = lambda method, images: law(method, image[None])  # noqa: E731
+    own = lambda method, images: distribution(method, image[None])  # noqa: E731
     shown = replace(version, releases=lambda method, _, *given: version.releases(method, image, *given))
     [found] = fit_gate(shown, setting, own, bits=SeededBits(1))
     assert found.passed == (version is RIGHT)
@@ -178,7 +179,7 @@ def test_outcomes_may_be_seen_otherwise_than_in_pixels():
     hidden = replace(
         RIGHT, outcomes=lambda m, image, n, bits: (releases(m, image, n, bits)[:, :, 0, 0] > 0) * 1
     )
-    noted = lambda method, images: ProductLaw(np.array([[0]]), [np.array([[0.25, 0.75]])])  # noqa: E731
+    noted = lambda method, images: ProductDistribution(np.array([[0]]), [np.array([[0.25, 0.75]])])  # noqa: E731
     setting = Drawn(case_of("pure", (1, 1, 1)), 5_000)
     white = lambda *given: np.full((given[2], 1), 1)  # noqa: E731
     coin = lambda m, i, n, bits: bernoulli(CHANCE, n, bits)[:, None] * 1  # noqa: E731
@@ -248,21 +249,14 @@ def test_an_entry_runs_through_all_gates(monkeypatch):
     quick = Level((case_of("pure"),), (Drawn(case, 4_000),), (Drawn(case, 4_000),))
     two = Drawn(case_of("pure", (1, 2, 1)), 4_000)
     level = replace(quick, bound=(*quick.bound, two))
-    entry = replace(ENTRY, levels={"quick": level, "deep": level}, right=law)
-    monkeypatch.setattr("dpveil.audit.gates_drawn.uneven_image", lambda size: np.zeros(size, np.uint8))
-    monkeypatch.setattr("dpveil.audit.gates_exact.uneven_image", lambda size: np.zeros(size, np.uint8))
-    found = runner._method(
-        entry.__class__(**{**vars(entry), "method": named(Response)}), "deep", runner._Bits(7), int
-    )
+    entry = replace(ENTRY, levels={"quick": level, "deep": level}, right=distribution)
+    monkeypatch.setattr("dpveil.audit.pixel.gates_drawn.uneven_image", lambda size: np.zeros(size, np.uint8))
+    monkeypatch.setattr("dpveil.audit.pixel.gates_exact.uneven_image", lambda size: np.zeros(size, np.uint8))
+    found = mutation.run("response", entry, "deep", lambda name: SeededBits(7, name), int)
     assert found.passed, [f for f in found.findings if not f.passed]
     killed = {mutant.name: mutant.killed_by for mutant in found.mutants}
     assert killed == {"wrong": ("exact", "fit", "bound"), "reused": ("bound",)}
     assert {mutant.tried_by for mutant in found.mutants} == {("exact", "fit", "bound")}
-
-
-def named(method):
-    method.name = "response"
-    return method
 
 
 def test_one_by_one_is_the_real_road():
@@ -271,14 +265,16 @@ def test_one_by_one_is_the_real_road():
     assert not next(same_gate(WRONG, case)).passed
 
 
-def test_laws_of_another_shape_are_as_far_apart_as_can_be():
+def test_distributions_of_another_shape_are_as_far_apart_as_can_be():
     image = np.zeros((1, 1, 2, 1), np.uint8)
-    whole = law(None, image)
-    half = ProductLaw(whole.index[:, :1], whole.masses[:1], whole.parts[:1])
+    whole = distribution(None, image)
+    half = ProductDistribution(whole.index[:, :1], whole.masses[:1], whole.parts[:1])
     assert whole.distance(half) == 1.0
-    other = ProductLaw(whole.index, whole.masses, tuple(Part(p.places, p.looks + 1) for p in whole.parts))
+    other = ProductDistribution(
+        whole.index, whole.masses, tuple(Part(p.places, p.looks + 1) for p in whole.parts)
+    )
     assert whole.distance(other) == 1.0
-    assert whole.distance(law(None, image, Fraction(1, 2))) == 0.25
+    assert whole.distance(distribution(None, image, Fraction(1, 2))) == 0.25
 
 
 def test_outcomes_are_told_apart_whatever_they_look_like():

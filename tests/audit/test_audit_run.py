@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit import runner
-from dpveil.audit.case import Case, Drawn
-from dpveil.audit.faces_table import face_methods
-from dpveil.audit.gates_drawn import bound_gate
-from dpveil.audit.latent_table import latents
-from dpveil.audit.learning_run import learners
-from dpveil.audit.photos_run import photo_audits
-from dpveil.audit.queries_table import query_audits
-from dpveil.audit.scalar_table import NOISY, OWN
-from dpveil.audit.table import TABLE
+from dpveil.audit.faces.photos_table import photo_audits
+from dpveil.audit.faces.table import face_methods
+from dpveil.audit.latent.table import latents
+from dpveil.audit.numbers.table import learners, query_audits
+from dpveil.audit.pixel import entry as pixel_entry
+from dpveil.audit.pixel.case import Case, Drawn
+from dpveil.audit.pixel.gates_drawn import bound_gate
+from dpveil.audit.pixel.table import TABLE
+from dpveil.audit.scalar.table import NOISY, OWN, scalars
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms.pixel import TABLE as METHODS
 from dpveil.mechanisms.pixel import BitPlanes, DPPix, DPPixGaussian, MSEExponential, Snow, SSIMExponential
@@ -53,11 +52,18 @@ def test_every_method_has_an_audit_with_mutants():
     assert set(TABLE) == set(METHODS)
     for entry in TABLE.values():
         assert set(entry.levels) == {"quick", "deep"}
-        assert entry.mutants or entry.method.kind == "heuristic"
+        assert entry.mutants or "heuristic" in entry.method.kinds
         assert entry.levels["quick"].cases or entry.note
 
 
-@pytest.mark.parametrize("name", audit.names())
+def every_name():
+    """Return every name; what is pure Python takes two to four times as long under coverage's tracer."""
+    untraced = {*scalars(), *query_audits(), *learners()}
+    marks = {name: [pytest.mark.no_cover] for name in untraced}
+    return [pytest.param(name, marks=marks.get(name, [])) for name in audit.names()]
+
+
+@pytest.mark.parametrize("name", every_name())
 def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
     """Seeded; a right method is rejected with probability below 1e-7 over all seeds (`false_alarm`)."""
     report = audit.run(name, seed=SEED)
@@ -74,10 +80,11 @@ def test_the_quick_audit_passes_and_every_mutant_dies(name: str):
 
 @pytest.mark.parametrize(
     "method",
-    [PURE, RHO, ZCDP, BUDGET, SNOW, WINDOWS, LEVELS, PLANES],
-    ids=["pure", "laplace ρ", "zcdp", "(ε, δ)", "snow", "windows", "levels", "planes"],
+    [RHO, ZCDP, BUDGET, SNOW, WINDOWS, LEVELS, PLANES],
+    ids=["laplace ρ", "zcdp", "(ε, δ)", "snow", "windows", "levels", "planes"],
 )
 def test_a_method_of_the_users_own_is_audited_as_it_is(method):
+    """The page `docs/audit.md` runs one under pure ε, and its output is compared."""
     report = audit.run(method, seed=SEED)
     assert report.passed
     assert {"exact", "fit", "bound"} <= set(report.audited[0].gates)
@@ -93,7 +100,7 @@ def test_deep_looks_harder_at_what_is_intact_and_no_harder_at_mutants(monkeypatc
         met["intact" if version is entry.intact else "mutants"].append(setting.draws)
         return iter(())
 
-    monkeypatch.setattr(runner, "bound_gate", bound)
+    monkeypatch.setattr(pixel_entry, "bound_gate", bound)
     report = audit.run("snow", "deep", seed=SEED)
     quick, deep = ([drawn.draws for drawn in entry.levels[name].bound] for name in ("quick", "deep"))
     assert met["intact"] == deep == [5 * draws for draws in quick]

@@ -1,4 +1,4 @@
-"""Audits of scalar mechanisms: nothing is left out, what is right passes, what is planted is seen."""
+"""Audits of scalar mechanisms: nothing is left out, what is right passes, faults in the code are seen."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from dpveil import audit
-from dpveil.audit import scalar_table
-from dpveil.audit.scalar import ScalarCase, ScalarDrawn, ScalarVersion
-from dpveil.audit.scalar_drawn import bound_gate, fit_gate
-from dpveil.audit.scalar_gates import exact_gate, same_gate, worst_integers
-from dpveil.audit.scalar_laws import LAWS, law_of
-from dpveil.audit.scalar_mutants import bounds, published
-from dpveil.audit.scalar_planted import emptied, planted, sharper
-from dpveil.audit.scalar_run import run_scalar
-from dpveil.audit.scalar_table import E1, PUBLISHED, finite_audit, scalars
+from dpveil.audit import mutation
+from dpveil.audit.scalar import table as scalar_table
+from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion
+from dpveil.audit.scalar.distributions import DISTRIBUTIONS, distribution_of
+from dpveil.audit.scalar.drawn import bound_gate, fit_gate
+from dpveil.audit.scalar.gates import exact_gate, same_gate, worst_integers
+from dpveil.audit.scalar.matrices import emptied, raised_weight, sharper
+from dpveil.audit.scalar.mutants import bounds, published
+from dpveil.audit.scalar.table import E1, PUBLISHED, finite_audit, scalars
 from dpveil.mechanisms.scalar import TABLE, ExplicitFair, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.scales import least_scale
@@ -36,13 +36,13 @@ def broken(findings):
     return [finding for finding in findings if not finding.passed]
 
 
-def test_every_scalar_mechanism_has_an_audit_with_mutants_and_a_law():
+def test_every_scalar_mechanism_has_an_audit_with_mutants_and_a_distribution():
     assert set(scalars()) == set(TABLE) <= set(audit.names())
     for name, entry in scalars().items():
         assert entry.method is TABLE[name]
         assert set(entry.levels) == {"quick", "deep"}
         assert len(entry.mutants) >= 5
-        assert name in LAWS or entry.method.finite_only  # else its integers are no second opinion
+        assert name in DISTRIBUTIONS or entry.method.finite_only  # else its integers are no second opinion
         for level in entry.levels.values():
             promises = {case.method.promise for case in (*level.exact, *(d.case for d in level.drawn))}
             assert promises == set(entry.method.relations)
@@ -68,7 +68,7 @@ class Three(ScalarMechanism):
 
 def test_a_new_finite_mechanism_is_audited_without_a_line():
     """Seeded; right gates reject with probability below 1e-8."""
-    found = run_scalar(finite_audit(Three), "quick", bits, lambda: None)
+    found = mutation.run("three", finite_audit(Three), "quick", bits, int)
     assert found.passed, (broken(found.findings), found.mutants)
     assert {"same", "exact", "arrive", "fit", "bound"} == set(found.gates)
     assert {m.name: m.killed_by for m in found.mutants}["a weight 1e-9 beyond"] == ("exact", "arrive")
@@ -78,12 +78,12 @@ def test_a_new_finite_mechanism_is_audited_without_a_line():
 def test_an_unrepaired_matrix_dies_of_the_smallest_violation(excess):
     """Linear programs leave violations of 1e-9 and less: integers are compared without tolerance."""
     case = ScalarCase(Three(range=(0, 4), sensitivity=1, epsilon=1))
-    loss, limit, pairs = worst_integers(planted(case.method, excess), case)
+    loss, limit, pairs = worst_integers(raised_weight(case.method, excess), case)
     assert limit == 1
     assert pairs == 4
     assert 0 < loss - limit <= 4 * Fraction(excess) + Fraction(1, 1 << 32)
     assert loss - limit >= Fraction(9, 10) * Fraction(excess)
-    version = replace(INTACT, integers=lambda method: planted(method, excess))
+    version = replace(INTACT, integers=lambda method: raised_weight(method, excess))
     assert broken(exact_gate(version, case))
     assert not broken(exact_gate(INTACT, case))
 
@@ -103,13 +103,13 @@ def test_worst_integers_by_hand():
 def test_errata_e1_the_published_variable_scale():
     """Scales 1.586 and 1.321 at answers 0 and 0.9: a log-ratio of 12.2 at x = 100 where 0.9 is allowed."""
     method = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/200")
-    law = published(method)
-    assert 1 / float(law._rate(0)) / 200 == pytest.approx(1.586, abs=1e-3)
-    assert 1 / float(law._rate(180)) / 200 == pytest.approx(1.321, abs=1e-3)
+    distribution = published(method)
+    assert 1 / float(distribution._rate(0)) / 200 == pytest.approx(1.586, abs=1e-3)
+    assert 1 / float(distribution._rate(180)) / 200 == pytest.approx(1.321, abs=1e-3)
     for x, loss in ((20, 2.07), (100, 12.2), (1000, 126)):
-        seen = abs(law.log(0, 200 * x) - law.log(180, 200 * x))
+        seen = abs(distribution.log(0, 200 * x) - distribution.log(180, 200 * x))
         assert float(seen) == pytest.approx(loss, rel=0.01)
-        sound = law_of(method)
+        sound = distribution_of(method)
         assert abs(sound.log(0, 200 * x) - sound.log(180, 200 * x)) <= 0.9
     [worst, *_] = broken(exact_gate(PUBLISHED, E1))
     assert worst.value > 2 * worst.limit
@@ -134,7 +134,7 @@ def test_the_bounds_of_theorem_2_are_those_of_the_mechanism(gap):
     """3n + 2 conditions, each bisected by the audit alone: the largest is the mechanism's scale."""
     lattice = Lattice(Range(None, None, gaps=[gap]), Fraction(1, 8), Fraction(1))
     case = TruncatedLaplace(range=lattice.range, sensitivity=1, epsilon=2, step="1/8")
-    found = bounds(law_of(case).spans, Fraction(2), 8)
+    found = bounds(distribution_of(case).spans, Fraction(2), 8)
     assert len(found) == 3
     assert float(max(found)) == pytest.approx(float(least_scale(lattice, Fraction(2), metric=True)), rel=1e-8)
 
@@ -156,39 +156,43 @@ def test_a_mechanism_of_the_users_own_is_audited_as_it_is(method):
 
 
 def test_too_small_a_scale_in_the_code_itself_is_seen(monkeypatch: pytest.MonkeyPatch):
-    """Not a mutant of the audit, but the mechanism: laws, integers and draws all come from it."""
+    """Not a mutant of the audit, but the mechanism: distributions, integers and draws all come from it."""
     monkeypatch.setattr(
         "dpveil.mechanisms.scalar.truncated_laplace.least_scale",
         lambda lattice, epsilon, *, metric: lattice.reach / epsilon,
     )
     method = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="1/8")
-    law_of.cache_clear()
+    distribution_of.cache_clear()
     gates = {f.gate for f in broken(audit.run(method, seed=SEED).audited[0].findings)}
-    law_of.cache_clear()
+    distribution_of.cache_clear()
     assert {"exact", "bound"} <= gates
 
 
-def test_a_wrong_law_of_draws_or_matrix_is_seen(monkeypatch: pytest.MonkeyPatch):
+def test_a_wrong_distribution_of_draws_or_matrix_is_seen(monkeypatch: pytest.MonkeyPatch):
     method = Laplace(range=Range(0, None, gaps=[(2, 4)]), sensitivity=1, epsilon=1, step="1/4")
     case = ScalarCase(method)
     right = Lattice.snap
     with monkeypatch.context() as patch:
         patch.setattr(Lattice, "snap", lambda self, points: right(self, points + 1))
-        assert broken(fit_gate(INTACT, ScalarDrawn(case, 20_000), law_of(method), bits=bits("shift")))
-    assert not broken(fit_gate(INTACT, ScalarDrawn(case, 20_000), law_of(method), bits=bits("shift")))
+        assert broken(
+            fit_gate(INTACT, ScalarDrawn(case, 20_000), distribution_of(method), bits=bits("shift"))
+        )
+    assert not broken(
+        fit_gate(INTACT, ScalarDrawn(case, 20_000), distribution_of(method), bits=bits("shift"))
+    )
     masses = Laplace._masses
     monkeypatch.setattr(Laplace, "_masses", lambda self, point, edges: masses(self, point, edges + 1))
-    assert "matrix unlike the law" in {finding.what for finding in broken(exact_gate(INTACT, case))}
+    assert "matrix unlike the distribution" in {finding.what for finding in broken(exact_gate(INTACT, case))}
 
 
 def test_a_release_unlike_its_draws_is_seen(monkeypatch: pytest.MonkeyPatch):
     case = ScalarCase(Laplace(range=(0, 4), sensitivity=1, epsilon=1, step=1))
-    assert not broken(same_gate(case))
+    assert not broken(same_gate(INTACT, case))
     right = Laplace.release
     monkeypatch.setattr(
         Laplace, "release", lambda self, answer, bits: np.round(right(self, answer, bits) * 0.5)
     )
-    assert broken(same_gate(case))
+    assert broken(same_gate(INTACT, case))
 
 
 def test_a_certificate_that_states_too_little_is_seen():
@@ -203,5 +207,5 @@ def test_chances_that_do_not_follow_the_definition_are_seen():
     method = ExplicitFair(range=(0, 5), sensitivity=1, epsilon=1)
     wrong = replace(INTACT, integers=lambda m: sharper(m, 0.9))
     names = {finding.what for finding in broken(exact_gate(wrong, ScalarCase(method)))}
-    assert names == {"chances unlike the law's, in all"}
+    assert names == {"chances unlike the distribution's, in all"}
     assert broken(exact_gate(replace(INTACT, integers=emptied), ScalarCase(method)))

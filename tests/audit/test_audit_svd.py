@@ -5,8 +5,8 @@ from fractions import Fraction
 
 import pytest
 
-from dpveil.audit.gates_exact import exact_gate, same_gate
-from dpveil.audit.methods.dp_svd import AUDIT
+from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
+from dpveil.audit.pixel.methods.dp_svd import AUDIT
 from dpveil.mechanisms.pixel import DPSVD
 from dpveil.mechanisms.pixel.dp_svd import method as dp_svd
 from dpveil.mechanisms.pixel.dp_svd import spectrum

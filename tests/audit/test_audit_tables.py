@@ -1,4 +1,4 @@
-"""Audits of queries and naive Bayes: what is planted into the product itself is seen, what is right passes.
+"""Audits of queries and naive Bayes: faults in the product are seen, what is right passes.
 
 Bits are seeded; a right release is rejected with probability below 1e-8 over all seeds.
 """
@@ -11,18 +11,18 @@ from math import log
 import numpy as np
 import pytest
 
-from dpveil.audit import joint, learning_run
-from dpveil.audit.joint import UNBOUNDED, Number, cost, loss, released
-from dpveil.audit.learning import INTACT as INTACT_MODEL
-from dpveil.audit.learning_gates import exact_gate as exact_model
-from dpveil.audit.learning_gates import fit_gate as fit_model
-from dpveil.audit.learning_gates import same_gate as same_model
-from dpveil.audit.learning_run import learners, run_learner
-from dpveil.audit.queries import INTACT, Cell, QueryCase, QueryDrawn
-from dpveil.audit.queries_gates import exact_gate, fit_gate, same_gate
-from dpveil.audit.queries_run import run_query
-from dpveil.audit.queries_table import query_audits
-from dpveil.audit.runner import names, steps_of
+from dpveil.audit import mutation
+from dpveil.audit.numbers import joint
+from dpveil.audit.numbers import table as numbers_table
+from dpveil.audit.numbers.joint import UNBOUNDED, Number, cost, loss, released
+from dpveil.audit.numbers.learning import INTACT as INTACT_MODEL
+from dpveil.audit.numbers.learning_gates import exact_gate as exact_model
+from dpveil.audit.numbers.learning_gates import fit_gate as fit_model
+from dpveil.audit.numbers.learning_gates import same_gate as same_model
+from dpveil.audit.numbers.queries import INTACT, Cell, QueryCase, QueryDrawn
+from dpveil.audit.numbers.queries_gates import exact_gate, fit_gate, same_gate
+from dpveil.audit.numbers.table import learners, query_audits
+from dpveil.audit.runner import entries, names, steps_of
 from dpveil.mechanisms.scalar import Geometric, Laplace, TruncatedLaplace
 from dpveil.noise import SeededBits
 from dpveil.numbers import moments, naive_bayes, statistics, values
@@ -45,8 +45,12 @@ def broken(findings):
 
 def seen(case, fits=((0, 1, 2),)):
     """Return the gates that find fault with a query as it is now."""
-    drawn = QueryDrawn(case, tuple(row[: case.rows] for row in fits), ())
-    findings = [*same_gate(case), *exact_gate(INTACT, case), *fit_gate(INTACT, drawn, bits=bits("fit"))]
+    drawn = QueryDrawn(case, 10_000, tuple(row[: case.rows] for row in fits))
+    findings = [
+        *same_gate(INTACT, case),
+        *exact_gate(INTACT, case),
+        *fit_gate(INTACT, drawn, bits=bits("fit")),
+    ]
     return broken(findings)
 
 
@@ -148,7 +152,11 @@ ONE, DRAWN = MODEL.exact[0], MODEL.drawn[0]
 
 def model_seen():
     return broken(
-        [*same_model(ONE), *exact_model(INTACT_MODEL, ONE), *fit_model(INTACT_MODEL, DRAWN, bits=bits("nb"))]
+        [
+            *same_model(INTACT_MODEL, ONE),
+            *exact_model(INTACT_MODEL, ONE),
+            *fit_model(INTACT_MODEL, DRAWN, bits=bits("nb")),
+        ]
     )
 
 
@@ -196,29 +204,17 @@ def test_every_query_and_model_has_settings_of_both_relations_and_mutants():
     assert {1, 2, 3, 7} <= rows
 
 
-@pytest.mark.parametrize("name", [*query_audits(), *learners()])
+@pytest.mark.parametrize("name", names())
 def test_a_step_is_told_for_the_intact_version_and_every_mutant(name, monkeypatch: pytest.MonkeyPatch):
-    told = []
-    for module in ("queries_run", "learning_run"):
-        monkeypatch.setattr(f"dpveil.audit.{module}.checks_of", lambda level, bits: iter(()))
-    if name in learners():
-        monkeypatch.setattr("dpveil.audit.learning_gates.same_gate", lambda case: iter(()))
-        found = run_learner(learners()[name], "quick", bits, lambda: told.append(1))
-    else:
-        monkeypatch.setattr("dpveil.audit.queries_run.same_gate", lambda case: iter(()))
-        found = run_query(query_audits()[name], "quick", bits, lambda: told.append(1))
-    entry = (query_audits() | learners())[name]
-    assert len(told) == 1 + len(entry.mutants)
-    assert [mutant.survived for mutant in found.mutants] == [True] * (len(told) - 1)
-
-
-def test_steps_are_those_that_are_told():
-    assert steps_of("query-histogram") == 1 + len(query_audits()["query-histogram"].mutants)
-    assert steps_of("naive-bayes") == 1 + len(learners()["naive-bayes"].mutants)
+    told, entry = [], entries()[name]
+    monkeypatch.setattr(type(entry), "checks", lambda self, level, bits: iter(()))
+    found = mutation.run(name, entry, "quick", bits, lambda: told.append(1))
+    assert len(told) == steps_of(name) == 1 + len(entry.mutants)
+    assert [mutant.survived for mutant in found.mutants] == [True] * (0 if entry.common else len(told) - 1)
 
 
 def test_without_scikit_learn_no_model_is_audited(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(learning_run, "find_spec", lambda name: None)
+    monkeypatch.setattr(numbers_table, "find_spec", lambda name: None)
     learners.cache_clear()
     assert learners() == {}
     learners.cache_clear()

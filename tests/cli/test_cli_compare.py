@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil import catalogue
-from dpveil.catalogue import TABLE
 from dpveil.cli import run
 from dpveil.cli.compare_sheet import NOT_PRIVATE
 from dpveil.cli.grid import Choice, lines, neighbourhoods
 from dpveil.cli.sheet import ALARM
+from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.mechanisms import pixel
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian
@@ -29,7 +28,7 @@ def photo(name, shape, step=7):
 
 def shown(name, budgets):
     """How often a method is on the sheet: not again where it lacks what is varied."""
-    fields = TABLE[name].__dataclass_fields__
+    fields = METHODS[name].__dataclass_fields__
     return (2 if "neighbourhood" in fields else 1) * (budgets if "epsilon" in fields else 1)
 
 
@@ -50,9 +49,9 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     code, out, err = cli("a.png")
     assert code == 0
     told = out.splitlines()
-    assert len(told) == 1 + sum(shown(name, budgets=3) for name in TABLE)
+    assert len(told) == 1 + sum(shown(name, budgets=3) for name in METHODS)
     assert told[-1] == "wrote compare.png"
-    for name in TABLE:
+    for name in METHODS:
         assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
         assert sum(words in line for line in told) >= 1
@@ -125,7 +124,7 @@ def test_photos_of_every_shape_and_size(cli, shape):
     code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--json")
     assert code == 0
     assert "Traceback" not in err
-    assert len(json.loads(out)["compared"]) == sum(shown(name, budgets=1) for name in TABLE)
+    assert len(json.loads(out)["compared"]) == sum(shown(name, budgets=1) for name in METHODS)
     with Image.open("sheet.png") as sheet:
         assert sheet.mode == "RGB"
         assert sheet.width >= 1100
@@ -178,7 +177,7 @@ def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
 
 
 def choice(**changes):
-    usual = {"names": tuple(TABLE), "budgets": ("1", "5"), "neighbourhoods": (256, None), "delta": None}
+    usual = {"names": tuple(METHODS), "budgets": ("1", "5"), "neighbourhoods": (256, None), "delta": None}
     return Choice(**{**usual, "block": 16, **changes})
 
 
@@ -218,8 +217,8 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
         def __init__(self, epsilon):
             raise InvalidParameter("rank", None, "is missing", hint="give it a value")
 
-    monkeypatch.setitem(catalogue.TABLE, "fixed", Fixed)
-    monkeypatch.setitem(catalogue.TABLE, "demanding", Demanding)
+    monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
+    monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
     made, notes = lines(choice(names=("fixed", "demanding", "dp-pix")), every=True)
     assert [line.name for line in made] == ["fixed", "dp-pix", "dp-pix"]
     assert [method.epsilon for method in made[0].methods] == ["1", "5"]

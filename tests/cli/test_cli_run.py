@@ -10,6 +10,7 @@ import pytest
 from PIL import Image
 
 from dpveil.cli import EMPTY, app, obfuscate, run
+from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
 
@@ -107,7 +108,7 @@ def test_help_and_version_import_nothing_heavy():
 )
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words, form):
-    monkeypatch.setattr("dpveil.cli.batch.read", pytest.fail)
+    monkeypatch.setattr("dpveil.batch.run.read", pytest.fail)
     code, out, err = cli("obfuscate", "in/a.png", "--out", "out", *more, *form)
     assert (code, err.count("\n")) == (2, 1)
     assert words in err
@@ -142,7 +143,7 @@ def test_no_command_shows_the_help_and_is_wrong_usage(cli):
 
 
 def test_a_mask_that_cannot_be_read_is_refused_before_any_photo(cli, monkeypatch):
-    monkeypatch.setattr("dpveil.cli.batch.read", pytest.fail)
+    monkeypatch.setattr("dpveil.batch.run.read", pytest.fail)
     code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--regions", "mask.png")
     assert (code, err.count("\n")) == (4, 1)
     assert "mask.png does not exist" in err
@@ -159,8 +160,11 @@ def test_a_release_is_told_to_people(cli):
     code, out, err = cli(
         "obfuscate", "in", "--out", "out", *GOOD, "--regions", "1,2,8,8", "--regions", "4,4,9,9"
     )
-    assert (code, out) == (0, "in/a.png -> out/a.png  2 regions, together 4-DP, m-pixels (m = 16)\n")
-    overlap = "warning: box 1 and box 2 overlap: each reads the original, so their costs add"
+    assert (code, out) == (
+        0,
+        "in/a.png -> out/a.png  2 regions at 2-DP each, together 4-DP (weak), m-pixels (m = 16)\n",
+    )
+    overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
     assert err == f"{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
 
 
@@ -168,9 +172,12 @@ def test_a_release_is_told_to_programs(cli):
     arguments = ("obfuscate", "in", "--out", "out", *GOOD, "--json")
     code, out, _ = cli(*arguments)
     entry = {"input": "in/a.png", "output": "out/a.png", "certificate": "out/a.png.certificate.json"}
+    stated = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
+    entry |= {"regions": 1, "guarantee": stated["composition"], "guarantees": stated["guarantees"]}
+    entry |= {"strength": "moderate", "warnings": []}
     assert (code, json.loads(out)) == (0, {"released": [entry], "failed": [], "skipped": [], "no_region": []})
     code, out, err = cli(*arguments)
-    assert json.loads(out)["skipped"] == [{"input": "in/a.png", "output": "out/a.png"}]
+    assert json.loads(out)["skipped"] == [entry]
     assert (code, err) == (0, "released 0, failed 0, skipped 1, no region 0\n")
     code, out, _ = cli(*arguments, "--epsilon", "3")
     [failure] = json.loads(out)["failed"]
@@ -207,9 +214,9 @@ def test_warnings_go_to_stderr_once_and_not_without_end(cli):
         "obfuscate", "in", "--out", "out", "--method", "dp-pix", "--epsilon", "1", "--seed", "1"
     )
     warnings = [line for line in err.splitlines() if line.startswith("warning: ")]
-    assert (code, len(warnings)) == (0, obfuscate.SHOWN_WARNINGS)
-    assert warnings[0].startswith("warning: NOT FOR PUBLICATION")
-    assert "and 5 more warnings: see the certificates" in err
+    assert (code, len(warnings)) == (0, SHOWN_WARNINGS)
+    assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
+    assert "and 5 more warnings: --json has them all" in err
     assert "warning" not in out
 
 
@@ -233,7 +240,7 @@ def test_nothing_to_do_is_exit_code_4(cli, arguments):
 def test_methods_for_people_and_programs(cli):
     code, out, _ = cli("methods")
     assert code == 0
-    assert "dp-pix  [pure]" in out
+    assert "dp-pix  [pure, " in out
     for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--rho (optional)"):
         assert words in out
     assert "croft-metric  [metric, --metric box-mean]" in out
@@ -250,8 +257,9 @@ def test_verify_tells_every_state(cli):
     cli("obfuscate", "in/a.png", "--out", "out/seeded.png", *GOOD, "--seed", "1")
     code, out, err = cli("verify", "out", "out/a.png")
     assert (code, out.count("\n")) == (0, 2)
-    assert "consistent    out/a.png  2-DP, m-pixels (m = 16)\n" in out
-    assert "out/seeded.png  2-DP, m-pixels (m = 16)  NOT FOR PUBLICATION" in out
+    assert "consistent    out/a.png  2-DP, m-pixels (m = 16)  moderate: publishable\n" in out
+    seeded = "out/seeded.png  2-DP, m-pixels (m = 16)  moderate: not publishable (seeded bits)  "
+    assert f"{seeded}NOT FOR PUBLICATION" in out
     assert "finds inconsistency, not forgery" in err
 
     Path("out/bare.png").write_bytes(Path("out/a.png").read_bytes())
@@ -265,9 +273,10 @@ def test_verify_tells_every_state(cli):
         ("out/seeded.png", False),
     ]
     assert {e["output"] for e in document["failed"]} == {"out/bare.png", "out/gone.png"}
-    assert all(e["status"] == "inconsistent" and e["error"] and e["hint"] for e in document["failed"])
+    status = {e["output"]: e["status"] for e in document["failed"] if e["error"] and e["hint"]}
+    assert status == {"out/bare.png": "missing", "out/gone.png": "inconsistent"}
     assert "not forgery" in document["note"]
-    assert "NO RELEASE    out/bare.png  the file has no certificate" in cli("verify", "out")[1]
+    assert "MISSING       out/bare.png  the file has no certificate" in cli("verify", "out")[1]
 
 
 def test_verify_fails_for_unprotected_copies(cli, monkeypatch):

@@ -13,11 +13,13 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import run, training
-from dpveil.codecs import Card, Codec, load
-from dpveil.codecs.crops import CropFile, centred, photos
+from dpveil.cli import run, train_codec
+from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
+from dpveil.training import PASSES
+from dpveil.training.codecs import measured
+from dpveil.training.crops import CropFile, centred, photos
 
 COUNT = 45
 
@@ -192,7 +194,7 @@ def test_nothing_is_overwritten_without_force(album, tmp_path, capsys, existing,
     (tmp_path / existing).write_text("mine")
     out = tmp_path / "model.safetensors"
     with monkeypatch.context() as patch:
-        patch.setattr(training, "trained", None)  # refused before minutes are spent
+        patch.setattr(train_codec, "train_codec", None)  # refused before minutes are spent
         assert train("pca", album, "--out", out, *SMALL) == 4
     assert "it exists already" in capsys.readouterr().err
     assert (tmp_path / existing).read_text() == "mine"
@@ -238,7 +240,7 @@ def test_an_interrupted_training_leaves_a_checkpoint_and_goes_on(album, tmp_path
 
 
 def passes_of(name: str) -> int:
-    return training.TABLE[name].passes
+    return PASSES[name]
 
 
 def test_few_images_are_not_measured(album, tmp_path, capsys):
@@ -276,9 +278,7 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
         """Decodes to a fixed grey."""
 
         name, canvas, length = "half", (8, 8, 1), 1
-        card = Card("half", "", "", 0)
-        quantiles = distances = column_energy = None
-        train = tensors = of_tensors = _encode = _decode = None
+        digest = _encode = _decode = None
 
         def encode(self, crops):
             return np.zeros((len(crops), 1))
@@ -293,7 +293,7 @@ def test_measures_are_those_of_the_images_held_out(tmp_path):
         seen = np.concatenate(list(crops.source(1)()))
         assert len(seen) == 57
         assert np.all(seen == 100)  # what is held out is never learned from
-        figures = training.measured(Half(), crops)
+        figures = measured(Half(), crops)
     assert figures["images"] == 2  # the third one is a copy of those that were learned from
     assert figures["psnr"] == 28.13  # 20·log10(255/10)
     assert list(tmp_path.iterdir()) == []

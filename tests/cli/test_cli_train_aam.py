@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import marks, run
+from dpveil.cli import run, train_codec
 from dpveil.codecs import AAM, load
 from dpveil.core.region import Box
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter
+from dpveil.training import landmarks
 
 COUNT = 45
 SMALL = ("--side", "16", "--length", "5")
@@ -59,7 +60,7 @@ def train(*words: object) -> int:
 
 
 def test_a_model_its_card_and_what_was_left_out(album, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(marks, "Finder", lambda file: Discs())
+    monkeypatch.setattr(train_codec, "Finder", lambda file: Discs())
     out = tmp_path / "model.safetensors"
     assert train("aam", album, "--out", out, *SMALL, "--landmarks-68", "package") == 0
     said = capsys.readouterr().out
@@ -99,7 +100,7 @@ def test_the_file_of_five_landmarks_is_refused():
     from dpveil.faces.geometry.landmarks import model_path
 
     with pytest.raises(InvalidParameter, match="has 5 landmarks"):
-        marks.Finder(str(model_path(5)))
+        landmarks.Finder(str(model_path(5)))
 
 
 @found
@@ -114,7 +115,7 @@ def test_landmarks_of_a_portrait_and_of_nothing():
     photo = Photo(data.astronaut())
     crop = place(photo, Box(168, 56, 112, 144), frame=frame).crop(photo)
     blank = np.full_like(crop, 90)
-    seen = marks.Finder("package")(np.stack([crop, blank]))
+    seen = landmarks.Finder("package")(np.stack([crop, blank]))
     assert seen.shape == (2, 60, 2)
     assert np.isnan(seen[1]).all()
     eyes = np.stack([seen[0, 42:48].mean(axis=0), seen[0, 36:42].mean(axis=0)])
@@ -123,8 +124,5 @@ def test_landmarks_of_a_portrait_and_of_nothing():
 
 @found
 def test_the_digest_tells_files_apart():
-    finder = marks.Finder("package")
+    finder = landmarks.Finder("package")
     assert len(finder.digest) == 64
-    assert marks.finder_for("pca", None) is None
-    with pytest.raises(UsageError):
-        marks.finder_for("dictionary", "package")

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import io
 import json
-import sys
 import tarfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from made_faces import faces
 from PIL import Image
 
-from dpveil.cli import gallery_candidates, run, training_gallery
-from dpveil.codecs import load_gallery
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "codecs"))
-
-from made_faces import faces
+from dpveil.cli import run
+from dpveil.faces.face_gallery import FaceGallery
+from dpveil.training import candidates, galleries
 
 EACH = 26
 KINDS = (("male", 25, "white"), ("female", 70, "asian"))
@@ -67,7 +64,7 @@ class Network:
 @pytest.fixture(autouse=True)
 def made_up(monkeypatch):
     network = type("Own", (Network,), {})()
-    for module in (gallery_candidates, training_gallery):
+    for module in (candidates, galleries):
         monkeypatch.setattr(module, "Predictor", Landmarks)
         monkeypatch.setattr(module, "embedder", lambda: network)
     return network
@@ -109,7 +106,7 @@ def test_shards_become_a_gallery_and_a_card(shard, tmp_path, capsys):
     said, told = capsys.readouterr()
     assert "gallery, 4 faces of nobody, 52 images" in said
     assert told.count("left out:") == 1
-    gallery = load_gallery(out)
+    gallery = FaceGallery.load(out)
     assert gallery.digest in said
     assert len(gallery) == 4
     assert gallery.labels["gender"].tolist() == [0, 1] * 2  # each kind in turn
@@ -131,7 +128,7 @@ def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monk
     outs = [tmp_path / f"{name}.safetensors" for name in "abc"]
     for out, seed in zip(outs[:2], (3, 4), strict=True):
         assert train(shard, "--out", out, "--landmarks-68", "package", "--faces", 4, "--seed", seed) == 1
-    monkeypatch.setattr(gallery_candidates, "KEEP", 10)
+    monkeypatch.setattr(candidates, "KEEP", 10)
     whole, usual = type(made_up).calls // 2, type(made_up).__call__
 
     def broken(self, chips):
@@ -162,12 +159,12 @@ def test_faces_that_are_nearer_to_contributors_than_strangers_are_not_kept(
 ):
     """The average of everybody: as near to each as their own size, 0.57, where strangers lie 0.6 apart."""
     type(made_up).size = 0.05
-    monkeypatch.setattr(training_gallery, "embedder", lambda: lambda chips: np.zeros((len(chips), 128)))
+    monkeypatch.setattr(galleries, "embedder", lambda: lambda chips: np.zeros((len(chips), 128)))
     words = (shard, "--out", tmp_path / "f.safetensors", "--landmarks-68", "package", "--faces", 4)
     assert train(*words) == 2
     assert "make no two faces of nobody" in capsys.readouterr().err
     far = np.full((1, 128), 0.2)
-    monkeypatch.setattr(training_gallery, "embedder", lambda: lambda chips: far)
+    monkeypatch.setattr(galleries, "embedder", lambda: lambda chips: far)
     assert train(*words) == 1
 
 
@@ -179,7 +176,9 @@ def test_fewer_faces_than_asked_for_are_said(shard, tmp_path, capsys):
     assert document["images"] == 52
     assert f"only {document['faces']} of 1024 faces" in told
     assert (
-        load_gallery(tmp_path / "f.safetensors", expected=document["sha256"]).card.settings["contributors"]
+        FaceGallery.load(tmp_path / "f.safetensors", expected=document["sha256"]).card.settings[
+            "contributors"
+        ]
         == 10
     )
 

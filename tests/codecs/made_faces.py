@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from dpveil.codecs import AAM, TABLE, Card
+from dpveil.assets import Card
+from dpveil.codecs import AAM, TABLE
+from dpveil.training import TRAINERS
 
 CANVAS = (20, 16, 3)
 CARD = Card("any", data="made faces", terms="none", seed=3)
@@ -55,7 +57,7 @@ def source_of(crops: np.ndarray, batch: int = 32) -> Any:
 def train(kind: Any, source: Any, *, seed: int = 3, length: int = LENGTH, **more: Any) -> Any:
     if kind is AAM:
         more = {"landmarks": marks, **more}
-    return kind.train(source, card=CARD, seed=seed, length=length, **more)
+    return TRAINERS[kind.name](source, card=CARD, seed=seed, length=length, **more)
 
 
 @cache

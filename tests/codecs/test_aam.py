@@ -7,9 +7,11 @@ import pytest
 from made_faces import CARD, LENGTH, PLACES, faces, marks, source_of, train
 
 from dpveil.codecs import AAM
-from dpveil.codecs.checkpoint import Later
-from dpveil.codecs.fitting import RIDGE, STAGES, Regression
+from dpveil.codecs.fitting import STAGES
 from dpveil.errors import InvalidParameter, ModelError, UsageError
+from dpveil.training import train_aam
+from dpveil.training.checkpoint import Later
+from dpveil.training.regression import RIDGE, Regression
 
 CANVAS = (32, 28, 3)
 
@@ -60,7 +62,7 @@ def test_a_face_that_is_moved_has_another_shape_and_nearly_the_same_texture(mode
 
 def test_shape_moves_the_picture_and_texture_does_not(model):
     """Of a mean face, decoded: along the first component of shape the eyes go where the landmarks go."""
-    box = model.bounds()
+    box = model.statistics.bounds()
     codes = np.zeros((2, model.length))
     codes[:, 0] = box.low[0] / 2, box.high[0] / 2
     seen = model.decode(codes)
@@ -74,7 +76,7 @@ def test_shape_moves_the_picture_and_texture_does_not(model):
 def test_any_code_in_the_box_and_beyond_has_a_picture(model, seed):
     """Noise of the size of the box: no triangle is turned over, every pixel of a picture is its own."""
     rng = np.random.default_rng(seed)
-    box = model.bounds()
+    box = model.statistics.bounds()
     codes = np.concatenate(
         [rng.uniform(box.low, box.high, (20, model.length)), rng.choice([-1e300, 1e300], (20, model.length))]
     )
@@ -85,13 +87,13 @@ def test_any_code_in_the_box_and_beyond_has_a_picture(model, seed):
 
 def test_column_energy_of_shape_is_its_linearisation_at_the_mean_face(model):
     """Against differences of the decoder, whose levels are whole numbers: a fifth, for interpolation."""
-    box = model.bounds()
+    box = model.statistics.bounds()
     for m in range(model.of_shape):
         step = np.zeros((2, model.length))
         step[:, m] = np.array([-1, 1]) * min(-box.low[m], box.high[m]) / 3
         a, b = model.decode(step).astype(float)
         added = (np.sum((a - b) ** 2) - a.size / 6) / np.ptp(step[:, m]) ** 2
-        assert added == pytest.approx(model.column_energy[m], rel=0.2)
+        assert added == pytest.approx(model.statistics.column_energy[m], rel=0.2)
 
 
 def test_code_is_of_one_crop_alone(model, others):
@@ -126,16 +128,16 @@ def test_crops_without_sure_landmarks_are_left_out():
         return found
 
     kind = {"card": CARD, "seed": 3, "length": LENGTH}
-    model = AAM.train(source_of(mixed, 16), landmarks=unsure, **kind)
-    plain = AAM.train(source_of(crops, 16), landmarks=marks, **kind)
+    model = train_aam(source_of(mixed, 16), landmarks=unsure, **kind)
+    plain = train_aam(source_of(crops, 16), landmarks=marks, **kind)
     assert model.card.settings["images_with_landmarks"] == 60
     assert np.allclose(model.space.mesh.rest, plain.space.mesh.rest)
-    assert np.allclose(model.sides, plain.sides, rtol=1e-2, atol=0.5)
+    assert np.allclose(model.statistics.quantiles, plain.statistics.quantiles, rtol=1e-2, atol=0.5)
 
 
 def test_five_landmarks_or_none_are_refused(crops):
     with pytest.raises(UsageError, match="68 landmarks") as refusal:
-        AAM.train(source_of(crops), card=CARD, seed=3, length=LENGTH)
+        train_aam(source_of(crops), card=CARD, seed=3, length=LENGTH)
     assert "--landmarks-68" in refusal.value.hint
     with pytest.raises(InvalidParameter, match="landmarks = 5 are fewer than 12"):
         train(AAM, source_of(crops), landmarks=lambda batch: marks(batch)[:, :5])
@@ -224,4 +226,4 @@ def test_files_that_do_not_fit_are_refused(model, change, words):
     tensors = {name: value.copy() for name, value in model.tensors().items()}
     wrong(tensors, change)
     with pytest.raises(ModelError, match=words):
-        AAM.of_tensors(tensors, CANVAS, CARD)
+        AAM.of_file({"canvas": CANVAS}, tensors, CARD)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from dpveil.codecs import Bounds
-from dpveil.codecs.base import PERCENTILES, checked_quantiles, mean_of, pictures_of, quantiles_of
+from dpveil.codecs.base import pictures_of
+from dpveil.codecs.statistics import PERCENTILES, checked_quantiles, quantiles_of
 from dpveil.errors import InvalidParameter, ModelError
+from dpveil.training.source import mean_of
 
 
 def test_bounds_clip_into_the_box():
@@ -39,15 +43,15 @@ def test_quantiles_against_sorting():
 
 def test_bounds_between_kept_shares_are_interpolated(codecs):
     codec = next(iter(codecs.values()))
-    low = {clip: codec.bounds(clip).low for clip in (25, 27, 30)}
+    low = {clip: codec.statistics.bounds(clip).low for clip in (25, 27, 30)}
     assert np.allclose(low[27], low[25] + (low[30] - low[25]) * 2 / 5)
 
 
 def test_a_box_without_room_is_refused_and_names_the_clip(codecs):
     codec = codecs[("dictionary", 3)]
-    flat = codec.sides.copy()
+    flat = codec.statistics.quantiles.copy()
     flat[:, PERCENTILES.index(type(PERCENTILES[0])(1, 10)) :, 1:3] = 0
-    unused = type(codec)(codec.mean, codec.atoms, flat, codec.between, codec.canvas, codec.card)
+    unused = replace(codec.statistics, quantiles=flat)
     assert unused.bounds(5).low.shape == (8,)
     with pytest.raises(InvalidParameter, match="clip = 10 leaves no room in 2 of 8") as refusal:
         unused.bounds(10)
@@ -57,7 +61,7 @@ def test_a_box_without_room_is_refused_and_names_the_clip(codecs):
 @pytest.mark.parametrize("change", ["shape", "nan", "flat", "order"])
 def test_quantiles_of_a_file_are_checked(change):
     good = quantiles_of(np.random.default_rng(2).normal(size=(50, 3)))
-    assert np.array_equal(checked_quantiles({"quantiles": good}, 3), good)
+    assert np.array_equal(checked_quantiles(good, 3), good)
     wrong = good.copy()
     if change == "shape":
         wrong = wrong[:, :-1]
@@ -68,7 +72,7 @@ def test_quantiles_of_a_file_are_checked(change):
     else:
         wrong[0] = wrong[0, ::-1]
     with pytest.raises(ModelError, match="quantiles"):
-        checked_quantiles({"quantiles": wrong}, 3)
+        checked_quantiles(wrong, 3)
 
 
 def test_levels_are_rounded_and_clamped():

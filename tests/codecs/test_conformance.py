@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from made_faces import CANVAS, LENGTH, faces, source_of, train
 
-from dpveil.codecs import TABLE, load, save
-from dpveil.codecs.base import PERCENTILES
+from dpveil.assets import save
+from dpveil.codecs import TABLE, load
+from dpveil.codecs.statistics import PERCENTILES
 from dpveil.errors import InvalidParameter
 from dpveil.metrics import psnr
+from dpveil.training import PASSES
 
 ROOT = Path(__file__).parents[2]
 CASES = [(name, channels) for name in TABLE for channels in (1, 3)]
@@ -34,7 +36,7 @@ def test_names_and_words(name):
     assert codec.name == name == name.lower()
     assert codec.summary
     assert codec.source
-    assert codec.passes > 0
+    assert PASSES[name] > 0
     assert is_dataclass(codec)
     page = (ROOT / "docs" / "codecs.md").read_text(encoding="utf-8")
     assert f"\n## {name}\n" in page, f"docs/codecs.md does not explain {name}"
@@ -102,23 +104,23 @@ def test_inputs_are_left_alone(codecs, crops, case):
 def test_bounds_hold_the_training_codes(codecs, crops, case):
     codec = codecs[case]
     codes = codec.encode(of_channels(crops, case[1]))
-    box = codec.bounds()
+    box = codec.statistics.bounds()
     assert np.all(codes >= box.low - 1e-2)
     assert np.all(codes <= box.high + 1e-2)
     assert np.allclose([codes.min(axis=0), codes.max(axis=0)], [box.low, box.high], atol=1e-2)
     low, high = np.quantile(codes, [0.1, 0.9], axis=0)
-    assert np.allclose(codec.bounds(10).low, low, atol=1e-2)
-    assert np.allclose(codec.bounds(10).high, high, atol=1e-2)
-    widths = [codec.bounds(clip).width for clip in (0, 1, 2.5, "33/3", 12.5, 40)]
+    assert np.allclose(codec.statistics.bounds(10).low, low, atol=1e-2)
+    assert np.allclose(codec.statistics.bounds(10).high, high, atol=1e-2)
+    widths = [codec.statistics.bounds(clip).width for clip in (0, 1, 2.5, "33/3", 12.5, 40)]
     assert all(np.all(b <= a) for a, b in pairwise(widths))
-    assert codec.quantiles.shape == (2, len(PERCENTILES), LENGTH)
+    assert codec.statistics.quantiles.shape == (2, len(PERCENTILES), LENGTH)
 
 
 @each
 @pytest.mark.parametrize("clip", [-1, 41, 50, "1e9", "many", True, float("nan"), None])
 def test_bounds_refuse_other_clips(codecs, case, clip):
     with pytest.raises(InvalidParameter) as refusal:
-        codecs[case].bounds(clip)
+        codecs[case].statistics.bounds(clip)
     assert refusal.value.hint
 
 
@@ -129,7 +131,7 @@ def test_column_energy_is_what_a_unit_adds_to_the_picture(codecs, case):
     Of aam only texture is linear, where the shape stays the mean one; for its shape see test_aam.py.
     """
     codec = codecs[case]
-    box = codec.bounds()
+    box = codec.statistics.bounds()
     of_shape = getattr(codec, "of_shape", 0)
     middle = (box.low + box.high) / 2
     middle[:of_shape] = 0
@@ -138,7 +140,7 @@ def test_column_energy_is_what_a_unit_adds_to_the_picture(codecs, case):
         step[m] = box.width[m] / 4
         a, b = codec.decode(np.stack([middle - step, middle + step])).astype(np.float64)
         added = np.sum((a - b) ** 2)
-        expected = codec.column_energy[m] * (2 * step[m]) ** 2
+        expected = codec.statistics.column_energy[m] * (2 * step[m]) ** 2
         # Rounding to whole levels adds a sixth of a squared level to each value, on average.
         assert abs(added - a.size / 6 - expected) < 0.05 * expected + a.size / 3
 
@@ -146,7 +148,7 @@ def test_column_energy_is_what_a_unit_adds_to_the_picture(codecs, case):
 @each
 def test_codes_beyond_training_are_clipped(codecs, case):
     codec = codecs[case]
-    box = codec.bounds()
+    box = codec.statistics.bounds()
     far = np.stack([box.high + box.width, box.high + 1e300, box.high])
     shown = codec.decode(far)
     assert np.array_equal(shown[0], shown[2])
@@ -201,7 +203,7 @@ def test_training_reads_as_often_as_it_says(name, crops):
         return source_of(crops)()
 
     train(TABLE[name], source)
-    assert count == TABLE[name].passes
+    assert count == PASSES[name]
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -283,7 +285,7 @@ def test_survives_its_file_exactly(codecs, other_crops, tmp_path, case):
     assert np.array_equal(back.encode(some), codec.encode(some))
     codes = codec.encode(some)
     assert np.array_equal(back.decode(codes), codec.decode(codes))
-    assert np.array_equal(back.quantiles, codec.quantiles)
+    assert np.array_equal(back.statistics.quantiles, codec.statistics.quantiles)
     json.dumps(asdict(back.card))
 
 

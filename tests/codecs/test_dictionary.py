@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_faces import source_of, train
 from scipy.optimize import minimize
 
 from dpveil.codecs import Dictionary
-from dpveil.codecs.base import mean_of
-from dpveil.codecs.checkpoint import NOWHERE
-from dpveil.codecs.dlnet import THRESHOLD, learn, soft, sparse
+from dpveil.codecs.dictionary import THRESHOLD, soft, sparse
+from dpveil.training.checkpoint import NOWHERE
+from dpveil.training.dictionary import learn
+from dpveil.training.source import mean_of
 
 
 def printed(values, threshold):
@@ -51,7 +54,8 @@ def test_learning_beats_the_crops_that_it_starts_from(crops, other_crops):
     mean, _, _ = mean_of(source_of(crops), 8)
     start = learn(source_of(crops), mean, 8, 0, NOWHERE)
     learned = train(Dictionary, source_of(crops))
-    before = type(learned)(mean, start, learned.sides * 10, learned.between, learned.canvas, learned.card)
+    wide = replace(learned.statistics, quantiles=learned.statistics.quantiles * 10)
+    before = replace(learned, mean=mean, atoms=start, statistics=wide)
     errors = [
         np.mean((codec.decode(codec.encode(other_crops)).astype(float) - other_crops) ** 2)
         for codec in (before, learned)
@@ -68,5 +72,5 @@ def test_a_code_does_not_depend_on_its_neighbours(codecs, other_crops):
 
 
 def test_atoms_have_norm_one(codecs):
-    assert np.allclose(codecs[("dictionary", 3)].column_energy, 1, atol=2e-3)
-    assert np.allclose(codecs[("dictionary", 1)].column_energy, 1, atol=2e-3)
+    assert np.allclose(codecs[("dictionary", 3)].statistics.column_energy, 1, atol=2e-3)
+    assert np.allclose(codecs[("dictionary", 1)].statistics.column_energy, 1, atol=2e-3)

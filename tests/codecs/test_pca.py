@@ -9,8 +9,9 @@ import pytest
 from made_faces import CARD, faces, source_of, train
 
 from dpveil.codecs import PCA
-from dpveil.codecs.pca import PASSES
 from dpveil.errors import InvalidParameter
+from dpveil.training import train_pca
+from dpveil.training.pca import ROUNDS
 
 
 def full(crops):
@@ -44,7 +45,7 @@ def test_variance_explained_is_the_most_there_is(crops):
 def test_components_are_orthonormal_and_in_order(crops):
     codec = train(PCA, source_of(crops), length=8)
     assert np.allclose(codec.components @ codec.components.T, np.eye(8), atol=2e-3)
-    assert np.allclose(codec.column_energy, 1, atol=2e-3)
+    assert np.allclose(codec.statistics.column_energy, 1, atol=2e-3)
     spread = codec.encode(crops).var(axis=0)
     assert np.all(np.diff(spread) <= 1e-3 * spread[0])
     assert np.all(codec.components.sum(axis=1) >= -1e-3)  # the sign is ours to choose, and chosen
@@ -57,7 +58,7 @@ def test_components_do_not_depend_on_batches(crops):
 
 def test_more_passes_hardly_change_what_is_kept(crops, monkeypatch):
     codec = train(PCA, source_of(crops), length=8)
-    monkeypatch.setattr("dpveil.codecs.pca.PASSES", 3 * PASSES)
+    monkeypatch.setattr("dpveil.training.pca.ROUNDS", 3 * ROUNDS)
     longer = train(PCA, source_of(crops), length=8)
     kept, more = (one.encode(crops).var(axis=0).sum() for one in (codec, longer))
     assert abs(kept - more) < 1e-4 * more
@@ -91,7 +92,7 @@ def test_memory_does_not_grow_with_the_number_of_crops():
     peaks = []
     for times in (8, 80):
         tracemalloc.start()
-        PCA.train(source(times), card=CARD, seed=1, length=5)
+        train_pca(source(times), card=CARD, seed=1, length=5)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     codes = 8 * (80 - 8) * 50 * (5 + 16)  # double precision, and the sum of squares of a few of them
@@ -102,6 +103,6 @@ def test_memory_does_not_grow_with_the_number_of_crops():
 def test_deviations_are_those_of_the_training_codes(codecs, crops):
     codec = codecs[("pca", 3)]
     codes = codec.encode(crops)
-    assert np.allclose(codec.deviations, codes.std(axis=0), rtol=1e-6)
+    assert np.allclose(codec.statistics.deviations, codes.std(axis=0), rtol=1e-6)
     assert np.allclose(codes.mean(axis=0), 0, atol=0.2)  # grey levels; deviations are from 60 to 1 500
-    assert np.all(np.diff(codec.deviations) < 0)
+    assert np.all(np.diff(codec.statistics.deviations) < 0)

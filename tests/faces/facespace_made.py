@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 import numpy as np
 from skimage import data
 
-from dpveil.codecs import PCA, Card
+from dpveil.assets import Card
+from dpveil.codecs import PCA
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.faces import FaceMethod
 from dpveil.faces.geometry import Frame
+from dpveil.training import train_pca
 
 SIDE = 32
 CARD = Card("pca", data="made faces", terms="none", seed=1)
@@ -30,7 +32,7 @@ def codec(channels: int = 3) -> PCA:
     rng = np.random.default_rng(5)
     coarse = rng.uniform(0, 255, (60, 4, 4, channels))
     crops = np.repeat(np.repeat(coarse, 8, axis=1), 8, axis=2).astype(np.uint8)
-    return PCA.train(lambda: iter([crops]), card=CARD, seed=1, length=8)
+    return train_pca(lambda: iter([crops]), card=CARD, seed=1, length=8)
 
 
 @dataclass(frozen=True, kw_only=True)

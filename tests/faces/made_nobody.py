@@ -7,9 +7,9 @@ from itertools import product
 import cv2
 import numpy as np
 
-from dpveil.codecs import Card
-from dpveil.codecs.attributes import LENGTH, VALUES, AttributeModel
-from dpveil.codecs.gallery import FaceGallery, webp
+from dpveil.assets import Card
+from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel
+from dpveil.faces.face_gallery import FaceGallery, webp
 
 CARD = Card("any", data="made faces", terms="none", seed=3)
 CELL = 8

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from facespace_made import FACE, astronaut
 
-from dpveil.codecs.attributes import VALUES, load_attributes
-from dpveil.codecs.defaults import default_path
+from dpveil.assets.defaults import default_path
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
+from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.geometry import place
 
 
 @pytest.fixture(scope="module")
 def model():
     try:
-        return load_attributes(default_path("attributes"))
+        return AttributeModel.load(default_path("attributes"))
     except UsageError as error:
         pytest.skip(str(error))
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from made_nobody import crop, gallery, model
 
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
-from dpveil.codecs.attributes import VALUES
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
+from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import Attributes
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import log_above
@@ -89,7 +89,7 @@ def test_releases_follow_the_law_whatever_else_is_in_the_crop():
         assert [MODEL.read(several)[name].tolist() for name in NAMES] == [[place] * 20 for place in true]
         numbers = shown(own, np.tile(several, (150, 1, 1, 1)), seed)
         mass = [float(chance) for chance in law(own, true, table, len(GALLERY))]
-        assert not fit(numbers, finite_law(mass)).rejected
+        assert not fit(numbers, finite_distribution(mass)).rejected
 
 
 def test_two_crops_that_look_alike_give_the_same_release_from_the_same_bits():
@@ -106,7 +106,7 @@ def test_none_kept_costs_nothing_and_every_face_is_as_likely():
     assert own.guarantee(**SIZE).epsilon == 0
     assert str(own.guarantee(**SIZE)) == "0-DP, any-image"
     numbers = shown(own, np.tile(crop({})[None], (4000, 1, 1, 1)), 4)
-    assert not fit(numbers, finite_law([1 / len(GALLERY)] * len(GALLERY))).rejected
+    assert not fit(numbers, finite_distribution([1 / len(GALLERY)] * len(GALLERY))).rejected
 
 
 def test_combinations_without_a_face_give_the_nearest_ones():
@@ -151,7 +151,9 @@ def test_mutant_that_shows_the_true_values():
     right = [[Fraction(int(n in table[true]), len(table[true])) for n in every] for true in truths()]
     assert any(a > 0 == b for x, y in permutations(right, 2) for a, b in zip(x, y, strict=True))
     numbers = np.array([table[0, 1][0]] * 4000)
-    assert fit(numbers, finite_law([float(c) for c in law(own, (0, 1), table, len(GALLERY))])).rejected
+    assert fit(
+        numbers, finite_distribution([float(c) for c in law(own, (0, 1), table, len(GALLERY))])
+    ).rejected
 
 
 def test_mutant_that_gives_every_attribute_the_whole_budget():
@@ -185,7 +187,7 @@ def test_mutant_one_draw_for_all_attributes():
     )
     numbers = np.array([table[g, a][i % 2] for i, (g, a) in enumerate(zip(gender, age, strict=True))])
     mass = [float(c) for c in law(own, (0, 0), table, len(GALLERY))]
-    assert fit(numbers, finite_law(mass)).rejected
+    assert fit(numbers, finite_distribution(mass)).rejected
 
 
 # What users write

@@ -9,15 +9,16 @@ import numpy as np
 import pytest
 from made_nobody import CARD
 
-import dpveil.codecs.defaults
+import dpveil.assets.defaults
+from dpveil.assets import save
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
-from dpveil.codecs.gallery import FaceGallery, save_gallery, webp
 from dpveil.errors import InvalidParameter, ModelError, UsageError
 from dpveil.faces import TABLE
+from dpveil.faces.face_gallery import FaceGallery, webp
 from dpveil.faces.gallery import Gallery
+from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
 from dpveil.mechanisms.latent.base import TIME
-from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice
 from dpveil.noise.bits import SeededBits
 
 SIZE = {"height": 90, "width": 70, "channels": 3}
@@ -80,11 +81,11 @@ def test_faces_are_drawn_by_their_rank(law, level):
     own = Gallery(epsilon=3, law=law, gallery=FACES)
     crops = np.repeat(grey(level)[None], 2000, axis=0)
     ranks = np.argsort(order(level))[shown(own, crops, seed=level)]
-    law_ = finite_law([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
+    law_ = finite_distribution([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
     assert not fit(ranks, law_).rejected
     assert fit(np.minimum(ranks + 1, 11), law_).rejected
     other = [float(p) for p in RankChoice(count=12, epsilon=8, law=law).probabilities]
-    assert fit(ranks, finite_law(other)).rejected
+    assert fit(ranks, finite_distribution(other)).rejected
 
 
 def test_crops_of_one_order_are_one_to_it():
@@ -107,7 +108,7 @@ def test_near_sets_how_many_are_likely():
 
 
 def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
-    save_gallery(FACES, tmp_path / "mine.safetensors")
+    save(FACES, tmp_path / "mine.safetensors")
     own = Gallery(epsilon=1, gallery=tmp_path / "mine.safetensors")
     told = own.parameters()
     assert told["gallery"] == f"gallery sha256:{FACES.digest}"
@@ -116,7 +117,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     again = Gallery(**{name: value for name, value in told.items() if value is not None})
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
-    monkeypatch.setattr(dpveil.codecs.defaults, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(dpveil.assets.defaults, "PACKAGE", "no_such_package")
     with pytest.raises(ModelError, match="not at hand"):
         again.prepare(**SIZE)
     with pytest.raises(UsageError, match="the default gallery of faces is not installed") as refusal:

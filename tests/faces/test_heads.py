@@ -12,7 +12,7 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
-from dpveil.codecs import save
+from dpveil.assets import save
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.faces.heads import Heads

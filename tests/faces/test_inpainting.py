@@ -14,12 +14,12 @@ from PIL import Image
 
 import dpveil
 from dpveil import Photo
+from dpveil.assets import Reference, save
 from dpveil.cli import run
-from dpveil.codecs import save
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, ModelError
 from dpveil.faces import TABLE, FaceMethod
-from dpveil.faces.inpainting import Inpainting
+from dpveil.faces.inpainting import INPAINTING
 from dpveil.noise.bits import SeededBits
 from dpveil.release.verification import verify
 from tiny_onnx import lama
@@ -115,16 +115,16 @@ def test_nothing_is_paid_and_no_face_is_drawn_without_the_network() -> None:
 def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
     path = tmp_path / "net.onnx"
     path.write_bytes(lama(fill=FILL))
-    first = Inpainting.of(path)
-    assert Inpainting.of(str(path)).source is first.source
+    first = Reference.of(path, INPAINTING)
+    assert Reference.of(str(path), INPAINTING).source is first.source
     path.write_bytes(lama(fill=FILL, gain=250.0, mask="mask"))
     path.touch()
-    assert Inpainting.of(path) != first
-    assert Inpainting.of(first) is first
-    assert Inpainting.of("telea") == Inpainting()
+    assert Reference.of(path, INPAINTING) != first
+    assert Reference.of(first, INPAINTING) is first
+    assert str(Reference.of("telea", INPAINTING)) == "telea"
     path.write_bytes(b"no network")
     with pytest.raises(ModelError, match=r"net.onnx is no network"):
-        Inpainting.of(path)
+        Reference.of(path, INPAINTING)
 
 
 @pytest.mark.parametrize("value", [3, True, b"telea", ["telea"]])

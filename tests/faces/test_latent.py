@@ -10,9 +10,9 @@ import pytest
 from facespace_made import SIDE, codec
 
 from dpveil.accounting import compose
+from dpveil.assets import Reference, save
 from dpveil.catalogue import build
-from dpveil.codecs import save
-from dpveil.codecs.reference import CodecReference
+from dpveil.codecs import CODEC
 from dpveil.errors import InvalidParameter, ModelError, UnknownName, UnsupportedRelation, UsageError
 from dpveil.faces import Latent
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
@@ -127,7 +127,7 @@ def test_released_crops_follow_from_seeded_bits_and_differ_under_secure_ones() -
 def test_what_comes_out_is_the_decoded_draw_and_nothing_of_the_crop(monkeypatch) -> None:
     """Where the mechanism gives one code for all, all crops give its picture."""
     own = codec()
-    drawn = own.bounds(0).clip(own.encode(crops(1)))
+    drawn = own.statistics.bounds(0).clip(own.encode(crops(1)))
     monkeypatch.setattr(LatentMechanism, "release", lambda self, codes, space, *, bits: drawn)
     black, white = (np.full((1, SIDE, SIDE, 3), level, np.uint8) for level in (0, 255))
     for crop in (black, white):
@@ -138,7 +138,7 @@ def test_what_comes_out_is_the_decoded_draw_and_nothing_of_the_crop(monkeypatch)
 
 def test_a_large_budget_gives_the_clipped_code_back() -> None:
     own = codec()
-    near = own.decode(own.bounds(0).clip(own.encode(crops())))
+    near = own.decode(own.statistics.bounds(0).clip(own.encode(crops())))
     out = Latent(epsilon="1e8", codec=own).release(crops(), bits=SeededBits(1))
     assert np.abs(out.astype(int) - near).max() <= 1
 
@@ -169,7 +169,7 @@ def test_parameters_name_the_codec_by_its_hash_and_make_the_same_method(tmp_path
 
 
 def test_a_codec_that_is_only_named_is_asked_for_when_it_is_needed(monkeypatch) -> None:
-    monkeypatch.setattr("dpveil.codecs.reference.default_path", _missing)
+    monkeypatch.setattr("dpveil.assets.reference.default_path", _missing)
     method = Latent(epsilon=5, codec=ZEROS)
     with pytest.raises(ModelError, match="000000000000"):
         method.prepare(**SIZE)
@@ -188,5 +188,5 @@ def test_a_codec_of_another_version_is_named_as_unknown() -> None:
 
 
 def test_references_compare_by_what_is_written() -> None:
-    assert CodecReference.of(codec()) == CodecReference.of(str(CodecReference.of(codec())))
-    assert CodecReference.of(codec()) != CodecReference.of(codec(1))
+    assert Reference.of(codec(), CODEC) == Reference.of(str(Reference.of(codec(), CODEC)), CODEC)
+    assert Reference.of(codec(), CODEC) != Reference.of(codec(1), CODEC)

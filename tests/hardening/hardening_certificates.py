@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from dpveil.catalogue import TABLE, build
+from dpveil.catalogue import build
 from dpveil.core.certificate import UNPROTECTED, Certificate, Output
 from dpveil.core.region import Box, RegionRecord
+from dpveil.core.registry import METHODS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
@@ -59,8 +60,8 @@ WAYS: dict[str, list[dict[str, Any]]] = {
 
 def settings() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every method of the table, and every latent mechanism, with parameters as certificates state them."""
-    for name, method in TABLE.items():
-        files = {key: value for key, value in FILES.items() if key in method.spoken()}
+    for name, method in METHODS.items():
+        files = {key: value for key, value in FILES.items() if key in method.accepted_parameters()}
         for way in WAYS[name]:
             yield name, files | way
         for mechanism, kind in LATENT.items() if name == "latent" else ():

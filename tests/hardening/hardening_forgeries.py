@@ -10,9 +10,10 @@ from typing import Any
 
 from hardening_certificates import FILES, HEIGHT, WIDTH, sealed, stated
 
-from dpveil.catalogue import TABLE, build
+from dpveil.catalogue import build
 from dpveil.core.parameters import Count, Flag, OneOf, OptionalCount, Whole
 from dpveil.core.region import Box
+from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError
 from records import record
 
@@ -26,7 +27,7 @@ TEXTS = [
     "{m}", "%s", "{0.__class__}", "(" * 5000, ", grown to the " * 500 + "x", "a" * 20_000,
     "gaussian:1", "gaussian:1e999", f"median:{'9' * 5000}", "median:٣", "telea", "none",
     "gender=4,age=2", "gender=" + NINES, "gender=4,gender=4", "faces", "whole", "0,0,9" + "9" * 17 + ",1",
-    "box, grown to the JPEG blocks", "UNPROTECTED: this", *FILES.values(), *TABLE,
+    "box, grown to the JPEG blocks", "UNPROTECTED: this", *FILES.values(), *METHODS,
 ]  # fmt: skip
 NUMBERS = [
     0, 1, -1, 2, 3, 16, 255, 256, 2**31, 2**31 + 1, 2**53, 2**63, 2**64, 10**30, 10**40,
@@ -94,7 +95,7 @@ def by_schema(schema: Any, rng: random.Random) -> Any:
 
 def parameters(name: str, rng: random.Random) -> dict[str, Any]:
     """Every parameter of a method, each of a kind that it takes, most of them legal and many extreme."""
-    method, made = TABLE[name], {}
+    method, made = METHODS[name], {}
     ways = method.budgets or ((),)
     way = rng.choice(ways)
     for field in fields(method):  # type: ignore[arg-type]
@@ -121,12 +122,15 @@ def parameters(name: str, rng: random.Random) -> dict[str, Any]:
 
 def legal(rng: random.Random) -> dict[str, Any] | None:
     """The honest certificate of extreme settings, or None where they are refused."""
-    name = rng.choice(list(TABLE))
+    name = rng.choice(list(METHODS))
     records = []
     for number in range(rng.choice([1, 1, 2, 3])):
         x, y = rng.randrange(WIDTH), rng.randrange(HEIGHT)
         box = Box(x, y, rng.randint(1, WIDTH - x), rng.randint(1, HEIGHT - y))
-        records.append(record(rng.choice(["face", "box"]) + f" {number + 1}", box, found=rng.random() < 0.5))
+        face = rng.random() < 0.5
+        finder = "faces" if face else str(box)
+        label = f"{'face' if face else 'box'} {number + 1}"
+        records.append(record(label, box, found=face or rng.random() < 0.5, finder=finder))
     try:
         given = {key: own for key, own in parameters(name, rng).items() if own is not None}
         return stated(build(name, given), records)
@@ -160,7 +164,7 @@ def _mutate(data: dict[str, Any], rng: random.Random, others: list[dict[str, Any
     elif what == 6:
         other = rng.choice(others)
         target[path[-1]] = deepcopy(other.get(str(path[0]), own))
-    elif what in (7, 8) and data.get("method") in list(TABLE):
+    elif what in (7, 8) and data.get("method") in list(METHODS):
         data["parameters"] = parameters(data["method"], rng)
     else:
         target[path[-1]] = value(rng, own)
@@ -196,7 +200,7 @@ def forged(index: int, honest: dict[str, dict[str, Any]]) -> tuple[str, bytes]:
     if way < 0.3:
         made = by_schema(SCHEMA, rng)
         if rng.random() < 0.8:  # so that it comes as far as the promise
-            made |= {"output": data["output"], "method": (name := rng.choice(list(TABLE)))}
+            made |= {"output": data["output"], "method": (name := rng.choice(list(METHODS)))}
             made |= {"parameters": parameters(name, rng), "tool": rng.choice([data["tool"], "dpveil 9.9"])}
             made |= {"bits": "mine", "publishable": False}
             made["guarantees"] = (made["guarantees"] * 40)[: len(made["regions"])]

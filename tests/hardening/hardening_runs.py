@@ -25,6 +25,7 @@ from PIL import Image
 
 STEPS = {"os.link", "os.rename", "os.remove", "os.mkdir"}
 TEMPORARY = ".dpveil-"
+STATE = ".dpveil-state.jsonl"
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,14 @@ def _child(order: Order, start: int, logs: Sequence[Path]) -> None:
         os._exit(code)
 
 
+def _files(folder: Path) -> list[Path]:
+    """Everything in the folder but what it remembers of its inputs."""
+    found = sorted(folder.iterdir()) if folder.is_dir() else []
+    return [path for path in found if path.name != STATE]
+
+
 def _count(folder: str) -> int:
-    return len(list(Path(folder).iterdir())) if folder and Path(folder).is_dir() else 0
+    return len(_files(Path(folder))) if folder else 0
 
 
 def _kill_later(pid: int, order: Order) -> int:
@@ -220,7 +227,7 @@ def originals(folder: Path, count: int) -> Path:
 
 
 def snapshot(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())} if folder.is_dir() else {}
+    return {path.name: path.read_bytes() for path in _files(folder)}
 
 
 def pairs(folder: Path, photos: Path, verify: Callable[..., Any]) -> dict[str, str]:

@@ -16,7 +16,9 @@ import pytest
 from hardening_runs import finished, obfuscate, originals, pairs, snapshot
 
 import dpveil
-from dpveil.cli import batch, run
+from dpveil.batch import run as batch
+from dpveil.cli import run
+from dpveil.release.plan import Plan
 
 COUNT = 8
 AHEAD = {photo: range(photo, photo + 4) for photo in (2, 3)}
@@ -56,10 +58,10 @@ def mount(disk, *options):
 
 @pytest.fixture
 def disk(place):
-    """A real disk of 64 KiB."""
+    """A real disk of 80 KiB."""
     folder = place / "disk"
     folder.mkdir()
-    if not shutil.which("mount") or mount(folder, "-o", "size=64k").returncode:
+    if not shutil.which("mount") or mount(folder, "-o", "size=80k").returncode:
         pytest.skip("needs the right to mount a disk; the simulated variants run everywhere")
     yield folder
     while folder.is_mount():
@@ -68,15 +70,15 @@ def disk(place):
 
 def meanwhile(monkeypatch, number, happens):
     """Let something happen while the noise of the photo `number` is drawn: it is read, and not written."""
-    real, calls = batch.obfuscate, []
+    real, calls = Plan.release, []
 
-    def obfuscate_(*arguments, **more):
+    def release(*arguments, **more):
         calls.append(1)
         if len(calls) == number:
             happens()
         return real(*arguments, **more)
 
-    monkeypatch.setattr(batch, "obfuscate", obfuscate_)
+    monkeypatch.setattr(Plan, "release", release)
 
 
 # Real disks
@@ -269,14 +271,14 @@ def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
 
 
 def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, place, photos, monkeypatch):
-    out, real = place / "out", batch._save
+    out, real = place / "out", batch._Run._save
 
-    def save(task, *rest):
+    def save(this, task, *rest):
         task.output.write_bytes(b"somebody else's")
         signal.raise_signal(signal.SIGTERM)
-        real(task, *rest)
+        real(this, task, *rest)
 
-    monkeypatch.setattr(batch, "_save", save)
+    monkeypatch.setattr(batch._Run, "_save", save)
     code, counts, _ = call(*obfuscate(photos, out))
     assert (code, counts) == (130, {"failed": COUNT})
     assert snapshot(out) == {"00.png": b"somebody else's"}

@@ -14,9 +14,9 @@ from hardening_certificates import output as made_output
 from hardening_certificates import stated as made
 
 import dpveil
+from dpveil.batch import plan_tasks
 from dpveil.catalogue import build, stated
 from dpveil.cli import run
-from dpveil.cli.inputs import plan
 from dpveil.core.certificate import SEEDED
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region, RegionRecord
@@ -106,9 +106,9 @@ def test_folders_that_cannot_be_read_are_failures(tmp_path, capsys):
         Path("bad.png").write_bytes(b"")
         code, rows = verified(capsys, tmp_path)
         assert (code, len(rows)) == (1, 2)
-        assert rows[1].startswith("NO RELEASE ")
+        assert rows[1].startswith("INCONSISTENT ")
         assert "the folder cannot be read (File name too long)" in rows[1]
-        tasks = plan([tmp_path], tmp_path / "out")
+        tasks = plan_tasks([tmp_path], tmp_path / "out")
         assert [task.source.name for task in tasks] == ["d" * 250]
         Path("bad.png").unlink()
         for _ in range(17):
@@ -136,7 +136,7 @@ def test_links_and_other_pictures_are_reported_and_not_followed(tmp_path, capsys
     for name in ("raw.heic", "raw.gif", "notes.txt"):
         (tmp_path / name).write_bytes(b"x")
     code, rows = verified(capsys, tmp_path)
-    told = {row.split()[-1] if row[:1] == "c" else Path(row.split()[2]).name: row for row in rows}
+    told = {row.split()[-1] if row[:1] == "c" else Path(row.split()[1]).name: row for row in rows}
     assert (code, len(rows)) == (1, 6)
     assert sum(row.startswith("consistent ") for row in rows) == 2
     assert all("symbolic link" in told[name] for name in ("folder", "x.png"))
@@ -337,7 +337,7 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
     _, [row] = verified(capsys, f"{name}.png")
     assert row.isascii()
     assert row.split("  ")[0] == "consistent"
-    assert len([part for part in row.split("  ") if part]) == 4
+    assert len([part for part in row.split("  ") if part]) == 5
     assert "  0.5-DP" not in row
 
 

@@ -11,9 +11,10 @@ import pytest
 from hardening_runs import TEMPORARY, Order, finished, obfuscate, originals, pairs, snapshot
 
 import dpveil
-from dpveil.cli import batch, run
+from dpveil.cli import run
 from dpveil.errors import OutputError
 from dpveil.io import locking, sole_writer, write_together
+from dpveil.release.plan import Plan
 from dpveil.release.saving import certificate_path, tidy
 
 COUNT = 12
@@ -92,13 +93,13 @@ def torn_release(runs, place, photos):
 
 def test_what_a_run_left_that_died_after_ours_began_is_finished_too(runs, place, monkeypatch, capsys):
     photos, out = originals(place / "in", 1), place / "out"
-    torn, real = torn_release(runs, place, photos), batch.obfuscate
+    torn, real = torn_release(runs, place, photos), Plan.release
 
     def late(*arguments, **more):
         shutil.copytree(torn, out, dirs_exist_ok=True)
         return real(*arguments, **more)
 
-    monkeypatch.setattr(batch, "obfuscate", late)
+    monkeypatch.setattr(Plan, "release", late)
     assert run(obfuscate(photos, out)) == 0
     assert [len(e) for e in json.loads(capsys.readouterr().out).values()] == [0, 0, 1, 0]
     finished(out, photos, dpveil.verify)

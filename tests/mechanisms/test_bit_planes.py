@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from dpveil.audit.methods.bit_planes import coefficients, drawn_bits, law, truth
+from dpveil.audit.pixel.methods.bit_planes import coefficients, distribution, drawn_bits, truth
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Plane, allocated, bands, squared_error
@@ -40,7 +40,7 @@ def worst_pair(made, inputs):
 
 def shown_law(method, group):
     """The chance of everything that a group of one channel can show."""
-    made, found = law(method, group[None, :, :, None]), Counter()
+    made, found = distribution(method, group[None, :, :, None]), Counter()
     for look, chance in zip(made.parts[0].looks.tolist(), made.floats[0][0].tolist(), strict=True):
         found[tuple(look)] += chance
     return found
@@ -108,7 +108,7 @@ def test_mutant_without_the_group_factor_overspends():
     other[0, 0], other[1, 3] = 255, 255
 
     def cost(method):
-        return law(method, np.stack([other, dark])).largest_loss(np.array([[0, 1]]))
+        return distribution(method, np.stack([other, dark])).largest_loss(np.array([[0, 1]]))
 
     promised, mutant = BitPlanes(epsilon=6, neighbourhood=2), BitPlanes(epsilon=6, neighbourhood=1)
     assert 1 < cost(promised) <= 6 + 1e-9

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import fft, special, stats
 
-from dpveil.audit.methods.dct_right import coefficients, kernels
+from dpveil.audit.pixel.methods.dct_right import coefficients, kernels
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DCTGaussian, DPPixGaussian
 from dpveil.mechanisms.pixel.dct import method as dct_gaussian

@@ -13,7 +13,7 @@ import pytest
 from scipy.stats import binom
 
 from dpveil.accounting.group import any_of
-from dpveil.audit.methods.dp_samp import clipped
+from dpveil.audit.pixel.methods.dp_samp import clipped
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel.dp_samp import intensities as intensities_module

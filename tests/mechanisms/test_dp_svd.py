@@ -14,7 +14,7 @@ from scipy import linalg, stats
 from typer.testing import CliRunner
 
 import dpveil
-from dpveil.audit.methods.dp_svd import law_of_one_pixel
+from dpveil.audit.pixel.methods.dp_svd import distribution_of_one_pixel
 from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter
@@ -36,7 +36,7 @@ def random_image(shape, seed):
 @pytest.mark.parametrize("epsilon", [0.02, 0.3])
 def test_metric_holds_over_all_levels_of_one_pixel(epsilon):
     """All 1 × 1 images share U = V = 1: the log-ratio is at most ε·|x - x'|, and 0.9·ε is too little."""
-    laws = np.log([law_of_one_pixel(level, epsilon) for level in (1, 2, 3, 100, 200, 254)])
+    laws = np.log([distribution_of_one_pixel(level, epsilon) for level in (1, 2, 3, 100, 200, 254)])
     distances = np.abs(np.subtract.outer((1, 2, 3, 100, 200, 254), (1, 2, 3, 100, 200, 254)))
     ratios = np.abs(laws[:, None] - laws[None]).max(axis=2)
     assert (ratios <= epsilon * distances + 1e-9).all()
@@ -50,7 +50,7 @@ def test_sampler_fits_the_law_of_one_pixel(epsilon):
     image = np.array([[90]], np.uint8)
     counts = np.bincount([method.release(image, bits=bits)[0, 0] for _ in range(4000)], minlength=256)
     for wrong in (1.0, 0.8):
-        expected = law_of_one_pixel(90, epsilon / wrong) * 4000
+        expected = distribution_of_one_pixel(90, epsilon / wrong) * 4000
         rare = expected < 8
         bins = [np.append(x[~rare], x[rare].sum()) for x in (counts, expected)]
         fits = stats.chisquare(bins[0], bins[1] * 4000 / bins[1].sum()).pvalue > 1e-9

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.audit.methods.bit_planes import coefficients, undone
+from dpveil.audit.pixel.methods.bit_planes import coefficients, undone
 from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, DETAIL, forward, inverse, padded
 from dpveil.noise.bits import SeededBits
 

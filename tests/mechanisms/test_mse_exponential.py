@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import chi2
 
 from dpveil.accounting.pairs import DrawsAccount, extremes
-from dpveil.audit.methods.mse_exponential import right
+from dpveil.audit.pixel.methods.mse_exponential import right
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels

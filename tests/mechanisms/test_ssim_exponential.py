@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.audit.methods.ssim_exponential import evenly, log_law, outputs, ssim, windows_of
+from dpveil.audit.pixel.methods.ssim_exponential import evenly, log_distribution, outputs, ssim, windows_of
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.mechanisms.pixel.ssim.method import _joined, _windows
@@ -65,7 +65,7 @@ def test_no_two_images_cost_more_than_epsilon(shape, side, levels, epsilon):
     windows = {}
     for image in images(shape, EXTREMES if shape != (2, 2) else (0, 85, 128, 255)):
         for place, window in enumerate(windows_of(image, 1, side)):
-            windows.setdefault(place, {})[window.tobytes()] = log_law(window, exponent, levels)
+            windows.setdefault(place, {})[window.tobytes()] = log_distribution(window, exponent, levels)
     spent = 0.0
     for laws in windows.values():
         table = np.stack(list(laws.values()))
@@ -78,7 +78,7 @@ def test_no_two_images_cost_more_than_epsilon(shape, side, levels, epsilon):
 def test_one_pixel_over_all_256_levels(levels):
     method = SSIMExponential(epsilon=3, window=1, levels=levels)
     exponent = float(method.exponent(height=1, width=1, channels=1))
-    table = np.stack([log_law([x], exponent, levels) for x in range(256)])
+    table = np.stack([log_distribution([x], exponent, levels) for x in range(256)])
     assert (table.max(axis=0) - table.min(axis=0)).max() <= 3 + ROUNDING
 
 
@@ -105,7 +105,7 @@ def test_releases_follow_the_law(shape, block, side, levels):
     exponent = float(method.exponent(height=shape[0], width=shape[1], channels=1))
     rows, columns = (math.ceil(n / block) for n in shape)
     law = {}
-    parts = [np.exp(log_law(x, exponent, levels)) for x in windows_of(image, block, side)]
+    parts = [np.exp(log_distribution(x, exponent, levels)) for x in windows_of(image, block, side)]
     for places in itertools.product(range(levels ** (side * side)), repeat=len(parts)):
         tiles = [outputs(side * side, levels)[p].reshape(side, side) for p in places]
         wide = math.ceil(columns / side)
@@ -127,7 +127,10 @@ def test_releases_follow_the_law(shape, block, side, levels):
 def cost(one, other, exponent, levels, *, block=1, side=2):
     """The largest ln P(release | one) - ln P(release | other): windows are independent, so they add."""
     pairs = zip(windows_of(one, block, side), windows_of(other, block, side), strict=True)
-    return sum(float(np.max(log_law(x, exponent, levels) - log_law(y, exponent, levels))) for x, y in pairs)
+    return sum(
+        float(np.max(log_distribution(x, exponent, levels) - log_distribution(y, exponent, levels)))
+        for x, y in pairs
+    )
 
 
 # Mutants: what a published or careless version would promise
@@ -258,7 +261,7 @@ def test_what_is_out_of_reach_is_refused_and_never_approximated():
 @pytest.mark.parametrize(("side", "levels"), [(2, 4), (1, 16)])
 def test_noise_scale_is_the_error_on_mid_grey(side, levels):
     for exponent in (0.01, 3.0, 40.0):
-        law = np.exp(log_law(np.full(side * side, 128), exponent, levels))
+        law = np.exp(log_distribution(np.full(side * side, 128), exponent, levels))
         error = math.sqrt(law @ ((outputs(side * side, levels) - 128) ** 2).mean(axis=1))
         assert error_on_grey(exponent, side * side, levels) == pytest.approx(error, rel=1e-9)
 

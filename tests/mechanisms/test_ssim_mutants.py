@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpveil.audit.methods.ssim_exponential import AUDIT
+from dpveil.audit.pixel.methods.ssim_exponential import AUDIT
 from dpveil.mechanisms.pixel import SSIMExponential
 
 ERRATUM = np.array([[[141, 73], [73, 0]], [[1, 93], [94, 192]]], np.uint8)[..., None]
@@ -30,7 +30,7 @@ CASES = {
 
 def largest_loss(version, method, images):
     pairs = np.array([(i, j) for i in range(len(images)) for j in range(len(images)) if i != j])
-    return version.law(method, images).largest_loss(pairs)
+    return version.distribution(method, images).largest_loss(pairs)
 
 
 @pytest.mark.parametrize("mutant", AUDIT.mutants, ids=lambda mutant: mutant.name)

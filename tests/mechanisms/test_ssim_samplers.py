@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
-from dpveil.audit.methods.ssim_exponential import clipped, evenly, log_law, outputs, ssim
+from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
@@ -47,7 +47,7 @@ def drawn(window, levels, exponent, way, count=N, seed=1, **coarse):
 
 
 def law_of(window, levels, exponent, quality=clipped):
-    return finite_law(np.exp(log_law(window, float(Fraction(exponent)), levels, quality)))
+    return finite_distribution(np.exp(log_distribution(window, float(Fraction(exponent)), levels, quality)))
 
 
 def open_ways(exponent, way):
@@ -303,7 +303,7 @@ def test_sets_and_costs_by_hand():
 def test_digits_are_uniform_for_numbers_of_levels_that_are_no_power_of_two():
     """At a tiny ε′ the law is uniform but for a part in 10^9."""
     assert not fit(
-        drawn([9, 9, 200, 31], 7, "1e-9", "rejection", 200_000), finite_law([1 / 7**4] * 7**4)
+        drawn([9, 9, 200, 31], 7, "1e-9", "rejection", 200_000), finite_distribution([1 / 7**4] * 7**4)
     ).rejected
     edge = (1 << 62) // 7**2 * 7**2
     room = np.zeros(2, np.uint8)

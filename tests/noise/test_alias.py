@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
-from dpveil.audit.laws import finite_law
 from dpveil.errors import NoiseError
 from dpveil.noise import SeededBits
 from dpveil.noise.alias import build_alias, look_up
@@ -83,8 +83,8 @@ def test_ties_have_the_law_of_the_remainders():
     assert table.rest == round(sum(rest)) > 1
     bits = SeededBits(11)
     ties = np.array([table.resolve(bits) for _ in range(20_000)])
-    assert not fit(ties, finite_law(np.array(rest) / sum(rest))).rejected
-    assert fit(ties, finite_law(np.array([float(p) for p in scaled]) / 128)).rejected
+    assert not fit(ties, finite_distribution(np.array(rest) / sum(rest))).rejected
+    assert fit(ties, finite_distribution(np.array([float(p) for p in scaled]) / 128)).rejected
 
 
 def test_a_tie_on_a_boundary_takes_more_bits_until_it_is_certain():

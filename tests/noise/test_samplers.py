@@ -1,4 +1,4 @@
-"""Samplers against laws computed elsewhere (`audit.laws`), ties and tails included; α = 1e-9 a fit."""
+"""Samplers against laws computed elsewhere, ties and tails included; α = 1e-9 a fit."""
 
 import math
 from fractions import Fraction
@@ -6,8 +6,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import (
+    finite_distribution,
+    gaussian_distribution,
+    laplace_distribution,
+    laplace_residues,
+)
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.errors import NoiseError
 from dpveil.noise import (
     IntegerMatrix,
@@ -43,15 +48,15 @@ def plain(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("scale", SCALES)
 def test_discrete_laplace_has_its_law(scale: Fraction):
     sample = discrete_laplace(scale, N, SeededBits(1))
-    assert not fit(sample, laplace_law(scale)).rejected
-    assert not fit_pairs(sample, laplace_law(scale)).rejected
+    assert not fit(sample, laplace_distribution(scale)).rejected
+    assert not fit_pairs(sample, laplace_distribution(scale)).rejected
 
 
 @pytest.mark.parametrize("scale", SCALES[2:])
 def test_a_wrong_scale_is_seen(scale: Fraction):
     sample = discrete_laplace(scale, N, SeededBits(1))
-    assert fit(sample, laplace_law(scale * 98 / 100)).rejected
-    assert fit(sample, laplace_law(scale * 102 / 100)).rejected
+    assert fit(sample, laplace_distribution(scale * 98 / 100)).rejected
+    assert fit(sample, laplace_distribution(scale * 102 / 100)).rejected
 
 
 @pytest.mark.parametrize("modulus", [2, 2047, 2048])
@@ -67,7 +72,7 @@ def test_tables_of_seven_bits_have_the_same_law(scale: Fraction):
     tables = DigitTables(scale, column_bits=4, total_bits=7)
     assert len(tables.tables) == {Fraction(20): 2, Fraction(999): 4}.get(scale, 1)
     sample = draw(tables, 60_000, SeededBits(3))
-    assert not fit(sample, laplace_law(scale)).rejected
+    assert not fit(sample, laplace_distribution(scale)).rejected
     assert not fit(np.abs(sample) % 15, laplace_residues(scale, 15)).rejected
 
 
@@ -85,7 +90,7 @@ def test_planted_faults_are_seen(planted: str, monkeypatch: pytest.MonkeyPatch):
         )
     else:
         tables.packed = tables.packed & ~np.uint64(1 << 5)
-    law = laplace_law(Fraction(8) if planted == "tail cut" else Fraction(3, 2))
+    law = laplace_distribution(Fraction(8) if planted == "tail cut" else Fraction(3, 2))
     assert fit(draw(tables, 60_000, SeededBits(4)), law).rejected
 
 
@@ -144,14 +149,14 @@ VARIANCES = [
 def test_discrete_gaussian_has_its_law(variance: Fraction):
     sample = discrete_gaussian(variance, N // 2, SeededBits(9))
     assert len(sample) == N // 2
-    assert not fit(sample, gaussian_law(variance)).rejected
-    assert not fit_pairs(sample, gaussian_law(variance)).rejected
+    assert not fit(sample, gaussian_distribution(variance)).rejected
+    assert not fit_pairs(sample, gaussian_distribution(variance)).rejected
 
 
 @pytest.mark.parametrize("variance", VARIANCES[1:])
 def test_a_wrong_variance_is_seen(variance: Fraction):
     sample = discrete_gaussian(variance, N // 2, SeededBits(9))
-    assert fit(sample, gaussian_law(variance * 95 / 100)).rejected
+    assert fit(sample, gaussian_distribution(variance * 95 / 100)).rejected
 
 
 def test_a_tie_of_64_bits_with_an_exponential_is_decided_by_more_bits():
@@ -239,8 +244,8 @@ def test_every_row_of_a_matrix_is_drawn_with_its_law(monkeypatch: pytest.MonkeyP
     assert np.array_equal(sample, matrix.sample(answers, SeededBits(10)))
     for x in range(16):
         law = np.array([weight / 2**64 for weight in matrix.weights[x]])
-        assert not fit(sample[answers == x], finite_law(law)).rejected
-        assert fit(sample[answers == x], finite_law(np.roll(law, 1))).rejected
+        assert not fit(sample[answers == x], finite_distribution(law)).rejected
+        assert fit(sample[answers == x], finite_distribution(np.roll(law, 1))).rejected
 
 
 def test_plain_processes_load_the_kernels_once_they_have_earned_it(monkeypatch: pytest.MonkeyPatch):

@@ -15,13 +15,15 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.codecs import PCA, Card
+from dpveil.assets import Card
+from dpveil.codecs import PCA
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.ksame import KSamePixel
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.noise.bits import SeededBits
+from dpveil.training import train_pca
 from dpveil_research.__main__ import main
 from dpveil_research.data import Dataset
 from dpveil_research.experiments import ON_DATA
@@ -156,13 +158,13 @@ def test_bound_is_chance_without_losses_and_sure_without_end() -> None:
 
 def codec(count: int = 40) -> PCA:
     every = np.stack([portrait(100 + number, 0, 16) for number in range(count)])
-    return PCA.train(lambda: iter([every]), card=CARD, seed=1, length=5)
+    return train_pca(lambda: iter([every]), card=CARD, seed=1, length=5)
 
 
 @pytest.mark.parametrize("mechanism", [CroftMetric(epsilon=8, clip=0), BoxLaplace(epsilon=8, clip=5)])
 def test_losses_are_those_of_the_mechanisms(mechanism: Any) -> None:
-    space = codec()
-    codes = space.encode(np.stack([portrait(person, 0, 16) for person in range(6)]))
+    made = codec()
+    space, codes = made.statistics, made.encode(np.stack([portrait(person, 0, 16) for person in range(6)]))
     found = losses(scaled(codes, mechanism, space))
     box = space.bounds(mechanism.clip)
     parts = np.clip((codes - box.low) / (box.high - box.low), 0, 1)

@@ -87,13 +87,14 @@ class MetricMeaning:
         }
 
 
-def meaning(guarantee: Guarantee, apart: Mapping[float, float] | None = None) -> MetricMeaning:
+def meaning(guarantee: Guarantee, distances: Mapping[float, float] | None = None) -> MetricMeaning:
     """Return what a metric guarantee says at several distances.
 
     For any two codes z, z′ and any release R, odds after it are at most e^(ε·d(z, z′)) times those before,
-    Pr(z|R)/Pr(z′|R) ≤ e^(ε·d)·Pr(z)/Pr(z′), by Bayes' rule from P(R|z) ≤ e^(ε·d)·P(R|z′). `apart` maps
+    Pr(z|R)/Pr(z′|R) ≤ e^(ε·d)·Pr(z)/Pr(z′), by Bayes' rule from P(R|z) ≤ e^(ε·d)·P(R|z′). `distances` maps
     shares of pairs of people to the distance that they do not exceed, in the guarantee's own metric
-    (`codec.apart(clip).of(metric)`). Bounds are rounded up. Raises `InvalidParameter` for other guarantees.
+    (`codec.statistics.pair_distances(clip).of(metric)`). Bounds are rounded up. Raises `InvalidParameter` for
+    other guarantees.
     Source: Croft thesis formula 6.31.
 
     >>> from dpveil.core.guarantee import Relation, Scope
@@ -105,7 +106,7 @@ def meaning(guarantee: Guarantee, apart: Mapping[float, float] | None = None) ->
         raise InvalidParameter("guarantee", guarantee.kind, "has no distance", hint="metric ones have")
     epsilon = guarantee.epsilon
     chosen = {*DISTANCES} if guarantee.diameter is None else {*DISTANCES, guarantee.diameter}
-    known = {} if apart is None else {share: Fraction(apart[share]) for share in SHARES}
+    known = {} if distances is None else {share: Fraction(distances[share]) for share in SHARES}
     return MetricMeaning(
         guarantee=guarantee,
         at=tuple(_at(epsilon, d) for d in sorted(chosen)),

@@ -2,23 +2,8 @@
 imports it.
 """
 
-from dpveil.attacks.embedding import CHIP, LENGTH, SAME, Embedder, aligned, embedder, of_crop
 from dpveil.attacks.identify import Identified, identify
 from dpveil.attacks.parrot import parrot, strongest
 from dpveil.attacks.verification import Verified, verify
 
-__all__ = [
-    "CHIP",
-    "LENGTH",
-    "SAME",
-    "Embedder",
-    "Identified",
-    "Verified",
-    "aligned",
-    "embedder",
-    "identify",
-    "of_crop",
-    "parrot",
-    "strongest",
-    "verify",
-]
+__all__ = ["Identified", "Verified", "identify", "parrot", "strongest", "verify"]

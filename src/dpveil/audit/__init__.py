@@ -1,6 +1,6 @@
-"""Does a mechanism keep its promise? Exact laws, fits, lower bounds, and mutants that have to die.
+"""Does a mechanism keep its promise? Exact distributions, fits, lower bounds, and mutants that have to die.
 
-`run` audits one method or sampler, or everything; the table of what is audited and how is `table.TABLE`.
+`run` audits one method or sampler, or everything; the families of what is audited are `runner.FAMILIES`.
 """
 
 from dpveil.audit.findings import Audited, Finding, Mutant, Report

@@ -1,10 +1,10 @@
-"""Divergences of exact laws: Rényi, and hockey-stick through the law of the privacy loss.
+"""Divergences of exact distributions: Rényi, and hockey-stick through the distribution of the privacy loss.
 
 Written without the accountants that they are there to check. A loss between two points of the grid is split
 between them such that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function
 of e^-loss, can only grow by it (Doroshenko et al. 2022). What is returned is therefore never below the
 truth, but for the rounding of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are
-multiples of 1/scale, so a grid of these loses nothing; smooth laws lose the square of the step.
+multiples of 1/scale, so a grid of these loses nothing; smooth distributions lose the square of the step.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Move = tuple[tuple[int, Fraction], ...]
 
 
 @dataclass(frozen=True)
-class LossLaw:
-    """The law of the privacy loss: `mass[i]` at (`start` + i)·`step`, and `infinite` at infinity."""
+class LossDistribution:
+    """The distribution of the privacy loss: `mass[i]` at (`start` + i)·`step`, and `infinite` at infinity."""
 
     step: float
     start: int
@@ -52,15 +52,15 @@ class LossLaw:
         losses = (self.start + np.arange(len(self.mass))) * self.step
         return self.infinite + float(self.mass[losses > epsilon].sum())
 
-    def plus(self, other: LossLaw) -> LossLaw:
-        """Return the law of the sum of two independent losses on the same grid."""
+    def plus(self, other: LossDistribution) -> LossDistribution:
+        """Return the distribution of the sum of two independent losses on the same grid."""
         mass = fftconvolve(self.mass, other.mass).clip(0.0)
         infinite = 1 - (1 - self.infinite) * (1 - other.infinite)
-        return LossLaw(self.step, self.start + other.start, mass, infinite)
+        return LossDistribution(self.step, self.start + other.start, mass, infinite)
 
 
-def loss_law(first: Masses, second: Masses, step: float) -> LossLaw:
-    """Return the law of ln(first/second) under `first`, two laws over the same outcomes."""
+def loss_distribution(first: Masses, second: Masses, step: float) -> LossDistribution:
+    """Return the distribution of ln(first/second) under `first`, two distributions over the same outcomes."""
     seen = (first > 0) & (second > 0)
     losses = np.log(first[seen]) - np.log(second[seen])
     nearest = np.rint(losses / step) * step
@@ -71,11 +71,11 @@ def loss_law(first: Masses, second: Masses, step: float) -> LossLaw:
     size = int(lower.max()) - start + 2 if len(lower) else 1
     mass = np.bincount(lower - start, weights=first[seen] * (1 - upward), minlength=size)
     mass += np.bincount(lower - start + 1, weights=first[seen] * upward, minlength=size)
-    return LossLaw(step, start, mass, float(first[second == 0].sum()))
+    return LossDistribution(step, start, mass, float(first[second == 0].sum()))
 
 
-def compose(parts: Sequence[tuple[Masses, Masses]], unit: float | None = None) -> LossLaw:
-    """Return the law of the loss of independent parts, each with its law under both inputs.
+def compose(parts: Sequence[tuple[Masses, Masses]], unit: float | None = None) -> LossDistribution:
+    """Return the distribution of the loss of independent parts, each with its distribution under both inputs.
 
     `unit`, where given, lies on the grid: the losses that matter are multiples of it.
     """
@@ -83,9 +83,9 @@ def compose(parts: Sequence[tuple[Masses, Masses]], unit: float | None = None) -
     step = max(2 * span / GRID, 1e-12)
     if unit is not None:
         step = unit / math.ceil(unit / step)
-    total = LossLaw(step, 0, np.ones(1), 0.0)
+    total = LossDistribution(step, 0, np.ones(1), 0.0)
     for first, second in parts:
-        total = total.plus(loss_law(first, second, step))
+        total = total.plus(loss_distribution(first, second, step))
     return total
 
 
@@ -95,24 +95,24 @@ def _largest(first: Masses, second: Masses) -> float:
 
 
 def shifted_masses(kind: NoiseKind, parameter: Fraction, gap: int) -> tuple[Masses, Masses]:
-    """Return the laws of noise, and of noise moved by `gap`, over outcomes that tell them apart.
+    """Return the distributions of noise, and of noise moved by `gap`, over outcomes that tell them apart.
 
     The first and the last outcome stand for everything further out.
     """
-    law, reach = kind.law(parameter), kind.reach(parameter)
+    distribution, reach = kind.distribution(parameter), kind.reach(parameter)
     ends = np.arange(-reach, gap + reach + 1)
-    return _binned(law, ends), _binned(law, ends - gap)
+    return _binned(distribution, ends), _binned(distribution, ends - gap)
 
 
-def _binned(law: object, ends: Int64[np.ndarray, " n"]) -> Masses:
-    masses: Masses = law.between(ends - 1, ends)  # type: ignore[attr-defined]
-    masses[0] = law.cdf(ends[:1])[0]  # type: ignore[attr-defined]
-    masses[-1] = law.survival(ends[-1:] - 1)[0]  # type: ignore[attr-defined]
+def _binned(distribution: object, ends: Int64[np.ndarray, " n"]) -> Masses:
+    masses: Masses = distribution.between(ends - 1, ends)  # type: ignore[attr-defined]
+    masses[0] = distribution.cdf(ends[:1])[0]  # type: ignore[attr-defined]
+    masses[-1] = distribution.survival(ends[-1:] - 1)[0]  # type: ignore[attr-defined]
     return masses
 
 
-def move_loss(kind: NoiseKind, move: Move) -> LossLaw:
-    """Return the law of the loss of one move; `kind` is symmetric, so both directions have the same."""
+def move_loss(kind: NoiseKind, move: Move) -> LossDistribution:
+    """Return the distribution of one move's loss; `kind` is symmetric: both directions have the same."""
     return compose([shifted_masses(kind, p, gap) for gap, p in move], unit_of(kind, [p for _, p in move]))
 
 

@@ -1,4 +1,4 @@
-"""Goodness of fit of integer samplers: does a sample follow the law that it should?
+"""Goodness of fit of integer samplers: does a sample follow the distribution that it should?
 
 Five looks at one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
 counts in 64 bins of equal chance (scale, shape), the same in as many bins as have 50 expected draws (fine
@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -19,7 +20,7 @@ from jaxtyping import Float64, Int64, Real
 from scipy import stats
 from scipy.special import gammaln
 
-from dpveil.audit.laws import Law, finite_law
+from dpveil.audit.distributions import Distribution, finite_distribution
 from dpveil.errors import InvalidParameter
 
 ALPHA: Final = 1e-9
@@ -30,6 +31,8 @@ FEWEST_SAMPLES: Final = 200
 CLASSES: Final = 8
 CENTRE: Final = 8
 LOOKS: Final = 5
+Chances = Float64[np.ndarray, "..."]
+"""Of outcomes; several may differ in length."""
 
 
 @dataclass(frozen=True)
@@ -47,75 +50,84 @@ class Fit:
         return self.p_value < self.alpha
 
 
-def fit(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, bins: int = BINS) -> Fit:
-    """Return how well `samples` follow `law`; a right sampler is rejected with probability `alpha` at most.
+def fit(
+    samples: Int64[np.ndarray, " n"], distribution: Distribution, *, alpha: float = ALPHA, bins: int = BINS
+) -> Fit:
+    """Return how well `samples` follow `distribution`; a right sampler fails with chance `alpha` at most.
 
     Raises `InvalidParameter` for fewer than 200 samples.
 
     >>> coins = np.arange(1000) % 2
-    >>> fit(coins, finite_law([0.5, 0.5])).rejected, fit(coins, finite_law([0.3, 0.7])).rejected
+    >>> fair, unfair = finite_distribution([0.5, 0.5]), finite_distribution([0.3, 0.7])
+    >>> fit(coins, fair).rejected, fit(coins, unfair).rejected
     (False, True)
     """
     if len(samples) < FEWEST_SAMPLES:
         raise InvalidParameter("samples", len(samples), "are too few", hint=f"draw {FEWEST_SAMPLES} or more")
     parts = {
-        "coarse bins": _bins(samples, law, bins),
-        "fine bins": _bins(samples, law, min(MOST_BINS, len(samples) // FEWEST_EXPECTED)),
-        "centre": _centre(samples, law),
-        "tails": _tails(samples, law),
-        "extremes": _extremes(samples, law),
+        "coarse bins": _bins(samples, distribution, bins),
+        "fine bins": _bins(samples, distribution, min(MOST_BINS, len(samples) // FEWEST_EXPECTED)),
+        "centre": _centre(samples, distribution),
+        "tails": _tails(samples, distribution),
+        "extremes": _extremes(samples, distribution),
     }
     return Fit(len(samples), min(1.0, len(parts) * min(parts.values())), alpha, parts)
 
 
-def fit_pairs(samples: Int64[np.ndarray, " n"], law: Law, *, alpha: float = ALPHA, lag: int = 1) -> Fit:
-    """Return how well draws `lag` apart follow the product of `law` with itself: noise reused is caught."""
+def fit_pairs(
+    samples: Int64[np.ndarray, " n"], distribution: Distribution, *, alpha: float = ALPHA, lag: int = 1
+) -> Fit:
+    """Return how well draws `lag` apart follow `distribution` independently: reused noise is caught."""
     blocks = samples[: len(samples) // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
-    inner = _pool(law, np.arange(1, CLASSES) / CLASSES, least=1 / (2 * CLASSES))
+    inner = _pool(distribution, np.arange(1, CLASSES) / CLASSES, least=1 / (2 * CLASSES))
     classes = np.searchsorted(inner, blocks)
-    mass = _masses(law, inner)
+    mass = _masses(distribution, inner)
     codes = (classes[:, 0] * len(mass) + classes[:, 1]).ravel().astype(np.int64)
-    return fit(codes, finite_law(np.outer(mass, mass).ravel()), alpha=alpha, bins=MOST_BINS)
+    return fit(codes, finite_distribution(np.outer(mass, mass).ravel()), alpha=alpha, bins=MOST_BINS)
 
 
-def power(law: Law, wrong: Law, samples: int, *, alpha: float = ALPHA, bins: int = BINS) -> float:
-    """Return about how often `samples` draws of `wrong` are rejected by the coarse bins against `law`.
+def power(
+    distribution: Distribution, wrong: Distribution, samples: int, *, alpha: float = ALPHA, bins: int = BINS
+) -> float:
+    """Return about how often the coarse bins reject `samples` draws of `wrong` against `distribution`.
 
     Source: for many draws `multinomial` is a function of Pearson's statistic, which is about noncentral χ².
     """
-    edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / samples)
+    edges = _pool(distribution, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / samples)
     if not len(edges):
         return 0.0
-    p, q = _masses(law, edges), _masses(wrong, edges)
+    p, q = _masses(distribution, edges), _masses(wrong, edges)
     spread = _spread(len(edges))
     limit = (2 * math.log(LOOKS / alpha) + len(edges) * math.log(spread)) / (1 - 1 / spread)
     return float(stats.ncx2.sf(limit, len(edges), samples * np.sum((q - p) ** 2 / p)))
 
 
-def _pool(law: Law, chances: Float64[np.ndarray, " n"], least: float) -> Int64[np.ndarray, " m"]:
-    """Return edges at quantiles of the law such that every bin between them holds at least `least`."""
-    edges = np.unique(law.quantile(chances))
+def _pool(
+    distribution: Distribution, chances: Float64[np.ndarray, " n"], least: float
+) -> Int64[np.ndarray, " m"]:
+    """Return edges at quantiles such that every bin between them holds at least `least`."""
+    edges = np.unique(distribution.quantile(chances))
     kept: list[int] = []
     last = 0.0
-    for edge, below, above in zip(edges, law.cdf(edges), law.survival(edges), strict=True):
+    for edge, below, above in zip(edges, distribution.cdf(edges), distribution.survival(edges), strict=True):
         if below - last >= least and above >= least:
             kept.append(int(edge))
             last = float(below)
     return np.array(kept, np.int64)
 
 
-def _masses(law: Law, edges: Int64[np.ndarray, " m"]) -> Float64[np.ndarray, " bins"]:
+def _masses(distribution: Distribution, edges: Int64[np.ndarray, " m"]) -> Float64[np.ndarray, " bins"]:
     """Return the chance of every bin: up to the first edge, between edges, beyond the last."""
     if not len(edges):
         return np.ones(1)
-    inner = law.between(edges[:-1], edges[1:])
-    return np.concatenate([law.cdf(edges[:1]), inner, law.survival(edges[-1:])])
+    inner = distribution.between(edges[:-1], edges[1:])
+    return np.concatenate([distribution.cdf(edges[:1]), inner, distribution.survival(edges[-1:])])
 
 
-def _bins(samples: Int64[np.ndarray, " n"], law: Law, bins: int) -> float:
-    edges = _pool(law, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / len(samples))
+def _bins(samples: Int64[np.ndarray, " n"], distribution: Distribution, bins: int) -> float:
+    edges = _pool(distribution, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / len(samples))
     counts = np.bincount(np.searchsorted(edges, samples), minlength=len(edges) + 1)
-    return multinomial(counts, _masses(law, edges))
+    return multinomial(counts, _masses(distribution, edges))
 
 
 def multinomial(counts: Real[np.ndarray, " k"], chances: Float64[np.ndarray, " k"]) -> float:
@@ -148,11 +160,11 @@ def _spread(freedom: int) -> float:
     return float(stats.chi2.isf(ALPHA / LOOKS, freedom)) / freedom
 
 
-def _centre(samples: Int64[np.ndarray, " n"], law: Law) -> float:
+def _centre(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
     """Return the smallest exact p-value over the single outcomes at most 8 from the median."""
-    outcomes = law.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
+    outcomes = distribution.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
     counts = np.array([np.sum(samples == outcome) for outcome in outcomes])
-    return _binomial(counts, len(samples), law.between(outcomes - 1, outcomes).clip(0, 1))
+    return _binomial(counts, len(samples), distribution.between(outcomes - 1, outcomes).clip(0, 1))
 
 
 def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.ndarray, " k"]) -> float:
@@ -161,19 +173,51 @@ def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.nd
     return float(min(1.0, len(counts) * 2 * np.min(np.minimum(fewer, more))))
 
 
-def _tails(samples: Int64[np.ndarray, " n"], law: Law) -> float:
+def _tails(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
     """Return the smallest exact p-value over nested tails, from 1/2 down to a thousandth of one draw."""
     levels = 0.5 ** np.arange(1, 12 + np.log2(len(samples)))
-    high = np.unique(law.upper(levels))
-    low = np.unique(law.quantile(levels)) - 1
+    high = np.unique(distribution.upper(levels))
+    low = np.unique(distribution.quantile(levels)) - 1
     counts = np.concatenate([[np.sum(samples > edge) for edge in high], [np.sum(samples <= e) for e in low]])
-    return _binomial(counts, len(samples), np.concatenate([law.survival(high), law.cdf(low)]))
+    return _binomial(
+        counts, len(samples), np.concatenate([distribution.survival(high), distribution.cdf(low)])
+    )
 
 
-def _extremes(samples: Int64[np.ndarray, " n"], law: Law) -> float:
+def _extremes(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
     """Return how likely draws as far out as the furthest are, or 0 where one of them is impossible."""
-    if np.any(law.impossible(samples)):
+    if np.any(distribution.impossible(samples)):
         return 0.0
-    top = law.survival(np.array([samples.max() - 1]))[0]
-    bottom = law.cdf(np.array([samples.min()]))[0]
+    top = distribution.survival(np.array([samples.max() - 1]))[0]
+    bottom = distribution.cdf(np.array([samples.min()]))[0]
     return float(min(1.0, 2 * len(samples) * min(top, bottom)))
+
+
+def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> dict[str, float]:
+    """Return a p-value for every two draws together, which have to be independent of each other.
+
+    Source: `multinomial` over classes of outcomes.
+    """
+    edges = [_class_edges(mass) for mass in masses]
+    chances = [np.add.reduceat(mass, np.append(0, e)) for mass, e in zip(masses, edges, strict=True)]
+    hot = [
+        (np.searchsorted(e, o, side="right")[:, None] == np.arange(len(c))).astype(np.float64)
+        for e, o, c in zip(edges, outcomes.T, chances, strict=True)
+    ]
+    ends = np.cumsum([0, *map(len, chances)])
+    together = np.concatenate(hot, axis=1)
+    counts = together.T @ together
+    return {
+        f"draws {i} and {j}": multinomial(
+            counts[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel(),
+            np.outer(chances[i], chances[j]).ravel(),
+        )
+        for i, j in combinations(range(len(masses)), 2)
+    }
+
+
+def _class_edges(mass: Float64[np.ndarray, " outcomes"]) -> Int64[np.ndarray, " edges"]:
+    """Return outcomes that cut the distribution into at most 8 classes of similar chance."""
+    inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
+    edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
+    return edges

@@ -10,6 +10,8 @@ import numpy as np
 from jaxtyping import Float64
 from scipy import stats
 
+MISSED: Final = 1e-9
+"""The chance at most that a violation which is called detectable is missed."""
 ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
 Chances = Float64[np.ndarray, " k"]

@@ -1,4 +1,4 @@
-"""The kinds of noise that a method adds to exact integers: how it is drawn, and its law in closed form."""
+"""The kinds of noise that methods add to exact integers: how each is drawn, and its closed form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.audit.laws import REACH, Law, gaussian_law, laplace_law
+from dpveil.audit.distributions import REACH, Distribution, gaussian_distribution, laplace_distribution
 from dpveil.core.numbers import float_above
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
@@ -32,7 +32,7 @@ class NoiseKind:
     name: str
     power: int
     draw: Callable[[Fraction, int, BitSource], Int64[np.ndarray, " n"]]
-    law: Callable[[Fraction], Law]
+    distribution: Callable[[Fraction], Distribution]
     log_mass: Callable[[Int64[np.ndarray, " n"], Fraction], Float64[np.ndarray, " n"]]
     reach: Callable[[Fraction], int]
     pld: Callable[[Fraction, int, float], Any]
@@ -78,7 +78,7 @@ LAPLACE: Final = NoiseKind(
     name="discrete Laplace",
     power=1,
     draw=discrete_laplace,
-    law=lru_cache(maxsize=256)(laplace_law),
+    distribution=lru_cache(maxsize=256)(laplace_distribution),
     log_mass=_laplace_log_mass,
     reach=lambda scale: 0,
     pld=_laplace_pld,
@@ -88,7 +88,7 @@ GAUSSIAN: Final = NoiseKind(
     name="discrete Gaussian",
     power=2,
     draw=discrete_gaussian,
-    law=lru_cache(maxsize=256)(gaussian_law),
+    distribution=lru_cache(maxsize=256)(gaussian_distribution),
     log_mass=_gaussian_log_mass,
     reach=_gaussian_reach,
     pld=_gaussian_pld,

@@ -1,20 +1,27 @@
-"""Audits of the samplers themselves: tables compared number by number, fits, planted faults that must die."""
+"""Audits of the samplers themselves: tables compared number by number, fits, and faults that must be seen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64, UInt64
 
+from dpveil.audit.distributions import (
+    Distribution,
+    finite_distribution,
+    gaussian_distribution,
+    laplace_distribution,
+    laplace_residues,
+)
+from dpveil.audit.entry import Bits, Check, Entry, Variant, computed
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, Fit, fit, fit_pairs
-from dpveil.audit.laws import Law, finite_law, gaussian_law, laplace_law, laplace_residues
 from dpveil.noise import gaussian
 from dpveil.noise.bits import BitSource, SeededBits
 from dpveil.noise.blocks import BlockTable
@@ -33,32 +40,66 @@ Draw = Callable[[int, BitSource], Sample]
 
 @dataclass(frozen=True)
 class SamplerCase:
-    """One law that a sampler is asked for; `modulus` is for digits that coarse bins cannot see."""
+    """One distribution that a sampler is asked for; `modulus` is for digits that coarse bins cannot see."""
 
     label: str
     draw: Draw
-    law: Law
-    residues: tuple[Law, int] | None = None
+    distribution: Distribution
+    residues: tuple[Distribution, int] | None = None
 
 
-@dataclass(frozen=True)
-class SamplerAudit:
-    """What is looked at in one sampler: exact comparisons, laws to fit, and faults to plant."""
+@dataclass(frozen=True, kw_only=True)
+class SamplerVersion(Variant):
+    """A sampler as it is, or with a fault that spoils its samples."""
+
+    fault: Fault = lambda sample, uniform: sample
+
+
+@dataclass(frozen=True, eq=False)
+class Sampled:
+    """A case with one sample of it, drawn once for all versions, and uniform numbers for faults."""
+
+    case: SamplerCase
+    draws: int
+    bits: Callable[[str], BitSource]
+    name: str
+
+    @cached_property
+    def sample(self) -> Sample:
+        """The sample."""
+        return self.case.draw(self.draws, self.bits(f"{self.name} {self.case.label}"))
+
+    def by(self, version: SamplerVersion) -> Sample:
+        """Return the sample as a version has it."""
+        if version is INTACT:
+            return self.sample
+        words = self.bits(f"{self.name} {version.name}").words(self.draws)
+        return version.fault(self.sample, (words >> 11).astype(float) / 2**53)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplerAudit(Entry[SamplerVersion, int]):
+    """What is looked at in one sampler: exact comparisons, and distributions to fit; levels are draws."""
 
     name: str
     exact: Callable[[], list[Finding]]
     cases: tuple[SamplerCase, ...]
-    mutants: dict[str, Fault]
+
+    def checks(self, level: int, bits: Bits) -> Iterator[Check[SamplerVersion]]:
+        """Yield the comparisons, and the fits of every case."""
+        yield Check("exact", self.name, lambda version: self.exact(), self.intact)
+        made = [Sampled(case, level, bits, self.name) for case in self.cases]
+        yield from computed("fit", lambda version, one: fit_findings(one.case, one.by(version)), made)
 
 
 def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:
-    """Return the fits of one sample: its law, its low digits where asked, and draws that lie side by side."""
+    """Return the fits of one sample: all of it, its low digits where asked, and draws side by side."""
     share = alpha / 3
-    looks: dict[str, Fit] = {"law": fit(sample, case.law, alpha=share)}
+    looks: dict[str, Fit] = {"distribution": fit(sample, case.distribution, alpha=share)}
     if case.residues is not None:
-        law, modulus = case.residues
-        looks["low digits"] = fit(np.abs(sample) % modulus, law, alpha=share)
-    looks["neighbouring draws"] = fit_pairs(sample, case.law, alpha=share)
+        distribution, modulus = case.residues
+        looks["low digits"] = fit(np.abs(sample) % modulus, distribution, alpha=share)
+    looks["neighbouring draws"] = fit_pairs(sample, case.distribution, alpha=share)
     limit = float(-np.log10(share))
     made = []
     for what, seen in looks.items():
@@ -80,7 +121,7 @@ def unpacked(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_b
 
 
 def _laplace_tables() -> list[Finding]:
-    """Compare every weight of every digit's table with ⌊2^63·p⌋ of the law in 70-digit decimals."""
+    """Compare every weight of every digit's table with ⌊2^63·p⌋ of the distribution in 70-digit decimals."""
     found = []
     for scale in (Fraction(1, 7), Fraction(255), Fraction(46 * 10**7)):
         tables = DigitTables(scale)
@@ -90,7 +131,7 @@ def _laplace_tables() -> list[Finding]:
             right = _digit_weights(int(power) / scale, tables.base, power == tables.powers[-1], 1 << 63)
             right.append((1 << 63) - sum(right))
             wrong += sum(a != b for a, b in zip(weights, right, strict=True))
-        what = "weights unlike the law's"
+        what = "weights unlike the distribution's"
         found.append(Finding("exact", what, f"scale {float(scale):.4g}", wrong, 0, wrong == 0, "weights"))
     return found
 
@@ -176,14 +217,14 @@ def _accepted(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
     return bool(gaussian.accepted(table, value, outcomes, many, SeededBits(1, "ties"))[0])
 
 
-def _geometric_law(budget: Fraction) -> list[list[Fraction]]:
+def _geometric_distribution(budget: Fraction) -> list[list[Fraction]]:
     steps = [WORK.exp(-Decimal(float(budget)) * d / (LEVELS - 1)) for d in range(LEVELS)]
     return [[Fraction(steps[abs(x - y)]) for y in range(LEVELS)] for x in range(LEVELS)]
 
 
 @lru_cache(maxsize=1)
 def _matrix() -> IntegerMatrix:
-    return certified(_geometric_law, BUDGET)
+    return certified(_geometric_distribution, BUDGET)
 
 
 def _matrix_tables() -> list[Finding]:
@@ -207,7 +248,7 @@ def _row(answer: int, count: int, bits: BitSource) -> Sample:
 def _laplace_case(scale: Fraction, modulus: int | None = None) -> SamplerCase:
     residues = None if modulus is None else (laplace_residues(scale, modulus), modulus)
     return SamplerCase(
-        f"scale {float(scale):.4g}", partial(discrete_laplace, scale), laplace_law(scale), residues
+        f"scale {float(scale):.4g}", partial(discrete_laplace, scale), laplace_distribution(scale), residues
     )
 
 
@@ -215,15 +256,17 @@ def _gaussian_case(variance: Fraction) -> SamplerCase:
     return SamplerCase(
         f"variance {float(variance):.4g}",
         partial(gaussian.discrete_gaussian, variance),
-        gaussian_law(variance),
+        gaussian_distribution(variance),
     )
 
 
 def _matrix_case(answer: int) -> SamplerCase:
     mass = [weight / 2**64 for weight in _matrix().weights[answer]]
-    return SamplerCase(f"true answer {answer}", partial(_row, answer), finite_law(mass))
+    return SamplerCase(f"true answer {answer}", partial(_row, answer), finite_distribution(mass))
 
 
+DRAWS: Final = {"quick": 100_000, "deep": 1_000_000}
+INTACT: Final = SamplerVersion(name="intact")
 REUSE: Final[dict[str, Fault]] = {
     "every draw used twice": lambda z, u: np.repeat(z[: len(z) // 2], 2),
     "one draw in 20 is the one before": lambda z, u: np.where(u < 0.05, np.roll(z, 1), z),
@@ -240,8 +283,16 @@ SHAPE: Final[dict[str, Fault]] = {
 """Faults that samplers of the whole line can have."""
 
 
-def sampler_audits() -> dict[str, SamplerAudit]:
-    """Return the audits of all samplers by name."""
+def _audit(
+    name: str, exact: Callable[[], list[Finding]], cases: tuple[SamplerCase, ...], faults: dict[str, Fault]
+) -> SamplerAudit:
+    mutants = tuple(SamplerVersion(name=fault, fault=spoil) for fault, spoil in faults.items())
+    return SamplerAudit(name=name, intact=INTACT, mutants=mutants, levels=DRAWS, exact=exact, cases=cases)
+
+
+@cache
+def samplers() -> dict[str, SamplerAudit]:
+    """Return the audits of all samplers by name; their distributions take a while, and are made once."""
     tails: dict[str, Fault] = {
         "tail cut at 8 scales": lambda z, u: z.clip(-8 * 255, 8 * 255),
         "tail too long": lambda z, u: np.where(u < 1e-3, 14 * z, z),
@@ -253,7 +304,7 @@ def sampler_audits() -> dict[str, SamplerAudit]:
         "one outcome never drawn": lambda z, u: np.where(z == 5, 6, z),
     }
     made = (
-        SamplerAudit(
+        _audit(
             "discrete-laplace",
             _laplace_tables,
             (
@@ -263,12 +314,12 @@ def sampler_audits() -> dict[str, SamplerAudit]:
             ),
             REUSE | SHAPE | tails,
         ),
-        SamplerAudit(
+        _audit(
             "discrete-gaussian",
             _gaussian_audit,
             tuple(_gaussian_case(Fraction(v)) for v in ("1/4", "400", "1e10")),
             REUSE | SHAPE | thin,
         ),
-        SamplerAudit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
+        _audit("integer-matrix", _matrix_tables, (_matrix_case(0), _matrix_case(7)), REUSE | finite),
     )
     return {audit.name: audit for audit in made}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -19,23 +20,31 @@ from dpveil.cli.faces import faces_command
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
+from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, PluginWarning
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-app.command("obfuscate", short_help="Release photos, each with a certificate.")(obfuscate_command)
-app.command("explain", short_help="Say what a method would promise, before it is spent.")(explain_command)
+app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each with a certificate.")(
+    obfuscate_command
+)
+app.command("explain", cls=MethodCommand, short_help="Say what a method would promise, before it is spent.")(
+    explain_command
+)
 app.command("compare", short_help="Show one photo under several methods and budgets.")(compare_command)
 app.command("methods", short_help="List every method and its parameters.")(methods_command)
 app.command("verify", short_help="Check releases against their certificates.")(verify_command)
-app.command("faces", short_help="Find the faces of a photo and number them.")(faces_command)
+app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo and number them.")(
+    faces_command
+)
 app.command("train", short_help="Learn a codec of face crops from public images.")(train_command)
 app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+AS_PYTHON: Final = warnings.formatwarning
 EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": []},
     "verify": {"verified": [], "failed": []},
@@ -70,13 +79,14 @@ def _root(
 
     \b
     Exit codes: 0 all done, 1 something was not released, not verified or failed its audit, 2 wrong usage,
-    3 budget refused, 4 nothing readable or the output cannot be written, 130 interrupted.
+    3 budget refused or promise too weak, 4 nothing readable or the output cannot be written, 130 interrupted.
     """
 
 
 def main() -> None:
     """Run the command line and leave the process with its exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    warnings.formatwarning = _one_line
     say.never_break_on_letters()
     code = run(sys.argv[1:])
     try:
@@ -85,6 +95,15 @@ def main() -> None:
         # What could not be written was reported: the interpreter's last flush must not change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _one_line(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """Return a warning as Python says it, but one of a plug-in without the line of code that it arose in."""
+    if category is not PluginWarning:
+        return AS_PYTHON(message, category, filename, lineno, line)
+    return f"warning: {' '.join(str(message).split())}\n"
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -96,8 +115,9 @@ def run(arguments: Sequence[str]) -> int:
         code = typer.main.get_command(app).main(list(arguments), prog_name="dpveil", standalone_mode=False)
         sys.stdout.flush()
     except USAGE_ERROR as error:
+        page = help_page(getattr(error, "ctx", None))
         text = error.format_message() if hasattr(error, "format_message") else str(error)
-        return _refuse(arguments, " ".join(text.split()).rstrip("."), "see dpveil --help", exits.USAGE)
+        return _refuse(arguments, " ".join(text.split()).rstrip("."), f"see {page}", exits.USAGE)
     except DPVeilError as error:
         return _refuse(arguments, error.message, error.hint, error.exit_code)
     except KeyboardInterrupt:

@@ -91,11 +91,11 @@ def _lines(
     block: str,
     neighbourhoods: list[str] | None,
 ) -> list[Line]:
-    from dpveil.catalogue import TABLE
     from dpveil.cli import grid
+    from dpveil.core.registry import METHODS
 
     choice = grid.Choice(
-        names=tuple(dict.fromkeys(names or TABLE)),
+        names=tuple(dict.fromkeys(names or METHODS.rows)),
         budgets=tuple(dict.fromkeys(budgets or BUDGETS)),
         neighbourhoods=grid.neighbourhoods(neighbourhoods or NEIGHBOURHOODS),
         delta=delta,

@@ -13,16 +13,16 @@ from dpveil.cli import say
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
 ) -> int:
-    """Release a public photograph at several budgets and neighbourhoods, and lay them side by side.
+    """Release a public photograph at several budgets, with another face or noisy pixels, side by side.
 
     \b
     Example:
       dpveil demo --out demo
     """
-    from dpveil.cli.gallery import make_gallery
+    from dpveil.cli.demo_releases import make_gallery
 
     sheet, count = make_gallery(out)
     say.answer(f"wrote {count} releases with their certificates to {out}")
     say.answer(f"check them with: dpveil verify {out}/*epsilon*.png")
-    say.answer(f"look at {sheet}: every tile says what it promises and how much noise that takes")
+    say.answer(f"look at {sheet}: every tile says what it promises, how strong that is, and its noise")
     return 0

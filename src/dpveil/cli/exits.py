@@ -3,7 +3,7 @@
 0    all done
 1    some or all photos were not released, no region was found, or a verification or an audit failed
 2    wrong usage; nothing was read
-3    a budget was refused
+3    a budget was refused, or a promise is weaker than was asked for
 4    nothing readable among the inputs, or the output cannot be written
 130  interrupted
 """

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from dpveil.catalogue import TABLE, build
+from dpveil.catalogue import build
 from dpveil.cli.options import ALL, number
+from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
 
@@ -86,9 +87,9 @@ def one(name: str, given: dict[str, Any]) -> Method:
 
     What is required and not among them is as the method says is typical.
     """
-    known = {field.name for field in fields(TABLE[name])} if name in TABLE else set(given)  # type: ignore[arg-type]
+    known = {field.name for field in fields(METHODS[name])} if name in METHODS else set(given)
     own = {key: value for key, value in given.items() if key in known and value is not None}
-    own = {**(TABLE[name].typical if name in TABLE else {}), **own}
+    own = {**(METHODS[name].typical if name in METHODS else {}), **own}
     try:
         return build(name, own)
     except InvalidParameter:

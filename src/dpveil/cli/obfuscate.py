@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.cli import faces_options, say
-from dpveil.cli.options import AsJson, PostProcessing, Text, takes_method
-from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
+from dpveil.cli import exits, faces_options, say
+from dpveil.cli.options import AsJson, AtLeast, PostProcessing, Text, takes_method
+from dpveil.cli.progress import bar
+from dpveil.errors import InvalidParameter, OutputError, PhotoError
 
 if TYPE_CHECKING:
-    from dpveil.cli.batch import Report
+    from dpveil.batch import Report
     from dpveil.mechanisms.method import Method
-
-SHOWN_WARNINGS = 5
 
 
 @takes_method
@@ -47,6 +43,15 @@ def obfuscate_command(
     if_none: Annotated[
         Text, typer.Option(metavar="whole|copy", help="What to do where no region is found; default: refuse.")
     ] = None,
+    at_least: AtLeast = None,
+    names: Annotated[
+        str,
+        typer.Option(metavar="keep|number", help="Name outputs after inputs, or photo-000001.png and on."),
+    ] = "keep",
+    manifest: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also write a row for every input to this .csv or .jsonl file."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")] = False,
     json: AsJson = False,
     seed: Annotated[
@@ -65,18 +70,21 @@ def obfuscate_command(
 
     \b
     Examples:
-      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 20 --block 16 \\
-          --neighbourhood 256 --regions 170,60,100,130
-      dpveil obfuscate group.jpg --out private.png --method dp-pix --epsilon 20 --block 16 \\
-          --neighbourhood 256 --regions faces --except 2
+      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
+          --neighbourhood 16 --regions 170,60,100,130
+      dpveil obfuscate group.jpg --out private.png --method attributes --attributes gender=1,age=1 \\
+          --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
     A folder's tree is mirrored under --out, as PNG files. One bad photo never stops the rest, and a rerun
     skips what is finished, so that nothing is paid for twice.
+
+    The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
     """
-    from dpveil.cli.batch import Choices, release_all
-    from dpveil.cli.inputs import plan
+    from dpveil.batch import Choices, check_manifest, plan_tasks, release_all
+    from dpveil.cli.run_report import exit_code, tell
     from dpveil.postprocessing import parse_all
+    from dpveil.release.plan import check_strength_name
 
     faces: faces_options.Settings = {
         "only": only,
@@ -93,57 +101,30 @@ def obfuscate_command(
         regions=method.accepts(faces_options.finders(regions or [method.regions], faces)),
         post_processing=parse_all(post_processing or ()),
         if_none=if_none,
+        at_least=None if at_least is None else check_strength_name(at_least),
         seed=seed,
         max_pixels=max_pixels,
         force=force,
     )
-    tasks = plan(inputs, out)
+    tasks = plan_tasks(inputs, out, names=names)
     if not tasks:
         raise PhotoError("there are no photos among the inputs", hint="name image files or folders with some")
-    with _progress(len(tasks)) as step:
+    if manifest is not None:
+        check_manifest(manifest, tasks, replace=force)
+    with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step)
-    _tell(report, json)
-    return report.exit_code
+    tell(report, json)
+    return max(exit_code(report), _listed(report, manifest))
 
 
-@contextmanager
-def _progress(total: int) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal while the block runs; yield what to call after each photo."""
-    if not sys.stderr.isatty() or total < 2:
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+def _listed(report: Report, manifest: Path | None) -> int:
+    """Write the manifest, if one is asked for; where that fails the answer was given, and says so."""
+    from dpveil.batch import write_manifest
 
-    columns = (TextColumn("releasing"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        bar = progress.add_task("", total=total)
-        yield lambda: progress.advance(bar)
-
-
-def _tell(report: Report, json: bool) -> None:
-    if json:
-        say.document(report.to_json())
-    else:
-        _tell_each(report)
-    warnings = list(dict.fromkeys(report.warnings))
-    for text in warnings[:SHOWN_WARNINGS]:
-        say.note(f"warning: {text}")
-    if len(warnings) > SHOWN_WARNINGS:
-        say.note(f"and {len(warnings) - SHOWN_WARNINGS} more warnings: see the certificates")
-    counts = (len(report.released), len(report.failed), len(report.skipped), len(report.no_region))
-    say.note("released {}, failed {}, skipped {}, no region {}".format(*counts))
-
-
-def _tell_each(report: Report) -> None:
-    from dpveil.io.names import shown
-
-    for entry in report.released:
-        source, output = shown(entry["input"]), shown(entry["output"])
-        say.answer(f"{source} -> {output}  {report.promises[entry['output']]}")
-    tried = report.failed[: len(report.failed) - report.untried]
-    for entry in report.no_region + tried:
-        say.note(f"{shown(entry['input'])}: {DPVeilError(entry['error'], hint=entry['hint'])}")
-    if report.untried:
-        first = report.failed[len(tried)]
-        say.note(f"{shown(first['input'])} and what follows, {report.untried} in all: {first['error']}")
+    try:
+        if manifest is not None:
+            write_manifest(report, manifest)
+    except OutputError as error:
+        say.note(f"dpveil: {error}")
+        return exits.IMPOSSIBLE
+    return exits.DONE

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
+from typer.core import TyperCommand
 
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, UnknownName, UsageError
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
@@ -25,47 +26,18 @@ PostProcessing = Annotated[
         " free and repeatable.",
     ),
 ]
+AtLeast = Annotated[
+    Text,
+    typer.Option(metavar="STRENGTH", help="Refuse what promises less than this: weak, moderate or strong."),
+]
 
-FLAG: Final = ""
 ALL: Final = "all"
 """The word for a neighbourhood of every pixel, any-image."""
-PARAMETERS: Final = {
-    "epsilon": ("E", "What each region may cost. No default."),
-    "delta": ("D", "δ, for methods that take it."),
-    "rho": ("R", "ρ, for methods that take it."),
-    "block": ("B", "Side of a block in pixels."),
-    "window": ("P", "Side of a window in blocks."),
-    "levels": ("K", "How many grey levels may be shown."),
-    "wavelet": ("K", "Groups of 2^K × 2^K pixels are transformed together."),
-    "drop_coarse": (FLAG, "Leave the means of groups out."),
-    "constant_time": (FLAG, "Draw in a time that no pixel changes."),
-    "neighbourhood": ("M", "Pixels in which neighbours differ, or all; default: all."),
-    "rank": ("I", "Singular values that are kept."),
-    "keep": ("SHARE", "Refused, with the reason: a share of the energy is private."),
-    "coefficients": ("K", "Frequencies that are kept; default: those with the least expected error."),
-    "raw": (FLAG, "Leave noisy coefficients as they are."),
-    "clusters": ("K", "How many clusters of intensities; dp-samp."),
-    "private_clusters": (FLAG, "Pay for clusters and counts with epsilon; dp-samp."),
-    "rate": ("Q", "The most a pixel may be shown, as probability; dp-samp with private clusters."),
-    "sigma": ("S", "Standard deviation of a blur in pixels."),
-    "level": ("L", "Grey level of a fill, 0 to 255; default: 0, black."),
-    "guarantee": ("KIND", "pure, metric or zcdp: chooses a mechanism; latent."),
-    "mechanism": ("NAME", "How a code is drawn anew; latent."),
-    "metric": ("NAME", "The distance that epsilon is for one unit of, with a metric guarantee; latent."),
-    "clip": ("P", "Per cent of public codes that each side of the box leaves out; latent."),
-    "allocation": ("RULE", "equal or optimal: how a budget is divided over a code; latent."),
-    "ratio": ("R", "Noise of a component, beside its deviation, at most; default: 1.5; latent."),
-    "codec": ("FILE", "The model of dpveil train, or default; latent."),
-    "attributes": ("LIST", "What is kept, such as gender=4,age=2 with their budgets, or none; attributes."),
-    "gallery": ("FILE", "The faces of nobody that are shown, or default; gallery and attributes."),
-    "near": ("T", "How many of the nearest faces get the higher chance; gallery."),
-    "law": ("NAME", "two-level, exponential or permute-and-flip: how chances fall with the rank; gallery."),
-    "model": ("FILE", "The model of dpveil train attributes that reads faces, or default; attributes."),
-    "protect": ("WHAT", "box or head: what is replaced around a face."),
-    "placing": ("RULE", "auto, landmarks or box: how another face is put into place."),
-    "inpainting": ("FILE", "A network that fills what a head leaves free, or telea; default: telea."),
-}
-"""Every parameter of every method: what stands for its value in the help, nothing for a flag; what it is."""
+FLAG: Final = ""
+NAME: Final = "dpveil.method"
+OPTIONS: Final = "dpveil.options"
+GIVEN: Final = "dpveil.parameters"
+"""Where a context keeps the method's name, its options, and what was given for them."""
 
 
 def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
@@ -74,46 +46,141 @@ def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
 
 
 def takes_method(command: Callable[..., int], *, required: bool = True) -> Callable[..., int]:
-    """Return `command` with an option for the method's name and one for each parameter of any method.
+    """Return `command` with an option for the method's name; `MethodCommand` takes the method's own.
 
-    The command gets them as one argument, `method`, ready-made.
+    `command` gets the ready-made `method` in place of all of them.
     """
     del command.__annotations__["method"]  # a type that is only imported once it is used
     given = inspect.signature(command, eval_str=True)
-    options = [_option("method", "NAME", "See `dpveil methods`.")]
-    options += [_option(name, metavar, words) for name, (metavar, words) in PARAMETERS.items()]
+    words = "See `dpveil methods`; with --help, shows the method's own options as well."
+    name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
     @wraps(command)
-    def with_method(**arguments: Any) -> int:
-        parameters = {name: arguments.pop(name) for name in PARAMETERS}
-        name = arguments.pop("method")
-        without = name is None and not required and not any(parameters.values())
-        return command(method=None if without else build_method(name, **parameters), **arguments)
+    def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
+        given = context.meta.get(GIVEN, {})
+        chosen = None if method is None and not required else build_method(method, **given)
+        return command(method=chosen, **arguments)
 
     kept = [parameter for parameter in given.parameters.values() if parameter.name != "method"]
     before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]
     after = [parameter for parameter in kept if parameter.default is not inspect.Parameter.empty]
-    with_method.__signature__ = given.replace(parameters=[*before, *options, *after])  # type: ignore[attr-defined]
+    own = [
+        inspect.Parameter("context", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context),
+        *before,
+        inspect.Parameter("method", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=name),
+        *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in after),
+    ]
+    with_method.__signature__ = given.replace(parameters=own)  # type: ignore[attr-defined]
     return with_method
+
+
+class MethodCommand(TyperCommand):
+    """A command that takes the options of one method beside its own: of the one that --method names."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the command's own options and, after --method, those of the method."""
+        shown = super().get_params(ctx)
+        place = 1 + next(i for i, param in enumerate(shown) if param.name == "method")
+        return [*shown[:place], *ctx.meta.get(OPTIONS, ()), *shown[place:]]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; options that are not the method's are refused with whose they are."""
+        name = ctx.meta[NAME] = named_method(args)
+        own = {param.name for param in self.params}
+        options = [] if name is None else [o for o in method_options(name) if o.name not in own]
+        ctx.meta[OPTIONS] = options
+        try:
+            rest: list[str] = super().parse_args(ctx, args)
+        except Exception as error:
+            if type(error).__name__ != "NoSuchOption":  # a class that Typer does not export
+                raise
+            refusal = _foreign(str(getattr(error, "option_name", "")), name, ctx)
+            if refusal is None:
+                raise
+            raise refusal from error
+        ctx.meta[GIVEN] = {option.name: ctx.params.pop(option.name) for option in options}
+        return rest
+
+
+def help_page(context: Any) -> str:
+    """Return the command line that shows the help for a context: the method's, where one is named."""
+    if context is None:
+        return "dpveil --help"
+    name = context.meta.get(NAME)
+    return f"{context.command_path}{'' if name is None else f' --method {name}'} --help"
+
+
+def named_method(arguments: Sequence[str]) -> str | None:
+    """Return the name that --method has among the words of a command line, or None.
+
+    >>> named_method(["a.png", "--method=blur", "--method", "dp-pix", "--", "--method=fill"])
+    'dp-pix'
+    """
+    name, words = None, list(arguments)
+    for place, word in enumerate(words[: words.index("--")] if "--" in words else words):
+        if word == "--method" and place + 1 < len(words):
+            name = words[place + 1]
+        elif word.startswith("--method="):
+            name = word.partition("=")[2]
+    return name
+
+
+def method_options(name: str) -> list[Any]:
+    """Return the options of one method, from its parameters; raises `UnknownName`."""
+    from dpveil.core.registry import METHODS
+
+    if name not in METHODS:
+        raise UnknownName("method", name, METHODS)
+
+    def taken(**parameters: Any) -> None:
+        """Only its signature is used."""
+
+    options = [_option(each, metavar, words) for each, (metavar, words) in METHODS[name].options().items()]
+    taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    app = typer.Typer(add_completion=False)
+    app.command()(taken)
+    return list(typer.main.get_command(app).params)
+
+
+def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
+    """Return the refusal of another method's option, which says whose it is; None for nobody's option."""
+    from dpveil.core.registry import METHODS
+
+    parameter = option.removeprefix("--").replace("-", "_")
+    owners = [each for each, kind in METHODS.usable() if parameter in kind.options()]
+    if not owners:
+        return None
+    if name is None:
+        return _without_method()
+    others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
+    return UsageError(
+        f"{option} is an option of {owners[0]}{others}, not of {name}",
+        hint=f"see {context.command_path} --method {owners[0]} --help",
+    )
+
+
+def _without_method() -> InvalidParameter:
+    from dpveil.core.registry import METHODS
+
+    return InvalidParameter(
+        "--method", None, "is missing", hint=f"choose from {', '.join(METHODS)} (see dpveil methods)"
+    )
 
 
 def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
     written = "--" + name.replace("_", "-")
-    annotation: Any = Annotated[Text, typer.Option(metavar=metavar, help=words)]
+    annotation: Any = Annotated[Text, typer.Option(written, metavar=metavar, help=words)]
     if metavar == FLAG:
         annotation = Annotated[bool | None, typer.Option(written, help=words)]
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    return inspect.Parameter(name, kind, default=None, annotation=annotation)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def build_method(name: Text, **options: Text | bool) -> Method:
+def build_method(name: Text, /, **options: Text | bool) -> Method:
     """Return the method of that name with the options that were given."""
-    from dpveil.catalogue import TABLE, build
+    from dpveil.catalogue import build
 
     if name is None:
-        raise InvalidParameter(
-            "--method", None, "is missing", hint=f"choose from {', '.join(TABLE)} (see dpveil methods)"
-        )
+        raise _without_method()
     if str(options.get("neighbourhood")).strip() == ALL:
         del options["neighbourhood"]
     given = {key: value for key, value in options.items() if value is not None}

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson
-from dpveil.errors import InvalidParameter, OutputError, UsageError
-
-if TYPE_CHECKING:
-    from dpveil.cli.training import Order, Trained
+from dpveil.cli.train_told import Common
+from dpveil.errors import InvalidParameter, UsageError
 
 
 def train_command(
@@ -64,38 +61,29 @@ def train_command(
     every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile.
     """
-    from dpveil.cli.marks import finder_for
-    from dpveil.cli.training import Order, trained
+    common: Common = {
+        "paths": _expanded(images),
+        "out": _named(out),
+        "seed": seed,
+        "data": data,
+        "terms": terms,
+        "replace": force,
+    }
+    only_codecs = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
+    if codec == "gallery":
+        from dpveil.cli.train_gallery import gallery
 
-    if codec in ("gallery", "attributes"):
-        canvas = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
-        _usual({**canvas, "--faces": faces == 1024 or codec == "gallery"}, codec)
-        words = {"data": data, "terms": terms}
-        taken = (_expanded(images), _new_model(out, force))
-        if codec == "gallery":
-            from dpveil.cli.train_gallery import train_gallery
-
-            return train_gallery(*taken, faces, seed, words, landmarks_68, force, json)
-        from dpveil.cli.train_attributes import train_attributes
-
-        return train_attributes(*taken, seed, words, landmarks_68, force, json)
-
+        _usual(only_codecs, codec)
+        return gallery(common, faces, landmarks_68, json)
     _usual({"--faces": faces == 1024}, codec)
-    order = Order(
-        codec=_known(codec),
-        paths=_expanded(images),
-        out=_new_model(out, force),
-        canvas=(side, side, 1 if grey else 3),
-        length=length,
-        seed=seed,
-        data=data,
-        terms=terms,
-        force=force,
-        landmarks=finder_for(codec, landmarks_68),
-    )
-    made = trained(order)
-    _tell(order, made, json)
-    return exits.INCOMPLETE if made.failed else exits.DONE
+    if codec == "attributes":
+        from dpveil.cli.train_attributes import attributes
+
+        _usual(only_codecs, codec)
+        return attributes(common, landmarks_68, json)
+    from dpveil.cli.train_codec import Crops, trained
+
+    return trained(codec, common, Crops(side, grey, length, landmarks_68), json)
 
 
 def _usual(options: dict[str, bool], codec: str) -> None:
@@ -105,33 +93,9 @@ def _usual(options: dict[str, bool], codec: str) -> None:
             raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
 
 
-def _known(codec: str) -> str:
-    from dpveil.codecs import TABLE
-    from dpveil.errors import UnknownName
-
-    if codec not in TABLE:
-        raise UnknownName("codec", codec, TABLE)
-    return codec
-
-
-def _new_model(out: Path | None, force: bool) -> Path:
-    """Return where the model goes; what can be refused is refused before anything is trained."""
-    from dpveil.codecs.store import SUFFIX, card_path
-    from dpveil.io.names import shown
-
+def _named(out: Path | None) -> Path:
     if out is None:
         raise InvalidParameter("--out", None, "is missing", hint="name the model, such as model.safetensors")
-    if out.suffix != SUFFIX:
-        raise InvalidParameter(
-            "--out", str(out), f"does not end in {SUFFIX}", hint="such as model.safetensors"
-        )
-    if not out.parent.is_dir():
-        raise OutputError(f"cannot write {shown(out)}: there is no such folder", hint="make the folder first")
-    for path in (out, card_path(out)):
-        if path.exists() and not force:
-            raise OutputError(
-                f"cannot write {shown(path)}: it exists already", hint="choose another name, or use --force"
-            )
     return out
 
 
@@ -140,9 +104,9 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
 
     Images of formats that are not read are among them, so that they are told to be left out.
     """
-    from dpveil.cli.inputs import UNREAD, is_folder, walk
-    from dpveil.codecs.crops import SHARD
     from dpveil.io import FORMATS
+    from dpveil.io.folders import UNREAD, is_folder, walk
+    from dpveil.training.crops import SHARD
 
     files = [
         path
@@ -153,32 +117,3 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
     if not files:
         raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")
     return tuple(files)
-
-
-def _tell(order: Order, made: Trained, json: bool) -> None:
-    from dpveil.codecs.crops import EVERY
-
-    for error in made.failed[:10]:
-        say.note(f"left out: {say.one_line(error)}")
-    if len(made.failed) > 10:
-        say.note(f"left out: {len(made.failed) - 10} more")
-    if json:
-        say.document(made.to_json(order))
-        return
-    codec = made.codec
-    height, width, channels = codec.canvas
-    shape = f"{height}×{width} {'grey' if channels == 1 else 'colour'}"
-    say.answer(
-        f"{order.out}  {codec.name}, {codec.length} coordinates of {shape} crops, {made.images} images"
-    )
-    settings, held = codec.card.settings, codec.card.metrics
-    if "images_with_landmarks" in settings:
-        found, asked = settings["images_with_landmarks"], settings["images"]
-        say.answer(f"learned from {found} of {asked} images, those with sure landmarks")
-    if held:
-        say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
-    else:
-        few = "fewer than 20 images were given"
-        copies = "all images that were held out are copies of others"
-        say.note(f"nothing was measured: {few if made.images < EVERY else copies}")
-    say.answer(f"sha256 {made.digest}")

@@ -2,45 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-
-from dpveil.cli import exits, say
-from dpveil.cli.marks import PACKAGE
+from dpveil.cli import say
+from dpveil.cli.progress import bar
+from dpveil.cli.train_told import Common, document, failed
 from dpveil.errors import InvalidParameter
+from dpveil.training.galleries import GalleryOrder, train_gallery
+from dpveil.training.landmarks import PACKAGE
 
 
-def train_gallery(
-    paths: tuple[Path, ...],
-    out: Path,
-    faces: int,
-    seed: int,
-    words: Mapping[str, str],
-    landmarks_68: str | None,
-    force: bool,
-    json: bool,
-) -> int:
-    """Make a gallery, and tell what came of it; `words` are data and terms of its card."""
-    from dpveil.cli.training_gallery import GalleryOrder, gallery_trained
-
+def gallery(common: Common, faces: int, landmarks_68: str | None, json: bool) -> int:
+    """Make a gallery of so many faces, and tell what came of it."""
     if landmarks_68 != PACKAGE:
         hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"
         problem = "is missing" if landmarks_68 is None else "is not taken for a gallery"
         raise InvalidParameter("--landmarks-68", landmarks_68, problem, hint=hint)
-    order = GalleryOrder(paths, out, faces, seed, words["data"], words["terms"], force)
-    made = gallery_trained(order)
-    for error in made.failed[:10]:
-        say.note(f"left out: {say.one_line(error)}")
-    if len(made.failed) > 10:
-        say.note(f"left out: {len(made.failed) - 10} more")
-    if len(made.gallery) < faces:
-        say.note(f"only {len(made.gallery)} of {faces} faces: give more pictures of each label")
+    order = GalleryOrder(faces=faces, **common)
+    made = train_gallery(order, bar)
+    code, model = failed(made), made.model
+    if len(model) < faces:
+        say.note(f"only {len(model)} of {faces} faces: give more pictures of each label")
     if json:
-        say.document(made.to_json(order))
-        return exits.INCOMPLETE if made.failed else exits.DONE
-    measured = made.gallery.card.metrics
-    say.answer(f"{out}  gallery, {len(made.gallery)} faces of nobody, {made.images} images")
+        document(made, order.out, codec="gallery", faces=len(model))
+        return code
+    measured = model.card.metrics
+    say.answer(f"{order.out}  gallery, {len(model)} faces of nobody, {made.images} images")
     nearest = measured["smallest_distance_to_a_contributor"]
     say.answer(f"{measured['contributors']} people in averages, the nearest at {nearest} of its face")
     say.answer(f"sha256 {made.digest}")
-    return exits.INCOMPLETE if made.failed else exits.DONE
+    return code

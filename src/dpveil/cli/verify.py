@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,19 +9,28 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.options import AsJson, AtLeast
 from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
     from dpveil.release.verification import Verification
 
+WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
 INCONSISTENT_HINT = "release the photo again, and do not rely on this file"
+TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
+HINTS = {
+    "inconsistent": INCONSISTENT_HINT,
+    "missing": "release the photo, and keep its certificate beside it",
+    "unprotected": UNPROTECTED_HINT,
+}
 LINK = "it is a symbolic link, and links are not followed"
 
 
 def verify_command(
     outputs: Annotated[list[Path], typer.Argument(metavar="OUTPUT", help="Releases, or folders of them.")],
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
+    at_least: AtLeast = None,
+    json: AsJson = False,
     max_pixels: Annotated[
         int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos that have more pixels.")
     ] = 100_000_000,
@@ -35,20 +43,35 @@ def verify_command(
 
     Finds inconsistency, not forgery: certificates are not signed.
     """
+    from dpveil.release.plan import check_strength_name
     from dpveil.release.verification import NOT_FORGERY
 
+    least = None if at_least is None else check_strength_name(at_least)
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
     for result in _results(outputs, max_pixels):
+        refused = _too_weak(result, least)
         if not json:
-            say.answer(_line(result))
-        (good if result.status == "consistent" else bad).append(_entry(result) if json else {})
+            say.answer(_line(result, refused))
+        sound = result.status == "consistent" and not refused
+        (good if sound else bad).append(_entry(result, refused) if json else {})
     if not good and not bad:
         raise PhotoError("there is nothing to verify", hint="name released images or folders with some")
     if json:
         say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
-    say.note(f"consistent {len(good)}, failed {len(bad)}; {NOT_FORGERY}")
+    passed = "consistent" if least is None else f"at least {least}"
+    say.note(f"{passed} {len(good)}, failed {len(bad)}; {NOT_FORGERY}")
     return exits.INCOMPLETE if bad else exits.DONE
+
+
+def _too_weak(result: Verification, least: str | None) -> str:
+    """Return why a consistent release promises too little, or nothing."""
+    from dpveil.accounting.meaning import at_least
+
+    stated = result.certificate
+    if least is None or result.status != "consistent" or stated is None or at_least(stated.strength, least):
+        return ""
+    return f"it costs {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
 def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]:
@@ -70,8 +93,8 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
 
     In folders these are pictures and videos, certificates, links, and folders that cannot be read.
     """
-    from dpveil.cli.inputs import UNREAD, is_folder, is_link, walk
     from dpveil.io import FORMATS
+    from dpveil.io.folders import UNREAD, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
 
     for output in outputs:
@@ -87,7 +110,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
                     yield path, f"the folder {problem}" if problem else link
 
 
-def _entry(result: Verification) -> dict[str, Any]:
+def _entry(result: Verification, refused: str = "") -> dict[str, Any]:
     from dpveil.release.saving import certificate_path
 
     certificate = result.certificate
@@ -96,15 +119,17 @@ def _entry(result: Verification) -> dict[str, Any]:
         "certificate": str(certificate_path(result.path)),
         "status": result.status,
         "publishable": result.publishable,
+        "objections": [] if certificate is None else list(certificate.objections),
         "guarantee": None if certificate is None else _guarantee(result),
+        "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
         "notes": list(result.notes),
     }
     if result.status == "consistent":
-        return entry
+        return entry if not refused else entry | {"error": refused, "hint": TOO_WEAK_HINT}
     unprotected = result.status == "unprotected"
     error = "unprotected copy" if unprotected else "; ".join(result.problems)
-    return entry | {"error": error, "hint": UNPROTECTED_HINT if unprotected else INCONSISTENT_HINT}
+    return entry | {"error": error, "hint": HINTS[result.status]}
 
 
 def _guarantee(result: Verification) -> str | None:
@@ -112,15 +137,28 @@ def _guarantee(result: Verification) -> str | None:
     return None if composition is None else str(composition)
 
 
-def _line(result: Verification) -> str:
+def _line(result: Verification, refused: str = "") -> str:
     from dpveil.io.names import quoted, shown
-    from dpveil.release.saving import certificate_path
 
     path = quoted(shown(result.path))
-    if result.status == "inconsistent":
-        word = "INCONSISTENT" if os.path.lexists(certificate_path(result.path)) else "NO RELEASE"
-        return f"{word:<13} {path}  {'; '.join(result.problems)}"
-    if result.status == "unprotected":
-        return f"UNPROTECTED   {path}  {UNPROTECTED_HINT}"
+    if result.status in WORDS:
+        told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
+        return f"{WORDS[result.status]:<13} {path}  {told}"
+    if refused:
+        return f"TOO WEAK      {path}  {quoted(refused)}"
     # Whatever follows is computed: a text of the certificate could say anything there.
-    return "  ".join([f"consistent    {path}", quoted(str(_guarantee(result))), *result.notes])
+    return "  ".join(
+        [f"consistent    {path}", quoted(str(_guarantee(result))), _worth(result), *result.notes]
+    )
+
+
+def _worth(result: Verification) -> str:
+    """Return what the total is worth, and whether the release may be published, or why not."""
+    stated = result.certificate
+    if stated is None or stated.composition is None:
+        return ""
+    told = (stated.strength, str(stated.composition))
+    against = [reason for reason in stated.objections if reason not in told]
+    why = f" ({', '.join(against)})" if against else ""
+    worth = f"{stated.strength}: " if stated.composition.formal else ""
+    return f"{worth}{'publishable' if result.publishable else f'not publishable{why}'}"

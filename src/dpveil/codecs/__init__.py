@@ -1,30 +1,45 @@
-"""Codecs: one file each, and this table, the only list to edit."""
+"""Codecs: one file each and a row in `core.registry`, and what is publicly known of their codes."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from dpveil.codecs.aam import AAM
-from dpveil.codecs.apart import Apart
-from dpveil.codecs.base import Bounds, Card, Codec
-from dpveil.codecs.dictionary import Dictionary
-from dpveil.codecs.gallery import FaceGallery, load_gallery, save_gallery
-from dpveil.codecs.pca import PCA
-from dpveil.codecs.store import card_path, load, save
+from dpveil.core import registry
+from dpveil.core.lazy import lazy
 
-TABLE: Final[dict[str, type[Codec]]] = {codec.name: codec for codec in (PCA, Dictionary, AAM)}
+if TYPE_CHECKING:
+    from dpveil.codecs.aam import AAM
+    from dpveil.codecs.base import Codec
+    from dpveil.codecs.dictionary import Dictionary
+    from dpveil.codecs.files import StoredCodec
+    from dpveil.codecs.kind import CODEC, load
+    from dpveil.codecs.pair_distances import PairDistances
+    from dpveil.codecs.pca import PCA
+    from dpveil.codecs.statistics import Bounds, Statistics
+
+TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
 
 __all__ = [
     "AAM",
+    "CODEC",
     "PCA",
     "TABLE",
-    "Apart",
     "Bounds",
-    "Card",
     "Codec",
     "Dictionary",
-    "FaceGallery",
-    "card_path",
+    "PairDistances",
+    "Statistics",
+    "StoredCodec",
     "load",
-    "load_gallery",
-    "save",
-    "save_gallery",
 ]
+
+__getattr__, __dir__ = lazy(
+    __name__,
+    registry.CODECS.homes,
+    CODEC="kind",
+    Bounds="statistics",
+    Codec="base",
+    PairDistances="pair_distances",
+    Statistics="statistics",
+    StoredCodec="files",
+    load="kind",
+)

@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import ClassVar, Final, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.codecs.aam_training import Marker, all_marks, at_rest, only, regressions, space_of, texture_of
-from dpveil.codecs.apart import apart_of, checked_apart
-from dpveil.codecs.base import (
-    CHUNK,
-    PERCENTILES,
-    Canvas,
-    Card,
-    Codec,
-    Codes,
-    Crops,
-    Source,
-    checked_quantiles,
-    quantiles_of,
-)
-from dpveil.codecs.checkpoint import NOWHERE, Checkpoint, Later, Tensors
-from dpveil.codecs.fitting import STAGES, ShapeSpace, Steps
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.base import CHUNK, Canvas, Crops
+from dpveil.codecs.files import StoredCodec, canvas_of
+from dpveil.codecs.fitting import ShapeSpace, Steps
 from dpveil.codecs.mesh import Mesh
 from dpveil.codecs.pca import PCA
-from dpveil.core.parameters import check_count
-from dpveil.errors import ModelError, UsageError
+from dpveil.codecs.statistics import Codes, Statistics
+from dpveil.errors import ModelError
 
-OF_SHAPE: Final = 8
-"""One of so many coordinates is of shape, the others are of texture."""
 TEXTURE: Final = "texture."
 """How the names of what a file keeps of texture begin."""
 
 
 @dataclass(frozen=True, eq=False)
-class AAM(Codec):
+class AAM(StoredCodec):
     """A code is a face's shape, then its texture: principal components of each, learned from public crops.
 
     Shape is in pixels along the components of `space`, found by a fixed number of regressions from the mean
@@ -50,13 +37,11 @@ class AAM(Codec):
     name: ClassVar[str] = "aam"
     summary: ClassVar[str] = "active appearance model: shape, and texture in the mean shape"
     source: ClassVar[str] = "Cootes, Edwards & Taylor 2001; Matthews & Baker 2004"
-    passes: ClassVar[int] = 1 + STAGES + 1 + PCA.passes + 1
 
     space: ShapeSpace
     steps: Steps
     texture: PCA
-    sides: Float64[np.ndarray, "2 percentiles m"]
-    between: Float64[np.ndarray, "measures percentiles shares"]
+    statistics: Statistics
     canvas: Canvas
     card: Card
 
@@ -69,21 +54,6 @@ class AAM(Codec):
     def of_shape(self) -> int:
         """Coordinates of shape, the first ones of a code."""
         return len(self.space.basis)
-
-    @property
-    def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """Of shape, in squared levels for a pixel, linearised at the mean face; of texture about 1."""
-        return np.concatenate([self._shape_energy, self.texture.column_energy])
-
-    @cached_property
-    def _shape_energy(self) -> Float64[np.ndarray, " k"]:
-        levels = self.texture.mean.reshape(self.canvas).astype(np.float64)
-        down, right = (np.asarray(g).reshape(-1, levels.shape[2]) for g in np.gradient(levels, axis=(0, 1)))
-        at_rest = self.space.mesh.rest
-        far = self.space.mesh.moved(at_rest + self.space.basis.reshape(-1, *at_rest.shape))
-        moves = far - self.space.mesh.pixels
-        found = [np.sum((move[:, :1] * right + move[:, 1:] * down) ** 2) for move in moves]
-        return np.array(found)
 
     def _encode(self, crops: Crops) -> Codes:
         starts = range(0, len(crops), CHUNK)
@@ -99,47 +69,8 @@ class AAM(Codec):
         shapes = self.space.shapes(codes[:, : self.of_shape])
         return self.space.mesh.from_rest(self.texture.decode(codes[:, self.of_shape :]), shapes)
 
-    @classmethod
-    def train(
-        cls,
-        source: Source,
-        *,
-        card: Card,
-        seed: int,
-        length: int = 100,
-        checkpoint: Checkpoint = NOWHERE,
-        landmarks: Marker | None = None,
-    ) -> Self:
-        """Return a model of `length` coordinates, one in `OF_SHAPE` of them of shape.
-
-        `landmarks` finds at least 12 of them in each crop; crops where it is not sure are left out. They are
-        not needed after training. `passes` passes over `source`, in the memory of a batch, the landmarks, and
-        what `PCA.train` needs. Raises `UsageError` without landmarks; `InvalidParameter` where crops are too
-        few or too much alike.
-        """
-        check_count(length, "length")
-        if landmarks is None:
-            raise UsageError(
-                "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
-                hint="allow a file of them: --landmarks-68 package, or your own file",
-            )
-        marks, canvas = all_marks(source, landmarks, length, checkpoint)
-        sure = np.isfinite(marks).all(axis=(1, 2))
-        space, true = space_of(marks[sure], length, max(1, length // OF_SHAPE), canvas)
-        kept = only(source, sure)
-        steps = regressions(kept, space, true, checkpoint)
-        found = np.concatenate([space.fit(crops, steps) for crops in kept()])
-        card = replace(card, settings={**card.settings, "images_with_landmarks": int(sure.sum())})
-        moved, after = at_rest(kept, space, found), Later(checkpoint, 1 + STAGES)
-        texture = texture_of(moved, card, seed, length, length - len(space.basis), after)
-        codes = np.concatenate(
-            [found, np.concatenate([texture.codes_of(crops) for crops in moved()])], axis=1
-        )
-        sides = quantiles_of(codes)
-        return cls(space, steps, texture, sides, apart_of(codes, sides, seed), canvas, card)
-
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return shape, regressions and texture, and the quantiles of both."""
+        """Return shape, regressions and texture, and the statistics of both."""
         mesh = self.space.mesh
         return {
             **{TEXTURE + name: value for name, value in self.texture.tensors().items()},
@@ -148,13 +79,13 @@ class AAM(Codec):
             "basis": self.space.basis,
             "reach": self.space.reach,
             "steps": self.steps,
-            "quantiles": self.sides,
-            "apart": self.between,
+            **self.statistics.tensors(),
         }
 
     @classmethod
-    def of_tensors(cls, tensors: Tensors, canvas: Canvas, card: Card) -> Self:
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return the codec of a file."""
+        canvas = canvas_of(facts)
         rest, basis, reach = (tensors[name].astype(np.float64) for name in ("rest", "basis", "reach"))
         triangles, steps = tensors["triangles"].astype(np.int64), tensors["steps"].astype(np.float32)
         fits = rest.ndim == triangles.ndim == 2 and (rest.shape[1], triangles.shape[1]) == (2, 3)
@@ -170,7 +101,16 @@ class AAM(Codec):
             raise ModelError("the file's regressions do not fit its canvas")
         kept = {name for name in tensors if name.startswith(TEXTURE)}
         own = {name.removeprefix(TEXTURE): value for name, value in tensors.items() if name in kept}
-        texture = PCA.of_tensors(own, canvas, card)
-        sides = checked_quantiles(tensors, len(basis) + texture.length)
-        between = checked_apart(tensors, len(PERCENTILES), len(basis) + texture.length)
-        return cls(space, steps, texture, sides, between, canvas, card)
+        texture = PCA.of_file(facts, own, card)
+        statistics = Statistics.of_tensors(tensors, energy_of(space, texture))
+        return cls(space, steps, texture, statistics, canvas, card)
+
+
+def energy_of(space: ShapeSpace, texture: PCA) -> Float64[np.ndarray, " m"]:
+    """Return W_m of shape, for a pixel, linearised at the mean face, and of texture, about 1."""
+    levels = texture.mean.reshape(texture.canvas).astype(np.float64)
+    down, right = (np.asarray(g).reshape(-1, levels.shape[2]) for g in np.gradient(levels, axis=(0, 1)))
+    at_rest = space.mesh.rest
+    moves = space.mesh.moved(at_rest + space.basis.reshape(-1, *at_rest.shape)) - space.mesh.pixels
+    found = [np.sum((move[:, :1] * right + move[:, 1:] * down) ** 2) for move in moves]
+    return np.concatenate([np.array(found), texture.statistics.column_energy])

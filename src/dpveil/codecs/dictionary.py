@@ -1,44 +1,32 @@
-"""FaceIDP's dictionary: sparse codes of crops over atoms that were learned in layers (DLNet)."""
+"""FaceIDP's dictionary: sparse codes of crops over learned atoms."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from jaxtyping import Float32, Float64
 
-from dpveil.codecs.apart import apart_of, checked_apart
-from dpveil.codecs.base import (
-    CHUNK,
-    PERCENTILES,
-    Canvas,
-    Card,
-    Codec,
-    Codes,
-    Crops,
-    Source,
-    checked_quantiles,
-    energies,
-    flat,
-    mean_of,
-    pictures_of,
-    quantiles_of,
-)
-from dpveil.codecs.checkpoint import NOWHERE, Checkpoint, Tensors
-from dpveil.codecs.dlnet import learn, sparse
-from dpveil.core.parameters import check_count
-from dpveil.errors import InvalidParameter, ModelError
+from dpveil.assets.cards import Card
+from dpveil.assets.store import Tensors
+from dpveil.codecs.base import CHUNK, Canvas, Crops, flat, pictures_of
+from dpveil.codecs.files import StoredCodec, canvas_of
+from dpveil.codecs.statistics import Codes, Statistics, energies
+from dpveil.errors import ModelError
 
-EPOCHS: Final = 10
-"""Times that the training crops are read to learn the atoms."""
 STEPS: Final = 200
 """Soft thresholdings that make a code: a fixed number, so that the same crop has the same code."""
+THRESHOLD: Final = 0.01
+"""λ, as a part of the largest coordinate (FaceIDP §IX-A)."""
+SMALLEST: Final = 1e-9
+"""The least norm that anything is divided by."""
 
 
 @dataclass(frozen=True, eq=False)
-class Dictionary(Codec):
+class Dictionary(StoredCodec):
     """A code is what a crop takes of each atom, mostly of few: min ½‖P - mean - D·F‖² + λ·‖F‖₁.
 
     `mean` and the columns of D, rows of `atoms`, were learned from public crops; an atom has norm 1, in grey
@@ -50,12 +38,10 @@ class Dictionary(Codec):
     name: ClassVar[str] = "dictionary"
     summary: ClassVar[str] = "sparse codes over learned atoms"
     source: ClassVar[str] = "FaceIDP §V-A, eqs. 19-24, errata E11"
-    passes: ClassVar[int] = EPOCHS + 3
 
     mean: Float32[np.ndarray, " pixels"]
     atoms: Float32[np.ndarray, "m pixels"]
-    sides: Float64[np.ndarray, "2 percentiles m"]
-    between: Float64[np.ndarray, "measures percentiles shares"]
+    statistics: Statistics
     canvas: Canvas
     card: Card
 
@@ -64,71 +50,58 @@ class Dictionary(Codec):
         """Atoms."""
         return len(self.atoms)
 
-    @property
-    def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """Squared norms of the atoms (FaceIDP eq. 15), over all pixels and channels."""
-        return energies(self.atoms)
-
     def _encode(self, crops: Crops) -> Codes:
-        return _codes(crops, self.mean, self.atoms)
+        return sparse_codes(crops, self.mean, self.atoms)
 
     def _decode(self, codes: Codes) -> Crops:
         starts = range(0, len(codes), CHUNK)
         rows = (codes[at : at + CHUNK].astype(np.float32) @ self.atoms + self.mean for at in starts)
         return pictures_of(rows, len(codes), self.canvas)
 
-    @classmethod
-    def train(
-        cls,
-        source: Source,
-        *,
-        card: Card,
-        seed: int,
-        length: int = 100,
-        checkpoint: Checkpoint = NOWHERE,
-    ) -> Self:
-        """Return a dictionary of `length` atoms, learned by stochastic gradients.
-
-        `EPOCHS` + 3 passes over `source`, in the memory of a batch and the atoms of two layers. Raises
-        `InvalidParameter` where crops are no more than atoms, or an atom was used by none.
-        """
-        check_count(length, "length")
-        mean, _, canvas = mean_of(source, length)
-        atoms = learn(source, mean, length, EPOCHS, checkpoint)
-        atoms = atoms.astype(np.float16).astype(np.float32)  # what a file keeps
-        codes = np.concatenate([_codes(crops, mean, atoms) for crops in source()])
-        sides = quantiles_of(codes)
-        unused = int(np.sum(sides[0, 0] >= sides[1, 0]))
-        if unused:
-            raise InvalidParameter(
-                "length",
-                length,
-                f"is too many: {unused} of the atoms are used by no image",
-                hint="lower it or give more images",
-            )
-        return cls(mean, atoms, sides, apart_of(codes, sides, seed), canvas, card)
-
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return mean, atoms (16-bit floats are enough for grey levels), quantiles and distances."""
+        """Return mean, atoms (16-bit floats are enough for grey levels) and statistics."""
         stored = self.atoms.astype(np.float16)
-        return {"mean": self.mean, "atoms": stored, "quantiles": self.sides, "apart": self.between}
+        return {"mean": self.mean, "atoms": stored, **self.statistics.tensors()}
 
     @classmethod
-    def of_tensors(cls, tensors: Tensors, canvas: Canvas, card: Card) -> Self:
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return the codec of a file."""
+        canvas = canvas_of(facts)
         mean, atoms = (tensors[name].astype(np.float32) for name in ("mean", "atoms"))
         if mean.shape != (prod(canvas),) or atoms.ndim != 2 or atoms.shape[1:] != mean.shape:
             raise ModelError("the file's mean and atoms do not fit its canvas")
         if not np.isfinite(mean).all() or not np.isfinite(atoms).all() or not atoms.any(axis=1).all():
             raise ModelError("the file's mean or atoms are not finite, or an atom is empty")
-        sides = checked_quantiles(tensors, len(atoms))
-        between = checked_apart(tensors, len(PERCENTILES), len(atoms))
-        return cls(mean, atoms, sides, between, canvas, card)
+        return cls(mean, atoms, Statistics.of_tensors(tensors, energies(atoms)), canvas, card)
 
 
-def _codes(
+def sparse_codes(
     crops: Crops, mean: Float32[np.ndarray, " pixels"], atoms: Float32[np.ndarray, "m pixels"]
 ) -> Codes:
+    """Return the codes of crops after `STEPS` steps."""
     gram = (atoms @ atoms.T).astype(np.float64)
     parts = [sparse(((chunk - mean) @ atoms.T).astype(np.float64), gram, STEPS) for chunk in flat(crops)]
     return np.concatenate([*parts, np.empty((0, len(atoms)))])
+
+
+def soft(values: Codes, threshold: Float64[np.ndarray, "n 1"]) -> Codes:
+    """Return values moved towards 0 by the threshold, and 0 where they are smaller.
+
+    Source: FaceIDP eq. 23 with |F| where it prints F, which would make every negative number 0 (errata E11).
+    """
+    shrunk: Codes = np.sign(values) * np.maximum(0, np.abs(values) - threshold)
+    return shrunk
+
+
+def sparse(products: Codes, gram: Float64[np.ndarray, "m m"], steps: int) -> Codes:
+    """Return codes F after `steps` steps of ISTA towards the least ½·F·G·Fᵀ - F·b + λ·‖F‖₁.
+
+    b are the products of crops with atoms, G those of atoms, and λ is 1 % of the largest |b| of a crop.
+    Source: FaceIDP eqs. 20-23; Daubechies, Defrise & De Mol 2004 for the step 1/‖G‖.
+    """
+    largest = max(float(np.linalg.eigvalsh(gram)[-1]), SMALLEST)
+    threshold = THRESHOLD * np.abs(products).max(axis=1, keepdims=True, initial=0) / largest
+    codes = np.zeros_like(products)
+    for _ in range(steps):
+        codes = soft(codes + (products - codes @ gram) / largest, threshold)
+    return codes

@@ -117,13 +117,25 @@ class Certificate:
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes.
+        """Whether the release may be published, as far as its certificate goes: nothing speaks against it."""
+        return not self.objections
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why the release may not be published, in a few words each.
 
         It needs a formal guarantee that is at least weak for the photo as a whole, secure bits, and nothing
         that was asked for and left in the clear because it was not found.
         """
-        worth = self.strength in PUBLISHABLE and self.composition is not None and self.composition.formal
-        return worth and bool(self.guarantees) and self.bits == "secure" and not self.missing
+        formal = bool(self.guarantees) and self.composition is not None and self.composition.formal
+        reasons = {
+            "no formal guarantee": not formal,
+            "practically none": formal and self.strength not in PUBLISHABLE,
+            "seeded bits": self.bits == "seeded",
+            "unknown bits": self.bits not in ("secure", "seeded"),
+            "something that was asked for is in the clear": bool(self.missing),
+        }
+        return tuple(reason for reason, holds in reasons.items() if holds)
 
     @property
     def settings(self) -> dict[str, Json]:

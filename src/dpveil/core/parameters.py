@@ -28,6 +28,8 @@ class Parameter(Generic[In, Out]):
     """
 
     hint: str = ""
+    metavar: str = "FILE"
+    """What stands for the value in a table of options; nothing for a flag."""
 
     def __init__(self, *, optional: bool = False, default: Any = None, hint: str = "") -> None:
         self.optional = optional
@@ -70,6 +72,8 @@ class Parameter(Generic[In, Out]):
 
 class Value(Parameter[In, Out]):
     """A number or a word, which certificates write as users do."""
+
+    metavar = "VALUE"
 
     def stated(self, value: Json) -> Any:
         """Return `value` itself: `check` opens nothing."""
@@ -129,6 +133,8 @@ class Between(Value[Number, Fraction]):
 class Whole(Value[int, int]):
     """A whole number from `low` to `high`, such as a grey level."""
 
+    metavar = "N"
+
     def __init__(self, low: int, high: int, *, default: int | None = None) -> None:
         super().__init__(default=default)
         self.low, self.high = low, high
@@ -149,6 +155,8 @@ class Whole(Value[int, int]):
 class Count(Value[int, int]):
     """A whole number of at least one, such as a block size in pixels, or from `low` to `high`."""
 
+    metavar = "N"
+
     def __init__(self, *, default: int | None = None, low: int = 1, high: int = CEILING) -> None:
         super().__init__(default=default)
         self.low, self.high = low, high
@@ -166,6 +174,8 @@ class Count(Value[int, int]):
 class OptionalCount(Value[int | None, int | None]):
     """A whole number of at least one, or None for all of them."""
 
+    metavar = "N"
+
     def check(self, value: int | None) -> int | None:
         """Return `value` as a positive int."""
         return check_count(value, self.name)
@@ -173,6 +183,8 @@ class OptionalCount(Value[int | None, int | None]):
 
 class OneOf(Value[str | None, str | None]):
     """One of a few words; None where it is `optional`."""
+
+    metavar = "NAME"
 
     def __init__(self, *words: str, default: str | None = None, optional: bool = False) -> None:
         super().__init__(default=default, optional=optional, hint=" or ".join(words))
@@ -187,6 +199,8 @@ class OneOf(Value[str | None, str | None]):
 
 class Flag(Value[bool, bool]):
     """Yes or no."""
+
+    metavar = ""
 
     def check(self, value: bool) -> bool:
         """Return `value`, which is True or False and nothing else."""

@@ -1,12 +1,25 @@
-"""Face-space methods: one file each, and this table, the only list to edit."""
+"""Face-space methods: one file each, and a row in `core.registry`."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from dpveil.faces.attributes import Attributes
-from dpveil.faces.base import FaceMethod
-from dpveil.faces.gallery import Gallery
-from dpveil.faces.latent import Latent
+from dpveil.core import registry
+from dpveil.core.lazy import lazy
 
-TABLE: Final[dict[str, type[FaceMethod]]] = {method.name: method for method in (Latent, Gallery, Attributes)}
+if TYPE_CHECKING:
+    from dpveil.faces.attributes import Attributes
+    from dpveil.faces.base import FaceMethod
+    from dpveil.faces.gallery import Gallery
+    from dpveil.faces.latent import Latent
 
-__all__ = ["TABLE", "Attributes", "FaceMethod", "Gallery", "Latent"]
+TABLE: "Final[Mapping[str, type[FaceMethod]]]" = registry.FACES
+
+__all__ = [
+    "TABLE",
+    "Attributes",
+    "FaceMethod",
+    "Gallery",
+    "Latent",
+]
+
+__getattr__, __dir__ = lazy(__name__, registry.FACES.homes, FaceMethod="base")

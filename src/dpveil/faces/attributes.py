@@ -12,17 +12,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.codecs.attributes import VALUES, AttributeModel
-from dpveil.codecs.gallery import FaceGallery
-from dpveil.codecs.references import FileField
+from dpveil.assets.reference import AssetField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
 from dpveil.errors import InvalidParameter
+from dpveil.faces.attribute_model import ATTRIBUTES, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import Kept, shared, written
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import BitSource
 
 Numbers = Int64[np.ndarray, " n"]
@@ -52,18 +52,24 @@ class Attributes(FaceMethod):
     summary: ClassVar[str] = "a face of nobody with a few attributes, each by randomised response"
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
+    help: ClassVar[Mapping[str, str]] = {
+        "attributes": "What is kept, such as gender=4,age=2 with their budgets, or none.",
+        "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
+        "gallery": "The faces of nobody that are shown, or default.",
+        "model": "The model of dpveil train attributes that reads faces, or default.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
 
     attributes: Kept = Kept()
     epsilon: OptionalPositive = OptionalPositive(optional=True)
-    gallery: FileField = FileField("gallery")
-    model: FileField = FileField("attributes")
+    gallery: AssetField = AssetField(GALLERY)
+    model: AssetField = AssetField(ATTRIBUTES)
 
     def __post_init__(self) -> None:
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
 
-    def costing(self, **budget: Any) -> Self:
+    def with_budget(self, **budget: Any) -> Self:
         """Return the same with another `epsilon`, of which every attribute has the share that it has now."""
         parts = {name: own * budget["epsilon"] / Fraction(self.epsilon or 1) for name, own in self.costs}
         return replace(self, attributes=parts, epsilon=None)

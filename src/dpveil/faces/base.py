@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.assets.reference import AssetField
 from dpveil.core.origin import MASK, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
@@ -17,7 +18,7 @@ from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.heads import Heads
-from dpveil.faces.inpainting import TELEA, InpaintingField
+from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method, check_bits
 from dpveil.mechanisms.placement import Placement
@@ -54,10 +55,15 @@ class FaceMethod(Method):
     """
 
     regions: ClassVar[str] = "faces"
+    help: ClassVar[Mapping[str, str]] = {
+        "protect": "box or head: what is replaced around a face.",
+        "placing": "auto, landmarks or box: how another face is put into place.",
+        "inpainting": "A network that fills what a head leaves free, or telea; default: telea.",
+    }
 
     protect: OneOf = OneOf(*PROTECT, default="box")
     placing: OneOf = OneOf(*PLACING, default="auto")
-    inpainting: InpaintingField = InpaintingField(default=TELEA)
+    inpainting: AssetField = AssetField(INPAINTING)
 
     @property
     @abstractmethod
@@ -105,7 +111,7 @@ class FaceMethod(Method):
 
         Methods with files of their own add to this.
         """
-        _ = self.inpainting.filling
+        _ = self.inpainting.held
 
     def release(self, crops: Crops, *, bits: BitSource) -> Crops:
         """Return a released crop for every crop, uint8 n × s × s × 3 of `frame`; each costs the guarantee.

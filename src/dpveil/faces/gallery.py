@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
-from dpveil.codecs.gallery import FaceGallery
-from dpveil.codecs.references import FileField
+from dpveil.assets.reference import AssetField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OneOf, OptionalCount, Positive
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
+from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
 from dpveil.mechanisms.latent.base import TIME
-from dpveil.mechanisms.latent.rank_choice import LAWS, RankChoice
 from dpveil.noise.bits import BitSource
 
 
@@ -28,7 +28,7 @@ class Gallery(FaceMethod):
     chances fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1 to all others
     (by default so many that the mean rank is least), "exponential" and "permute-and-flip" fall smoothly and
     are less true at the same ε. Pure ε-DP for any two crops: chances of two ranks are at most e^ε apart, and
-    nothing else depends on the crop (proof in `mechanisms.latent.rank_choice`). `protect`,
+    nothing else depends on the crop (proof in `mechanisms.choice.rank_choice`). `protect`,
     `placing` and `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError`
     where the default gallery is not installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
 
@@ -42,11 +42,16 @@ class Gallery(FaceMethod):
     summary: ClassVar[str] = "a face of nobody that is like the face, drawn by rank"
     source: ClassVar[str] = "McKenna & Sheldon 2020"
     typical: ClassVar[Mapping[str, Json]] = {"epsilon": 8}
+    help: ClassVar[Mapping[str, str]] = {
+        "gallery": "The faces of nobody that are shown, or default.",
+        "near": "How many of the nearest faces get the higher chance.",
+        "law": "two-level, exponential or permute-and-flip: how chances fall with the rank.",
+    }
 
     epsilon: Positive = Positive()
     near: OptionalCount = OptionalCount(optional=True)
     law: OneOf = OneOf(*LAWS, default="two-level")
-    gallery: FileField = FileField("gallery")
+    gallery: AssetField = AssetField(GALLERY)
 
     def __post_init__(self) -> None:
         if self.near is not None and self.law != "two-level":

@@ -34,7 +34,7 @@ class Heads(Placement):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces: after the draw only its outside is read."""
-        filling = self.method.inpainting.filling
+        filling = self.method.inpainting.held
         crops = np.stack([one.crop(self.photo) for one in self.places])
         released = list(self.method.release(crops, bits=bits))
         for step in steps:

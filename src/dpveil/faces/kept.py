@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Final
 
-from dpveil.codecs.attributes import VALUES
 from dpveil.core.numbers import Number, to_json
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.faces.attribute_model import VALUES
 
 NONE: Final = "none"
 HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
@@ -22,7 +22,7 @@ class Kept(Value[object, Budgets]):
     hint = HINT
 
     def check(self, value: object) -> Budgets:
-        """Return pairs of name and budget, in the order of `attributes.VALUES`."""
+        """Return pairs of name and budget, in the order of `attribute_model.VALUES`."""
         pairs = list(_pairs(value, self.name))
         names = [name for name, _ in pairs]
         for name in names:

@@ -8,10 +8,10 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
+from jaxtyping import Float64
 
-from dpveil.codecs import TABLE as CODECS
-from dpveil.codecs.base import Codec
-from dpveil.codecs.reference import DEFAULT, CodecField, CodecReference
+from dpveil.assets.reference import AssetField, Reference
+from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
@@ -34,37 +34,37 @@ GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 @dataclass(frozen=True)
 class Told:
-    """A code space of which only what a guarantee needs is known."""
+    """A space of codes of which a certificate tells the length; all else takes the codec's file."""
 
-    codec: CodecReference
+    codec: Reference
 
     @property
     def length(self) -> int:
         """Coordinates of a code."""
-        return self.codec.length
+        return int(self.codec.length or 0)
 
     @property
-    def in_the_clear(self) -> tuple[str, ...]:
-        """What the codec shows beside the code."""
-        return CODECS[self.codec.name].in_the_clear
+    def _known(self) -> Statistics:
+        known: Statistics = self.codec.held.statistics
+        return known
 
     @property
-    def column_energy(self) -> np.ndarray:
-        """Not known without the model's file: that of the codec."""
-        return self.codec.codec.column_energy
+    def column_energy(self) -> Float64[np.ndarray, " m"]:
+        """That of the codec; raises `ModelError` where it is not at hand, as all below do."""
+        return self._known.column_energy
 
     @property
-    def deviations(self) -> np.ndarray | None:
-        """Not known without the model's file: those of the codec."""
-        return self.codec.codec.deviations
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """Those of the codec."""
+        return self._known.deviations
 
-    def bounds(self, clip: Number = 0) -> Any:
-        """Not known without the model's file: those of the codec."""
-        return self.codec.codec.bounds(clip)
+    def bounds(self, clip: Number = 0) -> Bounds:
+        """Those of the codec."""
+        return self._known.bounds(clip)
 
     def radius(self, clip: Number = 0) -> float:
-        """Not known without the model's file: that of the codec."""
-        return self.codec.codec.radius(clip)
+        """That of the codec."""
+        return self._known.radius(clip)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,6 +90,15 @@ class Latent(FaceMethod):
     summary: ClassVar[str] = "a face's code drawn anew, and decoded to another face"
     source: ClassVar[str] = "Croft 2022, Li & Clifton 2021, FaceIDP"
     typical: ClassVar[Mapping[str, Any]] = {"epsilon": 300}
+    help: ClassVar[Mapping[str, str]] = {
+        "guarantee": "pure, metric or zcdp: chooses a mechanism.",
+        "mechanism": "How a code is drawn anew.",
+        "metric": "The distance that epsilon is for one unit of, with a metric guarantee.",
+        "clip": "Per cent of public codes that each side of the box leaves out.",
+        "allocation": "equal or optimal: how a budget is divided over a code.",
+        "ratio": "Noise of a component, beside its deviation, at most; default: 1.5.",
+        "codec": "The model of dpveil train, or default.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("epsilon",), ("rho",))
 
     epsilon: OptionalPositive = OptionalPositive(optional=True)
@@ -99,7 +108,7 @@ class Latent(FaceMethod):
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
     allocation: OneOf = OneOf(*RULES, optional=True)
     ratio: OptionalPositive = OptionalPositive(optional=True)
-    codec: CodecField = CodecField(default=DEFAULT)
+    codec: AssetField = AssetField(CODEC)
 
     def __post_init__(self) -> None:
         if self.mechanism is None:
@@ -114,7 +123,7 @@ class Latent(FaceMethod):
         if self.codec.source is None:
             self._own  # noqa: B018  built now, so that what does not fit is refused now
         else:
-            self._own.prepare(self.codec.source)
+            self._own.prepare(self._codec.statistics)
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -137,9 +146,9 @@ class Latent(FaceMethod):
         return cls(**given)
 
     @classmethod
-    def spoken(cls) -> tuple[str, ...]:
+    def accepted_parameters(cls) -> tuple[str, ...]:
         """Return the names of the parameters, and "guarantee"."""
-        return (*super().spoken(), WRITTEN)
+        return (*super().accepted_parameters(), WRITTEN)
 
     @cached_property
     def _own(self) -> LatentMechanism:
@@ -158,20 +167,23 @@ class Latent(FaceMethod):
 
         A distance is one of codes, so that it names the codec: other codecs have others, which never add.
         """
-        promised = self._own.guarantee(Told(self.codec))  # type: ignore[arg-type]
+        promised = self._own.guarantee(Told(self.codec))
+        codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec
+        scope = replace(promised.scope, in_the_clear=(*codec.in_the_clear, *promised.scope.in_the_clear))
         if promised.metric is None:
-            return promised
-        return replace(promised, metric=f"{promised.metric}, codec sha256:{self.codec.digest[:16]}")
+            return replace(promised, scope=scope)
+        metric = f"{promised.metric}, codec sha256:{self.codec.digest[:16]}"
+        return replace(promised, scope=scope, metric=metric)
 
-    def apart(self) -> Mapping[float, float] | None:
-        """Return how far different people of the codec's training set lie apart, by shares of their pairs.
+    def pair_distances(self) -> Mapping[float, float] | None:
+        """Return how far different people of the codec's training set are from each other, by share of pairs.
 
         In the metric of the guarantee; None where it has none, or the codec is not at hand or does not say.
         """
         if self.metric is None:
             return None
         try:
-            return self._codec.apart(self.clip).of(self.metric)
+            return self._codec.statistics.pair_distances(self.clip).of(self.metric)
         except DPVeilError:
             return None
 
@@ -185,17 +197,18 @@ class Latent(FaceMethod):
 
     @property
     def _codec(self) -> Codec:
-        return self.codec.codec
+        codec: Codec = self.codec.held
+        return codec
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load the codec, and raise what would keep a code from being drawn."""
         super().prepare(height=height, width=width, channels=channels)
-        self._own.prepare(self._codec)
+        self._own.prepare(self._codec.statistics)
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         codec = self._codec
         seen = crops if codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
-        released = codec.decode(self._own.release(codec.encode(seen), codec, bits=bits))
+        released = codec.decode(self._own.release(codec.encode(seen), codec.statistics, bits=bits))
         return np.ascontiguousarray(np.broadcast_to(released, crops.shape))
 
 

@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
+from dpveil.core.parameters import Parameter
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
@@ -21,6 +22,8 @@ from dpveil.regions import Finder
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
 
+UNEXPLAINED: Final = "See what is written about the method."
+
 
 class Method(ABC):
     """A frozen dataclass of parameters that states its guarantee before it draws.
@@ -28,9 +31,10 @@ class Method(ABC):
     Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
     `kinds` are the kinds of guarantee that it can state, the usual one first, `summary` is one line for
     tables. `typical` are values of required parameters that comparisons and demonstrations use where the user
-    chose none. `budgets` are the currencies that it takes, if there are several, `regions` what it is applied
-    to where the user says nothing. `one_scale` says that the noise of a region is one number, so that an
-    equal `noise_scale` is equal noise.
+    chose none. `help` says in one line what each parameter is, beside those that a base class explains.
+    `budgets` are the currencies that it takes, if there are several, `regions` what it is applied to where
+    the user says nothing. `one_scale` says that the noise of a region is one number, so that an equal
+    `noise_scale` is equal noise.
     """
 
     name: ClassVar[str]
@@ -38,6 +42,13 @@ class Method(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
+    help: ClassVar[Mapping[str, str]] = {
+        "epsilon": "What each region may cost. No default.",
+        "delta": "δ of an (ε, δ) promise. No default.",
+        "rho": "ρ of a zero-concentrated promise. No default.",
+        "block": "Side of a block in pixels.",
+        "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     regions: ClassVar[str] = "whole"
     one_scale: ClassVar[bool] = False
@@ -62,14 +73,34 @@ class Method(ABC):
         kinds = {name: inspect.getattr_static(cls, name) for name in names}
         return cls(**{n: None if value is None else kinds[n].stated(value) for n, value in given.items()})
 
-    def costing(self, **budget: Any) -> Self:
+    def with_budget(self, **budget: Any) -> Self:
         """Return the same method with another budget, such as `epsilon`: what `explain` tries."""
         return replace(self, **budget)  # type: ignore[type-var]
 
     @classmethod
-    def spoken(cls) -> tuple[str, ...]:
+    def accepted_parameters(cls) -> tuple[str, ...]:
         """Return the names that `of` takes."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
+
+    @classmethod
+    def options(cls) -> dict[str, tuple[str, str]]:
+        """Return name, what stands for the value (nothing for a flag) and help of every parameter.
+
+        Among them are parameters that exist to be refused with the reason.
+        """
+        words = {n: text for base in reversed(cls.__mro__) for n, text in vars(base).get("help", {}).items()}
+        names = dict.fromkeys((*cls.accepted_parameters(), *inspect.signature(cls).parameters))
+        kinds = {name: inspect.getattr_static(cls, name, None) for name in names}
+        return {n: (getattr(kinds[n], "metavar", "VALUE"), words.get(n, UNEXPLAINED)) for n in names}
+
+    @classmethod
+    def unfit(cls) -> str:
+        """Return what keeps certificates from stating the parameters; empty where nothing does."""
+        if "__dataclass_fields__" not in vars(cls):
+            return "is no dataclass"
+        kinds = {field.name: inspect.getattr_static(cls, field.name, None) for field in fields(cls)}  # type: ignore[arg-type]
+        plain = [name for name, kind in kinds.items() if not isinstance(kind, Parameter)]
+        return f"has fields that are no parameters of dpveil.core: {', '.join(plain)}" if plain else ""
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
@@ -132,7 +163,7 @@ class Method(ABC):
         """
         return None
 
-    def apart(self) -> Mapping[float, float] | None:
+    def pair_distances(self) -> Mapping[float, float] | None:
         """Return how far people lie apart, by shares of pairs, where the promise is a metric one."""
         return None
 

@@ -125,7 +125,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
 
 def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
     """Return what a metric promise of codes says at several distances, and between people where known."""
-    return meaning(guarantee, method.apart()) if guarantee.metric else None
+    return meaning(guarantee, method.pair_distances()) if guarantee.metric else None
 
 
 def _check_method(method: object) -> None:

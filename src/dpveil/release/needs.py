@@ -54,7 +54,7 @@ def _budget(method: Method, name: str, size: Size) -> Method | None:
         return only if only is not None and reaches(only.guarantee(**size), name) else None
 
     def tried(value: Fraction) -> Method:
-        return method.costing(**{knob: value}, **least)
+        return method.with_budget(**{knob: value}, **least)
 
     def good(value: Fraction) -> bool:
         return reaches(tried(value).guarantee(**size), name)

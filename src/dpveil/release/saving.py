@@ -90,6 +90,11 @@ class Release:
         The suffix of `path` chooses the format. Both are written or neither, the certificate first; files
         that exist are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
         """
+        self.write(path, replace=replace)
+        return Path(path), certificate_path(path)
+
+    def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
+        """Write both files as `save` does; return the certificate as it is written, with its output."""
         target = Path(path)
         format_ = format_of(target)
         contents = encode(self.image, format_)
@@ -100,7 +105,7 @@ class Release:
             problem = f"cannot write {shown(target)}: its certificate has more than {MOST_BYTES:,} bytes"
             raise OutputError(problem, hint="nobody could verify it; release fewer regions")
         write_together([(beside, text), (target, contents)], replace=replace)
-        return target, beside
+        return certificate
 
     def _stated(self, format_: str, sha256: str) -> Certificate:
         height, width, channels = self.image.shape

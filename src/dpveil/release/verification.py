@@ -32,7 +32,7 @@ from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import parse_all
 from dpveil.regions.boxes import box_of_text
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
-from dpveil.release.saving import image_path, read_certificate
+from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.words import MISSING, bit_cautions, share, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
@@ -53,8 +53,8 @@ class Verification:
     """What `verify` found about one image file.
 
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
-    copy without any guarantee) or "inconsistent"; `problems` say why, one line each. `publishable` means
-    consistent, with a formal guarantee and secure bits. `certificate` is None when it cannot be read.
+    copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
+    one line each. `certificate` is None when it cannot be read.
     """
 
     path: Path
@@ -97,7 +97,8 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     try:
         certificate = _with_strength(read_certificate(image))
     except CertificateError as error:
-        return Verification(image, "inconsistent", (str(error),))
+        status = "inconsistent" if lies_there(certificate_path(image)) else "missing"
+        return Verification(image, status, (str(error),))
     problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
     return Verification(image, "inconsistent" if problems else sound, problems, certificate)

@@ -13,8 +13,8 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Placed, recombine
+from dpveil.faces.geometry.colour_match import match_of
 from dpveil.faces.geometry.fill import fill
-from dpveil.faces.geometry.tone import tone_of
 from dpveil.regions import grow
 
 
@@ -137,7 +137,7 @@ def test_tone_of_too_few_pixels_changes_nothing():
     image, mask = textured(20, 20), np.ones((20, 20), bool)
     mask[0] = False
     levels = np.full((4, 4, 3), 250, np.float32)
-    assert (tone_of(image, mask)(levels) == levels).all()
+    assert (match_of(image, mask)(levels) == levels).all()
 
 
 def test_filling_meets_its_surroundings_and_reads_nothing_else():

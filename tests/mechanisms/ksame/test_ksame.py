@@ -11,12 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from dpveil.codecs import Card
-from dpveil.codecs.pca import PCA
+from dpveil.assets import Card
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.ksame import TABLE, Group, Hidden, KSameM, KSamePixel, KSameSelect
 from dpveil.mechanisms.ksame.groups import exchanged, greedy, squared_distances
 from dpveil.noise.bits import SeededBits
+from dpveil.training import train_pca
 
 ROOT = Path(__file__).parent.parent.parent.parent
 COUNT, CANVAS = 31, (9, 7, 3)
@@ -312,7 +312,7 @@ def test_nothing_is_promised(name: str) -> None:
 def test_k_same_m_in_the_space_of_eigenfaces() -> None:
     faces = gallery(40)
     card = Card("pca", data="made faces", terms="none", seed=1)
-    codec = PCA.train(lambda: iter([gallery(60, "train")]), card=card, seed=1, length=4)
+    codec = train_pca(lambda: iter([gallery(60, "train")]), card=card, seed=1, length=4)
     shown = KSameM(k=5, space=codec).release(faces, people=named(40))
     codes = codec.encode(faces)
     for group in shown.groups:

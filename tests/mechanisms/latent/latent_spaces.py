@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,6 @@ class Space:
     energy: tuple[float, ...] | None = None
     spread: tuple[float, ...] | None = None
     far: float = 0.5
-    in_the_clear: ClassVar[tuple[str, ...]] = ("where the face is",)
 
     @property
     def length(self) -> int:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpveil.audit.latent import AuditSpace
+from dpveil.audit.latent.case import AuditSpace
 from dpveil.mechanisms.latent import Directional
 from dpveil.noise.bits import SeededBits
 

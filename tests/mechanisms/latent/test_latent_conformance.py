@@ -94,7 +94,6 @@ def test_states_its_guarantee_before_it_draws(name, setting):
     stated = getattr(guarantee, budget(name))
     assert stated == Fraction(str(SETTINGS[name][setting][budget(name)])) == getattr(mechanism, budget(name))
     assert guarantee.relation.name == "latent-cell"
-    assert set(UNEVEN.in_the_clear) <= set(guarantee.scope.in_the_clear)
     assert "3 coordinates" in guarantee.scope.covers
     if guarantee.kind == "metric":
         assert guarantee.diameter == (2 if name == "directional" else 1)

@@ -10,8 +10,8 @@ import pytest
 from latent_spaces import FLAT, UNEVEN, Space, clipped_law, worst
 from scipy.special import logsumexp
 
+from dpveil.audit.distributions import finite_distribution, laplace_distribution
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law, laplace_law
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise.bits import SeededBits
@@ -96,7 +96,7 @@ def test_draws_follow_the_written_law_and_pile_up_at_the_ends(at, coarse):
     for seed, (mechanism, scales) in enumerate(cases):
         points = released_points(mechanism, space, code, 20_000, 16, seed)
         for column, scale in enumerate(scales):
-            law = finite_law(clipped_law(at[column], scale, 16))
+            law = finite_distribution(clipped_law(at[column], scale, 16))
             assert not fit(np.ascontiguousarray(points[:, column]), law).rejected
 
 
@@ -111,8 +111,8 @@ def test_draws_on_the_real_grid_follow_the_written_law():
     ):
         points = released_points(mechanism, space, middle, 30_000, STEPS, 7) - STEPS // 2
         for column, scale in enumerate(scales):
-            assert not fit(np.ascontiguousarray(points[:, column]), laplace_law(scale)).rejected
-        wrong = laplace_law(float(scales[0]) * 1.1)
+            assert not fit(np.ascontiguousarray(points[:, column]), laplace_distribution(scale)).rejected
+        wrong = laplace_distribution(float(scales[0]) * 1.1)
         assert fit(np.ascontiguousarray(points[:, 0]), wrong).rejected
 
 
@@ -121,10 +121,10 @@ def test_coordinates_and_codes_get_noise_of_their_own():
     points = released_points(CroftMetric(epsilon=epsilon), space, [0.5, 1.0], 20_000, STEPS, 9) - STEPS // 2
     across = np.ascontiguousarray(points.ravel())  # neighbours are the coordinates of one code
     down = np.ascontiguousarray(points[:, 0])
-    assert not fit_pairs(across, laplace_law(5)).rejected
-    assert not fit_pairs(down, laplace_law(5)).rejected
+    assert not fit_pairs(across, laplace_distribution(5)).rejected
+    assert not fit_pairs(down, laplace_distribution(5)).rejected
     reused = np.repeat(down, 2)
-    assert fit_pairs(reused, laplace_law(5)).rejected
+    assert fit_pairs(reused, laplace_distribution(5)).rejected
 
 
 # Mutants: each is a way in which such mechanisms go wrong, and each must cost more than it says.
@@ -163,11 +163,11 @@ def test_errata_e4_sensitivities_of_the_pair_itself_are_private():
     """
     edge, epsilon = 1000, 1.0
 
-    def log_law(at, outcome):
+    def log_distribution(at, outcome):
         scale = abs(edge - at) / epsilon
         return -abs(outcome - at) / scale - math.log(scale)
 
-    ratios = [abs(log_law(990, far) - log_law(0, far)) for far in (2_000, 20_000, 200_000)]
+    ratios = [abs(log_distribution(990, far) - log_distribution(0, far)) for far in (2_000, 20_000, 200_000)]
     assert ratios[0] > 50 * epsilon
     assert ratios[2] > 9 * ratios[1] > 80 * ratios[0]
     mechanism = BoxLaplace(epsilon=1)

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from dpveil.audit.scalar import ScalarVersion
-from dpveil.audit.scalar_arrive import tables_gate
-from dpveil.audit.scalar_readings import READINGS, shortest_decimal
+from dpveil.audit.scalar.arrive import tables_gate
+from dpveil.audit.scalar.case import ScalarVersion
+from dpveil.audit.scalar.readings import READINGS, shortest_decimal
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.scalar import TABLE, Geometric, Laplace, Range
 from dpveil.mechanisms.scalar.certify import log_ratio

@@ -12,14 +12,14 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from dpveil import obfuscate
-from dpveil.attacks import Identified, embedder, identify
-from dpveil.attacks.embedding import of_crop
-from dpveil.codecs.attributes import VALUES, AttributeModel
-from dpveil.codecs.gallery import FaceGallery
+from dpveil.attacks import Identified, identify
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes
+from dpveil.faces.attribute_model import VALUES, AttributeModel
+from dpveil.faces.embedding import embedder, of_crop
+from dpveil.faces.face_gallery import FaceGallery
 from dpveil.io import read
-from dpveil.mechanisms.latent.randomised_response import RandomisedResponse
+from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_research.attributes_attack import (

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.attacks import Identified, identify, parrot
-from dpveil.codecs.attributes import VALUES
 from dpveil.faces import Attributes
+from dpveil.faces.attribute_model import VALUES
 
 SMOOTH: Final = 0.5
 """Added to every count of what an attacker has seen of somebody: nothing is taken for impossible."""

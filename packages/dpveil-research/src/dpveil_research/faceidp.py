@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float64
 
-from dpveil.attacks import CHIP, SAME, embedder
 from dpveil.codecs import Dictionary
+from dpveil.faces.embedding import CHIP, SAME, embedder
 from dpveil.mechanisms.latent import LatentMechanism
 from dpveil.noise.bits import SeededBits
 from dpveil_research.faceidp_figures import FIGURES
@@ -130,7 +130,7 @@ class Run:
         for series in (*ALLOCATIONS, *RECOGNISED):
             for x in LOOKED_AT:
                 mechanism = mechanism_at(over, series, float(x)) if series in RECOGNISED else None
-                promise = str(mechanism.guarantee(self.codec)) if mechanism else NONE
+                promise = str(mechanism.guarantee(self.codec.statistics)) if mechanism else NONE
                 shares, moves = [], []
                 for p in self.pairs:
                     both = [self._released(p, face, series, x, mechanism) for face in (0, 1)]
@@ -178,9 +178,9 @@ def look(codec: Dictionary, crops: Crops, at: Float64[np.ndarray, "2 d"], name: 
         return np.asarray(np.linalg.norm(embed(moved(crops[0], atoms, moves)) - at[0], axis=1))
 
     codes = codec.encode(crops)
-    low, high = edges(distance, codec.bounds().width, SAME)
+    low, high = edges(distance, codec.statistics.bounds().width, SAME)
     alpha = alpha_of(distance, low, high, SAME, SeededBits(SEED, f"corners {name}"))
-    pair = Pair(codes[1] - codes[0], low, high, alpha, codec.column_energy / TOP**2)
+    pair = Pair(codes[1] - codes[0], low, high, alpha, codec.statistics.column_energy / TOP**2)
     return Looked(name, crops, at, pair)
 
 

@@ -56,11 +56,12 @@ def curves(codec: Dictionary, codes: Codes, people: Sequence[str], seed: int) ->
     for series, sound in SOUND.items():
         for budget in sound.budgets:
             mechanism = sound.make(budget)
-            drawn = mechanism.release(codes, codec, bits=SeededBits(seed, f"{series} {budget}"))
+            drawn = mechanism.release(codes, codec.statistics, bits=SeededBits(seed, f"{series} {budget}"))
             errors = np.einsum("nm,mk,nk->n", drawn - codes, gram, drawn - codes)
             utility = estimate("utility", clustered_mean(errors, people))
             epsilon = estimate("epsilon", (sound.epsilon(budget),) * 3)
-            labels = {"series": series, "guarantee": str(mechanism.guarantee(codec)), "n": str(len(codes))}
+            promise = str(mechanism.guarantee(codec.statistics))
+            labels = {"series": series, "guarantee": promise, "n": str(len(codes))}
             over.append({"sweep": OVER, "x": utility["utility"], **labels, **epsilon})
             under.append({"sweep": UNDER, "x": epsilon["epsilon"], **labels, **utility})
     return over, under
@@ -85,4 +86,4 @@ def decoded(
 ) -> UInt8[np.ndarray, "n s s 3"]:
     """Return `draws` released pictures of a crop, each of its own code."""
     codes = np.repeat(codec.encode(crop[None]), draws, axis=0)
-    return codec.decode(mechanism.release(codes, codec, bits=bits))
+    return codec.decode(mechanism.release(codes, codec.statistics, bits=bits))

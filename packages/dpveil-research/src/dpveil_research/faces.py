@@ -11,12 +11,14 @@ from typing import Final, TypeVar
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.codecs import Card, Codec
-from dpveil.codecs.crops import BATCH
+from dpveil.assets import Card
+from dpveil.codecs import Codec
 from dpveil.core.region import Box
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, of_points
 from dpveil.faces.geometry.landmarks import predictor
+from dpveil.training import TRAINERS
+from dpveil.training.crops import BATCH
 from dpveil_research.data import levels
 
 FOLDER: Final = "lfw10_128"
@@ -67,7 +69,8 @@ def trained(kind: type[C], crops: Crops, length: int, seed: int) -> C:
     """Return a codec of these crops; nothing of it is kept beyond the run."""
     parts = [crops[start : start + BATCH] for start in range(0, len(crops), BATCH)]
     card = Card(kind.name, "half of the people of LFW", "for this run only", seed)
-    return kind.train(lambda: iter(parts), card=card, seed=seed, length=length)
+    made: C = TRAINERS[kind.name](lambda: iter(parts), card=card, seed=seed, length=length)
+    return made
 
 
 def closest_pairs(

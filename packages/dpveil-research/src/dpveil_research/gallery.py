@@ -10,11 +10,11 @@ from jaxtyping import Float64, Int64
 
 from dpveil import obfuscate
 from dpveil.attacks import Identified
-from dpveil.codecs.attributes import VALUES
 from dpveil.core.photo import Photo
 from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import VALUES
 from dpveil.io import read
-from dpveil.mechanisms.latent.rank_choice import RankChoice
+from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil_research.attributes import EACH, SEED, Scene, by_embedding_of_photos, of, row

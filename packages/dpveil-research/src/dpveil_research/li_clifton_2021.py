@@ -85,15 +85,15 @@ def space_rows(name: str, codec: Codec, faces: Faces) -> list[Row]:
     codes = codec.encode(faces.crops)
     made = []
     for clip in CLIPS:
-        still = codec.decode(codec.bounds(clip).clip(codes))
+        still = codec.decode(codec.statistics.bounds(clip).clip(codes))
         made.append(_row(name, series(CODE, clip), "", "no formal guarantee", measured(faces, still), faces))
         for mechanism, build in MECHANISMS.items():
             for each in EACH:
                 epsilon = Fraction(each) * codec.length
                 built = build(epsilon, clip, codec.length)
                 bits = SeededBits(SEED, f"{name} {mechanism} {clip} {each}")
-                shown = codec.decode(built.release(codes, codec, bits=bits))
-                promise = str(built.guarantee(codec))
+                shown = codec.decode(built.release(codes, codec.statistics, bits=bits))
+                promise = str(built.guarantee(codec.statistics))
                 label = series(mechanism, clip)
                 made.append(_row(name, label, f"{float(epsilon):g}", promise, measured(faces, shown), faces))
     return made

@@ -32,6 +32,7 @@ class Lama(Filling):
     Source: Suvorov et al. 2022; OpenCV's model zoo, inpainting_lama.
     """
 
+    name: ClassVar[str] = "lama"
     around: ClassVar[float] = 0.5
 
     def __init__(self, path: str | Path) -> None:

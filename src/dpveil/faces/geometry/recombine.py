@@ -13,11 +13,11 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
-from dpveil.faces.geometry.dress import dressed
+from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.fill import Filling, Telea, fill
+from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
 from dpveil.faces.geometry.head import grid
 from dpveil.faces.geometry.place import Placed
-from dpveil.faces.geometry.tone import Tone, tone_of
 
 SEAM: Final = 0.08
 """Width of the seam within a region's edge, in parts of UTKFace's crop."""
@@ -79,9 +79,9 @@ def recombine(
     for part in parts:
         view, own = out[part.region.box.slices], hidden[part.region.box.slices]
         np.multiply(view, ~own[..., None], out=view)
-    outside, tone = out.copy(), tone_of(out, hidden)
+    outside, match = out.copy(), match_of(out, hidden)
     for group in _groups(parts, image.shape[1], image.shape[0]):
-        _put(out, outside, hidden, group, tone, filling or Telea())
+        _put(out, outside, hidden, group, match, filling or Telea())
     return out
 
 
@@ -100,7 +100,7 @@ def _put(
     outside: UInt8[np.ndarray, "H W c"],
     hidden: Bool[np.ndarray, "H W"],
     group: Sequence[Part],
-    tone: Tone,
+    match: ColourMatch,
     filling: Filling,
 ) -> None:
     """Write one group of faces that overlap into `out`, within their regions.
@@ -112,7 +112,7 @@ def _put(
     view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    drawn = [(part.region, *_drawn(part, known.shape[2], tone)) for part in group]
+    drawn = [(part.region, *_drawn(part, known.shape[2], match)) for part in group]
     if hole.all():
         own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
         filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
@@ -137,7 +137,7 @@ def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
 
 
 def _drawn(
-    part: Part, channels: int, tone: Tone
+    part: Part, channels: int, match: ColourMatch
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return how much of the crop shows in the region's box (0 to 1), and the crop where it goes."""
     import cv2
@@ -145,7 +145,7 @@ def _drawn(
     box, mask = part.region.box, part.region.mask
     levels, frame, pose = _whole(part)
     levels = levels if channels == 3 else cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
-    levels = tone(levels)
+    levels = match(levels)
     if pose.scale > 1:
         levels = cv2.GaussianBlur(levels, (0, 0), BLUR * math.sqrt(pose.scale**2 - 1))
     matrix = pose.inverse.matrix
@@ -175,7 +175,7 @@ def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]
     levels[inner, inner] = part.crop
     pose = Similarity(part.pose.scale, part.pose.angle, part.pose.x + more, part.pose.y + more)
     wide = Frame(size, (size / one - 1) / 2)
-    return dressed(levels, wide, part.crop, frame), wide, pose
+    return with_hair_and_neck(levels, wide, part.crop, frame), wide, pose
 
 
 def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:

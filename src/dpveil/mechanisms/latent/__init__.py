@@ -1,18 +1,20 @@
-"""Latent mechanisms: one file each, and this table, the only list to edit."""
+"""Latent mechanisms: one file each, and a row in `core.registry`."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
-from dpveil.mechanisms.latent.directional import Directional
-from dpveil.mechanisms.latent.gaussian import BoxGaussian
-from dpveil.mechanisms.latent.laplace import BoxLaplace, CroftMetric
-from dpveil.mechanisms.latent.principal import PCABasis
-from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
+from dpveil.core import registry
+from dpveil.core.lazy import lazy
 
-TABLE: Final[dict[str, type[LatentMechanism]]] = {
-    mechanism.name: mechanism
-    for mechanism in (CroftMetric, PCABasis, BoxLaplace, BoxTruncatedLaplace, BoxGaussian, Directional)
-}
+if TYPE_CHECKING:
+    from dpveil.mechanisms.latent.base import CodeSpace, LatentMechanism
+    from dpveil.mechanisms.latent.directional import Directional
+    from dpveil.mechanisms.latent.gaussian import BoxGaussian
+    from dpveil.mechanisms.latent.laplace import BoxLaplace, CroftMetric
+    from dpveil.mechanisms.latent.principal import PCABasis
+    from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
+
+TABLE: "Final[Mapping[str, type[LatentMechanism]]]" = registry.LATENT
 
 __all__ = [
     "TABLE",
@@ -25,3 +27,5 @@ __all__ = [
     "LatentMechanism",
     "PCABasis",
 ]
+
+__getattr__, __dir__ = lazy(__name__, registry.LATENT.homes, CodeSpace="base", LatentMechanism="base")

@@ -36,9 +36,7 @@ class Box(Protocol):
 
 
 class CodeSpace(Protocol):
-    """What a mechanism needs to know of a codec."""
-
-    in_the_clear: ClassVar[tuple[str, ...]]
+    """What a mechanism needs to know of codes: a codec's statistics."""
 
     @property
     def length(self) -> int:
@@ -116,8 +114,8 @@ class LatentMechanism(ABC):
         return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
 
     def scope(self, space: CodeSpace) -> Scope:
-        """Return what a guarantee is about, and what is shown beside the code."""
-        return Scope(f"the code of {space.length} coordinates", space.in_the_clear)
+        """Return what a guarantee is about; what a codec shows beside its code is added by who uses one."""
+        return Scope(f"the code of {space.length} coordinates")
 
     def parameters(self) -> dict[str, Json]:
         """Return every parameter as JSON, rationals exact."""

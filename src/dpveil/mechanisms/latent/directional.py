@@ -62,7 +62,7 @@ class Directional(LatentMechanism):
     def scope(self, space: CodeSpace) -> Scope:
         """Return the direction and what is shown beside it: of the distance nothing is."""
         covers = f"the direction of the code of {space.length} coordinates"
-        return Scope(covers, (*space.in_the_clear, TIME))
+        return Scope(covers, (TIME,))
 
     def radius(self, space: CodeSpace) -> Fraction:
         """Return how far from the middle what is drawn is put, in steps: a public number."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +31,9 @@ class Blur(Baseline):
     name: ClassVar[str] = "blur"
     summary: ClassVar[str] = "Gaussian blur, a baseline that promises nothing"
     source: ClassVar[str] = "common practice"
+    help: ClassVar[Mapping[str, str]] = {
+        "sigma": "Standard deviation of the blur in pixels.",
+    }
     typical: ClassVar[dict[str, Json]] = {"sigma": 8}
     broken_by: ClassVar[tuple[str, ...]] = (
         "deblurring: a blur with a known kernel is a linear map, undone but for rounding",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -30,6 +31,9 @@ class Fill(PixelMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure",)
     summary: ClassVar[str] = "one level for the whole region: shows nothing of it, and costs nothing"
     source: ClassVar[str] = "common practice"
+    help: ClassVar[Mapping[str, str]] = {
+        "level": "Grey level of the fill, 0 to 255; default: 0, black.",
+    }
 
     level: Whole = Whole(0, 255, default=0)
 

@@ -39,6 +39,9 @@ class Snow(PixelMethod):
     summary: ClassVar[str] = "each pixel is shown with probability δ, and grey otherwise"
     source: ClassVar[str] = "Reilly & Fan 2021 §3.4"
     typical: ClassVar[Mapping[str, Json]] = {"delta": "0.3"}
+    help: ClassVar[Mapping[str, str]] = {
+        "delta": "The share of pixels that are shown as they are. No default.",
+    }
 
     delta: Probability = Probability(
         hint="delta is the share of pixels that are shown as they are: 0.1 to 0.8 in the paper"

@@ -1,33 +1,24 @@
-"""Scalar range-adherent mechanisms: one file each, and this table, the only list to edit."""
+"""Scalar range-adherent mechanisms: one file each, and a row in `core.registry`."""
 
-from typing import Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
 
-from dpveil.mechanisms.scalar.base import ScalarMechanism
-from dpveil.mechanisms.scalar.explicit_fair import ExplicitFair
-from dpveil.mechanisms.scalar.exponential import Exponential
-from dpveil.mechanisms.scalar.laplace import Geometric, Laplace
-from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
-from dpveil.mechanisms.scalar.permute_and_flip import PermuteAndFlip
-from dpveil.mechanisms.scalar.ranges import Range
-from dpveil.mechanisms.scalar.staircase import Staircase
-from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
-from dpveil.mechanisms.scalar.uniform import Uniform
+from dpveil.core import registry
+from dpveil.core.lazy import lazy
 
-TABLE: Final[dict[str, type[ScalarMechanism]]] = {
-    mechanism.name: mechanism
-    for mechanism in (
-        Laplace,
-        TruncatedLaplace,
-        Staircase,
-        Geometric,
-        ExplicitFair,
-        Exponential,
-        PermuteAndFlip,
-        Uniform,
-        LinearProgram1,
-        LinearProgram2,
-    )
-}
+if TYPE_CHECKING:
+    from dpveil.mechanisms.scalar.base import ScalarMechanism
+    from dpveil.mechanisms.scalar.explicit_fair import ExplicitFair
+    from dpveil.mechanisms.scalar.exponential import Exponential
+    from dpveil.mechanisms.scalar.laplace import Geometric, Laplace
+    from dpveil.mechanisms.scalar.linear_program import LinearProgram1, LinearProgram2
+    from dpveil.mechanisms.scalar.permute_and_flip import PermuteAndFlip
+    from dpveil.mechanisms.scalar.ranges import Range
+    from dpveil.mechanisms.scalar.staircase import Staircase
+    from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
+    from dpveil.mechanisms.scalar.uniform import Uniform
+
+TABLE: "Final[Mapping[str, type[ScalarMechanism]]]" = registry.SCALAR
 
 __all__ = [
     "TABLE",
@@ -44,3 +35,5 @@ __all__ = [
     "TruncatedLaplace",
     "Uniform",
 ]
+
+__getattr__, __dir__ = lazy(__name__, registry.SCALAR.homes, Range="ranges", ScalarMechanism="base")

@@ -1,6 +1,7 @@
-"""Face detectors: one file each, one table, and the choice among those that are installed."""
+"""Face detectors: one file each, and the choice among those that are installed."""
 
+from dpveil.core.registry import DETECTORS
 from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.table import DETECTORS, choose
+from dpveil.regions.detectors.table import choose
 
 __all__ = ["DETECTORS", "Detector", "choose"]

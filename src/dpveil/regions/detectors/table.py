@@ -1,20 +1,15 @@
-"""The table of face detectors, and which one to use."""
+"""Which face detector to use."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Final
 
+from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.centerface import INSTALL, CenterFace
-from dpveil.regions.detectors.dlib_hog import DlibHOG
+from dpveil.regions.detectors.centerface import INSTALL
 from dpveil.regions.detectors.yunet import YuNet
-
-DETECTORS: Final[dict[str, type[Detector]]] = {
-    detector.name: detector for detector in (CenterFace, DlibHOG, YuNet)
-}
-"""Name on the command line to detector, the best first: the only list to edit for a new one."""
 
 AUTO: Final = "auto"
 
@@ -35,16 +30,21 @@ def check(name: str, model: Path | None) -> None:
 
 
 def choose(name: str, model: Path | None = None) -> Detector:
-    """Return the detector of that name; for "auto" the first of `DETECTORS` that is installed.
+    """Return the detector of that name; for "auto" the first of dpveil's own that is installed.
 
-    Raises `UsageError` with an install hint where it is missing.
+    Raises `UsageError` with an install hint where it is missing, `PluginError` for a plug-in that fails.
     """
     check(name, model)
     if model is not None:
         return YuNet(model)
     if name != AUTO:
-        return DETECTORS[name]()
-    for detector in DETECTORS.values():
-        if detector.installed():
-            return detector()
+        return _made(name)
+    for own in DETECTORS.rows:
+        if DETECTORS[own].installed():
+            return _made(own)
     raise UsageError("no face detector is installed", hint=f"{INSTALL}, or: pip install 'dpveil[faces]'")
+
+
+def _made(name: str) -> Detector:
+    detector: Detector = DETECTORS[name]()
+    return detector

@@ -94,12 +94,10 @@ def _likeliest(
     scene: Scene, name: str, epsilon: str, codes: np.ndarray, groups: tuple[Group, ...], known: int
 ) -> Row:
     """Return the attack by likelihood on every face of every group, `known` others struck off."""
-    mechanism, draws = private(name, epsilon), scene.plan.draws
+    mechanism, draws, space = private(name, epsilon), scene.plan.draws, scene.codec.statistics
     bits = SeededBits(SEED, f"{scene.people.name} {name} {epsilon} {known} struck off")
-    faces, right, limits, people = scaled(codes, mechanism, scene.codec), [], [], []
-    released = [
-        scaled(mechanism.release(codes, scene.codec, bits=bits), mechanism, scene.codec) for _ in range(draws)
-    ]
+    faces, right, limits, people = scaled(codes, mechanism, space), [], [], []
+    released = [scaled(mechanism.release(codes, space, bits=bits), mechanism, space) for _ in range(draws)]
     for group in groups:
         for place in range(len(group.members)):
             left = np.roll(group.members, -place)[: scene.plan.narrowed - known]

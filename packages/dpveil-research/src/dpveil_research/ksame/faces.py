@@ -10,13 +10,14 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
-from dpveil.attacks import LENGTH, embedder
-from dpveil.attacks.embedding import of_crop
-from dpveil.codecs import PCA, Card
-from dpveil.codecs.crops import centred, photos
+from dpveil.assets import Card
+from dpveil.codecs import PCA
 from dpveil.core.photo import Photo
 from dpveil.errors import UsageError
+from dpveil.faces.embedding import LENGTH, embedder, of_crop
 from dpveil.faces.geometry import Frame
+from dpveil.training import train_pca
+from dpveil.training.crops import centred, photos
 from dpveil_research.data import levels
 from dpveil_research.faces import aligned
 from dpveil_research.ksame.plan import SEED, TRAINED, Plan, Set
@@ -70,7 +71,7 @@ def trained(data: Path, plan: Plan) -> PCA:
     every = np.stack(crops)
     card = Card("pca", data=f"UTKFace, {len(every)} faces", terms="non-commercial research", seed=SEED)
     source = lambda: (every[start : start + BATCH] for start in range(0, len(every), BATCH))  # noqa: E731
-    return PCA.train(source, card=card, seed=SEED, length=plan.length)
+    return train_pca(source, card=card, seed=SEED, length=plan.length)
 
 
 def embedding() -> Embed:

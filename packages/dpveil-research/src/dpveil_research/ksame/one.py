@@ -50,7 +50,7 @@ class Scene:
 
     def weighed(self, crops: Crops) -> Float64[np.ndarray, "n m"]:
         """Return codes in units of how much they vary in public: rare differences count as much as common."""
-        codes: Float64[np.ndarray, "n m"] = self.codec.encode(crops) / self.codec.bounds(5).width
+        codes: Float64[np.ndarray, "n m"] = self.codec.encode(crops) / self.codec.statistics.bounds(5).width
         return codes
 
     def back(self, crops: Crops) -> Crops:
@@ -60,7 +60,7 @@ class Scene:
     def drawn(self, name: str, epsilon: str, crops: Crops, stream: str) -> Crops:
         """Return releases of crops."""
         bits = SeededBits(SEED, f"{self.people.name} {name} {epsilon} {stream}")
-        codes = private(name, epsilon).release(self.codec.encode(crops), self.codec, bits=bits)
+        codes = private(name, epsilon).release(self.codec.encode(crops), self.codec.statistics, bits=bits)
         return self.codec.decode(codes)
 
     def by_photos(self, shown: Crops, make: Callable[[int], Crops] | None = None) -> dict[str, Identified]:
@@ -126,15 +126,15 @@ def _private(scene: Scene, name: str, epsilon: str, *, embedded: bool) -> Iterat
 
 def by_likelihood(scene: Scene, name: str, epsilon: str, releases: int) -> tuple[Identified, float]:
     """Return whom the likeliest face names, of all that are known exactly, and the bound for anybody."""
-    mechanism, codec = private(name, epsilon), scene.codec
-    codes = codec.encode(scene.faces)
-    faces = scaled(codes, mechanism, codec)
+    mechanism, space = private(name, epsilon), scene.codec.statistics
+    codes = scene.codec.encode(scene.faces)
+    faces = scaled(codes, mechanism, space)
     bits = SeededBits(SEED, f"{scene.people.name} {name} {epsilon} likelihood")
     right = np.empty((len(codes), scene.plan.draws))
     for draw in range(scene.plan.draws):
         away = np.zeros((len(codes), len(codes)))
         for _ in range(releases):
-            seen = scaled(mechanism.release(codes, codec, bits=bits), mechanism, codec)
+            seen = scaled(mechanism.release(codes, space, bits=bits), mechanism, space)
             away += cdist(seen, faces, "cityblock")
         right[:, draw] = away.argmin(axis=1) == np.arange(len(codes))
     names = repeated(scene.names, scene.plan.draws)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -53,6 +53,10 @@ class BitPlanes(BudgetedMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "randomised response on bits of wavelet coefficients"
     source: ClassVar[str] = "LDP-Slicing 2026"
+    help: ClassVar[Mapping[str, str]] = {
+        "wavelet": "Groups of 2^N × 2^N pixels are transformed together.",
+        "drop_coarse": "Leave the means of groups out.",
+    }
 
     wavelet: Count = Count(default=1, low=1, high=8)
     neighbourhood: OptionalCount = OptionalCount(optional=True)

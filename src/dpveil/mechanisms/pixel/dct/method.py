@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -56,6 +56,10 @@ class DCTGaussian(BudgetedMethod):
     kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "cosine coefficients of blocks, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4"
+    help: ClassVar[Mapping[str, str]] = {
+        "coefficients": "Frequencies that are kept; default: those with the least expected error.",
+        "raw": "Leave noisy coefficients as they are.",
+    }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
@@ -56,6 +57,11 @@ class DPSamp(PixelMethod):
     kinds: ClassVar[tuple[str, ...]] = ("heuristic", "approximate")
     summary: ClassVar[str] = "some true pixels, interpolated; with private clusters (ε, δ) and a large δ"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E5"
+    help: ClassVar[Mapping[str, str]] = {
+        "clusters": "How many clusters of intensities.",
+        "private_clusters": "Pay for clusters and counts with epsilon.",
+        "rate": "The most a pixel may be shown, as probability; with private clusters.",
+    }
     typical: ClassVar[dict[str, Json]] = {"clusters": 8}
 
     epsilon: Positive = Positive()

@@ -45,6 +45,10 @@ class DPSVD(PixelMethod):
     summary: ClassVar[str] = "noise on the largest singular values, U and V as they are"
     source: ClassVar[str] = "Reilly & Fan 2021 §3.3, errata E9"
     typical: ClassVar[Mapping[str, Json]] = {"rank": 6}
+    help: ClassVar[Mapping[str, str]] = {
+        "rank": "Singular values that are kept.",
+        "keep": "Refused, with the reason: a share of the energy is private.",
+    }
 
     epsilon: Positive = Positive()
     rank: Count = Count()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -46,6 +47,9 @@ class MSEExponential(BudgetedMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "a level for each block, near its mean with the better chance"
     source: ClassVar[str] = "Croft thesis §6.7, errata E10"
+    help: ClassVar[Mapping[str, str]] = {
+        "levels": "How many grey levels may be shown.",
+    }
 
     block: Count = Count(default=1)
     levels: Count = Count(default=256, low=2, high=256)

@@ -28,7 +28,7 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import (
 from dpveil.mechanisms.pixel.ssim.tables import tabulate
 
 LEAST_FACTOR = 2.0**-200
-WORTH_A_TABLE = 4.0
+WORTH_A_TABLE = 6.0
 """How many proposals take about as long as one table."""
 ROOM = 1 << 12
 """Numbers of tables that are kept for one window: as many as a processor core holds close by."""

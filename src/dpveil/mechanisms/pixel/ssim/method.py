@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from math import ceil
@@ -49,6 +50,11 @@ class SSIMExponential(BudgetedMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure", "approximate", "zcdp")
     summary: ClassVar[str] = "windows of few levels, likelier the more alike they look (SSIM)"
     source: ClassVar[str] = "Croft 2022 §5, errata E2"
+    help: ClassVar[Mapping[str, str]] = {
+        "window": "Side of a window in blocks.",
+        "levels": "How many grey levels may be shown.",
+        "constant_time": "Draw in a time that no pixel changes.",
+    }
 
     block: Count = Count(default=1)
     window: Count = Count(default=3)

@@ -1,0 +1,23 @@
+"""Trained files by hash: how they are written and read, their model cards, and how methods name them.
+
+What a file holds is defined where it is used: codecs in `dpveil.codecs`, galleries and models of attributes
+in `dpveil.faces`. Each is a `Stored`, and each kind is told to `AssetField` by one `Kind`.
+"""
+
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.defaults import default_path
+from dpveil.assets.reference import AssetField, Kind, Reference
+from dpveil.assets.store import Stored, card_path, load, save
+
+__all__ = [
+    "AssetField",
+    "Card",
+    "CardWords",
+    "Kind",
+    "Reference",
+    "Stored",
+    "card_path",
+    "default_path",
+    "load",
+    "save",
+]

@@ -1,0 +1,154 @@
+"""Which trained file a method uses: by name and hash, as certificates write it; loaded when it is needed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from stat import S_ISREG
+from typing import Any, Final
+
+from dpveil.assets.defaults import default_path
+from dpveil.assets.store import load
+from dpveil.core.numbers import Json
+from dpveil.core.parameters import Parameter
+from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
+from dpveil.io.names import shown
+
+DEFAULT: Final = "default"
+WRITTEN: Final = re.compile(r"([a-z][a-z0-9-]*)(?: ([1-9][0-9]{0,6}))? sha256:([0-9a-f]{64})")
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """A kind of trained file: what it is called, and how it is read.
+
+    `noun` and `option` name it in messages, `written` is an example of its written form, `hint` says how to
+    get one. `kinds` are the names that it may go by and the types that hold it, all of them `holds`: with a
+    `name` and a `digest`, and a `length` if `sized`. `read` returns what a file holds and its hash. `default`
+    is the kind's file in the side package, if there is one; `built_in` is a word that needs no file, and
+    `build` makes what it stands for.
+    """
+
+    noun: str
+    option: str
+    written: str
+    hint: str
+    kinds: Mapping[str, Any]
+    holds: type
+    read: Callable[[Path, Mapping[str, Any]], tuple[Any, str]] = load
+    sized: bool = False
+    default: str = ""
+    built_in: str = ""
+    build: Callable[[], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A trained file by its `name`, the `digest` of its contents, and the `length` of its codes, if any.
+
+    `source` is what the file holds, or None where only a certificate names it: then the default is taken if
+    that is the one, and any other is asked for. What needs no file has no digest. No path is ever part of it.
+    """
+
+    name: str
+    digest: str
+    length: int | None
+    kind: Kind = field(compare=False, repr=False)
+    source: Any = field(default=None, compare=False, repr=False)
+
+    @classmethod
+    def of(cls, value: object, kind: Kind) -> Reference:
+        """Return the reference to "default", a file, what a file holds, or what a reference wrote.
+
+        Raises `UsageError` where the default is not installed, `ModelError` and `InvalidParameter`.
+        """
+        if isinstance(value, Reference) and value.kind.noun == kind.noun:
+            return value
+        if isinstance(value, kind.holds):
+            return _to(value, value.digest, kind)  # type: ignore[attr-defined]
+        if not isinstance(value, str | Path):
+            problem = f"is no {kind.noun}"
+            raise InvalidParameter(kind.option, type(value).__name__, problem, hint=f"such as {kind.written}")
+        text = str(value)
+        if WRITTEN.fullmatch(text) or (text == kind.built_in and text):
+            return cls.written(text, kind)
+        path = default_path(kind.default) if kind.default and text == DEFAULT else Path(value)
+        return _loaded(kind, path, _stamp(kind, path))
+
+    @classmethod
+    def written(cls, text: object, kind: Kind) -> Reference:
+        """Return the reference that `text` is the written form of, as in certificates; opens no file.
+
+        Raises `InvalidParameter` for anything else, and `UnknownName`.
+        """
+        if isinstance(text, str) and text and text == kind.built_in:
+            return cls(text, "", None, kind)
+        known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
+        fits = known is not None and (known[2] is not None) == kind.sized
+        if known is None or not fits or not (kind.sized or known[1] in kind.kinds):
+            problem = f"is no {kind.noun} as certificates write one"
+            raise InvalidParameter(kind.option, text, problem, hint=f"such as {kind.written}")
+        if known[1] not in kind.kinds:
+            raise UnknownName(kind.noun, known[1], kind.kinds)
+        return cls(known[1], known[3], int(known[2]) if kind.sized else None, kind)
+
+    @property
+    def held(self) -> Any:
+        """What the file holds; raises `ModelError` where it is not at hand."""
+        if self.source is not None:
+            return self.source
+        if self.kind.build is not None and self.name == self.kind.built_in:
+            return self.kind.build()
+        try:
+            default = Reference.of(DEFAULT, self.kind) if self.kind.default else None
+        except UsageError:
+            default = None
+        if default is None or default != self:
+            problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not at hand"
+            raise ModelError(problem, hint=f"name its file with --{self.kind.option}")
+        return default.source
+
+    def __str__(self) -> str:
+        if not self.digest:
+            return self.name
+        return f"{self.name} {f'{self.length} ' if self.length else ''}sha256:{self.digest}"
+
+
+def _to(held: Any, digest: str, kind: Kind) -> Reference:
+    return Reference(held.name, digest, held.length if kind.sized else None, kind, held)
+
+
+def _stamp(kind: Kind, path: Path) -> tuple[int, int]:
+    """Return when a file was changed, and its size; raises `ModelError` where there is none."""
+    try:
+        found = path.stat()
+    except (OSError, ValueError):
+        found = None
+    if found is None or not S_ISREG(found.st_mode):
+        raise ModelError(f"there is no {kind.noun} {shown(path)}", hint=kind.hint)
+    return found.st_mtime_ns, found.st_size
+
+
+@lru_cache(maxsize=8)
+def _loaded(kind: Kind, path: Path, stamp: tuple[int, int]) -> Reference:
+    held, digest = kind.read(path, kind.kinds)
+    return _to(held, digest, kind)
+
+
+class AssetField(Parameter[object, Reference]):
+    """A parameter that names a trained file of one kind: "default", a file, or what it holds."""
+
+    def __init__(self, kind: Kind) -> None:
+        super().__init__(default=kind.built_in or DEFAULT)
+        self.kind = kind
+
+    def check(self, value: object) -> Reference:
+        """Return the reference to the file."""
+        return Reference.of(value, self.kind)
+
+    def stated(self, value: Json) -> Reference:
+        """Return the reference that is written so; opens nothing."""
+        return Reference.written(value, self.kind)

@@ -1,0 +1,202 @@
+"""Trained files: safetensors, with a card inside and beside, and a hash over all that counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Final, Self, TypeVar
+
+import numpy as np
+
+from dpveil.assets.cards import Card, CardWords, card_text
+from dpveil.core.numbers import Json
+from dpveil.errors import ModelError, UsageError
+from dpveil.io import write_together
+from dpveil.io.names import quoted, shown
+
+FORMAT: Final = 2
+KEY: Final = "dpveil"
+SUFFIX: Final = ".safetensors"
+MOST: Final = 1 << 30
+"""Bytes of the largest file that is read."""
+UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""What reading a file raises that says something else than its kind does: anybody may have written it."""
+AGAIN: Final = "fetch it again, or train it again"
+
+Tensors = Mapping[str, np.ndarray]
+
+
+class Stored(ABC):
+    """What a trained file holds: named arrays, a few facts about them, and a card.
+
+    `name` is what the file and certificates call its kind. Concrete ones are frozen dataclasses.
+    """
+
+    name: ClassVar[str]
+    card: Card
+
+    @abstractmethod
+    def facts(self) -> dict[str, Json]:
+        """Return what the file says about itself beside its kind and card."""
+
+    @abstractmethod
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return the arrays that the file keeps."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, expected: str | None = None) -> Self:
+        """Return what a file of this kind holds; raises `ModelError` as the function `load` does."""
+        return load(path, {cls.name: cls}, expected=expected)[0]
+
+    @classmethod
+    @abstractmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return what a file holds; raises `ModelError`, or any of `UNFIT`, where something does not fit."""
+
+    @abstractmethod
+    def card_words(self) -> CardWords:
+        """Return what this kind of file adds to its card."""
+
+    @cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file, which certificates name."""
+        return packed(self)[1]
+
+    def with_card(self, card: Card) -> Self:
+        """Return the same with another card."""
+        return replace(self, card=card)  # type: ignore[type-var]
+
+
+S = TypeVar("S", bound=Stored)
+
+
+def save(held: Stored, path: str | Path, *, replace: bool = False) -> str:
+    """Write a trained file and its card in words (`card_path`), both or neither; return the file's hash.
+
+    Raises `OutputError` where it cannot, or where there is a file already and not `replace`.
+    """
+    data, digest = packed(held)
+    words = card_text(held.card, held.card_words(), Path(path).name, digest)
+    write_together([(card_path(path), words.encode("utf-8")), (Path(path), data)], replace=replace)
+    return digest
+
+
+def card_path(path: str | Path) -> Path:
+    """Return where the card in words of the model at `path` lies: model.card.md beside model.safetensors."""
+    return Path(path).with_suffix(".card.md")
+
+
+def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None = None) -> tuple[S, str]:
+    """Return what a file holds, one of `kinds` by name, and its hash.
+
+    `expected` is the hash, if the user knows it: the one inside finds damage, not forgery. Raises
+    `ModelError` for a file that is missing, truncated, altered since it was written, of another version or
+    of another kind.
+    """
+    name = shown(path)
+    about, tensors, digest = opened(path, expected=expected)
+    if about.get("codec") not in list(kinds):
+        held = quoted(repr(about.get("codec")))
+        raise ModelError(f"{name} is of the kind {held}", hint=f"needed here: {', '.join(kinds)}")
+    kind = str(about["codec"])
+    try:
+        return kinds[kind].of_file(about, tensors, Card(**about["card"])), digest
+    except ModelError as error:
+        raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
+    except UNFIT as error:
+        raise ModelError(f"{name} is no complete {kind} model", hint="train it again") from error
+
+
+def packed(held: Stored) -> tuple[bytes, str]:
+    """Return the bytes of a file, the same for the same contents, and its hash."""
+    about = {"format": FORMAT, "codec": held.name, **held.facts(), "card": asdict(held.card)}
+    return sealed(about, held.tensors())
+
+
+def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
+    """Return the bytes of a file that says `about` itself and holds these arrays, and its hash."""
+    try:
+        from safetensors.numpy import save as packed_tensors
+    except ImportError as error:
+        raise missing() from error
+    digest = _hash(about, tensors)
+    # One entry: of several, the library writes now this one first and now that.
+    text = json.dumps({"about": about, "sha256": digest}, sort_keys=True)
+    # The library copies memory as it lies, so that views have to be laid out first.
+    kept = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
+    return packed_tensors(kept, metadata={KEY: text}), digest
+
+
+def missing() -> UsageError:
+    """Return the refusal where the library of the files is not there."""
+    return UsageError("safetensors is not installed", hint="pip install 'dpveil[models]'")
+
+
+def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
+    """Return the arrays of a safetensors file and dpveil's text in it. Raises `ModelError`."""
+    try:
+        from safetensors import SafetensorError, safe_open
+    except ImportError as error:
+        raise missing() from error
+    if not path.is_file():
+        raise ModelError(
+            f"there is no model {shown(path)}",
+            hint="make one: dpveil train pca IMAGES... --out model.safetensors",
+        )
+    if path.stat().st_size > MOST:
+        raise ModelError(f"{shown(path)} is larger than 1 GiB", hint="no codec of dpveil is")
+    try:
+        with safe_open(path, framework="numpy") as opened:
+            tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  not a dict
+            return tensors, (opened.metadata() or {})[KEY]
+    except (SafetensorError, OSError, KeyError, ValueError, TypeError, AttributeError) as error:
+        raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+
+
+def opened(
+    path: str | Path, *, expected: str | None = None
+) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+    """Return what a file of this version says about itself, its arrays and its hash, all as they were sealed.
+
+    Raises `ModelError`.
+    """
+    about, tensors, digest = _read(Path(path))
+    name = shown(path)
+    if expected is not None and digest != expected.strip().lower():
+        raise ModelError(
+            f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…", hint="it is another model"
+        )
+    if about.get("format") != FORMAT:
+        raise ModelError(
+            f"{name} has format {quoted(repr(about.get('format')))}, and this version reads {FORMAT}",
+            hint="train it again, or use the version of dpveil that wrote it",
+        )
+    return about, tensors, digest
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+    tensors, text = tensors_of(path)
+    try:
+        both = json.loads(text)
+        about, digest = dict(both["about"]), str(both["sha256"])
+        own = _hash(about, tensors)
+    except UNFIT as error:
+        raise ModelError(f"{shown(path)} is not a model of dpveil, or is damaged", hint=AGAIN) from error
+    if own != digest:
+        raise ModelError(f"{shown(path)} was altered since it was written", hint=AGAIN)
+    return about, tensors, digest
+
+
+def _hash(about: dict[str, Any], tensors: Tensors) -> str:
+    """Return the SHA-256 of the card and of every tensor, by name."""
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for name in sorted(tensors):
+        tensor = np.ascontiguousarray(tensors[name])
+        digest.update(f"{name} {tensor.dtype.str} {tensor.shape}".encode())
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()

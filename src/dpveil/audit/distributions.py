@@ -1,0 +1,143 @@
+"""Distributions of integers in closed form, written without the samplers that they are there to check."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from dpveil.errors import InvalidParameter
+
+Integers = Int64[np.ndarray, "..."]
+Chances = Float64[np.ndarray, "..."]
+Flags = Bool[np.ndarray, "..."]
+
+REACH: Final = 12
+"""Standard deviations after which a Gaussian's tail, below 1e-32, is left out."""
+WIDEST: Final = 10**6
+FARTHEST: Final = 2**61
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A distribution of integers: `cdf(z)` = P(Z ≤ z) and `survival(z)` = P(Z > z), over int64 arrays.
+
+    Each of the two is accurate relative to itself in its own tail, where one minus the other would be lost.
+    `impossible(z)` tells which outcomes have probability 0.
+    """
+
+    cdf: Callable[[Integers], Chances]
+    survival: Callable[[Integers], Chances]
+    impossible: Callable[[Integers], Flags] = lambda z: np.zeros(z.shape, np.bool_)
+
+    def between(self, low: Integers, high: Integers) -> Chances:
+        """Return P(low < Z ≤ high), from whichever tail is smaller."""
+        left = self.cdf(high) - self.cdf(low)
+        right = self.survival(low) - self.survival(high)
+        chances: Chances = np.where(self.cdf(high) < 0.5, left, right)
+        return chances
+
+    def quantile(self, chances: Chances) -> Integers:
+        """Return the smallest z with P(Z ≤ z) at least each of `chances`, to about 1e-16."""
+        return _first(lambda z: self.cdf(z) >= chances, chances.shape)
+
+    def upper(self, chances: Chances) -> Integers:
+        """Return the smallest z with P(Z > z) at most each of `chances`; accurate far out."""
+        return _first(lambda z: self.survival(z) <= chances, chances.shape)
+
+
+def _first(reached: Callable[[Integers], Flags], shape: tuple[int, ...]) -> Integers:
+    """Return by bisection the smallest integers at which a rising condition holds."""
+    reach = 16
+    while reach < FARTHEST and not (
+        np.all(reached(np.full(shape, reach))) and not np.any(reached(np.full(shape, -reach)))
+    ):
+        reach *= 16
+    low, high = np.full(shape, -reach), np.full(shape, reach)
+    while np.any(high - low > 1):
+        middle = (low + high) // 2
+        holds = reached(middle)
+        low, high = np.where(holds, low, middle), np.where(holds, middle, high)
+    return high
+
+
+def laplace_distribution(scale: Fraction | float | int) -> Distribution:
+    """Return the discrete Laplace distribution P(z) ∝ exp(-|z|/scale). Source: Inusah & Kozubowski 2006.
+
+    >>> round(float(laplace_distribution(Fraction(1)).survival(np.array([0]))[0]), 6)
+    0.268941
+    """
+    rate = 1 / float(scale)
+    total = 1 + math.exp(-rate)
+
+    def tail(steps: Chances) -> Chances:  # P(Z ≥ steps) for steps ≥ 1
+        return np.exp(-rate * steps) / total
+
+    def survival(z: Integers) -> Chances:
+        at = z.astype(np.float64)
+        return np.where(z >= 0, tail(np.maximum(at + 1, 1)), 1 - tail(np.maximum(-at, 1)))
+
+    return Distribution(cdf=lambda z: survival(-z - 1), survival=survival)
+
+
+def gaussian_distribution(variance: Fraction | float | int) -> Distribution:
+    """Return the discrete Gaussian, P(z) ∝ exp(-z²/(2·variance)), for standard deviations up to 10⁶.
+
+    Source: Canonne, Kamath & Steinke 2020.
+    """
+    deviation = math.sqrt(float(variance))
+    if not 0 < deviation <= WIDEST:
+        raise InvalidParameter("variance", variance, f"is not above 0 or is above {WIDEST}²")
+    reach = math.ceil(REACH * deviation) + REACH
+    support = np.arange(-reach, reach + 1, dtype=np.float64)
+    weights = np.exp(-(support**2) / (2 * float(variance)))
+    inside = finite_distribution(weights / math.fsum(weights), start=-reach)
+    return Distribution(inside.cdf, inside.survival)
+
+
+def finite_distribution(
+    mass: Sequence[float] | Float64[np.ndarray, " outcomes"], *, start: int = 0
+) -> Distribution:
+    """Return the distribution P(start + i) = mass[i]. Raises `InvalidParameter` unless the masses sum to 1.
+
+    >>> finite_distribution([0.25, 0.75]).cdf(np.array([-1, 0, 1])).tolist()
+    [0.0, 0.25, 1.0]
+    """
+    chances = np.asarray(mass, np.float64)
+    if chances.ndim != 1 or np.any(chances < 0) or abs(math.fsum(chances) - 1) > 1e-9:
+        raise InvalidParameter(
+            "mass", None, "is no distribution", hint="give chances of at least 0 that sum to 1"
+        )
+    below = np.minimum(np.concatenate([[0.0], np.cumsum(chances)]), 1.0)
+    above = np.minimum(np.concatenate([np.cumsum(chances[::-1])[::-1], [0.0]]), 1.0)
+    below[-1] = above[0] = 1.0
+    size = len(chances)
+
+    def place(z: Integers) -> Integers:
+        places: Integers = np.clip(z, start - 1, start + size - 1) - (start - 1)
+        return places
+
+    def impossible(z: Integers) -> Flags:
+        inside = (z >= start) & (z < start + size)
+        flags: Flags = ~inside | (chances[np.clip(z - start, 0, size - 1)] == 0)
+        return flags
+
+    return Distribution(lambda z: below[place(z)], lambda z: above[place(z)], impossible)
+
+
+def laplace_residues(scale: Fraction | float | int, modulus: int) -> Distribution:
+    """Return the distribution of |Z| mod `modulus` for a discrete Laplace Z: what coarse bins cannot see.
+
+    Source: the geometric series of P(|Z| = j) over j ≡ r.
+    """
+    rate = 1 / float(scale)
+    first = -math.expm1(-rate) / (1 + math.exp(-rate))
+    lap = -math.expm1(-rate * modulus)
+    mass = 2 * first * np.exp(-rate * np.arange(modulus)) / lap
+    mass[0] -= first
+    return finite_distribution(mass / math.fsum(mass))

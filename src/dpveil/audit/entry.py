@@ -1,0 +1,141 @@
+"""A row of the audit's table: the settings of both levels, what every gate looks at, and the mutants.
+
+A family of audits is a subclass of `Entry` with its `checks`, and a table of them by name: `mutation.run`
+does the rest.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Final, Generic, TypeVar
+
+from dpveil.audit.findings import Finding
+from dpveil.errors import DPVeilError
+from dpveil.noise.bits import BitSource
+
+Bits = Callable[[str], BitSource]
+"""Independent streams of bits by name."""
+NUMBERED: Final = "{case} {gate} {number}"
+"""The name of a stream where one case has several settings."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """One way to carry out what is audited: intact, or wrong on purpose.
+
+    `gates` are those that can see what is wrong, all of them where empty.
+    """
+
+    name: str
+    gates: tuple[str, ...] = ()
+
+
+C = TypeVar("C")
+T = TypeVar("T")
+L = TypeVar("L")
+V = TypeVar("V", bound=Variant)
+
+
+@dataclass(frozen=True)
+class Drawn(Generic[C, T]):
+    """A setting for gates that draw: the inputs that are fitted, and pairs that are told apart."""
+
+    case: C
+    draws: int
+    fits: tuple[T, ...] = ()
+    pairs: tuple[tuple[T, T], ...] = ()
+
+
+@dataclass(frozen=True)
+class Level(Generic[C, T]):
+    """The settings of one level; `tables` counts random tables, where a family tries those."""
+
+    exact: tuple[C, ...]
+    drawn: tuple[Drawn[C, T], ...] = ()
+    tables: int = 0
+
+    @property
+    def cases(self) -> tuple[C, ...]:
+        """Every case, once."""
+        return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn)]))
+
+    def more(self, exact: tuple[C, ...], times: int = 5, tables: int = 0) -> Level[C, T]:
+        """Return this level with more settings and tables, and with `times` the draws."""
+        drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
+        return Level(self.exact + exact, drawn, tables)
+
+
+@dataclass(frozen=True)
+class Check(Generic[V]):
+    """A gate with one setting. `only` is the version that it is for: None for all of them."""
+
+    gate: str
+    case: Any
+    look: Callable[[V], Iterable[Finding]]
+    only: V | None = None
+
+    def suits(self, version: V) -> bool:
+        """Return whether it is for this version, by the gates that can see what is wrong with it."""
+        return (self.only is None or self.only is version) and (
+            not version.gates or self.gate in version.gates
+        )
+
+
+def computed(
+    gate: str, look: Callable[[V, C], Iterable[Finding]], cases: Iterable[C], only: V | None = None
+) -> Iterator[Check[V]]:
+    """Yield a gate that draws nothing, once for every case."""
+    for case in cases:
+        yield Check(gate, case, partial(_at, look, case), only)
+
+
+def drawn(
+    gate: str,
+    look: Callable[..., Iterable[Finding]],
+    settings: Iterable[Any],
+    bits: Bits,
+    stream: str = "{case} {gate}",
+    only: V | None = None,
+) -> Iterator[Check[V]]:
+    """Yield a gate that draws, once for every setting; all versions get the same bits."""
+    for number, setting in enumerate(settings):
+        name = stream.format(case=setting.case, gate=gate, number=number)
+        yield Check(gate, setting.case, partial(_with, look, setting, bits, name), only)
+
+
+def _at(look: Callable[[V, C], Iterable[Finding]], case: C, version: V) -> Iterable[Finding]:
+    return look(version, case)
+
+
+def _with(
+    look: Callable[..., Iterable[Finding]], setting: object, bits: Bits, stream: str, version: V
+) -> Iterable[Finding]:
+    return look(version, setting, bits=bits(stream))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry(ABC, Generic[V, L]):
+    """How one name is audited. `note` says why where there is nothing to look at.
+
+    A release that is refused with one of `refusals` is a finding. Mutants that are `common` to several names
+    are left out where they are wrong nowhere; all others have to be seen.
+    """
+
+    intact: V
+    mutants: tuple[V, ...] = ()
+    levels: dict[str, L]
+    note: str = ""
+
+    refusals: ClassVar[tuple[type[DPVeilError], ...]] = ()
+    common: ClassVar[bool] = False
+
+    @abstractmethod
+    def checks(self, level: L, bits: Bits) -> Iterable[Check[V]]:
+        """Yield every gate with every setting; for mutants, those that see most for their time come first."""
+
+    def differs(self, mutant: V, check: Check[V]) -> bool:
+        """Return whether a mutant can behave otherwise than the intact version at the setting of a check."""
+        return True

@@ -1,0 +1,130 @@
+"""What is audited in methods that show a face of a gallery: made galleries, inputs, versions, settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from jaxtyping import Float64, Int8, Int64, UInt8
+
+from dpveil.assets import Reference
+from dpveil.audit.entry import Drawn, Level, Variant
+from dpveil.core.numbers import show
+from dpveil.faces import Attributes, Gallery
+from dpveil.faces.attribute_model import ATTRIBUTES
+from dpveil.faces.face_gallery import GALLERY
+from dpveil.faces.kept import written
+from dpveil.noise.bits import BitSource
+
+SIDE: Final = 128
+UNUSED: Final = 64 * "0"
+"""The hash of what is made here and is no file."""
+KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
+Row = tuple[int, ...]
+"""What a crop holds, for all that a method sees of it."""
+Rows = Int64[np.ndarray, "n w"]
+Numbers = Int64[np.ndarray, " n"]
+Chances = tuple[Fraction, ...]
+"""The chance of every face."""
+
+
+@dataclass(frozen=True, eq=False)
+class MadeGallery:
+    """As many faces as there are `looks`, which the made model reads in them; each shows its number.
+
+    `values` and `labels` are as in a gallery's file. A crop's numbers are its distances.
+    """
+
+    looks: tuple[Row, ...]
+    values: Mapping[str, tuple[str, ...]]
+    labels: Mapping[str, Int8[np.ndarray, " n"]]
+
+    def __len__(self) -> int:
+        """Faces."""
+        return len(self.looks)
+
+    @cached_property
+    def faces(self) -> UInt8[np.ndarray, "n 1 w 3"]:
+        """Every face: a line of pixels with what it looks like, and its number at the end."""
+        lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
+        return np.repeat(lines[:, None, :, None], 3, axis=3)
+
+    def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
+        """Return how far crops are from every face."""
+        return crops[:, 0, : len(self), 0].astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class MadeModel:
+    """A model that reads the value of each attribute from a pixel."""
+
+    values: Mapping[str, tuple[str, ...]]
+
+    def read(self, crops: UInt8[np.ndarray, "n h w 3"]) -> dict[str, Numbers]:
+        """Return what every crop looks like."""
+        return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
+
+
+def reference(name: str, made: MadeGallery | MadeModel) -> Reference:
+    """Return what stands for a file of a kind, "gallery" or "attributes"."""
+    return Reference(name, UNUSED, None, KINDS[name], made)
+
+
+@dataclass(frozen=True, eq=False)
+class FacesCase:
+    """One method with a made gallery, and every crop that its promise is held against."""
+
+    size: ClassVar[dict[str, int]] = {"height": SIDE, "width": SIDE, "channels": 3}
+
+    method: Gallery | Attributes
+    inputs: tuple[Row, ...]
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What is promised for any two crops."""
+        return Fraction(self.method.guarantee(**self.size).epsilon or 0)
+
+    @cached_property
+    def gallery(self) -> MadeGallery:
+        """The faces."""
+        made: MadeGallery = self.method.gallery.held
+        return made
+
+    def draw(self, rows: Rows, bits: BitSource) -> Numbers:
+        """Return which face the method itself releases for each row, -1 for what is none of them."""
+        lines = np.zeros((len(rows), SIDE), np.uint8)
+        lines[:, : rows.shape[1]] = rows
+        crops = np.broadcast_to(lines[:, None, :, None], (len(rows), SIDE, SIDE, 3))
+        released = self.method.release(crops, bits=bits)
+        numbers = released[:, 0, -1, 0].astype(np.int64)
+        known = np.minimum(numbers, len(self.gallery) - 1)
+        same = (released == self.gallery.faces[known]).all(axis=(1, 2, 3))
+        found: Numbers = np.where(same, numbers, -1)
+        return found
+
+    def __str__(self) -> str:
+        method: Any = self.method
+        if isinstance(method, Attributes):
+            return f"{len(self.gallery)} faces, {written(method.costs)}"
+        near = "" if method.near is None else f", near = {method.near}"
+        return f"{len(self.gallery)} faces, ε = {show(self.epsilon)}, {method.law}{near}"
+
+
+Draw = Callable[[FacesCase, Rows, BitSource], Numbers]
+DistributionOf = Callable[[FacesCase, Row], Chances]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FacesVersion(Variant):
+    """One way to choose a face: the method as it is, or one that is wrong on purpose."""
+
+    distribution: DistributionOf
+    draw: Draw = FacesCase.draw
+
+
+FacesDrawn = Drawn[FacesCase, Row]
+FacesLevel = Level[FacesCase, Row]

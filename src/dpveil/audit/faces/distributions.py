@@ -1,0 +1,168 @@
+"""Chances of every face: of the whole numbers that methods draw with, and by definition."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from itertools import permutations, product
+from typing import Any, Final
+
+from dpveil.audit.faces.case import Chances, FacesCase, Row
+from dpveil.faces.attribute_model import VALUES
+from dpveil.mechanisms.choice.rank_choice import RankChoice
+
+WHOLE: Final = 1 << 64
+ORDERED: Final = ("age", "pose")
+"""Attributes whose values have an order."""
+HALVINGS: Final = 60
+Joint = dict[Row, Fraction]
+"""The chance of every combination of answers."""
+
+
+def order_of(distances: Row) -> list[int]:
+    """Return faces from the nearest to the farthest, ties by number."""
+    return sorted(range(len(distances)), key=lambda face: (distances[face], face))
+
+
+def by_rank(chances: Sequence[Fraction], distances: Row) -> Chances:
+    """Return the chance of every face from that of every rank."""
+    order = order_of(distances)
+    return tuple(chances[order.index(face)] for face in range(len(distances)))
+
+
+def shares(weights: Sequence[float]) -> tuple[Fraction, ...]:
+    """Return weights as parts of their sum."""
+    exact = [Fraction(weight) for weight in weights]
+    return tuple(weight / sum(exact) for weight in exact)
+
+
+def own_ranks(case: FacesCase) -> tuple[Fraction, ...]:
+    """Return the chance of every rank as whole weights have it."""
+    own: Any = case.method
+    count = len(case.gallery)
+    return RankChoice(count=count, epsilon=own.epsilon, law=str(own.law), near=own.near).probabilities
+
+
+def own_choice(case: FacesCase, row: Row) -> Chances:
+    """Return the distribution of a choice by rank that is drawn with."""
+    return by_rank(own_ranks(case), row)
+
+
+def written_choice(case: FacesCase, row: Row) -> Chances:
+    """Return the distribution of a choice by rank, by definition."""
+    own: Any = case.method
+    return by_rank(_ranks(str(own.law), len(case.gallery), float(own.epsilon), own.near), row)
+
+
+@lru_cache(maxsize=64)
+def _ranks(distribution: str, count: int, epsilon: float, near: int | None) -> tuple[Fraction, ...]:
+    if distribution == "two-level":
+        tried = range(1, count) if near is None else (near,)
+        levels = [shares([math.exp(epsilon)] * t + [1.0] * (count - t)) for t in tried]
+        return min(levels, key=lambda chances: sum(rank * chance for rank, chance in enumerate(chances)))
+    if distribution == "exponential":
+        return shares([math.exp(-epsilon * rank / (count - 1)) for rank in range(count)])
+    low, high = 0.0, epsilon
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        chances = flips(count, middle)
+        low, high = (middle, high) if math.log(chances[0] / chances[-1]) <= epsilon else (low, middle)
+    return shares(flips(count, low))
+
+
+@lru_cache(maxsize=256)
+def flips(count: int, rate: float) -> tuple[float, ...]:
+    """Return the chances of permute-and-flip over ranks, over every order of them."""
+    taken = [math.exp(-rate * rank / (count - 1)) for rank in range(count)]
+    found = [0.0] * count
+    for order in permutations(range(count)):
+        left = 1.0
+        for rank in order:
+            found[rank] += left * taken[rank]
+            left *= 1 - taken[rank]
+    return tuple(chance / math.factorial(count) for chance in found)
+
+
+def own_answers(case: FacesCase, row: Row) -> Chances:
+    """Return the distribution of the method's own randomised responses and faces for answers."""
+    own: Any = case.method
+    rows = [response.matrix.weights for response in own.responses.values()]
+    table = {answer: tuple(numbers.tolist()) for answer, numbers in own.table.items()}
+    parts = [
+        [Fraction(weight, WHOLE) for weight in whole[true]] for whole, true in zip(rows, row, strict=False)
+    ]
+    return spread(case, apart(parts), lambda answer: table[answer])
+
+
+def written_answers(case: FacesCase, row: Row) -> Chances:
+    """Return the distribution of randomised responses and of the face for them, by definition."""
+    return spread(case, apart(responses(case, row)), lambda answer: faces_for(case, answer))
+
+
+def responses(case: FacesCase, row: Row, times: int = 1) -> list[tuple[Fraction, ...]]:
+    """Return the distribution of each attribute's answer, at so many times its budget."""
+    own: Any = case.method
+    return [
+        kept_with(math.exp(times * float(budget)), len(VALUES[name]), true)
+        for (name, budget), true in zip(own.costs, row, strict=False)
+    ]
+
+
+def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
+    """Return the distribution of an answer whose true value is so many times as likely as any other."""
+    return shares([odds if value == true else 1.0 for value in range(count)])
+
+
+def apart(parts: Sequence[Sequence[Fraction]]) -> Joint:
+    """Return the distribution of combinations whose parts are drawn each by itself."""
+    return {
+        answer: math.prod((part[value] for part, value in zip(parts, answer, strict=True)), start=Fraction(1))
+        for answer in product(*(range(len(part)) for part in parts))
+    }
+
+
+def together(parts: Sequence[Sequence[Fraction]]) -> Joint:
+    """Return the distribution of combinations whose parts are all read from one uniform number."""
+    ends = [[sum(part[: value + 1], Fraction(0)) for value in range(len(part))] for part in parts]
+    found: Joint = {answer: Fraction(0) for answer in apart(parts)}
+    last = Fraction(0)
+    for cut in sorted({end for own in ends for end in own}):
+        answer = tuple(sum(end <= last for end in own) for own in ends)
+        found[answer] += cut - last
+        last = cut
+    return found
+
+
+def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]]) -> Chances:
+    """Return the chance of every face: each combination is shown by one of its faces, all alike."""
+    found = [Fraction(0)] * len(case.gallery)
+    for answer, chance in joint.items():
+        shown = faces(answer)
+        for face in shown:
+            found[face] += chance / len(shown)
+    return tuple(found)
+
+
+@lru_cache(maxsize=1024)
+def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
+    """Return the faces that are nearest to a combination of answers: in the dearest attribute first."""
+    own: Any = case.method
+    dearest = sorted(range(len(own.costs)), key=lambda place: -own.costs[place][1])
+
+    def away(face: int) -> list[int]:
+        return [_away(case, face, own.costs[place][0], answer[place]) for place in dearest]
+
+    every = [away(face) for face in range(len(case.gallery))]
+    return tuple(face for face, found in enumerate(every) if found == min(every))
+
+
+def _away(case: FacesCase, face: int, name: str, wanted: int) -> int:
+    """Return how far what is read in a face and its label, where it has one, are from a value."""
+    model: Any = case.method.model.held  # type: ignore[union-attr]
+    gallery = case.gallery
+    looks = [gallery.looks[face][list(model.values).index(name)]]
+    if set(gallery.values.get(name, ())) == set(VALUES[name]):
+        looks.append(VALUES[name].index(gallery.values[name][gallery.labels[name][face]]))
+    return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)

@@ -1,0 +1,89 @@
+"""Gates for methods that show a face of a gallery: exact costs over every two crops, fits, lower bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import partial
+from typing import Final
+
+import numpy as np
+
+from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.faces.case import DistributionOf, FacesCase, FacesDrawn, FacesVersion, Row
+from dpveil.audit.findings import Finding
+from dpveil.audit.fit import fit, fit_pairs
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.lower_bound import Bound
+from dpveil.noise.bits import BitSource
+from dpveil.noise.matrix import log_above
+
+CLOSE: Final = 1e-7
+"""How far chances may be from the distribution by definition, as a logarithm: whole weights are rounded."""
+INFINITE: Final = 1e9
+
+
+def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf) -> Iterator[Finding]:
+    """Yield how far the whole numbers that are drawn with are from the distribution by definition."""
+    pairs = [
+        both
+        for row in case.inputs
+        for both in zip(version.distribution(case, row), definition(case, row), strict=True)
+    ]
+    far = max(
+        abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
+    )
+    yield Finding(
+        "same", "log-ratio of whole weights to the distribution", str(case), far, CLOSE, far <= CLOSE
+    )
+
+
+def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
+    """Yield the largest log-ratio of any face over every two crops, without tolerance, and sums."""
+    distributions = [version.distribution(case, row) for row in case.inputs]
+    ends = [(max(of_face), min(of_face)) for of_face in zip(*distributions, strict=True)]
+    certain = any(least == 0 < most for most, least in ends)
+    cost = max((log_above(most / least) for most, least in ends if least), default=Fraction(0))
+    kept = not certain and cost <= case.epsilon
+    value = INFINITE if certain else float(cost)
+    what = f"log-ratio of the distribution, {len(distributions)} crops"
+    yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε")
+    lost = max(abs(1 - sum(distribution, Fraction(0))) for distribution in distributions)
+    yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0)
+
+
+def fit_gate(
+    version: FacesVersion, setting: FacesDrawn, definition: DistributionOf, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield how well shown faces follow the distribution by definition, and neighbouring draws its square.
+
+    All crops are drawn in one batch that mixes them; alpha covers the whole gate.
+    """
+    case, rows = setting.case, np.array(setting.fits, np.int64)
+    mixed = version.draw(case, np.tile(rows, (setting.draws, 1)), bits)
+    p_values: dict[str, float] = {}
+    for number, row in enumerate(setting.fits):
+        seen = np.ascontiguousarray(mixed[number :: len(rows)])
+        distribution = finite_distribution([float(chance) for chance in definition(case, row)])
+        p_values[f"{row}"] = fit(seen, distribution).p_value
+        p_values[f"neighbouring draws of {row}"] = fit_pairs(seen, distribution).p_value
+    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values)
+
+
+def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on what pairs of crops cost, from faces alone; alpha covers all pairs together."""
+    case, draws = setting.case, setting.draws
+
+    def bound(pair: tuple[Row, Row], alpha: float) -> Bound:
+        one, other = (
+            version.draw(case, np.tile(np.array([row], np.int64), (2 * draws, 1)), bits)[:, None]
+            for row in pair
+        )
+        return of_releases((one.astype(np.uint8), other.astype(np.uint8)), draws, alpha)
+
+    pairs = [
+        Apart(f"{case}, {pair[0]} and {pair[1]}", float(case.epsilon), partial(bound, pair))
+        for pair in setting.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws")

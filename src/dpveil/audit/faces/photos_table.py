@@ -1,0 +1,62 @@
+"""Which audits look at what is done to photos around a draw: growth and recombination."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from dpveil.audit.entry import Bits, Check, Entry, Level, computed
+from dpveil.audit.faces import growth_table, recombination_table
+from dpveil.audit.faces.growth import MadeLossy
+from dpveil.audit.faces.growth_gates import escape_gate, release_gate, stated_gate
+from dpveil.audit.faces.recombination import Made
+from dpveil.audit.faces.recombination_gates import copy_gate, hidden_gate, outside_gate, same_gate
+from dpveil.audit.findings import Finding
+
+Gates = dict[str, Callable[[Any, Any], Iterator[Finding]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PhotoAudit(Entry[Any, Level[Any, Any]]):
+    """How growth or recombination is audited: gates by name, and what makes the photos of a case for them.
+
+    `ties` compare what gates see with what is released, and are not for mutants.
+    """
+
+    made: Callable[[Any, Bits], Any]
+    gates: Gates
+    ties: Gates
+
+    def checks(self, level: Level[Any, Any], bits: Bits) -> Iterator[Check[Any]]:
+        """Yield every gate with every setting; photos are made once, for all gates and versions."""
+        made = [self.made(case, bits) for case in level.exact]
+        for gate, look in self.ties.items():
+            yield from computed(gate, look, made, self.intact)
+        for gate, look in self.gates.items():
+            yield from computed(gate, look, made)
+
+
+PHOTOS: Final = {
+    "growth": PhotoAudit(
+        made=MadeLossy,
+        gates={"escape": escape_gate, "release": release_gate, "stated": stated_gate},
+        ties={},
+        levels=growth_table.LEVELS,
+        intact=growth_table.INTACT,
+        mutants=growth_table.MUTANTS,
+    ),
+    "recombination": PhotoAudit(
+        made=Made,
+        gates={"hidden": hidden_gate, "outside": outside_gate, "copy": copy_gate},
+        ties={"same": same_gate},
+        levels=recombination_table.LEVELS,
+        intact=recombination_table.INTACT,
+        mutants=recombination_table.MUTANTS,
+    ),
+}
+
+
+def photo_audits() -> dict[str, PhotoAudit]:
+    """Return the audits of what is done to photos around a draw, by name."""
+    return PHOTOS

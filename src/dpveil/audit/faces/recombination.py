@@ -1,0 +1,219 @@
+"""What is audited in recombination: photos with faces, a made method, and what is hidden in them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.audit.entry import Bits, Variant
+from dpveil.audit.faces.photos import Encoding, Pixels, Places, neighbours, places, scene
+from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.origin import FACE, WHOLE, Origin
+from dpveil.core.parameters import Between
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.faces import FaceMethod
+from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
+from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.heads import Heads
+from dpveil.mechanisms.placement import Placement
+from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.postprocessing import Step, parse_all
+from dpveil.regions import grow
+
+SIDE: Final = 32
+DRAWN_WITH: Final = 1
+"""The seed of draws that have to be the same for every photo: what they are plays no part."""
+SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
+    "textured": lambda image: image,
+    "dark": lambda image: image // 6,
+    "without colour": lambda image: np.ascontiguousarray(np.broadcast_to(image[..., :1], image.shape)),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeFaces(FaceMethod):
+    """Draws pictures from its bits alone: whatever a release shows of a face came another way."""
+
+    name: ClassVar[str] = "made-faces"
+    kinds: ClassVar[tuple[str, ...]] = ("pure",)
+    summary: ClassVar[str] = "pictures of bits alone"
+    source: ClassVar[str] = "the audit"
+
+    margin: Between = Between(0, 2, hint="such as 0.35", default=0)
+
+    @property
+    def frame(self) -> Frame:
+        """Small crops."""
+        return Frame(SIDE, float(self.margin))
+
+    def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
+        """Return a promise of ε = 1, of which nothing is spent."""
+        return Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a face"))
+
+    def _draw(self, crops: UInt8[np.ndarray, "n s s 3"], bits: BitSource) -> UInt8[np.ndarray, "n s s 3"]:
+        return np.stack([scene(bits, SIDE, SIDE, 3) for _ in crops])
+
+
+class MadeLandmarks(Predictor):
+    """Landmarks that lie in a box as in a mean face, turned by an angle in radians; no pixel is read."""
+
+    def __init__(self, angle: float) -> None:
+        self.angle = angle
+
+    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box) -> Landmarks:
+        """Return the landmarks of the face in `box`."""
+        upright = of_box(box).back(SEEN.points())
+        c, s = np.cos(self.angle), np.sin(self.angle)
+        middle = upright.mean(axis=0)
+        return Landmarks((upright - middle) @ np.array([[c, s], [-s, c]]) + middle, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class RecombinationCase:
+    """A made photo and the boxes of its faces; none for a portrait.
+
+    `angle` is that of made landmarks, in radians; without one, faces are placed by their boxes alone.
+    """
+
+    boxes: tuple[Box, ...]
+    height: int = 61
+    width: int = 85
+    channels: int = 3
+    scene: str = "textured"
+    protect: str = "box"
+    angle: float | None = None
+    margin: str = "0.5"
+    steps: tuple[str, ...] = ()
+    encoding: Encoding | None = None
+
+    @property
+    def method(self) -> MadeFaces:
+        """The made method."""
+        return MadeFaces(margin=self.margin, protect=self.protect, placing="box")
+
+    @property
+    def regions(self) -> list[Region]:
+        """What a finder would have found."""
+        if not self.boxes:
+            return [Region(Box(0, 0, self.width, self.height), origin=Origin(WHOLE, WHOLE))]
+        return [
+            Region(box, origin=Origin(FACE, "faces", number=n, found=True))
+            for n, box in enumerate(self.boxes, 1)
+        ]
+
+    @property
+    def following(self) -> tuple[Step, ...]:
+        """The steps of post-processing."""
+        return parse_all(self.steps)
+
+    def treated(self, photo: Photo) -> Placement:
+        """Return dpveil's own treatment of a photo, its faces placed as this case wants them."""
+        treated = self.method.place(photo, self.regions)
+        if self.angle is not None and isinstance(treated, Heads):
+            treated.places = [
+                replace(one, region=grow(one.region, photo)) for one in self._by_landmarks(photo, self.angle)
+            ]
+            treated.regions = tuple(one.region for one in treated.places)
+        return treated
+
+    def _by_landmarks(self, photo: Photo, angle: float) -> Iterator[Placed]:
+        for region in self.regions:
+            yield place(
+                photo,
+                region.box,
+                frame=self.method.frame,
+                protect=self.protect,
+                landmarks=MadeLandmarks(angle),
+                origin=region.origin,
+            )
+
+    def photos(self, bits: BitSource) -> Iterator[tuple[str, Photo]]:
+        """Yield a photo and others that differ in hidden pixels: before they are stored, if they are stored.
+
+        What is hidden in a stored photo is what would be without growth.
+        """
+        image = SCENES[self.scene](scene(bits, self.height, self.width, self.channels))
+        stored = Photo if self.encoding is None else self.encoding.photo
+        first = stored(image)
+        inside = places(self.treated(Photo(first.image)).regions, self.height, self.width)
+        yield "as it was", first
+        for name, other in neighbours(image, inside, bits):
+            yield name, stored(other)
+
+    def __str__(self) -> str:
+        where = " and ".join(map(str, self.boxes)) or "portrait"
+        how = "" if self.angle is None else f", landmarks at {self.angle}"
+        more = [self.scene, *self.steps, *([] if self.encoding is None else [str(self.encoding)])]
+        size = f"{self.width} × {self.height} × {self.channels}"
+        return f"{size}, {', '.join(more)}, {self.protect} of {where}{how}, margin {self.margin}"
+
+
+@dataclass(frozen=True, eq=False)
+class Made:
+    """The photos of a case and what versions draw of them, each made once for all gates."""
+
+    case: RecombinationCase
+    bits: Bits
+    kept: dict[Any, Any] = field(default_factory=dict)
+
+    @cached_property
+    def photos(self) -> list[tuple[str, Photo]]:
+        """The photo and its neighbours, by what is hidden in them."""
+        return list(self.case.photos(self.bits(f"{self.case} photos")))
+
+    @property
+    def photo(self) -> Photo:
+        """The first of them."""
+        return self.photos[0][1]
+
+    @cached_property
+    def treated(self) -> Placement:
+        """Its treatment."""
+        return self.case.treated(self.photo)
+
+    def by(self, version: RecombinationVersion) -> Placement:
+        """Return the treatment of the first photo by a version."""
+        if version not in self.kept:
+            self.kept[version] = version.treated(self)
+        treated: Placement = self.kept[version]
+        return treated
+
+    def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
+        """Return what a version releases of a photo by the one draw, faces where the first has them."""
+        if (version, number) not in self.kept:
+            treated = self._among(self.by(version), self.photos[number][1])
+            bits = SeededBits(DRAWN_WITH)
+            self.kept[version, number] = version.draw(treated, bits, self.case.following)
+        released: Pixels = self.kept[version, number]
+        return released
+
+    def listed(self, version: RecombinationVersion) -> Places:
+        """Return which pixels a version says it replaces."""
+        return places(version.listed(self.by(version)), self.case.height, self.case.width)
+
+    def _among(self, treated: Placement, photo: Photo) -> Placement:
+        """Return this treatment of another photo, its faces where they were: places are in the clear."""
+        if not isinstance(treated, Heads):
+            return self.case.treated(photo)
+        other = copy(treated)
+        other.photo = photo
+        return other
+
+
+Draw = Callable[[Placement, BitSource, Sequence[Step]], Pixels]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecombinationVersion(Variant):
+    """One way to put faces back: dpveil's own, or one that is wrong on purpose; `listed` are its regions."""
+
+    draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
+    treated: Callable[[Made], Placement] = lambda made: made.treated
+    listed: Callable[[Placement], Sequence[Region]] = lambda treated: treated.regions

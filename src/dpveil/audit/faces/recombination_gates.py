@@ -1,0 +1,65 @@
+"""Gates for recombination: what hidden pixels change, what is changed beside them, what is left of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import numpy as np
+
+from dpveil.audit.faces.photos import SEES
+from dpveil.audit.faces.recombination import DRAWN_WITH, Made, RecombinationVersion
+from dpveil.audit.findings import Finding
+from dpveil.noise.bits import SeededBits
+from dpveil.release.pipeline import obfuscate
+
+EVERYWHERE: Final = 3
+"""Photos, the first among them, that differ in nearly all hidden pixels from one another."""
+
+
+def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield by how many pixels and regions what the other gates see is unlike what `obfuscate` releases."""
+    case = made.case
+    if case.angle is not None:
+        return
+    own = version.draw(made.treated, SeededBits(DRAWN_WITH), case.following)
+    release = obfuscate(
+        made.photo, case.method, regions=case.regions, bits=SeededBits(DRAWN_WITH), post_processing=case.steps
+    )
+    unlike = int((own != release.image).any(axis=2).sum())
+    placed = [region.record for region in made.treated.regions]
+    stated = release.certificate.regions
+    unlike += sum(a.box != b.box or a.masked != b.masked for a, b in zip(placed, stated, strict=True))
+    yield _finding("same", "pixels and regions unlike a release", made, unlike)
+
+
+def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield by how many pixels releases of one draw differ, where photos differ in hidden pixels only."""
+    apart = {
+        name: int((made.drawn(version, number) != made.drawn(version)).any(axis=2).sum())
+        for number, (name, _) in enumerate(made.photos[1:], 1)
+    }
+    worst = max(apart, key=lambda name: apart[name])
+    what = f"pixels that hidden ones change, worst of {len(apart)}: {worst}"
+    yield _finding("hidden", what, made, apart[worst])
+
+
+def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield how many pixels outside of the regions that are listed differ between photo and release."""
+    changed = (made.drawn(version) != made.photo.image).any(axis=2)
+    count = int((changed & ~made.listed(version)).sum())
+    yield _finding("outside", "pixels changed outside of the regions", made, count)
+
+
+def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
+    """Yield how many listed pixels are released as they are, in photos that differ in all of them."""
+    images = [photo.image for _, photo in made.photos[:EVERYWHERE]]
+    kept = made.listed(version)
+    kept &= np.logical_or.reduce([(image != images[0]).any(axis=2) for image in images])
+    for number, image in enumerate(images):
+        kept &= (made.drawn(version, number) == image).all(axis=2)
+    yield _finding("copy", "pixels of regions released as they are", made, int(np.count_nonzero(kept)))
+
+
+def _finding(gate: str, what: str, made: Made, count: int) -> Finding:
+    return Finding(gate, what, str(made.case), count, 0, count == 0, "pixels", sees=SEES)

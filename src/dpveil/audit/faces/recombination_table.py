@@ -1,0 +1,233 @@
+"""Which photos recombination is audited with, and its mutants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import cv2
+import numpy as np
+
+from dpveil.audit.entry import Level
+from dpveil.audit.faces.photos import Encoding, Pixels, Places, places
+from dpveil.audit.faces.recombination import RecombinationCase, RecombinationVersion
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.faces.geometry import Placed, recombine
+from dpveil.faces.geometry.colour_match import match_of
+from dpveil.faces.heads import Heads
+from dpveil.mechanisms.placement import Placement
+from dpveil.noise.bits import BitSource
+from dpveil.postprocessing import Step
+
+ONE: Final = (Box(35, 22, 9, 11),)
+CORNER: Final = (Box(0, 49, 9, 10),)
+TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))
+"""Regions that overlap."""
+BESIDE: Final = (Box(15, 20, 9, 11), Box(46, 20, 9, 11))
+"""Regions that have an edge in common, and no pixel."""
+POINT: Final = (Box(84, 60, 1, 1),)
+LARGE: Final = (Box(10, 5, 65, 55),)
+"""Its region is the whole photo."""
+WIDE: Final = (Box(140, 90, 105, 120),)
+"""In a photo so large that filling makes its surroundings smaller: see `geometry.fill.FINE`."""
+Crops = Sequence[Pixels]
+Put = Callable[[Pixels, Sequence[Placed], Crops], Pixels]
+
+
+def _quick() -> tuple[RecombinationCase, ...]:
+    """Return settings of every kind; mutants meet first what kills most of them."""
+    case = RecombinationCase
+    return (
+        case(TWO),
+        case((), height=40, width=61),
+        case(ONE, encoding=Encoding("4:2:0", 90)),
+        case(CORNER),
+        case(ONE, scene="dark"),
+        case(ONE, scene="without colour"),
+        case(ONE, scene="dark", channels=1),
+        case(TWO, protect="head"),
+        case(WIDE, height=331, width=421, protect="head"),
+        case(ONE, angle=0.4),
+        case(BESIDE),
+        case(TWO, steps=("median:3", "gaussian:2"), margin="0"),
+        case(POINT),
+        case(LARGE),
+        case(TWO, encoding=Encoding("4:2:2", 95, turn=6)),
+        case(CORNER, encoding=Encoding("grey", 60), channels=1),
+    )
+
+
+def _deep() -> tuple[RecombinationCase, ...]:
+    every = [
+        RecombinationCase(boxes, scene=scene, protect=protect, angle=angle, margin=margin)
+        for boxes in (ONE, TWO, BESIDE, CORNER, LARGE)
+        for scene in ("textured", "dark", "without colour")
+        for protect, angle, margin in (("box", None, "0.5"), ("box", 1.2, "0.35"), ("head", 0.2, "0"))
+    ]
+    stored = [
+        replace(case, encoding=Encoding(kind, 95, turn=turn), channels=1 if kind == "grey" else 3)
+        for kind in ("4:4:4", "4:2:2", "4:2:0", "4:4:0", "4:1:1", "grey")
+        for turn, case in enumerate((every[0], every[9], every[18], every[27], every[2]), 1)
+    ]
+    more = [
+        RecombinationCase(BESIDE, margin="0.25"),
+        RecombinationCase((), height=31, width=9, channels=1),
+        RecombinationCase((), height=1, width=1),
+        RecombinationCase(WIDE, height=480, width=640, scene="without colour"),
+        replace(every[9], height=200, width=301),
+    ]
+    return (*every, *stored, *more)
+
+
+LEVELS: Final[dict[str, Level[RecombinationCase, None]]] = {
+    "quick": Level(_quick()),
+    "deep": Level((*_quick(), *_deep())),
+}
+INTACT: Final = RecombinationVersion(name="intact")
+
+
+def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
+    """Return a mutant that puts released crops back in another way."""
+
+    def draw(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+        if not isinstance(treated, Heads):
+            return treated.draw(bits, steps)
+        released = list(treated.method.release(_crops(treated), bits=bits))
+        for step in steps:
+            released = [step(crop) for crop in released]
+        return put(treated.photo.image, treated.places, released)
+
+    return RecombinationVersion(name=name, draw=draw, **changes)
+
+
+def _crops(heads: Heads) -> Pixels:
+    return np.stack([one.crop(heads.photo) for one in heads.places])
+
+
+def _hidden(image: Pixels, faces: Sequence[Placed]) -> Places:
+    return places([one.region for one in faces], *image.shape[:2])
+
+
+def _eroded(region: Region, by: int) -> Region:
+    """Return a region without the pixels at its edge; as it is where nothing would be left."""
+    box = region.box
+    full = np.ones((box.h, box.w), np.bool_) if region.mask is None else region.mask
+    window = np.ones((2 * by + 1, 2 * by + 1), np.uint8)
+    inner = cv2.erode(full.astype(np.uint8), window, borderType=cv2.BORDER_CONSTANT, borderValue=0) > 0
+    return replace(region, mask=inner) if inner.any() else region
+
+
+def _smaller(faces: Sequence[Placed], by: int) -> list[Placed]:
+    return [replace(one, region=_eroded(one.region, by)) for one in faces]
+
+
+def _filled_from_hidden(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """The filling of a hole that leaves out the outermost hidden pixels."""
+    out, inner = recombine(image, faces, crops), _smaller(faces, 2)
+    inside = _hidden(image, inner)
+    out[inside] = recombine(image, inner, crops)[inside]
+    return out
+
+
+def _toned(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """The tone of the photo with what is hidden in it."""
+    match = match_of(image, np.zeros(image.shape[:2], np.bool_))
+    return recombine(image, faces, [_levels(match(crop.astype(np.float32))) for crop in crops])
+
+
+def _toned_by_face(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Every crop as bright as what it takes the place of."""
+    means = [float(image[one.region.box.slices].mean()) for one in faces]
+    return recombine(image, faces, [_levels(c * (m / 128)) for c, m in zip(crops, means, strict=True)])
+
+
+def _levels(levels: np.ndarray) -> Pixels:
+    whole: Pixels = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+    return whole
+
+
+def _feathered(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """A seam that goes over into the photo within the region."""
+    out, inside = recombine(image, faces, crops), _hidden(image, faces)
+    seam = inside & ~_hidden(image, _smaller(faces, 2))
+    out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
+    return out
+
+
+def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Every face put into the photo as it was, with the other faces."""
+    out = image.copy()
+    for one, crop in zip(faces, crops, strict=True):
+        inside = _hidden(image, [one])
+        out[inside] = recombine(image, [one], [crop])[inside]
+    return out
+
+
+def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """The photo made soft at the seam, from both of its sides, before faces are put back."""
+    inside = _hidden(image, faces).astype(np.uint8)
+    seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
+    soft = cv2.blur(image, (5, 5)).reshape(image.shape)
+    return recombine(np.where(seam, soft, image), faces, crops)
+
+
+def _smooth_after(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """A step over the seam after faces were put back: it costs nothing, and changes what is not listed."""
+    out = recombine(image, faces, crops)
+    inside = _hidden(image, faces).astype(np.uint8)
+    seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
+    smooth: Pixels = np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
+    return smooth
+
+
+def _left_out(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """The last row and the last column of the photo, as ranges that end one too early leave them."""
+    out = recombine(image, faces, crops)
+    out[-1], out[:, -1] = image[-1], image[:, -1]
+    return out
+
+
+def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+    """What the method saw is put back."""
+    if not isinstance(treated, Heads):
+        return treated.draw(bits, steps)
+    return recombine(treated.photo.image, treated.places, list(_crops(treated)))
+
+
+def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
+    """The photo itself beside the middle square of a portrait."""
+    out = treated.draw(bits, steps)
+    if isinstance(treated, Heads):
+        return out
+    image: Pixels = treated.photo.image  # type: ignore[attr-defined]
+    height, width = image.shape[:2]
+    side = min(height, width)
+    top, left = (height - side) // 2, (width - side) // 2
+    kept = np.ones((height, width, 1), np.bool_)
+    kept[top : top + side, left : left + side] = False
+    return np.where(kept, image, out).astype(np.uint8)
+
+
+MUTANTS: Final = (
+    wrong("filled from hidden pixels", _filled_from_hidden),
+    wrong("tone of the whole photo", _toned),
+    wrong("tone of the face that was there", _toned_by_face),
+    wrong("seam feathered into the photo", _feathered),
+    wrong("mask eroded by a pixel", lambda image, faces, crops: recombine(image, _smaller(faces, 1), crops)),
+    wrong("each face by itself", _one_by_one),
+    wrong("seam made soft before", _softened),
+    wrong("seam made soft after", _smooth_after),
+    wrong("last row and column left out", _left_out),
+    wrong(
+        "less listed than painted",
+        recombine,
+        listed=lambda treated: [_eroded(region, 1) for region in treated.regions],
+    ),
+    RecombinationVersion(name="crop put back as it was", draw=_not_released),
+    RecombinationVersion(
+        name="faces of a JPEG not grown", treated=lambda made: made.case.treated(Photo(made.photo.image))
+    ),
+    RecombinationVersion(name="photo beside a portrait", draw=_beside),
+)

@@ -1,0 +1,191 @@
+"""What is audited in latent mechanisms: small code spaces, codes to tell apart, versions, settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+
+from dpveil.audit.entry import Drawn, Level, Variant
+from dpveil.audit.latent.circle import Circle
+from dpveil.codecs import Bounds
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import Number, show
+from dpveil.mechanisms.latent import Directional, LatentMechanism, PCABasis
+from dpveil.noise.bits import BitSource
+
+SIDE: Final = 1 << 16
+"""Steps of a side of the box: written here a second time."""
+TOP: Final = 255
+Code = tuple[float, ...]
+Codes = Float64[np.ndarray, "n m"]
+Logs = Float64[np.ndarray, " outcomes"]
+Outcomes = Int64[np.ndarray, "n parts"]
+
+
+@dataclass(frozen=True)
+class AuditSpace:
+    """A public box without a codec; `energy`, deviations (`spread`) and the usual radius (`far`) as given."""
+
+    low: Code
+    high: Code
+    energy: Code
+    spread: Code | None = None
+    far: float = 0.5
+
+    @property
+    def length(self) -> int:
+        """Coordinates of a code."""
+        return len(self.low)
+
+    @property
+    def column_energy(self) -> Float64[np.ndarray, " m"]:
+        """What a unit of each coordinate adds to a picture."""
+        return np.array(self.energy)
+
+    @property
+    def deviations(self) -> Float64[np.ndarray, " m"] | None:
+        """Deviations of the principal components."""
+        return None if self.spread is None else np.array(self.spread)
+
+    def radius(self, clip: Number = 0) -> float:
+        """Return the usual distance from the middle, in half sides."""
+        return self.far
+
+    def bounds(self, clip: Number = 0) -> Bounds:
+        """Return the box, of which each per cent takes a hundredth from both ends of every side."""
+        low, high = np.array(self.low), np.array(self.high)
+        cut = float(Fraction(clip)) / 100 * (high - low)
+        return Bounds(low + cut, high - cut)
+
+
+@dataclass(frozen=True, eq=False)
+class CodeDistribution:
+    """The distribution of one release: log-chances of independent `parts`, in a box that may be private."""
+
+    box: tuple[Code, Code]
+    parts: tuple[Logs, ...]
+
+
+@dataclass(frozen=True)
+class LatentCase:
+    """One mechanism in one space, and the codes whose releases are told apart."""
+
+    mechanism: LatentMechanism
+    space: AuditSpace
+    codes: tuple[Code, ...]
+
+    @cached_property
+    def box(self) -> Bounds:
+        """The public box."""
+        return self.space.bounds(self.mechanism.clip)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """What is promised."""
+        return self.mechanism.guarantee(self.space)
+
+    @cached_property
+    def circle(self) -> Circle | None:
+        """The released points of a direction in two coordinates."""
+        return Circle(round(self.space.far * SIDE / 2)) if isinstance(self.mechanism, Directional) else None
+
+    @cached_property
+    def kept(self) -> int:
+        """How many leading coordinates are read: all but for a pca-basis, by a linear scan."""
+        method, spread = self.mechanism, self.space.spread
+        if not isinstance(method, PCABasis) or spread is None:
+            return self.space.length
+        needed = self.box.width / float(Fraction(method.epsilon))
+        room = [float(Fraction(method.ratio)) * deviation for deviation in spread]
+        good = [c for c in range(1, len(room) + 1) if all(c * needed[i] < room[i] for i in range(c))]
+        return max(good)
+
+    def points(self, code: Code, *, clipped: bool = True) -> list[int]:
+        """Return a code in steps from the lower end of every side."""
+        inside = self.box.clip(np.array([code])) if clipped else np.array([code])
+        return [int(step) for step in np.rint((inside[0] - self.box.low) / self.box.width * SIDE)]
+
+    def direction(self, code: Code) -> tuple[float, float]:
+        """Return where a code of two coordinates lies from the middle, in half sides."""
+        x, y = (2 * step / SIDE - 1 for step in self.points(code))
+        return (x, y) if (x, y) != (0.0, 0.0) else (1.0, 0.0)
+
+    def allowance(self, first: Code, second: Code) -> float:
+        """Return what the promise allows between two codes: ε, ρ, or ε times their distance."""
+        promise = self.guarantee
+        if promise.rho is not None:
+            return float(promise.rho)
+        return float(promise.epsilon or 0) * (self.distance(first, second) if promise.kind == "metric" else 1)
+
+    def distance(self, first: Code, second: Code) -> float:
+        """Return how far two codes are apart in the metric of the mechanism, by its definition."""
+        if self.circle is not None:
+            ends = [np.array(self.direction(code)) for code in (first, second)]
+            return math.dist(*(end / math.hypot(*end) for end in ends))
+        moved = [abs(a - b) for a, b in zip(self.points(first), self.points(second), strict=True)]
+        return sum(moved[: self.kept]) / SIDE / self.kept
+
+    def read(self, released: Codes) -> Outcomes:
+        """Return the outcome of every part, -1 for what lies beside the grid of the public box."""
+        steps = (released - self.box.low) / self.box.width * SIDE
+        whole = np.rint(steps)
+        good = (np.abs(steps - whole) < 1e-6) & (whole >= 0) & (whole <= SIDE)
+        points: Outcomes = np.where(good, whole, -1).astype(np.int64)
+        if self.circle is not None:
+            points = self.circle.cells_of(points - SIDE // 2)[:, None]
+        return points
+
+    def levels(self, released: Codes) -> UInt8[np.ndarray, "n values"]:
+        """Return releases as levels of 0..255, for lower bounds: coarse where the grid is fine."""
+        inside = (released - self.box.low) / self.box.width
+        if self.circle is not None:
+            inside = (inside - 0.5) * SIDE / (2 * self.circle.radius + 2) + 0.5
+        levels: UInt8[np.ndarray, "n values"] = np.rint(np.clip(inside, 0, 1) * TOP).astype(np.uint8)
+        return levels
+
+    def __str__(self) -> str:
+        method = self.mechanism
+        budget = {"epsilon": "ε", "rho": "ρ"}
+        names = [f"{budget.get(k, k)} = {show_plain(v)}" for k, v in method.parameters().items()]
+        return f"{self.space.length} coordinates, {', '.join(names)}"
+
+
+def show_plain(value: Any) -> str:
+    """Return a parameter in words."""
+    return value if isinstance(value, str) and not value[:1].isdigit() else show(Fraction(value))
+
+
+Release = Callable[[LatentCase, Codes, BitSource], Codes]
+DistributionOf = Callable[[LatentCase, Code], CodeDistribution]
+
+
+def real_release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
+    """Return what the mechanism itself releases."""
+    return case.mechanism.release(codes, case.space, bits=bits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LatentVersion(Variant):
+    """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
+
+    `distribution` is None where releases are no independent parts: only draws show those.
+    """
+
+    distribution: DistributionOf | None
+    release: Release = real_release
+
+    @property
+    def intact(self) -> bool:
+        """Whether it is the mechanism itself."""
+        return self.release is real_release
+
+
+LatentDrawn = Drawn[LatentCase, Code]
+LatentLevel = Level[LatentCase, Code]

@@ -1,0 +1,99 @@
+"""Distributions of released coordinates on the 2^16 steps of a box, by their formulas, as log-chances."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+from scipy.special import logsumexp
+
+from dpveil.audit.divergence import ORDERS
+from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase, Logs
+
+REACH: Final = 12
+"""Standard deviations at which Gaussian tails are cut: what is cut is below 10^-32 of what is kept."""
+
+
+@lru_cache(maxsize=256)
+def clipped_laplace(centre: int, scale: Fraction) -> Logs:
+    """Return discrete Laplace noise around a point; what falls out of the box is counted to its ends."""
+    rate = 1 / float(scale)
+    steps = np.arange(SIDE + 1)
+    logs = -rate * np.abs(steps - centre) + math.log(math.tanh(rate / 2))
+    logs[0], logs[-1] = _below(-centre, rate), _below(centre - SIDE, rate)
+    return logs
+
+
+def _below(most: int, rate: float) -> float:
+    """Return ln P(Z ≤ most) of discrete Laplace noise of this rate."""
+    if most < 0:
+        return rate * most - math.log1p(math.exp(-rate))
+    return math.log1p(-math.exp(-rate * (most + 1)) / (1 + math.exp(-rate)))
+
+
+@lru_cache(maxsize=256)
+def truncated_laplace(centre: int, scale: Fraction) -> Logs:
+    """Return chances ∝ exp(-|y - centre|/scale) within the box."""
+    logs = -np.abs(np.arange(SIDE + 1) - centre) / float(scale)
+    found: Logs = logs - logsumexp(logs)
+    return found
+
+
+@lru_cache(maxsize=256)
+def clipped_gaussian(centre: int, variance: Fraction) -> Logs:
+    """Return discrete Gaussian noise around a point; what falls out of the box is counted to its ends."""
+    twice = 2 * float(variance)
+    reach = math.ceil(REACH * math.sqrt(float(variance))) + SIDE + abs(centre)
+    steps = np.arange(-reach, reach + 1, dtype=np.float64)
+    logs = -((steps - centre) ** 2) / twice
+    logs -= logsumexp(logs)
+    inside = logs[reach : reach + SIDE + 1].copy()
+    inside[0], inside[-1] = logsumexp(logs[: reach + 1]), logsumexp(logs[reach + SIDE :])
+    return inside
+
+
+@lru_cache(maxsize=256)
+def always(point: int) -> Logs:
+    """Return the distribution of a coordinate that is released without noise."""
+    logs = np.full(SIDE + 1, -np.inf)
+    logs[min(max(point, 0), SIDE)] = 0.0
+    return logs
+
+
+FAMILIES: Final = {"laplace": clipped_laplace, "truncated": truncated_laplace, "gaussian": clipped_gaussian}
+
+
+def loss(case: LatentCase, first: CodeDistribution, second: CodeDistribution) -> float:
+    """Return what telling two codes apart costs, as the promise counts: ε, or ρ over twelve orders.
+
+    A release has independent parts, so that the largest log-ratio is the sum of theirs, as divergences are.
+    """
+    if first.box != second.box:
+        return math.inf
+    pairs = list(zip(first.parts, second.parts, strict=True))
+    if case.guarantee.rho is None:
+        return sum(_ratio(a, b) for a, b in pairs)
+    return max(sum(_renyi(a, b, order) for a, b in pairs) / order for order in ORDERS)
+
+
+def _ratio(first: Logs, second: Logs) -> float:
+    """Return the largest log-ratio of two distributions; infinite where only the first allows something."""
+    if first is second:
+        return 0.0
+    seen = first > -np.inf
+    return float(np.max(first[seen] - second[seen]))
+
+
+def _renyi(first: Logs, second: Logs, order: float) -> float:
+    """Return D_α of the first distribution from the second."""
+    if first is second:
+        return 0.0
+    seen = first > -np.inf
+    if np.any(second[seen] == -np.inf):
+        return math.inf
+    terms: Float64[np.ndarray, " k"] = order * first[seen] + (1 - order) * second[seen]
+    return float(logsumexp(terms)) / (order - 1)

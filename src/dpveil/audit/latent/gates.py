@@ -1,0 +1,123 @@
+"""Gates for latent mechanisms: exact costs of every two codes, fits, and lower bounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import partial
+from itertools import permutations
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.findings import Finding
+from dpveil.audit.fit import fit, fit_pairs, pair_fits
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.latent.case import Code, Codes, LatentCase, LatentDrawn, LatentVersion
+from dpveil.audit.latent.distributions import loss
+from dpveil.audit.lower_bound import Bound
+from dpveil.audit.measures import epsilon_at, rho_seen
+from dpveil.noise.bits import BitSource
+
+CLOSE: Final = 1e-9
+"""What 64-bit floats may add to a limit, as a part of it."""
+TINY: Final = 1e-12
+"""What they may add where nothing is allowed."""
+
+
+def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
+    """Yield the largest cost over every ordered pair of codes, against its limit, and sums of chances."""
+    if version.distribution is None:
+        return
+    distributions = {code: version.distribution(case, code) for code in case.codes}
+    unit = "ε" if case.guarantee.rho is None else "ρ"
+    worst = (False, -math.inf, 0.0, 0.0, case.codes[:2])
+    for first, second in permutations(case.codes, 2):
+        allowed = case.allowance(first, second)
+        cost = loss(case, distributions[first], distributions[second])
+        broken = cost > allowed * (1 + CLOSE) + TINY
+        worst = max(worst, (broken, cost / (allowed + TINY), cost, allowed, (first, second)))
+    broken, _, cost, allowed, pair = worst
+    what = "log-ratio" if unit == "ε" else "Rényi divergence"
+    what = f"{what} of the distribution, {len(distributions)} codes"
+    where = f"{case}, {_place(pair[0])} and {_place(pair[1])}"
+    yield Finding("exact", what, where, min(cost, 1e9), allowed, not broken, unit)
+    if case.guarantee.diameter is not None:
+        farthest = max(case.distance(first, second) for first, second in permutations(case.codes, 2))
+        most = float(case.guarantee.diameter) * (1 + CLOSE)
+        yield Finding("exact", "distance of two codes", str(case), farthest, most, farthest <= most, "d")
+    lost = max(
+        abs(1 - float(np.exp(part).sum()))
+        for distribution in distributions.values()
+        for part in distribution.parts
+    )
+    yield Finding("exact", "sum of chances unlike 1", str(case), lost, CLOSE, lost <= CLOSE)
+
+
+def fit_gate(
+    version: LatentVersion, setting: LatentDrawn, intact: LatentVersion, *, bits: BitSource
+) -> Iterator[Finding]:
+    """Yield how well releases follow the right distribution: parts, parts together, neighbouring draws."""
+    case = setting.case
+    if intact.distribution is None:
+        return
+    p_values: dict[str, float] = {}
+    for code, released in _releases(version, setting, bits):
+        seen = case.read(released)
+        masses = [np.exp(part) for part in intact.distribution(case, code).parts]
+        masses = [mass / mass.sum() for mass in masses]
+        for number, mass in enumerate(masses):
+            own = np.ascontiguousarray(seen[:, number])
+            for name, p_value in _fits(own, mass).items():
+                p_values[f"{name} {number} of {_place(code)}"] = p_value
+        drawn = [number for number, mass in enumerate(masses) if mass.max() < 1]
+        inside = np.maximum(seen[:, drawn], 0)
+        both = pair_fits(inside, [masses[number] for number in drawn])
+        p_values |= {f"{name} of {_place(code)}": p_value for name, p_value in both.items()}
+    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values)
+
+
+def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
+    """Yield every code with its releases: from one batch that mixes them; mutants take one code at a time."""
+    codes = np.array(setting.fits)
+    if version.intact:
+        mixed = version.release(setting.case, np.tile(codes, (setting.draws, 1)), bits)
+        yield from ((code, mixed[number :: len(codes)]) for number, code in enumerate(setting.fits))
+        return
+    for code in setting.fits:
+        yield code, version.release(setting.case, np.tile(np.array([code]), (setting.draws, 1)), bits)
+
+
+def _fits(seen: Int64[np.ndarray, " n"], mass: Float64[np.ndarray, " outcomes"]) -> dict[str, float]:
+    if mass.max() == 1:  # nothing is drawn
+        return {"coordinate": float(np.all(seen == mass.argmax()))}
+    distribution = finite_distribution(mass)
+    return {
+        "coordinate": fit(seen, distribution).p_value,
+        "neighbouring draws of": fit_pairs(seen, distribution).p_value,
+    }
+
+
+def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield lower bounds on what pairs of codes cost, from samples alone; alpha covers all pairs together."""
+    case, draws = setting.case, setting.draws
+    unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
+
+    def bound(first: Code, second: Code, alpha: float) -> Bound:
+        one, other = (
+            case.levels(version.release(case, np.tile(np.array([code]), (2 * draws, 1)), bits))
+            for code in (first, second)
+        )
+        return of_releases((one, other), draws, alpha, measure)
+
+    pairs = [
+        Apart(f"{case}, {_place(a)} and {_place(b)}", case.allowance(a, b), partial(bound, a, b))
+        for a, b in setting.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws", unit=unit)
+
+
+def _place(code: Code) -> str:
+    return "(" + ", ".join(f"{value:g}" for value in code) + ")"

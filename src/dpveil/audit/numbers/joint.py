@@ -1,0 +1,101 @@
+"""What neighbouring tables cost in all that is released of them: numbers that scalar mechanisms draw apart.
+
+A mechanism's integers are its distribution; where it has none, its distribution by definition takes their
+place, at an end, at both answers and far out, between which log-ratios of these distributions do not turn but
+at stairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.audit.scalar.distributions import MP, distribution_of
+from dpveil.mechanisms.scalar import ScalarMechanism
+from dpveil.noise.matrix import log_above
+
+UNBOUNDED: Final = Fraction(10**6)
+ROUNDED: Final = Fraction(1, 10**30)
+"""More than log-ratios of 50 digits, and of integers that are rounded up, lose together."""
+DIGITS: Final = 45
+FAR: Final = 600
+"""Scales of the noise beyond both answers at which far tails are looked at."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """One number that is released: the true answer is this point of the mechanism's lattice."""
+
+    mechanism: ScalarMechanism
+    point: int
+
+
+Released = tuple[Number, ...]
+"""All that is released of one table."""
+
+
+def released(mechanism: ScalarMechanism, points: Iterable[int]) -> Released:
+    """Return numbers that one mechanism draws."""
+    return tuple(Number(mechanism, int(point)) for point in points)
+
+
+def cost(one: Released | None, other: Released | None) -> Fraction:
+    """Return the largest log-ratio of all that is released of two tables, rounded up; None is a refusal.
+
+    Numbers are drawn apart, so that the largest log-ratios add up. Tables that release another count of
+    numbers, or that are not both refused, are told apart with certainty.
+    """
+    if one is None or other is None:
+        return Fraction(0) if one is other else UNBOUNDED
+    if len(one) != len(other):
+        return UNBOUNDED
+    pairs = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    there = sum((loss(a, b) for a, b in pairs), Fraction(0))
+    back = sum((loss(b, a) for a, b in pairs), Fraction(0))
+    return min(max(there, back), UNBOUNDED)
+
+
+@lru_cache(maxsize=1 << 16)
+def loss(one: Number, other: Number) -> Fraction:
+    """Return max ln P(y | one)/P(y | other) over all responses y, rounded up."""
+    if one.mechanism.integers is not None and other.mechanism.integers is not None:
+        first, second = chances(one), chances(other)
+        if any(weight and not second.get(value) for value, weight in first.items()):
+            return UNBOUNDED
+        return log_above(max(Fraction(weight, second[value]) for value, weight in first.items() if weight))
+    if one.mechanism != other.mechanism:
+        return UNBOUNDED  # the data decide how noise is made
+    distribution = distribution_of(one.mechanism)
+    most = max(
+        distribution.log(one.point, y) - distribution.log(other.point, y) for y in _looked_at(one, other)
+    )
+    return max(Fraction(0), Fraction(MP.nstr(most, DIGITS)))
+
+
+@lru_cache(maxsize=1 << 12)
+def chances(number: Number) -> dict[Fraction, int]:
+    """Return the chance of every number that may be released, in 2^-64."""
+    lattice, matrix = number.mechanism.lattice, number.mechanism.integers
+    if matrix is None:
+        return {}
+    row = matrix.weights[int(np.searchsorted(lattice.points, number.point))]
+    values = [lattice.origin + int(point) * lattice.step for point in lattice.points]
+    return dict(zip(values, row, strict=True))
+
+
+def _looked_at(one: Number, other: Number) -> list[int]:
+    """Return responses: at ends, at and around both answers, a stair away, and far out."""
+    mechanism: Any = one.mechanism
+    lattice = mechanism.lattice
+    far = FAR * max(1, round(lattice.reach / mechanism.budget))
+    ends = [end for span in lattice.spans for end in span if end is not None]
+    near = [point + step for point in (one.point, other.point) for step in (-1, 0, 1)]
+    stairs = [point + sign * lattice.reach for point in (one.point, other.point) for sign in (-1, 1)]
+    out = [one.point - far, other.point + far, one.point + far, other.point - far]
+    found = np.unique(np.array([*ends, *near, *stairs, *out], np.int64))
+    return [int(point) for point in found[lattice.allowed(found)]]

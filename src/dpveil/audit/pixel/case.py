@@ -1,0 +1,137 @@
+"""What is audited: settings of a method, the draws that gates take, and what they know about it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.audit.pixel.images import neighbours
+from dpveil.audit.pixel.pairs import Pair, adversarial_pairs
+from dpveil.audit.pixel.product import Images, Pairs
+from dpveil.audit.pixel.version import DistributionOf, Size
+from dpveil.core.guarantee import Guarantee
+from dpveil.core.numbers import show
+from dpveil.mechanisms.pixel import PixelMethod
+
+BUDGET: Final = {"epsilon": "ε", "delta": "δ", "rho": "ρ"}
+LETTERS: Final = {"block": "b", "neighbourhood": "m"}
+OWN_DRAWS: Final = 10_000
+
+
+@dataclass(frozen=True)
+class Case:
+    """A method on height × width × channels; `levels` are those of which exact gates try every image."""
+
+    height: int
+    width: int
+    channels: int
+    method: PixelMethod
+    levels: tuple[int, ...] = (0, 255)
+
+    @property
+    def size(self) -> Size:
+        """Height, width and channels."""
+        return self.height, self.width, self.channels
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """What the method promises here."""
+        return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
+
+    def of(self, method: PixelMethod) -> Case:
+        """Return the same setting with another method."""
+        return replace(self, method=method)
+
+    def __str__(self) -> str:
+        names = [field.name for field in fields(self.method) if field.name not in BUDGET]  # type: ignore[arg-type]
+        given = {LETTERS.get(name, name): getattr(self.method, name) for name in names}
+        words = ["×".join(map(str, self.size))]
+        words += [f"{name} = {value}" for name, value in given.items() if value is not None]
+        promise = self.guarantee
+        words += ["any image"] if promise.relation.name == "any-image" else []
+        spent = {letter: getattr(promise, name) for name, letter in BUDGET.items()}
+        return ", ".join(words + [f"{name} = {show(v)}" for name, v in spent.items() if v is not None])
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A setting for a gate that draws. `chance` is that of the event that shows a violation best."""
+
+    case: Case
+    draws: int
+    chance: float = 0.5
+
+
+@dataclass(frozen=True)
+class Level:
+    """The settings of one level of an audit.
+
+    `apart` are settings without any promise, in which neighbours have to be told apart.
+    """
+
+    exact: tuple[Case, ...] = ()
+    fit: tuple[Drawn, ...] = ()
+    bound: tuple[Drawn, ...] = ()
+    apart: tuple[Drawn, ...] = ()
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        """Every setting, once."""
+        drawn = self.fit + self.bound + self.apart
+        return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in drawn)]))
+
+    def more(self, exact: tuple[Case, ...], times: int = 5) -> Level:
+        """Return this level with more small images, and with `times` the draws."""
+        fit, bound, apart = (
+            tuple(replace(d, draws=times * d.draws) for d in drawn)
+            for drawn in (self.fit, self.bound, self.apart)
+        )
+        return Level(self.exact + exact, fit, bound, apart)
+
+    def of(self, method: PixelMethod) -> Level:
+        """Return the same sizes with a method of the user's own, and one that its blocks do not divide."""
+        ragged = min(getattr(method, "block", 1) + 1, 33)
+        own = (Drawn(Case(ragged, ragged + 1, 1, method), OWN_DRAWS),) if ragged > 2 else ()
+
+        def drawn(settings: tuple[Drawn, ...]) -> tuple[Drawn, ...]:
+            return tuple(dict.fromkeys(replace(s, case=s.case.of(method)) for s in settings))
+
+        exact = tuple(dict.fromkeys(case.of(method) for case in self.exact))
+        level = Level(exact, drawn(self.fit), drawn(self.bound) + own, drawn(self.apart))
+        formal = all(case.guarantee.formal for case in level.cases)
+        return replace(level, apart=()) if formal else Level(apart=level.apart)
+
+
+def usual_pairs(case: Case) -> list[Pair]:
+    """Return adversarial neighbours under m-pixels or any-image."""
+    return adversarial_pairs(
+        height=case.height,
+        width=case.width,
+        channels=case.channels,
+        block=getattr(case.method, "block", 1),
+        neighbourhood=case.guarantee.relation.m,
+    )
+
+
+def usual_neighbours(case: Case, images: Images) -> Pairs:
+    """Return all pairs that are neighbours under m-pixels or any-image."""
+    return neighbours(images, case.guarantee.relation.m)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Known:
+    """What gates have to know about a method beside its versions.
+
+    `right(method, images)` is the distribution a second time, written from the definition and apart from the
+    method. Relations other than m-pixels and any-image need their own `pairs` to draw and `neighbours` to
+    enumerate, and metric guarantees `distances(images, pairs)`.
+    """
+
+    right: DistributionOf | None = None
+    pairs: Callable[[Case], list[Pair]] = usual_pairs
+    neighbours: Callable[[Case, Images], Pairs] = usual_neighbours
+    distances: Callable[[Images, Pairs], Float64[np.ndarray, " pairs"]] | None = None

@@ -1,0 +1,78 @@
+"""The whole entry of one pixel method, and that of a user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
+from dpveil.audit.pixel.case import Known, Level
+from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate
+from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
+from dpveil.audit.pixel.gates_noise import pld_gate
+from dpveil.audit.pixel.version import DistributionOf, Version
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.pixel import PixelMethod
+
+MOST: Final = {"epsilon": 200, "rho": 50}
+"""Beyond, chances are too small for 64-bit floats, and there is next to no promise to break."""
+COMPUTED: Final = ("exact", "pld")
+"""Gates that look at distributions alone: blind to a mutant whose distribution is the intact one."""
+STREAM: Final = "{gate} {number}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodAudit(Entry[Version, Level], Known):
+    """How one method is audited: its versions, what is right for it, and the settings of both levels.
+
+    A method that promises nothing, and of which there is nothing to show, has no levels, and says why in
+    `note`. `refuse(method, level)` raises `InvalidParameter` for what takes too long to audit.
+    """
+
+    method: type[PixelMethod]
+    refuse: Callable[[Any, Level], None] = lambda method, level: None
+
+    @property
+    def distribution(self) -> DistributionOf | None:
+        """What releases have to follow: the second distribution, or that of the intact version."""
+        return self.right or self.intact.distribution
+
+    def mutant(self, name: str) -> Version:
+        """Return the mutant of that name."""
+        return next(mutant for mutant in self.mutants if mutant.name == name)
+
+    def checks(self, level: Level, bits: Bits) -> Iterator[Check[Version]]:
+        """Yield every gate with every setting."""
+        yield from computed("same", same_gate, level.cases, self.intact)
+        yield from computed("exact", partial(exact_gate, entry=self), level.exact)
+        if self.intact.noise is not None:
+            yield from computed("pld", partial(pld_gate, entry=self), level.exact)
+        if self.distribution is not None:
+            fit = partial(fit_gate, distribution_of=self.distribution)
+            yield from drawn("fit", fit, level.fit, bits, STREAM)
+        yield from drawn("bound", partial(bound_gate, entry=self), level.bound, bits, STREAM)
+        yield from drawn("apart", partial(apart_gate, entry=self), level.apart, bits, STREAM)
+
+    def differs(self, mutant: Version, check: Check[Version]) -> bool:
+        """Return whether a mutant can behave otherwise than the intact version where this gate looks."""
+        intact, case = self.intact, check.case
+        blind = mutant.distribution is intact.distribution and mutant.noise is intact.noise
+        return mutant.unlike(intact, case.method, case.size) and not (check.gate in COMPUTED and blind)
+
+    def own(self, method: PixelMethod, level: str) -> MethodAudit:
+        """Return the audit of a user's own method as it is, at these sizes and without mutants.
+
+        Raises `InvalidParameter` for a budget or parameters that are too large to audit.
+        """
+        settings = self.levels[level].of(method)
+        for promise in (case.guarantee for case in settings.cases):
+            for name, most in MOST.items():
+                if (getattr(promise, name) or 0) > most:
+                    raise InvalidParameter(
+                        name, getattr(promise, name), "is too large to audit", hint=f"audits reach {most}"
+                    )
+        self.refuse(method, settings)
+        note = "" if settings.cases else self.note
+        return replace(self, mutants=(), levels={level: settings}, note=note)

@@ -1,0 +1,179 @@
+"""Gates that draw: goodness of fit to the exact distribution, and lower bounds from adversarial pairs.
+
+They work on any `Version`. Each has a probability of at most alpha to reject a right method, over everything
+it looks at together.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache, partial
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64, Int64
+
+from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.findings import Finding
+from dpveil.audit.fit import ALPHA, fit, pair_fits, power
+from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.lower_bound import Bound
+from dpveil.audit.measures import (
+    MISSED,
+    Measure,
+    delta_event,
+    delta_seen,
+    epsilon_at,
+    epsilon_event,
+    gaussian_events,
+    rho_seen,
+    smallest_detectable,
+)
+from dpveil.audit.pixel.case import Drawn, Known
+from dpveil.audit.pixel.pairs import Pair, uneven_image
+from dpveil.audit.pixel.version import DistributionOf, Drawer, Version
+from dpveil.core.guarantee import Guarantee
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import BitSource
+
+MISSED_FIT: Final = 1e-6
+SHARPEST: Final = 400
+APART: Final = math.log(10)
+"""The ε that a method without a promise has to exceed for its neighbours to count as told apart."""
+
+Masses = Float64[np.ndarray, " outcomes"]
+Outcomes = Int64[np.ndarray, "n parts"]
+
+
+def fit_gate(
+    version: Version,
+    setting: Drawn,
+    distribution_of: DistributionOf,
+    *,
+    bits: BitSource,
+    alpha: float = ALPHA,
+) -> Iterator[Finding]:
+    """Yield how well the releases of one uneven image follow their distribution, draw by draw and in pairs.
+
+    `value` is minus the corrected p-value's logarithm to base 10; alpha covers the whole gate.
+    """
+    case, draws = setting.case, setting.draws
+    outcomes, masses = _observed(version, setting, distribution_of, bits)
+    columns = zip(np.ascontiguousarray(outcomes.T), masses, strict=True)
+    p_values = {
+        f"draw {j}": fit(seen, finite_distribution(mass)).p_value for j, (seen, mass) in enumerate(columns)
+    }
+    p_values |= pair_fits(outcomes, masses)
+    seen = sharpest(tuple(masses[0].tolist()), draws, alpha / len(p_values))
+    sees = f"chances to the power {seen:.2f} or more" if seen else ""
+    yield fit_finding(case, f"fit of {draws:,} draws", p_values, alpha=alpha, sees=sees)
+
+
+def _observed(
+    version: Version, setting: Drawn, distribution_of: DistributionOf, bits: BitSource
+) -> tuple[Outcomes, list[Masses]]:
+    """Return the outcomes of every draw, -1 for what none looks like, and their chances."""
+    image, method = uneven_image(setting.case.size), setting.case.method
+    distribution = distribution_of(method, image[None])
+    masses = [chances[row] for chances, row in zip(distribution.floats, distribution.index[0], strict=True)]
+    if version.outcomes is not None:
+        return version.outcomes(method, image, setting.draws, bits), masses
+    if len(distribution.parts) != len(masses):
+        raise InvalidParameter(
+            "distribution", None, "shows no places", hint="give parts, or outcomes of the version"
+        )
+    shown = version.releases(method, image, setting.draws, bits)
+    merged = [np.bincount(p.first, m, len(m)) for p, m in zip(distribution.parts, masses, strict=True)]
+    return np.stack([part.read(shown) for part in distribution.parts], axis=1), merged
+
+
+@lru_cache(maxsize=256)
+def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
+    """Return the power of all chances, in hundredths, from which on the fit of one draw sees it; 0 if never.
+
+    The power is the factor of the budget, for Laplace noise, randomised response and exponential mechanisms
+    alike. Source: `power` of the coarse bins alone, about 1 - 1e-6.
+    """
+    wanted = finite_distribution(np.array(mass) / sum(mass))
+
+    def seen(hundredths: int) -> bool:
+        raised = np.array(mass) ** (hundredths / 100)
+        return power(wanted, finite_distribution(raised / raised.sum()), draws, alpha=alpha) > 1 - MISSED_FIT
+
+    low, high = 100, SHARPEST
+    if not seen(high):
+        return 0.0
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if seen(middle) else (middle, high)
+    return high / 100
+
+
+def bound_gate(
+    version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
+) -> Iterator[Finding]:
+    """Yield a lower bound on the budget for every adversarial pair; alpha covers all pairs together.
+
+    Under a metric guarantee a pair may cost ε times its distance.
+    """
+    case = setting.case
+    promise, drawer = case.guarantee, version.drawer(case.method)
+    measure, limit, letter = measure_of(promise)
+    pairs = [
+        Apart(
+            f"{case}, {pair.name}",
+            limit * pair.distance,
+            partial(pair_bound, drawer, pair, setting.draws, bits, measure),
+        )
+        for pair in entry.pairs(case)
+    ]
+    least = partial(detectable, promise, setting.draws, setting.chance)
+    yield from bound_findings(pairs, f"{setting.draws:,} draws", unit=letter, alpha=alpha, least=least)
+
+
+def apart_gate(
+    version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
+) -> Iterator[Finding]:
+    """Yield that a method without a promise tells neighbours apart: the pair that shows it best.
+
+    Were none told apart, the reason that the method gives for promising nothing would be wrong.
+    """
+    case = setting.case
+    pairs, drawer = entry.pairs(case), version.drawer(case.method)
+    seen = [
+        (pair_bound(drawer, p, setting.draws, bits, epsilon_at(0.0), alpha / len(pairs)), p) for p in pairs
+    ]
+    bound, pair = max(seen, key=lambda found: found[0].lower)
+    what = f"neighbours told apart in {setting.draws:,} draws, {bound.event}"
+    kept = bound.lower >= APART
+    yield Finding("apart", what, f"{case}, {pair.name}", bound.lower, APART, kept, "ε at least")
+
+
+def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:
+    """Return how a promise is measured, what it promises, and its letter."""
+    if promise.rho is not None:
+        return rho_seen, float(promise.rho), "ρ"
+    if promise.delta is not None and not promise.epsilon:
+        return delta_seen, float(promise.delta), "δ"
+    return epsilon_at(float(promise.delta or 0)), float(promise.epsilon or 0), "ε"
+
+
+@lru_cache(maxsize=1024)
+def detectable(promise: Guarantee, draws: int, chance: float, limit: float, alpha: float) -> float:
+    """Return the smallest violation that this many test draws a side show, given the event that shows it.
+
+    Choosing that event is up to the train draws, and not part of the probability to miss it.
+    """
+    measure, _, letter = measure_of(promise)
+    event = {"ρ": gaussian_events, "δ": delta_event}.get(letter)
+    event = event or epsilon_event(chance, float(promise.delta or 0))
+    return smallest_detectable(draws, limit, event, measure, alpha=alpha, missed=MISSED)
+
+
+def pair_bound(
+    drawer: Drawer, pair: Pair, draws: int, bits: BitSource, measure: Measure, alpha: float = ALPHA
+) -> Bound:
+    """Return the lower bound from `draws` train and as many test releases of both images of a pair."""
+    sides = [drawer(image, 2 * draws, bits) for image in (pair.first, pair.second)]
+    return of_releases((sides[0], sides[1]), draws, alpha, measure)

@@ -1,0 +1,103 @@
+"""What an audit knows of a method: one version of it, intact or wrong on purpose, that all gates work on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from jaxtyping import Int64
+
+from dpveil.audit.divergence import Move
+from dpveil.audit.entry import Variant
+from dpveil.audit.noises import NoiseKind
+from dpveil.audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
+from dpveil.noise.bits import BitSource
+
+Method = Any
+"""A `PixelMethod`; a version reads the fields of its own."""
+Size = tuple[int, int, int]
+Drawer = Callable[[Image, int, BitSource], Releases]
+"""Gives a number of independent releases of one image."""
+DistributionOf = Callable[[Method, Images], ProductDistribution]
+
+
+class AddedNoise(Protocol):
+    """What is known beside of methods that add integer noise to exact integers."""
+
+    @property
+    def kind(self) -> NoiseKind:
+        """The family of the noise."""
+
+    def parameters(self, method: Method, size: Size) -> list[Fraction]:
+        """Return the parameter of the noise of every answer of one channel."""
+
+    def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
+        """Return how far neighbours move the answers; moves that another exceeds may be left out."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version(Variant):
+    """One way to carry out a method: the intact one, or a mutant made of it by `dataclasses.replace`.
+
+    `releases(method, image, n, bits)` returns n independent releases, n × h × w × c. `distribution(method,
+    images)` is their exact distribution, computed without drawing, where they are made of independent finite
+    draws. `outcomes(method, image, n, bits)` returns the outcomes themselves, n × draws, for methods whose
+    pixels do not show them one by one. `noise` is for additive noise. `key(method, size)`, if any, is equal
+    for two versions that do exactly the same there: a mutant is not tried where it is not wrong.
+    """
+
+    releases: Callable[[Method, Image, int, BitSource], Releases]
+    distribution: DistributionOf | None = None
+    outcomes: Callable[[Method, Image, int, BitSource], Int64[np.ndarray, "n parts"]] | None = None
+    noise: AddedNoise | None = None
+    key: Callable[[Method, Size], object] | None = None
+
+    def drawer(self, method: Method) -> Drawer:
+        """Return `releases` for one setting of the method."""
+        return lambda image, count, bits: self.releases(method, image, count, bits)
+
+    def unlike(self, intact: Version, method: Method, size: Size) -> bool:
+        """Return whether this version may behave otherwise than `intact` there."""
+        if self.key is None or intact.key is None:
+            return True
+        return bool(self.key(method, size) != intact.key(method, size))
+
+
+def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+    """Return `count` releases by the method's own `release`: slow, and the real road."""
+    return np.stack([method.release(image, bits=bits) for _ in range(count)])
+
+
+def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+    """Return one release of `count` copies that stand side by side, cut apart.
+
+    For methods that treat pixels alike and apart from each other, and whose noise depends on no size.
+    """
+    height, width, channels = image.shape
+    shown = method.release(np.tile(image, (1, count, 1)), bits=bits)
+    return np.ascontiguousarray(np.moveaxis(shown.reshape(height, count, width, channels), 1, 0))
+
+
+def from_distribution(
+    distribution: DistributionOf, *, shared: bool = False
+) -> Callable[[Method, Image, int, BitSource], Releases]:
+    """Return the releases of a distribution whose parts show it: of versions that no sampler carries out.
+
+    `shared` takes one random number for all parts of a release.
+    """
+
+    def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        made = distribution(method, image[None])
+        numbers = (bits.words(count * (1 if shared else len(made.parts))) >> 11).astype(np.float64) / 2**53
+        uniform = np.broadcast_to(numbers.reshape(-1, count), (len(made.parts), count))
+        shown = np.empty((count, *image.shape), np.uint8)
+        for part, masses, row, number in zip(made.parts, made.floats, made.index[0], uniform, strict=True):
+            drawn = np.searchsorted(np.cumsum(masses[row][:-1]), number, side="right")
+            rows, columns, channels = part.places.T
+            shown[:, rows, columns, channels] = part.looks[drawn]
+        return shown
+
+    return releases

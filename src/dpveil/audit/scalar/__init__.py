@@ -1,0 +1,1 @@
+"""How scalar mechanisms are audited: settings, distributions by definition, gates, mutants."""

@@ -1,0 +1,295 @@
+"""Distributions of scalar mechanisms with 50 digits, from the definitions, apart from the mechanisms.
+
+A distribution knows the chance that the response of an answer lies between two points of the lattice, far out
+too, where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
+stairs of the noise, which are what a promise is held against.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property, lru_cache
+from typing import Any, Final
+
+import mpmath
+
+from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.scalar import ExplicitFair, ScalarMechanism, Staircase
+from dpveil.noise.matrix import IntegerMatrix
+
+DIGITS: Final = 50
+MP: Final = mpmath.mp.clone()
+MP.dps = DIGITS
+Real = Any
+"""A number of mpmath."""
+End = int | None
+
+
+def real(value: Fraction | int) -> Real:
+    """Return a rational with 50 digits."""
+    return MP.mpf(Fraction(value).numerator) / Fraction(value).denominator
+
+
+class PointDistribution(ABC):
+    """The distribution of responses for every answer, all of them points of a lattice."""
+
+    @abstractmethod
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Return the chance that answer `x` is followed by a response from `low` to `high` (None: no end)."""
+
+    def log(self, x: int, y: int) -> Real:
+        """Return the logarithm of the chance of response `y`, or minus infinity."""
+        chance = self.mass(x, y, y)
+        return MP.log(chance) if chance > 0 else -MP.inf
+
+
+class Noise(ABC):
+    """A symmetric distribution of noise on the whole numbers."""
+
+    @abstractmethod
+    def tail(self, j: int) -> Real:
+        """Return P(Z ≥ j) for j ≥ 1."""
+
+    def between(self, low: End, high: End) -> Real:
+        """Return P(low ≤ Z ≤ high), from tails that do not cancel."""
+        if low is not None and high is not None and low > high:
+            return MP.mpf(0)
+        if low is not None and low >= 1:
+            return self.tail(low) - (0 if high is None else self.tail(high + 1))
+        if high is not None and high <= -1:
+            return self.between(-high, None if low is None else -low)
+        return 1 - sum(self.tail(j) for j in (_after(low, -1), _after(high, 1)) if j is not None)
+
+
+def _after(end: End, sign: int) -> End:
+    return None if end is None else sign * end + 1
+
+
+@dataclass(frozen=True)
+class Exponential(Noise):
+    """Discrete Laplace noise: P(z) = (1 - r)/(1 + r)·r^|z| with r = e^(-rate)."""
+
+    rate: Fraction
+
+    def tail(self, j: int) -> Real:
+        """Return r^j/(1 + r)."""
+        return MP.exp(-real(self.rate * j)) / self._whole
+
+    @cached_property
+    def _whole(self) -> Real:
+        return 1 + MP.exp(-real(self.rate))
+
+
+@dataclass(frozen=True)
+class Stairs(Noise):
+    """Heights e^(-ε·k), k being how many stairs |z| is away; the first stair ends before `inner`."""
+
+    epsilon: Fraction
+    width: int
+    inner: int
+
+    def _above(self, j: int) -> Real:
+        """Return the sum of heights from j ≥ 0 on: the rest of the stair of j, and all stairs behind."""
+        below = 0 if j < self.inner else (j - self.inner) // self.width + 1
+        rest = self.inner + below * self.width - j
+        return self._drop**below * (rest + self._behind)
+
+    @cached_property
+    def _drop(self) -> Real:
+        return MP.exp(-real(self.epsilon))
+
+    @cached_property
+    def _behind(self) -> Real:
+        return self.width * self._drop / (1 - self._drop)
+
+    @cached_property
+    def _whole(self) -> Real:
+        return 2 * self._above(0) - 1
+
+    def tail(self, j: int) -> Real:
+        """Return the share of heights from j on."""
+        return self._above(j) / self._whole
+
+
+@dataclass(frozen=True)
+class Spans:
+    """The allowed points of a mechanism: its range and gaps, as whole numbers of steps from point 0."""
+
+    low: End
+    high: End
+    gaps: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, method: ScalarMechanism) -> Spans:
+        """Return those of a mechanism."""
+        start, step = method.lattice.origin, method.lattice.step
+
+        def place(value: Fraction | None) -> End:
+            return None if value is None else round((value - start) / step)
+
+        allowed = method.allowed
+        gaps = tuple((round((a - start) / step), round((b - start) / step)) for a, b in allowed.gaps)
+        return cls(place(allowed.low), place(allowed.high), gaps)
+
+    def pieces(self) -> Iterator[tuple[End, End]]:
+        """Yield first and last point of every part between gaps."""
+        first = self.low
+        for left, right in self.gaps:
+            yield first, left
+            first = right
+        yield first, self.high
+
+    def within(self, low: End, high: End) -> Iterator[tuple[End, End]]:
+        """Yield what every part has between two points."""
+        for first, last in self.pieces():
+            a = first if low is None else low if first is None else max(low, first)
+            b = last if high is None else high if last is None else min(high, last)
+            if a is None or b is None or a <= b:
+                yield a, b
+
+
+@dataclass(frozen=True)
+class Snapped(PointDistribution):
+    """Noise is added, and what is not allowed becomes the nearest allowed point, the lower one halfway."""
+
+    spans: Spans
+    noise: Noise
+
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Add up the noise that ends in every part, with the halves of gaps beside it."""
+        total = MP.mpf(0)
+        for a, b in self.spans.within(low, high):
+            start, stop = self._reach(a, b)
+            start, stop = (None if start is None else start - x), (None if stop is None else stop - x)
+            total += self.noise.between(start, stop)
+        return total
+
+    def _reach(self, a: End, b: End) -> tuple[End, End]:
+        """Return the first and the last point that become a to b."""
+        before = {right: (left + right) // 2 + 1 for left, right in self.spans.gaps}
+        behind = {left: (left + right) // 2 for left, right in self.spans.gaps}
+        first = None if a is None or a == self.spans.low else before.get(a, a)
+        last = None if b is None or b == self.spans.high else behind.get(b, b)
+        return first, last
+
+
+@dataclass(frozen=True)
+class Truncated(PointDistribution):
+    """P(y | x) ∝ e^(-rate(x)·|y - x|) over allowed y; `rates` may differ by answer (as published)."""
+
+    spans: Spans
+    rate: Fraction
+    rates: tuple[tuple[int, Fraction], ...] = ()
+
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Return the share of the weights."""
+        rate = dict(self.rates).get(x, self.rate)
+        part = sum(_powers(x, a, b, rate) for a, b in self.spans.within(low, high))
+        return part / _total(x, self.spans, rate)
+
+
+@lru_cache(maxsize=4096)
+def _total(x: int, spans: Spans, rate: Fraction) -> Real:
+    return sum(_powers(x, a, b, rate) for a, b in spans.pieces())
+
+
+def _powers(x: int, low: End, high: End, rate: Fraction) -> Real:
+    """Return the sum of e^(-rate·|y - x|) for y from low to high."""
+    if low is not None and low >= x:
+        cut = 0 if high is None else MP.exp(-real(rate * (high - low + 1)))
+        return MP.exp(-real(rate * (low - x))) * (1 - cut) / (1 - MP.exp(-real(rate)))
+    if high is not None and high <= x:
+        return _powers(-x, -high, None if low is None else -low, rate)
+    return _powers(x, x, high, rate) + _powers(x, low, x - 1, rate)
+
+
+@dataclass(frozen=True)
+class Table(PointDistribution):
+    """Chances written down, a row for each answer; rows of integers count in 2^-64."""
+
+    points: tuple[int, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    unit: int = 1
+
+    def mass(self, x: int, low: End, high: End) -> Real:
+        """Add up."""
+        row = self.rows[self.points.index(x)]
+        inside = (
+            chance
+            for y, chance in zip(self.points, row, strict=True)
+            if (low is None or low <= y) and (high is None or y <= high)
+        )
+        return sum(inside, MP.mpf(0)) / self.unit
+
+
+def integer_distribution(points: Sequence[int], matrix: IntegerMatrix) -> Table:
+    """Return the distribution that integers are."""
+    return Table(tuple(points), matrix.weights, 1 << 64)
+
+
+def fair_distribution(method: ExplicitFair) -> Table:
+    """Return formula 5.73 with its constants: 5.74 for even sizes, the right one for odd (errata E11)."""
+    size = (method.lattice.size or 1) - 1
+    a = MP.exp(-real(method.budget / method.lattice.reach))
+    return _fair(size, a, even_at_odd=False)
+
+
+def _fair(size: int, a: Real, *, even_at_odd: bool) -> Table:
+    if size % 2 == 0 or even_at_odd:
+        truth = (1 - a) / (1 + a - 2 * a ** (MP.mpf(size) / 2 + 1))
+    else:
+        truth = (1 - a) / ((1 + a) * (1 - a ** ((size + 1) // 2)))
+    rows = []
+    for x in range(size + 1):
+        near = min(x, size - x)
+        far = [abs(x - y) for y in range(size + 1)]
+        rows.append(tuple(truth * a ** (d if d < near else (d + near + 1) // 2) for d in far))
+    return Table(tuple(range(size + 1)), tuple(rows))
+
+
+def published_fair_distribution(method: ExplicitFair) -> Table:
+    """Return formulas 5.73 and 5.74 as they are printed."""
+    size = (method.lattice.size or 1) - 1
+    return _fair(size, MP.exp(-real(method.budget / method.lattice.reach)), even_at_odd=True)
+
+
+def stairs_of(method: Staircase, epsilon: Fraction | None = None) -> Stairs:
+    """Return the stairs of formula 5.69, the first rounded to whole steps and at least one."""
+    reach = method.lattice.reach
+    inner = int(MP.nint(reach / (1 + MP.exp(real(method.budget) / 2))))
+    return Stairs(epsilon or method.budget, reach, min(max(inner, 1), reach))
+
+
+def _uniform(method: ScalarMechanism) -> Table:
+    points = tuple(method.lattice.points.tolist())
+    return Table(points, ((1,) * len(points),) * len(points), len(points))
+
+
+def _snapped(method: ScalarMechanism) -> Snapped:
+    return Snapped(Spans.of(method), Exponential(method.budget / method.lattice.reach))
+
+
+DISTRIBUTIONS: Final[dict[str, Callable[[Any], PointDistribution]]] = {
+    "laplace": _snapped,
+    "geometric": _snapped,
+    "staircase": lambda method: Snapped(Spans.of(method), stairs_of(method)),
+    "truncated-laplace": lambda method: Truncated(Spans.of(method), method.lattice.step / method.scale),
+    "explicit-fair": fair_distribution,
+    "uniform": _uniform,
+}
+"""Mechanism name to the distribution by definition; the integers of others are their definition."""
+
+
+@lru_cache(maxsize=256)
+def distribution_of(method: ScalarMechanism) -> PointDistribution:
+    """Return the distribution that a mechanism should have: by its definition, or else its integers."""
+    if method.name in DISTRIBUTIONS:
+        return DISTRIBUTIONS[method.name](method)
+    if method.integers is None:
+        raise InvalidParameter(
+            "mechanism", method.name, "has no distribution to hold it against", hint="add it to DISTRIBUTIONS"
+        )
+    return integer_distribution(method.lattice.points.tolist(), method.integers)

@@ -1,0 +1,130 @@
+"""Gates that draw, for scalar mechanisms: fits of responses to the distribution, and lower bounds on ε."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float64, Int64
+
+from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.findings import Finding
+from dpveil.audit.fit import ALPHA, fit, fit_pairs
+from dpveil.audit.gates import Apart, bound_findings, fit_finding
+from dpveil.audit.lower_bound import Bound, certain, scores
+from dpveil.audit.measures import MISSED, epsilon_at, epsilon_event, smallest_detectable
+from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion, masses
+from dpveil.audit.scalar.distributions import PointDistribution, distribution_of
+from dpveil.audit.scalar.gates import place
+from dpveil.noise.bits import BitSource
+
+CHANCE: Final = 0.3
+"""Of the event that shows a violation, for the smallest violation that is stated."""
+Counts = Int64[np.ndarray, " cells"]
+
+
+def fit_gate(
+    version: ScalarVersion,
+    setting: ScalarDrawn,
+    right: PointDistribution | None = None,
+    *,
+    bits: BitSource,
+    alpha: float = ALPHA,
+) -> Iterator[Finding]:
+    """Yield how well responses to an edge, beside it, and to the middle follow the distribution."""
+    case = setting.case
+    right = right or distribution_of(case.method)
+    answers = case.answers
+    chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
+    p_values = {}
+    for x in chosen:
+        distribution = finite_distribution(_shares(right, x, case))
+        seen = version.draw(case, x, setting.draws, bits)
+        name = place(case, x)
+        p_values[f"answer {name}"] = fit(seen, distribution).p_value
+        p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, distribution).p_value
+    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values, alpha=alpha)
+
+
+@lru_cache(maxsize=512)
+def _shares(distribution: PointDistribution, x: int, case: ScalarCase) -> Float64[np.ndarray, " cells"]:
+    found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
+    shares: Float64[np.ndarray, " cells"] = found / found.sum()
+    return shares
+
+
+@dataclass(frozen=True)
+class _Event:
+    score: float
+    name: str
+    cells: Bool[np.ndarray, " cells"]
+    swapped: bool
+
+
+def bound_gate(
+    version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource, alpha: float = ALPHA
+) -> Iterator[Finding]:
+    """Yield a lower bound on ε of pairs of answers, from samples alone; alpha covers all pairs together.
+
+    Half of the draws choose an event, of which a half learns which responses tell the pair apart; exact
+    confidence limits come from the other half.
+    """
+    case, draws = setting.case, setting.draws
+
+    def bound(pair: tuple[int, int], share: float) -> Bound:
+        sides = [[_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)] for z in pair]
+        event = _best(sides, case, draws // 2)
+        first, second = sides[::-1] if event.swapped else sides
+        hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())
+        return Bound(certain(hits, (draws, draws), epsilon_at(0.0), share), event.name, hits, draws, share)
+
+    pairs = [
+        Apart(
+            f"{case}, answers {place(case, x)} and {place(case, other)}",
+            float(case.allowance(x, other) or 0),
+            partial(bound, (x, other)),
+        )
+        for x, other in setting.pairs or case.pairs
+    ]
+    yield from bound_findings(pairs, f"{draws:,} draws", alpha=alpha, least=partial(_detectable, draws))
+
+
+@lru_cache(maxsize=512)
+def _detectable(draws: int, limit: float, alpha: float) -> float:
+    event = epsilon_event(CHANCE, 0.0)
+    return smallest_detectable(draws, limit, event, epsilon_at(0.0), alpha=alpha, missed=MISSED)
+
+
+CHUNK: Final = 1 << 20
+
+
+def _count(version: ScalarVersion, case: ScalarCase, x: int, count: int, bits: BitSource) -> Counts:
+    found = np.zeros(len(case.cells), np.int64)
+    for start in range(0, count, CHUNK):
+        cells = version.draw(case, x, min(CHUNK, count - start), bits)
+        found += np.bincount(cells, minlength=len(found))
+    return found
+
+
+def _best(sides: list[list[Counts]], case: ScalarCase, draws: int) -> _Event:
+    """Return the event that tells a pair apart best on draws that did not make it."""
+    cells = case.cells
+    learned = np.log(sides[0][0] + 1.0) - np.log(sides[1][0] + 1.0)
+    orders = {"response ≤ {}": np.arange(len(cells)), "likelier ones": np.argsort(-learned, kind="stable")}
+    found = []
+    for name, order in orders.items():
+        for reverse in (False, True):
+            way = order[::-1] if reverse else order
+            first, second = (np.cumsum(side[1][way]) for side in sides)
+            for swapped in (False, True):
+                a, b = (second, first) if swapped else (first, second)
+                ranked = scores(a, b, draws, epsilon_at(0.0))
+                at = int(np.argmax(ranked))
+                chosen = np.zeros(len(cells), np.bool_)
+                chosen[way[: at + 1]] = True
+                words = (name.replace("≤", "≥") if reverse else name).format(place(case, int(cells[way[at]])))
+                found.append(_Event(float(ranked[at]), words, chosen, swapped))
+    return max(found, key=lambda event: event.score)

@@ -1,0 +1,20 @@
+"""Many photos: which, in what order, what an earlier run did; prints nothing and ends no process."""
+
+from dpveil.batch.choices import Choices
+from dpveil.batch.manifest import check_manifest, write_manifest
+from dpveil.batch.report import Entry, Failure, Promise, Report
+from dpveil.batch.run import release_all
+from dpveil.batch.tasks import Task, plan_tasks
+
+__all__ = [
+    "Choices",
+    "Entry",
+    "Failure",
+    "Promise",
+    "Report",
+    "Task",
+    "check_manifest",
+    "plan_tasks",
+    "release_all",
+    "write_manifest",
+]

@@ -1,0 +1,34 @@
+"""Ctrl-C and termination wait while a pair of files is saved."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold back Ctrl-C and termination until the block is done, so that no pair of files is torn."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+
+    def hold(number: int, frame: FrameType | None) -> None:
+        held.append(number)
+
+    before: dict[int, Any] = {}
+    try:
+        for each in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(each) not in (signal.SIG_IGN, None):  # a job in the background, an embedder
+                before[each] = signal.signal(each, hold)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if held:  # whatever became of the block: an interrupt is never forgotten
+            raise KeyboardInterrupt

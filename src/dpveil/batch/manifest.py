@@ -1,0 +1,102 @@
+"""One row for every input of a run. It names the inputs, and is to be kept as private as they are."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.batch.report import Entry, Report
+from dpveil.batch.tasks import Task
+from dpveil.errors import OutputError, UnknownName, UsageError
+from dpveil.io import write_together
+from dpveil.io.folders import identity
+from dpveil.io.names import shown
+from dpveil.io.writing import refusal
+from dpveil.release.saving import certificate_path
+
+COLUMNS: Final = (
+    "status",
+    "input",
+    "output",
+    "certificate",
+    "regions",
+    "guarantee",
+    "strength",
+    "warnings",
+    "error",
+    "hint",
+)
+FORMATS: Final = (".csv", ".jsonl")
+STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
+"""What a manifest begins with: one of an earlier run is replaced, and nothing else is."""
+FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""What a spreadsheet takes a cell for a formula by."""
+
+
+def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
+    """Raise what would keep a manifest from being written after the run, before anything is drawn.
+
+    Raises `UnknownName` for another suffix, `UsageError` where it would replace an input, a release or,
+    without `replace`, anything but a manifest, and `OutputError` where there is no such folder.
+    """
+    if path.suffix.lower() not in FORMATS:
+        raise UnknownName("format of a manifest", path.suffix or shown(path), FORMATS)
+    taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
+    if identity(path) in set(map(identity, taken)):
+        raise UsageError(f"--manifest {shown(path)} is an input or an output", hint="choose another name")
+    if not path.parent.is_dir():
+        raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
+    if path.is_dir() or (path.exists() and not replace and not _ours(path)):
+        raise OutputError(
+            f"cannot write {shown(path)}: it exists and is no manifest",
+            hint="choose another name, or replace it with --force",
+        )
+
+
+def write_manifest(report: Report, path: Path) -> None:
+    """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`."""
+    made = _csv(report.entries) if path.suffix.lower() == ".csv" else _json_lines(report.entries)
+    write_together([(path, made)], replace=True)
+
+
+def _ours(path: Path) -> bool:
+    start = STARTS[path.suffix.lower()]
+    try:
+        with path.open("rb") as file:
+            found = file.read(len(start))
+    except OSError:
+        return False
+    return found in (b"", start)
+
+
+def _json_lines(entries: Sequence[Entry]) -> bytes:
+    rows = ({"status": entry.status, **entry.to_json()} for entry in entries)
+    return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
+
+
+def _csv(entries: Sequence[Entry]) -> bytes:
+    text = io.StringIO()
+    table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    for entry in entries:
+        table.writerow({name: _cell(value) for name, value in _row(entry).items()})
+    return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _row(entry: Entry) -> dict[str, Any]:
+    row = {"status": entry.status, **entry.to_json()}
+    if entry.promise is not None:
+        row["guarantee"] = None if entry.promise.total is None else str(entry.promise.total)
+    row["warnings"] = "; ".join(row.get("warnings", ()))
+    return {name: row.get(name) for name in COLUMNS}
+
+
+def _cell(value: Any) -> str:
+    """Return a cell that no spreadsheet computes: what looks like a formula begins with an apostrophe."""
+    text = "" if value is None else str(value)
+    return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

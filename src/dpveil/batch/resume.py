@@ -1,0 +1,81 @@
+"""Reruns: what an earlier run released with the same settings is not paid for again."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from dpveil.accounting.meaning import at_least
+from dpveil.batch.choices import Choices
+from dpveil.batch.state import Stamp, State
+from dpveil.batch.tasks import Task
+from dpveil.core.certificate import Certificate
+from dpveil.errors import DPVeilError, TooWeak
+from dpveil.io import sole_writer
+from dpveil.io.names import shown
+from dpveil.release.saving import certificate_path, tidy
+from dpveil.release.verification import verify
+
+
+def finished(
+    task: Task, choices: Choices, state: State, stamp: Stamp | None
+) -> tuple[Path, Certificate] | None:
+    """Return the release of an earlier run with the same settings, or None if there is nothing.
+
+    Raises `DPVeilError` where something else lies there, or a release of what the input was before it was
+    replaced (`stamp` is what it is like now), and `TooWeak` where the release promises too little.
+    """
+    place = _place(task, choices)
+    if place is None:
+        return None
+    output, certificate = place
+    if certificate.output is not None and state.replaced(certificate.output.sha256, stamp):
+        raise DPVeilError(
+            f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
+            hint="release it anew with --force, which costs again, or choose another --out",
+        )
+    if choices.at_least is not None and not at_least(certificate.strength, choices.at_least):
+        raise TooWeak(asked=choices.at_least, strength=certificate.strength, total=certificate.composition)
+    return place
+
+
+def same(output: Path, choices: Choices) -> Certificate | None:
+    """Return the certificate of what lies at `output`, if it is a sound release with these settings."""
+    found = verify(output, max_pixels=choices.max_pixels)
+    if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed meanwhile
+        tidy(output.parent)
+        with suppress(OSError), sole_writer([output.parent]):
+            found = verify(output, max_pixels=choices.max_pixels)
+    stated = found.certificate
+    if stated is None:
+        return None
+    if found.status == "unprotected":  # what an earlier run copied, where it was told to
+        asked = list(stated.request) == choices.settings["request"]
+        return stated if choices.if_none == "copy" and asked else None
+    return stated if found.status == "consistent" and stated.settings == choices.settings else None
+
+
+def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
+    """Return where a release with these settings lies; raises where something else does."""
+    if _exists(task.output):
+        if stated := same(task.output, choices):
+            return task.output, stated
+        raise DPVeilError(
+            f"{shown(task.output)} exists and is not a release with these settings",
+            hint="choose another --out, or replace it with --force",
+        )
+    if task.former is None or not _exists(task.former):
+        return None
+    # A name with both suffixes can only come from this photo; a name without may come from a sibling.
+    longer = len(task.former.name) > len(task.output.name)
+    if longer and (stated := same(task.former, choices)):
+        return task.former, stated
+    raise DPVeilError(
+        f"{shown(task.former)} may be an earlier release of it, so releasing it again would cost twice",
+        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use --force",
+    )
+
+
+def _exists(output: Path) -> bool:
+    return any(os.path.lexists(path) for path in (output, certificate_path(output)))

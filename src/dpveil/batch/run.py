@@ -1,0 +1,167 @@
+"""Releasing many photos: one bad file never stops the rest, and nothing is paid for twice."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from dpveil.batch.choices import Choices
+from dpveil.batch.copies import copies
+from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.prefetch import prefetch
+from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNWRITABLE, Report
+from dpveil.batch.resume import finished, same
+from dpveil.batch.state import Stamp, State, stamp_of
+from dpveil.batch.tasks import Task
+from dpveil.core.certificate import Certificate
+from dpveil.errors import DPVeilError, OutputError
+from dpveil.io import make_folder, most_bytes, read
+from dpveil.io.folders import identity
+from dpveil.io.names import shown
+from dpveil.release.plan import Plan, plan
+from dpveil.release.saving import Release, tidy
+
+ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
+"""Why one output cannot be written although the next one can."""
+COPY: Final = "it is a copy of {}: each release reads the same photo, so their costs add"
+FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """How a photo will be released, and what its file was like before it was read."""
+
+    plan: Plan
+    stamp: Stamp | None
+
+
+@dataclass
+class _Run:
+    """One run: what was chosen, what its folders remember, and what became of the photos so far."""
+
+    choices: Choices
+    report: Report
+    states: dict[Path, State] = field(default_factory=dict)
+    made: dict[Path, object] = field(default_factory=dict)
+    copies: dict[Path, Path] = field(default_factory=dict)
+
+    def begin(self, tasks: Sequence[Task]) -> None:
+        """Clear up behind killed runs, and look for copies and what the folders remember."""
+        for folder in sorted({task.output.parent for task in tasks}):
+            tidy(folder)
+            state = self.states[folder] = State.read(folder)
+            if state.problem:
+                self.report.notes.append(f"{state.problem}: what was replaced before now is not noticed")
+        self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
+
+    def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
+        """Return the release of an earlier run with the same settings, or how the photo will be released."""
+        choices, stamp = self.choices, stamp_of(task.source)
+        if not choices.force and (there := finished(task, choices, self.states[task.output.parent], stamp)):
+            return there
+        planned = plan(
+            read(task.source, max_pixels=choices.max_pixels),
+            choices.method,
+            regions=choices.regions,
+            if_none=choices.if_none,
+            post_processing=choices.post_processing,
+            at_least=choices.at_least,
+        )
+        return _Ready(planned, stamp)
+
+    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]) -> bool:
+        """Release one photo, or note why not; return whether the next photo can be tried."""
+        try:
+            prepared = waiting()
+            if isinstance(prepared, _Ready):
+                self._release(task, prepared)
+            else:
+                self.report.done(SKIPPED, task, *prepared, self._about(task))
+        except OutputError as error:
+            self.report.fail(task, error)
+            return _errno(error) in ONE_FILE_ONLY
+        except Exception as error:  # noqa: BLE001  one photo must not stop the rest, and nothing was written
+            self.report.fail(task, error)
+        return True
+
+    def stop(self, tasks: Sequence[Task], reason: str) -> None:
+        """Account for the photos whose turn did not come."""
+        for task in tasks[len(self.report.entries) :]:
+            error = DPVeilError(f"not tried, because {reason}", hint="run the same command again")
+            self.report.fail(task, error, tried=False)
+        self.report.stopped = reason
+
+    def _release(self, task: Task, ready: _Ready) -> None:
+        release = ready.plan.release(bits=self.choices.bits(task.name))
+        self._open(task.output.parent)
+        try:
+            with uninterrupted():
+                self._save(task, release, ready.stamp)
+        except OutputError as error:
+            if self.choices.force or _errno(error) != errno.EEXIST:
+                raise
+            there = same(task.output, self.choices)
+            if there is None:
+                raise
+            # Another run over the same photos was faster: its release stands, and ours was never shown.
+            self.report.done(SKIPPED, task, task.output, there, self._about(task))
+
+    def _open(self, folder: Path) -> None:
+        """Make the folder for its first output; if a later one finds another, its disk has gone."""
+        if folder not in self.made:
+            make_folder(folder)
+            self.made[folder] = identity(folder)
+        elif self.made[folder] != identity(folder):
+            raise OutputError(
+                f"cannot write {shown(folder)}: it was removed or replaced since the run began",
+                hint="see whether its disk is still there, and run the same command again",
+            )
+
+    def _save(self, task: Task, release: Release, stamp: Stamp | None) -> None:
+        certificate = release.write(task.output, replace=self.choices.force)
+        notes = (*release.notes, *self._about(task), *self._remember(task, certificate, stamp))
+        self.report.done(RELEASED, task, task.output, certificate, notes)
+
+    def _about(self, task: Task) -> tuple[str, ...]:
+        first = self.copies.get(task.source)
+        return () if first is None else (COPY.format(shown(first)),)
+
+    def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
+        """Keep what the input of a release was like; return what to say where that fails."""
+        if certificate.output is None or stamp is None:
+            return (FORGOTTEN.format("its file cannot be looked at"),)
+        try:
+            self.states[task.output.parent].note_release(certificate.output.sha256, stamp)
+        except OSError as error:
+            return (FORGOTTEN.format(error.strerror or error),)
+        return ()
+
+
+def release_all(
+    tasks: Sequence[Task], choices: Choices, *, step: Callable[[], None] = lambda: None
+) -> Report:
+    """Release every photo, calling `step` after each, and return what became of them.
+
+    Goes on after every failure of a single photo; stops where nothing can be written any more, and where it
+    is interrupted. Then the rest is reported as failed.
+    """
+    run = _Run(choices, Report())
+    try:
+        run.begin(tasks)
+        at_once = min(finder.at_once for finder in choices.regions)
+        with prefetch(run.prepare, tasks, at_once=at_once) as prepared:
+            for task, waiting in prepared:
+                if not run.turn(task, waiting):
+                    run.stop(tasks, UNWRITABLE)
+                    break
+                step()
+    except KeyboardInterrupt:
+        run.stop(tasks, INTERRUPTED)
+    return run.report
+
+
+def _errno(error: OutputError) -> int | None:
+    return getattr(error.__cause__, "errno", None)

@@ -1,0 +1,133 @@
+"""What a folder of releases remembers of its inputs: a private file for reruns, never part of a release.
+
+JSON Lines, each line one of
+
+    {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed}
+    {"number": 7, "of": hash of the path of an input}
+
+It is only ever appended to, so that runs side by side and killed runs lose nothing. Whoever may write there
+may have written it: it is read as `received` files are, and what is damaged is not believed at all. The worst
+that it can do is to let a rerun refuse, or to let it miss that an input was replaced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from dpveil.io import lies_there, received
+from dpveil.io.names import shown
+from dpveil.io.refused import Refused
+
+NAME: Final = ".dpveil-state.jsonl"
+MOST_BYTES: Final = 1 << 26
+"""Bytes of the largest state file that is read: about 400 000 releases."""
+RELEASE: Final = re.compile(r"[0-9a-f]{64}")
+OF: Final = re.compile(r"[0-9a-f]{32}")
+CEILING: Final = 1 << 63
+
+Stamp = tuple[int, int]
+"""Size of a file in bytes, and when it was last changed, in nanoseconds."""
+
+
+def stamp_of(path: Path) -> Stamp | None:
+    """Return size and time of a file, or None where it cannot be looked at: reading it says why."""
+    try:
+        status = path.stat()
+    except (OSError, ValueError):
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def key_of(name: str) -> str:
+    """Return what stands for an input's name in the state file.
+
+    Whoever guesses a name can check the guess: it keeps names from being read in passing, no more.
+    """
+    return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.state").hexdigest()
+
+
+@dataclass
+class State:
+    """The state of one `folder`: `stamps` of inputs by release, `numbers` by input; its `problem`, if any."""
+
+    folder: Path
+    stamps: dict[str, set[Stamp]] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+    @classmethod
+    def read(cls, folder: Path) -> State:
+        """Return the state that lies in `folder`; an empty one where there is none or it is damaged."""
+        path = folder / NAME
+        state = cls(folder)
+        if not lies_there(path):
+            return state
+        try:
+            for line in received(path, MOST_BYTES).decode("ascii").splitlines():
+                state._take(json.loads(line))
+        except Refused as refusal:
+            return cls(folder, problem=f"the state file {shown(path)} {refusal.problem}")
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return cls(folder, problem=f"the state file {shown(path)} is damaged")
+        return state
+
+    def replaced(self, release: str, stamp: Stamp | None) -> bool:
+        """Whether the release with this SHA-256 is known to come from another input than one with `stamp`."""
+        return release in self.stamps and stamp not in self.stamps[release]
+
+    def note_release(self, release: str, stamp: Stamp) -> None:
+        """Keep what the input of a release was like; raises OSError."""
+        self._append([{"release": release, "size": stamp[0], "time": stamp[1]}])
+        self.stamps.setdefault(release, set()).add(stamp)
+
+    def note_numbers(self, numbers: Iterable[tuple[str, int]]) -> None:
+        """Keep which number belongs to which key of an input; raises OSError."""
+        new = dict(numbers)
+        self._append({"number": number, "of": key} for key, number in new.items())
+        self.numbers |= new
+
+    def _take(self, line: dict[str, Any]) -> None:
+        if set(line) == {"release", "size", "time"} and RELEASE.fullmatch(line["release"]):
+            stamp = (_whole(line["size"]), _whole(line["time"]))
+            self.stamps.setdefault(line["release"], set()).add(stamp)
+        elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]):
+            self.numbers[line["of"]] = _whole(line["number"])
+        else:
+            raise ValueError("no line of a state file")
+
+    def _append(self, lines: Iterable[dict[str, Any]]) -> None:
+        path = self.folder / NAME
+        if self.problem:
+            path.unlink(missing_ok=True)
+            self.problem = ""
+        text = "".join(_lines(lines)).encode("ascii")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise OSError("is not a regular file")
+            with suppress(OSError, AttributeError):
+                os.fchmod(handle, 0o600)
+            while text:
+                text = text[os.write(handle, text) :]
+        finally:
+            os.close(handle)
+
+
+def _lines(lines: Iterable[dict[str, Any]]) -> Iterator[str]:
+    return (json.dumps(line) + "\n" for line in lines)
+
+
+def _whole(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not -CEILING < value < CEILING:
+        raise ValueError("no whole number")
+    return value

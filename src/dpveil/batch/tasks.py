@@ -1,0 +1,152 @@
+"""Which photos to release and where each lands: worked out before any of them is read."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from dpveil.batch.numbering import numbered
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.io import FORMATS, format_of
+from dpveil.io.folders import UNREAD, identity, is_folder, is_link, real, walk
+from dpveil.io.names import shown
+from dpveil.release.saving import SUFFIX, certificate_path
+
+NAMES: Final = ("keep", "number")
+"""How outputs are named: after their inputs, or numbered."""
+FOREIGN = UNREAD | {".pdf", ".svg"}
+
+
+@dataclass(frozen=True)
+class Task:
+    """One photo: `name` is its output relative to the chosen place; `former` is where an earlier run may
+    have put the same photo, when it had other neighbours.
+    """
+
+    source: Path
+    output: Path
+    name: str
+    former: Path | None = None
+
+
+def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
+    """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
+
+    Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no picture's or
+    video's. A file that several names lead to is taken once. With `names` "number" the outputs lie side by
+    side in `out` as photo-000001.png and so on: a number is kept in the private state file there before
+    anything is drawn, and stays the photo's own. Raises `UsageError` where two photos would land on one
+    output, an output would overwrite an input, or several photos would go into one file's name.
+    """
+    if names not in NAMES:
+        raise InvalidParameter("names", names, "is unknown", hint=" or ".join(NAMES))
+    given = list(inputs)
+    if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
+        return _checked([_into_a_file(given, out, names)], given)
+    photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
+    inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
+    why = ", because --out is the input folder" if inside else ""
+    if names == "keep":
+        return _checked(_placed(photos, out), [source for source, _ in photos], why)
+    tasks = [Task(source, out / name, name) for source, name in _numbered(photos, out)]
+    return _checked(tasks, [source for source, _ in photos], why)
+
+
+def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
+    if len(given) > 1 or is_folder(given[0]):
+        raise UsageError(
+            f"--out {shown(out)} is the name of one picture, and the inputs may be several",
+            hint="name a folder, such as out",
+        )
+    if names == "number":
+        problem = f"--out {shown(out)} is a name, and --names number would give another"
+        raise UsageError(problem, hint="name a folder, or leave out --names")
+    format_of(out)
+    return Task(given[0], out, out.name)
+
+
+def _photos(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
+    """Return every photo once, with its path relative to the input that it was found in."""
+    found: dict[Path, tuple[Path, Path]] = {}
+    links: dict[Path, tuple[Path, Path]] = {}
+    for start in given:
+        for source, relative in _images(start, out):
+            (links if is_link(source) else found).setdefault(real(source), (source, relative))
+    return list(found.values()) + [pair for path, pair in links.items() if path not in found]
+
+
+def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> Iterator[tuple[Path, str]]:
+    """Yield every source with its numbered name; a number belongs to a path relative to its input."""
+    sources: dict[Path, Path] = {}
+    for source, relative in photos:
+        other = sources.setdefault(relative, source)
+        if other is not source:
+            raise UsageError(
+                f"{shown(other)} and {shown(source)} have one name, and would have one number",
+                hint="rename one, or release them into different folders",
+            )
+    numbers = numbered([relative.as_posix() for relative in sources], out)
+    yield from zip(sources.values(), numbers, strict=True)
+
+
+def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
+    if not is_folder(start):
+        yield start, Path(start.name)
+        return
+    for path, problem in walk(start, real(out)):
+        own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
+        if (path.suffix.lower() in UNREAD.union(FORMATS) and not own) or problem:
+            yield path, path.relative_to(start)
+
+
+def _placed(photos: list[tuple[Path, Path]], out: Path) -> list[Task]:
+    """a.jpg becomes a.png; only where that would collide is it a.jpg.png, until nothing collides."""
+    names = {relative: relative.with_suffix(".png") for _, relative in photos}
+    while True:
+        many = Counter(_key(names[relative]) for _, relative in photos)
+        many.update({_key(parent) for name in names.values() for parent in name.parents})  # a folder a.png
+        changed = {r: _full(r) for r, name in names.items() if many[_key(name)] > 1 and name != _full(r)}
+        if not changed:
+            break
+        names |= changed
+    taken = {_key(name) for name in names.values()}
+    tasks = []
+    for source, relative in photos:
+        name = names[relative]
+        other = relative.with_suffix(".png") if name == _full(relative) else _full(relative)
+        former = None if _key(other) in taken else out / other
+        tasks.append(Task(source, out / name, name.as_posix(), former))
+    return tasks
+
+
+def _full(relative: Path) -> Path:
+    return relative.with_name(f"{relative.name}.png")
+
+
+def _key(path: Path) -> str:
+    """Return what a disk that ignores case and Unicode forms would take the name for (Unicode, D145)."""
+    folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
+    return unicodedata.normalize("NFD", folded)
+
+
+def _checked(tasks: list[Task], sources: Iterable[Path], why: str = "") -> list[Task]:
+    places: dict[str, Task] = {}
+    for task in tasks:
+        other = places.setdefault(_key(task.output), task)
+        if other is not task:
+            raise UsageError(
+                f"{shown(other.source)} and {shown(task.source)} would both be written to"
+                f" {shown(task.output)}",
+                hint="rename one, or release them into different folders",
+            )
+    originals = {identity(source) for source in sources}
+    for task in tasks:
+        for target in (task.output, certificate_path(task.output)):
+            if identity(target) in originals:
+                raise UsageError(f"{shown(target)} is one of the inputs{why}", hint="choose another --out")
+    return tasks

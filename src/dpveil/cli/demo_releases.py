@@ -1,0 +1,118 @@
+"""The demonstration's releases: one photograph, two regions, three budgets; another face, or noisy pixels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from fractions import Fraction
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.catalogue import build
+from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.errors import UsageError
+from dpveil.io import encode, make_folder, write_together
+from dpveil.mechanisms.method import Method
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.release.plan import plan
+from dpveil.release.saving import Release
+
+FACE: Final = Box(168, 56, 112, 144)
+WHOLE: Final = Box(0, 0, 512, 512)
+BLOCK: Final = 16
+BUDGETS: Final = (5, 2, 1)
+NEIGHBOURHOODS: Final = (16, 64, None)
+SHEET: Final = "sheet.png"
+SECTIONS: Final = ("The face", "The whole photo")
+WORDS: Final = (
+    "Left: only the face, the rest stays as it is. Right: the whole photo. The small one is the original.",
+    "Odds between two neighbouring photos change by at most a factor of e to the power of epsilon: strong at"
+    " 1, moderate at 2, weak at 5.",
+    "attributes shows a face of nobody: gender and age are kept with that budget, and nothing else. Any two"
+    " faces are neighbours.",
+    "dp-pix shows noisy means of 16 by 16 pixels. With m = 16, neighbours differ in at most 16 pixels: the"
+    " face itself is not hidden. Hiding it takes any-image, whose noise (in red) leaves nothing to see.",
+)
+
+
+def make_gallery(out: Path) -> tuple[Path, int]:
+    """Write all releases and the sheet into `out`; return the sheet's path and the number of releases.
+
+    Replaces what an earlier demonstration wrote. Leaves faces of nobody out where their gallery is not
+    installed. Raises `UsageError` without scikit-image, whose photograph it shows, and `OutputError`.
+    """
+    photo = _photograph()
+    make_folder(out)
+    rows = tuple(_row(photo, title, words, methods, out) for title, words, methods in _choices())
+    count = sum(len(row.tiles) for row in rows)
+    sheet = Sheet(
+        title=f"One photograph, {count} private releases",
+        lines=WORDS,
+        original=photo.image,
+        boxes=(FACE,),
+        sections=tuple(Section(title, tuple(f"epsilon = {e}" for e in BUDGETS)) for title in SECTIONS),
+        rows=rows,
+    )
+    write_together([(out / SHEET, encode(draw_sheet(sheet), "png"))], replace=True)
+    return out / SHEET, count
+
+
+def _choices() -> Iterator[tuple[str, tuple[str, str], list[Method]]]:
+    """Yield the title, the words and the methods, one for each budget, of every row."""
+    shares = [f"gender={Fraction(e, 2)},age={Fraction(e, 2)}" for e in BUDGETS]
+    with suppress(UsageError):
+        faces = [build("attributes", {"attributes": share}) for share in shares]
+        yield "attributes", ("a face of nobody,", "gender and age kept"), faces
+    for m in NEIGHBOURHOODS:
+        words = ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"{m} pixels")
+        methods: list[Method] = [DPPix(epsilon=e, block=BLOCK, neighbourhood=m) for e in BUDGETS]
+        yield f"dp-pix, {'any' if m is None else f'm = {m}'}", words, methods
+
+
+def _photograph() -> Photo:
+    try:
+        from skimage.data import astronaut
+    except ImportError as error:
+        raise UsageError(
+            "the demonstration shows a photograph that comes with scikit-image, which is not installed",
+            hint="pip install 'dpveil[demo]', or run make demo",
+        ) from error
+    return Photo(astronaut())  # type: ignore[no-untyped-call]
+
+
+def _row(photo: Photo, title: str, words: tuple[str, str], methods: list[Method], out: Path) -> Row:
+    """Write the releases of a row, and return what the sheet shows of them."""
+    tiles = []
+    for name, box in (("face", FACE), ("whole", WHOLE)):
+        for epsilon, method in zip(BUDGETS, methods, strict=True):
+            made = plan(photo, method, regions="whole" if box == WHOLE else box)
+            release = made.release()
+            wide = title.replace(", ", "-").replace(" = ", "-")
+            release.save(out / f"{name}-epsilon-{epsilon}-{wide}.png", replace=True)
+            tiles.append(_tile(release, method, box))
+    return Row(title, words, tuple(tiles))
+
+
+def _tile(release: Release, method: Method, box: Box) -> Tile:
+    stated = release.certificate
+    about = "any face" if method.name == "attributes" else "the whole region"
+    if stated.guarantees[0].relation.m is not None:
+        about = f"{stated.guarantees[0].relation.m} pixels"
+    scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
+    noise = noise_line(scale) if scale is not None else "a face of nobody"
+    lines = (str(stated.composition), noise, f"{stated.strength} about {about}")
+    return Tile(_shown(release.image, box), lines, loud=loud(stated.strength, scale))
+
+
+def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:
+    """Return the square around the focus, as large as a tile, or all of a photo whose focus is larger."""
+    height, width = image.shape[:2]
+    side = max(SIDE, focus.w, focus.h)
+    left = min(max(0, focus.x + focus.w // 2 - side // 2), max(0, width - side))
+    top = min(max(0, focus.y + focus.h // 2 - side // 2), max(0, height - side))
+    return image[top : top + side, left : left + side]

@@ -1,0 +1,99 @@
+"""What became of the photos of a run, told to people or programs, and the exit code that it amounts to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from dpveil.batch.report import INTERRUPTED, UNWRITABLE, Entry, Promise, Report
+from dpveil.cli import exits, say
+from dpveil.core.guarantee import Guarantee
+from dpveil.errors import BudgetExceeded, DPVeilError, OutputError, PhotoError, TooWeak
+from dpveil.io.names import shown
+
+SHOWN_WARNINGS: Final = 5
+STOPPED: Final = {INTERRUPTED: exits.INTERRUPTED, UNWRITABLE: exits.IMPOSSIBLE}
+
+
+def exit_code(report: Report) -> int:
+    """Return what the run as a whole amounts to."""
+    errors = report.errors
+    if report.stopped is not None:
+        return STOPPED[report.stopped]
+    if any(issubclass(error, BudgetExceeded | TooWeak) for error in errors):
+        return exits.BUDGET
+    fruitless = errors and not report.released and not report.skipped
+    if fruitless and any(
+        all(issubclass(error, kind) for error in errors) for kind in (PhotoError, OutputError)
+    ):
+        return exits.IMPOSSIBLE
+    return exits.INCOMPLETE if errors else exits.DONE
+
+
+def tell(report: Report, json: bool) -> None:
+    """Print what became of every input: the answer on stdout, everything else on stderr."""
+    if json:
+        say.document(report.to_json())
+    else:
+        _tell_each(report)
+    for text in report.notes:
+        say.note(f"warning: {text}")
+    _warn(report.released)
+    counts = (len(report.released), len(report.failed), len(report.skipped), len(report.no_region))
+    say.note("released {}, failed {}, skipped {}, no region {}".format(*counts))
+
+
+def cost(promise: Promise) -> str:
+    """Return what a release costs, in one clause: for each region, together, and what that is worth.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> one = Guarantee(kind="pure", epsilon=4, relation=Relation("any-image"), scope=Scope("a face"))
+    >>> cost(Promise((one, one), one, "weak", faces=True))
+    '2 faces at 4-DP each, together 4-DP (weak), any-image'
+    """
+    if promise.total is None:
+        return "UNPROTECTED COPY"
+    total = str(promise.total)
+    if promise.total.formal:
+        total = f"{_number(promise.total)} ({promise.strength}), {promise.total.relation}"
+    count = len(promise.guarantees)
+    if count == 1:
+        return f"1 face at {total}" if promise.faces else total
+    each = {_number(guarantee) for guarantee in promise.guarantees}
+    at = f" at {each.pop()} each" if len(each) == 1 and promise.total.formal else ""
+    return f"{count} {'faces' if promise.faces else 'regions'}{at}, together {total}"
+
+
+def _number(guarantee: Guarantee) -> str:
+    return str(guarantee).removesuffix(f", {guarantee.relation}")
+
+
+def _tell_each(report: Report) -> None:
+    for entry in report.released:
+        if entry.promise is not None:
+            say.answer(f"{shown(entry.source)} -> {shown(str(entry.output))}  {cost(entry.promise)}")
+    for entry in report.entries:
+        if entry.failure is not None and entry.tried:
+            say.note(_refused(shown(entry.source), entry.failure.message, entry.failure.hint))
+    if untried := report.untried:
+        why = "" if untried[0].failure is None else untried[0].failure.message
+        say.note(f"{shown(untried[0].source)} and what follows, {len(untried)} in all: {why}")
+
+
+def _refused(source: str, message: str, hint: str) -> str:
+    """Return why a photo was not released; its name is said once."""
+    told = str(DPVeilError(message, hint=hint))
+    return told if message.startswith(f"{source} ") else f"{source}: {told}"
+
+
+def _warn(entries: Sequence[Entry]) -> None:
+    """Say every warning once, with the photo that it is about."""
+    about: dict[str, list[str]] = {}
+    for entry in entries:
+        for text in entry.warnings:
+            about.setdefault(text, []).append(shown(entry.source))
+    for text, photos in list(about.items())[:SHOWN_WARNINGS]:
+        more = f" and {len(photos) - 1} more" if len(photos) > 1 else ""
+        say.note(f"warning: {photos[0]}{more}: {text}")
+    if len(about) > SHOWN_WARNINGS:
+        say.note(f"and {len(about) - SHOWN_WARNINGS} more warnings: --json has them all")

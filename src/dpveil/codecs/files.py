@@ -1,0 +1,56 @@
+"""Codecs that are kept in files: what is the same for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from dpveil.assets.cards import CardWords
+from dpveil.assets.store import Stored
+from dpveil.codecs.base import Canvas, Codec
+from dpveil.core.numbers import Json
+
+ORIGIN: Final = (
+    "What a codec shows was learned from these images: it may be bound to the same terms, and a decoded",
+    "face may resemble people in them.",
+)
+DISTANCES: Final = (
+    "Mean difference of the codes of two training images, as a part of the box of all training codes:"
+)
+PROMISE: Final = "Codes alone promise nothing. Privacy comes from a latent mechanism that draws a code anew."
+
+
+def canvas_of(facts: Mapping[str, Any]) -> Canvas:
+    """Return the canvas that a file states; raises what is not one."""
+    height, width, channels = (int(side) for side in facts["canvas"])
+    return height, width, channels
+
+
+class StoredCodec(Stored, Codec):
+    """A codec that is kept in a file of dpveil, with its canvas and a card."""
+
+    def facts(self) -> dict[str, Json]:
+        """Return the canvas."""
+        return {"canvas": list(self.canvas)}
+
+    def card_words(self) -> CardWords:
+        """Return what the card of a codec says beside its training."""
+        height, width, channels = self.canvas
+        distances = self.statistics.pair_distances().mean
+        return CardWords(
+            what=f"A dpveil codec, `{self.name}`: {self.summary} ({self.source}).",
+            facts=(
+                f"codes of {self.length} coordinates",
+                f"crops of {height} × {width} pixels, {'grey' if channels == 1 else 'colour'}",
+            ),
+            origin=ORIGIN,
+            more=(
+                "## How far people lie apart",
+                "",
+                DISTANCES,
+                "",
+                *(f"- {share:.0%} of pairs: {far:.4f} or less" for share, far in distances.items()),
+                "",
+            ),
+            promise=PROMISE,
+        )

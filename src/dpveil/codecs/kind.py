@@ -1,0 +1,36 @@
+"""How methods name the files of codecs, and how one is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from dpveil.assets import store
+from dpveil.assets.reference import Kind
+from dpveil.codecs.base import Codec
+from dpveil.codecs.files import StoredCodec
+from dpveil.core.registry import CODECS
+
+
+def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
+    """Return the codec of a file; `expected` is its hash, if the user knows it.
+
+    Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
+    version or of an unknown codec. The hash inside finds damage, not forgery: that needs `expected`.
+    """
+    codec: StoredCodec
+    codec, _ = store.load(path, CODECS, expected=expected)
+    return codec
+
+
+CODEC: Final = Kind(
+    noun="codec",
+    option="codec",
+    written="pca 100 sha256:…",
+    hint="make one: dpveil train pca IMAGES... --out model.safetensors",
+    kinds=CODECS,
+    holds=Codec,
+    sized=True,
+    default="pca",
+)
+"""The kind of file that is a codec; the default is the side package's eigenfaces."""

@@ -1,0 +1,218 @@
+"""What there is in every role: names to classes that are loaded when they are asked for, and plug-ins.
+
+A row is "module:Class", so that this module imports nothing, and listing names costs nothing. To add a
+method, a detector or a codec to dpveil: a file, and a row here. Other packages add theirs by entry point
+(docs, "Adding a method"); their names come after dpveil's own, which nothing replaces.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from dpveil.errors import PluginError, PluginWarning
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+
+
+class Table(Mapping[str, Any]):
+    """The names of one role, each loaded when it is looked up; dpveil's own come first, in their order.
+
+    `group` is where plug-ins of this role are found, `base` the class that theirs has to extend. A name that
+    is not dpveil's own is looked for among installed entry points of exactly that name, so that whoever
+    writes a certificate can load nothing but what is installed, and import nothing.
+
+    >>> METHODS["dp-pix"].__name__, "dp-picks" in METHODS
+    ('DPPix', False)
+    """
+
+    def __init__(self, role: str, rows: Mapping[str, Any], *, group: str = "", base: str = "") -> None:
+        self.role, self.rows, self.group, self.base = role, dict(rows), group, base
+        self._ready: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._ready:
+            row = self.rows[name] if name in self.rows else self._plugged(name)
+            self._ready[name] = _loaded(row) if isinstance(row, str) else row
+        return self._ready[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.rows or name in self.plugins
+
+    def __iter__(self) -> Iterator[str]:
+        yield from self.rows
+        yield from self.plugins
+
+    def __len__(self) -> int:
+        return len(self.rows) + len(self.plugins)
+
+    @property
+    def homes(self) -> dict[str, str]:
+        """Class to module of every row that is dpveil's own."""
+        return {name: module for module, _, name in (str(row).partition(":") for row in self.rows.values())}
+
+    def usable(self) -> Iterator[tuple[str, Any]]:
+        """Yield every name with what it stands for, without plug-ins that fail: `PluginWarning` for those."""
+        for name in self:
+            try:
+                yield name, self[name]
+            except PluginError as error:
+                warnings.warn(str(error), PluginWarning, stacklevel=2)
+
+    @cached_property
+    def plugins(self) -> dict[str, tuple[EntryPoint, ...]]:
+        """Name to what installed packages offer under it: more than one where packages contradict each other.
+
+        Warns of names that are dpveil's own, once, and leaves them out.
+        """
+        from importlib.metadata import entry_points  # nobody who names one of dpveil's own needs it
+
+        found: dict[str, tuple[EntryPoint, ...]] = {}
+        for entry in entry_points(group=self.group) if self.group else ():
+            if entry.name in self.rows:
+                text = f"{_package(entry)} cannot replace dpveil's own {self.role} {entry.name!r}"
+                warnings.warn(text, PluginWarning, stacklevel=2)
+            else:
+                found[entry.name] = (*found.get(entry.name, ()), entry)
+        return found
+
+    def _plugged(self, name: str) -> Any:
+        """Return what the plug-in of that name is; `KeyError` for none, `PluginError` for one that fails."""
+        offers = self.plugins[name]
+        packages = " and ".join(sorted(_package(entry) for entry in offers))
+        if len(offers) > 1:
+            raise PluginError(f"the {self.role} {name!r} is in {packages}", hint="uninstall all but one")
+        what, hint = f"the {self.role} {name!r} of {packages}", "update or uninstall that package"
+        try:
+            found = offers[0].load()
+        except (Exception, SystemExit) as error:  # nobody else's module ends a run
+            told = " ".join(f"{type(error).__name__}: {error}".split())
+            raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
+        if problem := _unfit(name, found, _loaded(self.base) if self.base else None):
+            raise PluginError(f"{what} {problem}", hint=hint)
+        return found
+
+
+def _loaded(row: str) -> Any:
+    module, _, name = row.partition(":")
+    return getattr(import_module(module), name)
+
+
+def _unfit(name: str, found: Any, base: Any) -> str:
+    """Return what keeps a plug-in from standing beside dpveil's own; empty where nothing does."""
+    if not NAME.fullmatch(name):
+        return "is not named in kebab case"
+    if base is None:
+        return ""
+    if not isinstance(found, type) or not issubclass(found, base):
+        return f"does not extend {base.__module__}.{base.__name__}"
+    own: Any = found
+    told = [key for key, kind in base.__annotations__.items() if str(kind).startswith("ClassVar")]
+    if lacking := [*own.__abstractmethods__, *(key for key in told if not hasattr(own, key))]:
+        return f"lacks {', '.join(sorted(lacking))}"
+    if own.name != name:
+        return f"calls itself {own.name!r}"
+    return str(own.unfit()) if hasattr(own, "unfit") else ""
+
+
+def _package(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist else entry.module
+
+
+PIXEL: Final = Table(
+    "method",
+    {
+        "dp-pix": "dpveil.mechanisms.pixel.dp_pix:DPPix",
+        "dp-pix-gaussian": "dpveil.mechanisms.pixel.dp_pix_gaussian:DPPixGaussian",
+        "ssim-exponential": "dpveil.mechanisms.pixel.ssim.method:SSIMExponential",
+        "mse-exponential": "dpveil.mechanisms.pixel.mse.method:MSEExponential",
+        "bit-planes": "dpveil.mechanisms.pixel.bit_planes.method:BitPlanes",
+        "dct-gaussian": "dpveil.mechanisms.pixel.dct.method:DCTGaussian",
+        "dp-svd": "dpveil.mechanisms.pixel.dp_svd.method:DPSVD",
+        "dp-samp": "dpveil.mechanisms.pixel.dp_samp.method:DPSamp",
+        "snow": "dpveil.mechanisms.pixel.snow:Snow",
+        "blur": "dpveil.mechanisms.pixel.blur:Blur",
+        "mosaic": "dpveil.mechanisms.pixel.mosaic:Mosaic",
+        "fill": "dpveil.mechanisms.pixel.fill:Fill",
+    },
+)
+FACES: Final = Table(
+    "method",
+    {
+        "latent": "dpveil.faces.latent:Latent",
+        "gallery": "dpveil.faces.gallery:Gallery",
+        "attributes": "dpveil.faces.attributes:Attributes",
+    },
+)
+METHODS: Final = Table(
+    "method",
+    {**PIXEL.rows, **FACES.rows},
+    group="dpveil.methods",
+    base="dpveil.mechanisms.method:Method",
+)
+"""Every method that releases photos: those of pixels, those that put other faces in place, and plug-ins."""
+
+LATENT: Final = Table(
+    "latent mechanism",
+    {
+        "croft-metric": "dpveil.mechanisms.latent.laplace:CroftMetric",
+        "pca-basis": "dpveil.mechanisms.latent.principal:PCABasis",
+        "box-laplace": "dpveil.mechanisms.latent.laplace:BoxLaplace",
+        "box-truncated-laplace": "dpveil.mechanisms.latent.truncated:BoxTruncatedLaplace",
+        "box-gaussian": "dpveil.mechanisms.latent.gaussian:BoxGaussian",
+        "directional": "dpveil.mechanisms.latent.directional:Directional",
+    },
+)
+SCALAR: Final = Table(
+    "mechanism",
+    {
+        "laplace": "dpveil.mechanisms.scalar.laplace:Laplace",
+        "truncated-laplace": "dpveil.mechanisms.scalar.truncated_laplace:TruncatedLaplace",
+        "staircase": "dpveil.mechanisms.scalar.staircase:Staircase",
+        "geometric": "dpveil.mechanisms.scalar.laplace:Geometric",
+        "explicit-fair": "dpveil.mechanisms.scalar.explicit_fair:ExplicitFair",
+        "exponential": "dpveil.mechanisms.scalar.exponential:Exponential",
+        "permute-and-flip": "dpveil.mechanisms.scalar.permute_and_flip:PermuteAndFlip",
+        "uniform": "dpveil.mechanisms.scalar.uniform:Uniform",
+        "linear-program-1": "dpveil.mechanisms.scalar.linear_program:LinearProgram1",
+        "linear-program-2": "dpveil.mechanisms.scalar.linear_program:LinearProgram2",
+    },
+)
+CODECS: Final = Table(
+    "codec",
+    {
+        "pca": "dpveil.codecs.pca:PCA",
+        "dictionary": "dpveil.codecs.dictionary:Dictionary",
+        "aam": "dpveil.codecs.aam:AAM",
+    },
+    group="dpveil.codecs",
+    base="dpveil.codecs.files:StoredCodec",
+)
+DETECTORS: Final = Table(
+    "detector",
+    {
+        "centerface": "dpveil.regions.detectors.centerface:CenterFace",
+        "dlib": "dpveil.regions.detectors.dlib_hog:DlibHOG",
+        "yunet": "dpveil.regions.detectors.yunet:YuNet",
+    },
+    group="dpveil.detectors",
+    base="dpveil.regions.detectors.base:Detector",
+)
+"""Detectors, the best of dpveil's own first: where none is named, the first that is installed is taken."""
+
+ATTACKS: Final = Table(
+    "attack",
+    {
+        "identify": "dpveil.attacks.identify:identify",
+        "verify": "dpveil.attacks.verification:verify",
+        "parrot": "dpveil.attacks.parrot:parrot",
+    },
+    group="dpveil.attacks",
+)

@@ -1,0 +1,197 @@
+"""A gallery of faces of nobody, and the file that keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final, Self
+
+import cv2
+import numpy as np
+from jaxtyping import Float32, Float64, Int8, UInt8
+
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.reference import Kind
+from dpveil.assets.store import Stored, Tensors
+from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter, ModelError, PhotoError
+from dpveil.io import read_bytes
+
+SIDE: Final = 128
+SMALL: Final = 32
+"""Side of the pictures that distances are taken of."""
+QUALITY: Final = 92
+"""Of the WebP pictures in a file, of 100."""
+MOST_FACES: Final = 1 << 15
+BATCH: Final = 256
+
+Faces = UInt8[np.ndarray, "n 128 128 3"]
+
+
+CAUTION: Final = (
+    "Labels are what most of the people in an average are labelled with in the training data. They are",
+    "what its annotators or models saw in a picture, not what a person says of themself.",
+)
+ORIGIN: Final = (
+    "Every face is an average of several people. It may resemble somebody, who need not be one of them.",
+)
+PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a mechanism that draws a face of it."
+
+
+@dataclass(frozen=True, eq=False)
+class FaceGallery(Stored):
+    """Faces of nobody, as WebP `pictures` of 128 × 128 pixels in the frame of UTKFace.
+
+    `labels[a][i]` is the index in `values[a]` of what most contributors of face i are labelled with,
+    `agreement[a][i]` the share of them that is. `rows` make the features that `distances` compares: linear in
+    the pixels of a face of 32 × 32, learned from public faces.
+    """
+
+    name: ClassVar[str] = "gallery"
+
+    pictures: tuple[bytes, ...]
+    labels: Mapping[str, Int8[np.ndarray, " n"]]
+    agreement: Mapping[str, Float32[np.ndarray, " n"]]
+    values: Mapping[str, tuple[str, ...]]
+    rows: Float32[np.ndarray, "k 3072"]
+    card: Card
+
+    def __len__(self) -> int:
+        """Faces."""
+        return len(self.pictures)
+
+    @cached_property
+    def faces(self) -> Faces:
+        """Every face, n × 128 × 128 × 3, uint8 in sRGB."""
+        out = np.empty((len(self), SIDE, SIDE, 3), np.uint8)
+        for number, picture in enumerate(self.pictures):
+            photo = read_bytes(picture, f"face {number}", max_pixels=SIDE * SIDE)
+            if photo.image.shape != out.shape[1:]:
+                raise ModelError(f"face {number} is not {SIDE} × {SIDE} in colour")
+            out[number] = photo.image
+        out.setflags(write=False)
+        return out
+
+    @cached_property
+    def features(self) -> Float64[np.ndarray, "n k"]:
+        """The features of every face."""
+        return features_of(self.faces, self.rows)
+
+    def distances(self, crops: UInt8[np.ndarray, "m 128 128 3"]) -> Float64[np.ndarray, "m n"]:
+        """Return how far each crop is from every face: Euclidean, in features."""
+        at, of = features_of(crops, self.rows), self.features
+        square = (at**2).sum(axis=1)[:, None] - 2 * at @ of.T + (of**2).sum(axis=1)
+        distances: Float64[np.ndarray, "m n"] = np.sqrt(np.maximum(square, 0))
+        return distances
+
+    def facts(self) -> dict[str, Json]:
+        """Return what labels mean."""
+        return {"values": {name: list(words) for name, words in self.values.items()}}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return what a file keeps."""
+        sizes = [len(picture) for picture in self.pictures]
+        kept: dict[str, np.ndarray] = {
+            "pictures": np.frombuffer(b"".join(self.pictures), np.uint8),
+            "ends": np.cumsum(sizes, dtype=np.int64),
+            "rows": self.rows.astype(np.float16),
+        }
+        for name in self.values:
+            kept[f"label {name}"] = self.labels[name].astype(np.int8)
+            kept[f"agreement {name}"] = self.agreement[name].astype(np.float16)
+        return kept
+
+    @classmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+        """Return the gallery of what a file holds; raises `ModelError` where something does not fit."""
+        data, ends = tensors["pictures"], tensors["ends"].astype(np.int64)
+        starts = np.concatenate([[0], ends[:-1]])
+        rows = tensors["rows"].astype(np.float32)
+        if ends.ndim != 1 or not 2 <= len(ends) <= MOST_FACES or data.dtype != np.uint8 or data.ndim != 1:
+            raise ModelError(f"the file holds no gallery of 2 to {MOST_FACES} faces")
+        if not (starts < ends).all() or ends[-1] != len(data):
+            raise ModelError("the file's pictures do not follow each other")
+        if (
+            rows.ndim != 2
+            or rows.shape[1] != SMALL * SMALL * 3
+            or not len(rows)
+            or not np.isfinite(rows).all()
+        ):
+            raise ModelError("the file's features are not finite rows of 3072")
+        values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"].items()}
+        labels, agreement = {}, {}
+        for name, words in values.items():
+            labels[name], share = tensors[f"label {name}"], tensors[f"agreement {name}"].astype(np.float32)
+            agreement[name] = share
+            fits = labels[name].shape == share.shape == ends.shape and labels[name].dtype == np.int8
+            if not fits or not ((labels[name] >= 0) & (labels[name] < len(words))).all():
+                raise ModelError(f"the file's labels of {name} do not fit its faces")
+            if not ((share > 0) & (share <= 1)).all():
+                raise ModelError(f"the file's labels of {name} have no share that agrees")
+        pictures = tuple(data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
+        gallery = cls(pictures, labels, agreement, values, rows, card)
+        try:
+            _ = gallery.faces
+        except PhotoError as error:
+            raise ModelError(error.message, hint=error.hint) from error
+        return gallery
+
+    def card_words(self) -> CardWords:
+        """Return what the card says of faces and labels."""
+        return CardWords(
+            what=f"A dpveil gallery: {len(self)} faces of nobody, 128 × 128 pixels in colour.",
+            labels=[self._counted(name) for name in self.values],
+            caution=CAUTION,
+            origin=ORIGIN,
+            making="Making",
+            measured="Measured",
+            unmeasured="Nothing.",
+            promise=PROMISE,
+        )
+
+    def _counted(self, name: str) -> str:
+        """Return how many faces have each label of one name."""
+        labels = self.labels[name].tolist()
+        counts = (f"{word} {labels.count(place)}" for place, word in enumerate(self.values[name]))
+        return f"{name}: {', '.join(counts)}"
+
+
+def webp(face: UInt8[np.ndarray, "128 128 3"]) -> bytes:
+    """Return a face as a file keeps it."""
+    done, data = cv2.imencode(
+        ".webp", cv2.cvtColor(face, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_WEBP_QUALITY, QUALITY]
+    )
+    if not done:
+        raise InvalidParameter("face", str(face.shape), "cannot be compressed")
+    return bytes(data)
+
+
+def small(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 3072"]:
+    """Return crops of 32 × 32 pixels as rows of levels: means of 4 × 4 pixels."""
+    times = SIDE // SMALL
+    means = crops.reshape(len(crops), SMALL, times, SMALL, times, 3).mean(axis=(2, 4), dtype=np.float32)
+    rows: Float32[np.ndarray, "n 3072"] = means.reshape(len(crops), -1)
+    return rows
+
+
+def features_of(
+    crops: UInt8[np.ndarray, "n 128 128 3"], rows: Float32[np.ndarray, "k 3072"]
+) -> Float64[np.ndarray, "n k"]:
+    """Return the features of crops."""
+    starts = range(0, len(crops), BATCH)
+    parts = [small(crops[start : start + BATCH]).astype(np.float64) @ rows.T for start in starts]
+    found: Float64[np.ndarray, "n k"] = np.concatenate([*parts, np.empty((0, len(rows)))])
+    return found
+
+
+GALLERY: Final = Kind(
+    noun="gallery",
+    option="gallery",
+    written="gallery sha256:…",
+    hint="make one: dpveil train gallery SHARDS... --out gallery.safetensors",
+    kinds={FaceGallery.name: FaceGallery},
+    holds=FaceGallery,
+    default="gallery",
+)
+"""The kind of file that is a gallery; the default is the side package's."""

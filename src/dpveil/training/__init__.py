@@ -1,0 +1,33 @@
+"""Every trainer, callable from Python: of codecs, galleries and models of attributes, on public images.
+
+An order says from which pictures to learn, and into which file; what it returns is the model, which was
+written with its card. Whatever is learned can be seen in the model: never train on what has to stay private.
+
+    order = CodecOrder(codec="pca", paths=(Path("faces-00.tar"),), out=Path("faces.safetensors"), length=40)
+    codec = train_codec(order).model
+
+`train_pca`, `train_dictionary` and `train_aam` learn from crops in memory, and write nothing.
+"""
+
+from dpveil.training.aam import train_aam
+from dpveil.training.attribute_models import AttributeOrder, train_attributes
+from dpveil.training.codecs import PASSES, TRAINERS, CodecOrder, train_codec
+from dpveil.training.dictionary import train_dictionary
+from dpveil.training.galleries import GalleryOrder, train_gallery
+from dpveil.training.order import Trained
+from dpveil.training.pca import train_pca
+
+__all__ = [
+    "PASSES",
+    "TRAINERS",
+    "AttributeOrder",
+    "CodecOrder",
+    "GalleryOrder",
+    "Trained",
+    "train_aam",
+    "train_attributes",
+    "train_codec",
+    "train_dictionary",
+    "train_gallery",
+    "train_pca",
+]

@@ -1,0 +1,171 @@
+"""Training of a model of attributes, from shards to files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import cv2
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+from scipy.stats import binomtest
+
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.core.numbers import Json
+from dpveil.errors import DPVeilError, PhotoError
+from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel, features
+from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.landmarks import Predictor
+from dpveil.noise.bits import SeededBits
+from dpveil.training.attribute_network import EPOCHS, UNITS, fitted
+from dpveil.training.crops import centred
+from dpveil.training.labelled import Labelled, labelled
+from dpveil.training.order import Order, Progress, Trained, silent
+
+HELD_OUT: Final = 5
+"""The last one in so many images is held out: with many shards, those of the last ones."""
+TOLD: Final = ("gender", "age", "perceived-race")
+"""Attributes that shards tell; the others are taken from landmarks."""
+SHIFT: Final = 0.03
+ZOOM: Final = 0.05
+TURN: Final = 5.0
+"""How far variants are moved (in parts of the side), scaled and turned (in degrees), at most."""
+NOSE: Final = 30
+TURNED: Final = 0.12
+"""Where the tip of the nose lies beside the middle of the eyes, in their distance, if a head is turned."""
+WIDE: Final = 0.95
+APART: Final = 0.06
+"""Width of the mouth, and gap between the lips, in distances between the eyes, from which on it smiles."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttributeOrder(Order):
+    """A model of attributes to be trained; `landmarks` is 68 where pose and smile are to be learned, too."""
+
+    landmarks: int = 5
+
+    @property
+    def values(self) -> dict[str, tuple[str, ...]]:
+        """Return the attributes that are learned."""
+        return {name: words for name, words in VALUES.items() if self.landmarks == 68 or name in TOLD}
+
+    def settings(self) -> dict[str, Json]:
+        """Return what, beside the images and the seed, decides what is learned."""
+        own: dict[str, Json] = {"units": UNITS, "epochs": EPOCHS, "landmarks": self.landmarks}
+        return {**own, **super().settings()}
+
+
+@dataclass
+class Rows:
+    """Features of every picture in four variants, and what it is labelled with."""
+
+    variants: list[np.ndarray] = field(default_factory=list)
+    labels: list[dict[str, int]] = field(default_factory=list)
+    failed: list[DPVeilError] = field(default_factory=list)
+
+
+def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trained[AttributeModel]:
+    """Read the shards, learn from them, measure, and write model and card.
+
+    Raises `PhotoError` where no labelled picture can be read, `UsageError` where landmarks are asked for and
+    not installed, and what `Order.check` and writing raise.
+    """
+    order.check()
+    rows = _rows(order, progress)
+    count = len(rows.labels)
+    if not count:
+        raise (
+            rows.failed[0]
+            if rows.failed
+            else PhotoError("the shards hold no pictures", hint="with .json labels")
+        )
+    kept = count - count // HELD_OUT
+    card = Card("attributes", order.data, order.terms, order.seed, {**order.settings(), "images": kept})
+    seen = np.concatenate([np.stack([one[v] for one in rows.variants[:kept]]) for v in range(4)])
+    truth = _truth(rows.labels[:kept], order.values)
+    with progress(EPOCHS, "learning") as step:
+        model = fitted(seen, truth, order.values, card=card, seed=order.seed, epochs=EPOCHS, step=step)
+    held = (
+        np.stack([one[0] for one in rows.variants[kept:]]) if kept < count else np.empty((0, seen.shape[1]))
+    )
+    metrics = measured(model, held.astype(np.float32), rows.labels[kept:])
+    model = replace(model, card=replace(card, metrics=metrics))
+    return Trained(model, save(model, order.out, replace=order.replace), count, rows.failed)
+
+
+def _rows(order: AttributeOrder, progress: Progress) -> Rows:
+    rows, bits = Rows(), SeededBits(order.seed, "variants")
+    finder = Predictor(68) if order.landmarks == 68 else None
+    with progress(len(order.paths), "reading") as step:
+        for found in labelled(order.paths, step):
+            if not isinstance(found, Labelled):
+                rows.failed.append(found)
+                continue
+            crop = np.ascontiguousarray(centred(found.photo, (SIDE, SIDE, 3)))
+            more = {} if finder is None else looks(finder.look(crop, Frame(SIDE)))
+            rows.labels.append({**found.labels, **more})
+            rows.variants.append(features(np.stack(list(_variants(crop, bits)))).astype(np.float16))
+    return rows
+
+
+def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
+    """Return pose and smile of 68 landmarks: public rules, and the only teacher of these two."""
+    left, right = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
+    along = (right - left) / np.hypot(*(right - left))
+    apart = float(np.hypot(*(right - left)))
+    turned = float((points[NOSE] - (left + right) / 2) @ along) / apart
+    wide, gap = (float(np.hypot(*(points[a] - points[b]))) / apart for a, b in ((54, 48), (66, 62)))
+    pose = int(turned > -TURNED) + int(turned > TURNED)
+    return {"pose": pose, "smile": int(wide > WIDE and gap > APART)}
+
+
+def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
+    """Yield the crop, its mirror image, and the same of a crop that lies a little elsewhere."""
+    numbers = (bits.words(4) >> np.uint64(11)).astype(np.float64) / (1 << 52) - 1
+    across, down, zoom, turn = (numbers * [SHIFT * SIDE, SHIFT * SIDE, ZOOM, TURN]).tolist()
+    middle = ((SIDE - 1) / 2, (SIDE - 1) / 2)
+    matrix = cv2.getRotationMatrix2D(middle, turn, 1 + zoom) + np.array([[0, 0, across], [0, 0, down]])
+    moved = cv2.warpAffine(crop, matrix, (SIDE, SIDE), borderMode=cv2.BORDER_REPLICATE)
+    for one in (crop, np.asarray(moved, np.uint8)):
+        yield one
+        yield np.ascontiguousarray(one[:, ::-1])
+
+
+def _truth(
+    labels: list[dict[str, int]], values: Mapping[str, tuple[str, ...]]
+) -> dict[str, Int64[np.ndarray, " n"]]:
+    """Return the labels of the four variants: straight, mirrored, moved, and moved and mirrored."""
+    truth = {}
+    for name in values:
+        straight = np.array([one[name] for one in labels], np.int64)
+        mirrored = 2 - straight if name == "pose" else straight
+        truth[name] = np.concatenate([straight, mirrored, straight, mirrored])
+    return truth
+
+
+def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int]]) -> dict[str, Json]:
+    """Return the share of held-out faces that is read rightly, with 95 % intervals (Wilson), by group."""
+    if not labels:
+        return {}
+    scores = np.maximum(seen @ model.hidden + model.hidden_bias, 0) @ model.out + model.out_bias
+    metrics: dict[str, Json] = {"images": len(labels)}
+    for name, columns in model.columns.items():
+        right = scores[:, columns].argmax(axis=1) == [one[name] for one in labels]
+        metrics[name] = shares(right)
+        for group in ("gender", "perceived-race"):
+            parts = {
+                word: right[[one[group] == place for one in labels]]
+                for place, word in enumerate(VALUES[group])
+            }
+            metrics[f"{name} by {group}"] = ", ".join(
+                f"{w} {shares(hits)}" for w, hits in parts.items() if len(hits)
+            )
+    return metrics
+
+
+def shares(right: np.ndarray) -> str:
+    """Return the share that is true, with its 95 % interval."""
+    ends = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
+    return f"{right.mean():.3f} ({ends.low:.3f} to {ends.high:.3f})"

@@ -1,0 +1,186 @@
+"""Which faces may become part of an average, and which of them go together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import cv2
+import numpy as np
+from jaxtyping import Float64, Int64, UInt8
+from scipy.linalg import eigh
+
+from dpveil.faces.face_gallery import small
+from dpveil.noise.bits import SeededBits
+from dpveil.training.averages import FEWEST
+
+COMPONENTS: Final = 40
+TURNED: Final = 0.35
+"""Logarithm of how much wider one half of a face is than the other, from which it counts as turned."""
+MOST_TURNED: Final = 0.8
+APART: Final = 0.3
+"""How far contributors of one average may differ in it."""
+LEAST_COLOUR: Final = 12
+LEAST_SHARP: Final = 60
+MOST_BRIDGE: Final = 1.42
+MOST_SPREAD: Final = 0.03
+LEAST_SCORE: Final = 0.5
+MOST_USES: Final = 4
+MOST_SHARED: Final = 5
+"""Contributors that two averages may have in common."""
+PER_CELL: Final = 120
+INNER: Final = (slice(30, 110), slice(24, 104))
+"""Where the face is in a crop of 128 pixels."""
+
+Crop = UInt8[np.ndarray, "128 128 3"]
+Numbers = Int64[np.ndarray, " n"]
+
+
+def clear(crop: Crop) -> bool:
+    """Whether a crop is in colour and sharp; thresholds were chosen on pictures."""
+    inner = crop[INNER]
+    colour = float((inner.max(axis=2).astype(np.int64) - inner.min(axis=2)).mean())
+    sharp = float(cv2.Laplacian(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), cv2.CV_64F)[INNER].var())
+    return colour >= LEAST_COLOUR and sharp >= LEAST_SHARP
+
+
+def fit_to_average(crop: Crop, shape: Float64[np.ndarray, "68 2"], spread: float, score: float) -> bool:
+    """Whether landmarks are sure, a detector sees a face, and it is neither in profile nor behind glasses.
+
+    `spread` and `score` are those of `geometry.Landmarks`.
+    """
+    if not spread < MOST_SPREAD or not score > LEAST_SCORE:
+        return False
+    return abs(float(turn_of(shape[None])[0])) < MOST_TURNED and bridge(crop, shape) < MOST_BRIDGE
+
+
+def turn_of(shapes: Float64[np.ndarray, "n 68 2"]) -> Float64[np.ndarray, " n"]:
+    """Return ln of the left half's width over the right one's, from the nose's tip to the jaw's sides.
+
+    Above 0 the nose points to the right of the picture.
+    """
+    left, right = shapes[:, 30, 0] - shapes[:, 2, 0], shapes[:, 14, 0] - shapes[:, 30, 0]
+    turned: Float64[np.ndarray, " n"] = np.log(np.maximum(left, 0.5) / np.maximum(right, 0.5))
+    return turned
+
+
+def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
+    """Return the strongest horizontal edge across the bridge of the nose, in contrasts of the face.
+
+    Glasses have one there, and bare faces hardly.
+    """
+    grey = cv2.GaussianBlur(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), (0, 0), 1).astype(np.float64)
+    inner, width = shape[39, 0], shape[42, 0] - shape[39, 0]
+    left, right = (round(float(inner + part * width)) for part in (0.3, 0.7))
+    top, bottom = round(float(shape[27, 1] - 4)), round(float(shape[28, 1] + 6))
+    edges = np.abs(cv2.Sobel(grey, cv2.CV_64F, 0, 1))[
+        max(top, 0) : max(bottom, 0), max(left, 0) : max(right + 1, 0)
+    ]
+    return float(edges.mean(axis=1).max() / (grey[30:100, 24:104].std() + 1)) if edges.size else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """Faces that may contribute: crops, 68 landmarks, embeddings, and the cell of labels that each is in.
+
+    `apart` is, for each, the distance of embeddings within which two faces may be of one person, `nobody`
+    that within which one is the other.
+    """
+
+    crops: UInt8[np.ndarray, "n 128 128 3"]
+    shapes: Float64[np.ndarray, "n 68 2"]
+    embeddings: Float64[np.ndarray, "n 128"]
+    cells: Numbers
+    apart: Float64[np.ndarray, " n"]
+    nobody: Float64[np.ndarray, " n"]
+
+    @cached_property
+    def features(self) -> Float64[np.ndarray, "n k"]:
+        """What neighbours are near in: 40 components of the pixels, and the landmarks at as much variance."""
+        pixels = small(self.crops).astype(np.float64)
+        pixels -= pixels.mean(axis=0)
+        last = len(pixels) - 1
+        values, codes = eigh(pixels @ pixels.T, subset_by_index=(max(0, last - COMPONENTS + 1), last))
+        codes = codes * np.sqrt(np.maximum(values, 0))
+        shapes = (self.shapes - self.shapes.mean(axis=0)).reshape(len(codes), -1)
+        return np.concatenate([codes, shapes * (codes.std() / max(shapes.std(), 1e-9) / 2)], axis=1)
+
+    @cached_property
+    def turns(self) -> Float64[np.ndarray, " n"]:
+        """How far each face is turned."""
+        return turn_of(self.shapes)
+
+    def around(self, centre: int, allowed: Numbers) -> Numbers | None:
+        """Return the ten faces nearest to a centre, it among them, that all look like different people.
+
+        They are of its cell, turned about as far, and `allowed`. None where there are not ten.
+        """
+        mates = allowed[(self.cells[allowed] == self.cells[centre]) & (allowed != centre)]
+        mates = mates[np.abs(self.turns[mates] - self.turns[centre]) < APART]
+        away = np.linalg.norm(self.features[mates] - self.features[centre], axis=1)
+        chosen = [centre]
+        for mate in mates[np.argsort(away, kind="stable")]:
+            from_them = np.linalg.norm(self.embeddings[chosen] - self.embeddings[mate], axis=1)
+            if from_them.min() > self.apart[centre]:
+                chosen.append(int(mate))
+            if len(chosen) == FEWEST:
+                return np.array(chosen)
+        return None
+
+
+class Groups:
+    """Sets of ten contributors, of one cell after the other, around candidates in an order of the seed.
+
+    `used` counts how often each has contributed. One that has four times does not again, and a set that
+    shares more than five with one that was kept is passed over.
+    """
+
+    def __init__(self, candidates: Candidates, seed: int) -> None:
+        cells = candidates.cells
+        order = np.argsort(SeededBits(seed, "centres").words(len(cells)), kind="stable")
+        self.candidates = candidates
+        self.used: Numbers = np.zeros(len(cells), np.int64)
+        self._waiting = {int(cell): order[cells[order] == cell].tolist() for cell in np.unique(cells)}
+        self._kept: dict[int, list[set[int]]] = {cell: [] for cell in self._waiting}
+
+    def __iter__(self) -> Iterator[Numbers]:
+        """Yield sets, from each cell in turn until it wants no more: `keep` those that are used."""
+        while self._waiting:
+            for cell in list(self._waiting):
+                kept = len(self._kept[cell])
+                while self._waiting[cell] and len(self._kept[cell]) == kept:
+                    members = self._next(cell)
+                    if members is not None:
+                        yield members
+                if not self._waiting[cell]:
+                    del self._waiting[cell]
+
+    def keep(self, members: Numbers) -> None:
+        """Count a set."""
+        self.used[members] += 1
+        self._kept[int(self.candidates.cells[members[0]])].append(set(members.tolist()))
+
+    def _next(self, cell: int) -> Numbers | None:
+        centre = int(self._waiting[cell].pop())
+        free = np.flatnonzero(self.used < MOST_USES)
+        members = self.candidates.around(centre, free) if self.used[centre] < MOST_USES else None
+        if members is None:
+            return None
+        shared = (len(old & set(members.tolist())) for old in self._kept[cell])
+        return members if max(shared, default=0) <= MOST_SHARED else None
+
+
+def likeness_cuts(
+    embeddings: Float64[np.ndarray, "n 128"], groups: Numbers, share: float
+) -> Float64[np.ndarray, " n"]:
+    """Return, for each face, the distance that a share of all pairs of its group stays below."""
+    cuts = np.empty(len(groups))
+    for group in np.unique(groups):
+        own = embeddings[groups == group]
+        square = (own**2).sum(axis=1)
+        apart = np.sqrt(np.maximum(square[:, None] + square - 2 * own @ own.T, 0))
+        pairs = apart[np.triu_indices(len(own), 1)]
+        cuts[groups == group] = np.quantile(pairs, share) if len(pairs) else 0.0
+    return cuts

@@ -1,0 +1,197 @@
+"""Making of a gallery, from shards to files: who may contribute, which go together, and what is nobody."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Int64, UInt8
+
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.core.numbers import Json
+from dpveil.core.photo import Photo
+from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.faces.attribute_model import VALUES as READ
+from dpveil.faces.embedding import SAME, embedder, of_crop
+from dpveil.faces.face_gallery import SIDE, FaceGallery, small, webp
+from dpveil.faces.geometry import Predictor
+from dpveil.training import averages, contributors
+from dpveil.training.candidates import FRAME, Marked, candidates_of, shape_of
+from dpveil.training.checkpoint import FileCheckpoint
+from dpveil.training.contributors import Candidates, Groups
+from dpveil.training.crops import CropFile
+from dpveil.training.labelled import Labelled, labelled
+from dpveil.training.likeness import fit_rows
+from dpveil.training.order import Order, Progress, Trained, silent
+
+NAMES: Final = ("gender", "age", "perceived-race", "pose")
+VALUES: Final = {name: READ[name] for name in NAMES}
+CELL: Final = ("gender", "age", "perceived-race")
+GROUP: Final = ("gender", "perceived-race")
+STRANGERS: Final = (0.01, 0.001)
+"""Shares of pairs of people with the same gender and race label: so few lie nearer than the contributors of a
+face may lie to each other, and than the face may lie to any of them."""
+
+Numbers = Int64[np.ndarray, " n"]
+Crop = UInt8[np.ndarray, "128 128 3"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GalleryOrder(Order):
+    """A gallery to be made, of up to so many `faces`, from labelled shards."""
+
+    faces: int = 1024
+
+    def settings(self) -> dict[str, Json]:
+        """Return what, beside the pictures and the seed, decides what is made."""
+        return {
+            "contributors": averages.FEWEST,
+            "per_cell": contributors.PER_CELL,
+            "uses": contributors.MOST_USES,
+            "contributors_apart_at": STRANGERS[0],
+            "nobody_at": STRANGERS[1],
+            **super().settings(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Nobody:
+    """A face that was made: its picture, its contributors, and how near the nearest of them is."""
+
+    picture: bytes
+    members: Numbers
+    nearest: float
+    turn: float
+
+
+def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[FaceGallery]:
+    """Read the shards, make faces of nobody, and write gallery and card; an interrupted making goes on.
+
+    Raises `PhotoError` where no labelled picture can be read, `InvalidParameter` where too few go together,
+    `UsageError` where dlib or its files are not installed, and what `Order.check` and writing raise.
+    """
+    order.check()
+    labels: list[dict[str, int]] = []
+    with (
+        progress(len(order.paths), "reading") as step,
+        CropFile.of(_photos(order, labels, step), (SIDE, SIDE, 3), order.out.parent) as crops,
+    ):
+        if not crops.count:
+            raise crops.failed[0] if crops.failed else PhotoError("the shards hold no labelled pictures")
+        table = {name: np.array([one[name] for one in labels], np.int64) for name in CELL}
+        checkpoint = _checkpoint(order, crops, table)
+        marked = candidates_of(crops, _codes(table, CELL), order.seed, checkpoint, progress)
+        candidates = _candidates(crops, table, marked)
+        faces, groups = made(candidates, order, progress)
+        gallery = _gallery(order, crops, table, (candidates, marked), (faces, groups))
+        digest = save(gallery, order.out, replace=order.replace)
+        checkpoint.remove()
+        return Trained(gallery, digest, crops.count, crops.failed)
+
+
+def _photos(
+    order: GalleryOrder, labels: list[dict[str, int]], step: Callable[[], None]
+) -> Iterator[Photo | PhotoError]:
+    """Yield the pictures, and put their labels aside."""
+    for found in labelled(order.paths, step):
+        if isinstance(found, Labelled):
+            labels.append(dict(found.labels))
+            yield found.photo
+        else:
+            yield found if isinstance(found, PhotoError) else PhotoError(found.message, hint=found.hint)
+
+
+def _codes(table: dict[str, Numbers], names: tuple[str, ...]) -> Numbers:
+    """Return one number for every combination of labels."""
+    code = np.zeros(len(table[names[0]]), np.int64)
+    for name in names:
+        code = code * len(VALUES[name]) + table[name]
+    return code
+
+
+def _checkpoint(order: GalleryOrder, crops: CropFile, table: dict[str, Numbers]) -> FileCheckpoint:
+    """Return the file beside the gallery that keeps the candidates of this very making."""
+    labels = hashlib.sha256(np.stack([table[name] for name in CELL]).tobytes()).hexdigest()
+    return order.checkpoint({"crops": crops.digest, "labels": labels})
+
+
+def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> Candidates:
+    numbers = np.array(marked.numbers, np.int64)
+    if len(numbers) < averages.FEWEST:
+        problem = f"hold {len(numbers)} faces that may contribute"
+        raise InvalidParameter("images", None, problem, hint=f"{averages.FEWEST} are the least")
+    embeddings = np.array(marked.embeddings)
+    own = {name: values[numbers] for name, values in table.items()}
+    apart, nobody = (
+        np.minimum(contributors.likeness_cuts(embeddings, _codes(own, GROUP), share), SAME)
+        for share in STRANGERS
+    )
+    shapes = np.array(marked.shapes)
+    return Candidates(crops.taken(numbers), shapes, embeddings, _codes(own, CELL), apart, nobody)
+
+
+def made(candidates: Candidates, order: GalleryOrder, progress: Progress) -> tuple[list[Nobody], Groups]:
+    """Return up to as many faces as were ordered, of each cell in turn: those that show a face of nobody."""
+    landmarks, network = Predictor(68), embedder()
+    groups, faces = Groups(candidates, order.seed), list[Nobody]()
+    with progress(order.faces, "faces") as step:
+        for members in groups:
+            face = averages.average(candidates.crops[members], candidates.shapes[members])
+            shape = shape_of(face, landmarks)
+            if shape is None:
+                continue
+            away = np.linalg.norm(
+                candidates.embeddings[members] - network(of_crop(face, FRAME)[None]), axis=1
+            )
+            if away.min() <= candidates.nobody[members[0]]:
+                continue
+            groups.keep(members)
+            turn = float(contributors.turn_of(shape[None])[0])
+            faces.append(Nobody(webp(face), members, float(away.min()), turn))
+            step()
+            if len(faces) == order.faces:
+                break
+    if len(faces) < 2:
+        raise InvalidParameter("images", None, "make no two faces of nobody", hint="give more pictures")
+    return faces, groups
+
+
+def _gallery(
+    order: GalleryOrder,
+    crops: CropFile,
+    table: dict[str, Numbers],
+    source: tuple[Candidates, Marked],
+    result: tuple[list[Nobody], Groups],
+) -> FaceGallery:
+    (candidates, marked), (faces, groups) = source, result
+    pixels = np.concatenate([small(batch) for batch in crops.all_crops()])
+    rows = fit_rows(pixels, _codes(table, CELL), np.array(marked.numbers), candidates.turns)
+    first = np.array([marked.numbers[face.members[0]] for face in faces])
+    labels = {name: table[name][first].astype(np.int8) for name in CELL}
+    agreement = {name: np.ones(len(faces), np.float32) for name in CELL}
+    bins = [contributors.TURNED * side for side in (-1, 1)]
+    turns = np.array([face.turn for face in faces])
+    labels["pose"] = np.searchsorted(bins, turns).astype(np.int8)
+    alike = [np.searchsorted(bins, candidates.turns[face.members]) for face in faces]
+    shares = [(own == label).mean() for own, label in zip(alike, labels["pose"], strict=True)]
+    agreement["pose"] = np.maximum(np.array(shares, np.float32), np.float32(1 / averages.FEWEST))
+    card = Card("gallery", order.data, order.terms, order.seed, order.settings(), _metrics(faces, groups))
+    return FaceGallery(tuple(face.picture for face in faces), labels, agreement, VALUES, rows, card)
+
+
+def _metrics(faces: list[Nobody], groups: Groups) -> dict[str, Json]:
+    near = np.array([face.nearest for face in faces])
+    cuts = np.array([groups.candidates.nobody[face.members[0]] for face in faces])
+    return {
+        "candidates": len(groups.used),
+        "contributors": int((groups.used > 0).sum()),
+        "most_uses_of_one": int(groups.used.max()),
+        "smallest_distance_to_a_contributor": round(float(near.min()), 3),
+        "median_distance_to_the_nearest_contributor": round(float(np.median(near)), 3),
+        "farther_than_0.6_from_all": round(float((near > SAME).mean()), 3),
+        "smallest_margin_beyond_strangers": round(float((near - cuts).min()), 3),
+    }

@@ -1,0 +1,92 @@
+"""Labelled training pictures: WebDataset shards in which a .json with labels stands beside every picture."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from dpveil.core.photo import Photo
+from dpveil.errors import DPVeilError, PhotoError
+from dpveil.io import FORMATS, read_bytes
+from dpveil.io.names import shown
+from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD
+
+AGES: Final = (30, 45, 60)
+"""Where the age bands after the first begin, in years."""
+GENDERS: Final = ("male", "female")
+RACES: Final = ("white", "black", "asian", "indian", "other")
+HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKFace has them'
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """A picture and its labels: places in the values of `attribute_model.VALUES`."""
+
+    photo: Photo
+    labels: Mapping[str, int]
+
+
+def labelled(
+    paths: Iterable[Path], step: Callable[[], None] = lambda: None
+) -> Iterator[Labelled | DPVeilError]:
+    """Yield every labelled picture of every shard, or why there is none; `step` follows each shard."""
+    for path in paths:
+        if path.suffix.lower() != SHARD:
+            yield PhotoError(f"{shown(path)} has no labels", hint="give .tar shards with .json files beside")
+        else:
+            yield from _pairs(path)
+        step()
+
+
+def labels_of(text: bytes, name: str) -> dict[str, int]:
+    """Return the labels of a .json: age, gender and race as UTKFace has them. Raises `PhotoError`."""
+    try:
+        told: Any = json.loads(text)
+        age = told["age"]
+        if isinstance(age, bool) or not isinstance(age, int) or not 18 <= age <= 130:
+            raise ValueError("age")
+        return {
+            "gender": GENDERS.index(told["gender"]),
+            "age": int(np.searchsorted(AGES, age, side="right")),
+            "perceived-race": RACES.index(told["race"]),
+        }
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise PhotoError(f"{shown(name)} holds no labels of an adult", hint=HINT) from error
+
+
+def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
+    """Yield the pictures of a shard with the .json of the same name, whichever comes first."""
+    waiting: dict[str, dict[str, bytes]] = {}
+    try:
+        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
+            for member in shard:
+                stem, end = str(Path(member.name).with_suffix("")), Path(member.name).suffix.lower()
+                if not member.isfile() or (end not in FORMATS and end != ".json"):
+                    continue
+                opened = shard.extractfile(member) if member.size <= LARGEST else None
+                pair = waiting.setdefault(stem, {})
+                pair["labels" if end == ".json" else "picture"] = opened.read() if opened else b""
+                if len(pair) == 2:
+                    yield _pair(waiting.pop(stem), f"{path}/{stem}")
+            file.seek(shard.offset)
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops there in silence
+                raise tarfile.ReadError("it ends early")
+    except (OSError, tarfile.TarError, ValueError) as error:
+        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
+        yield PhotoError(f"{shown(path)} is no intact .tar ({reason})", hint="fetch it again")
+    for stem in waiting:
+        yield PhotoError(f"{shown(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out")
+
+
+def _pair(pair: Mapping[str, bytes], name: str) -> Labelled | DPVeilError:
+    try:
+        labels = labels_of(pair["labels"], f"{name}.json")
+        return Labelled(read_bytes(pair["picture"], name, max_pixels=MOST_PIXELS), labels)
+    except PhotoError as error:
+        return error

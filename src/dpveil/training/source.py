@@ -1,0 +1,35 @@
+"""What trainers read: public crops in batches, as often as they ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+from jaxtyping import Float32
+
+from dpveil.codecs.base import Canvas, Crops
+from dpveil.errors import InvalidParameter
+
+Source = Callable[[], Iterable[Crops]]
+"""Gives the training crops in batches, anew at each call and in the same order."""
+
+
+def mean_of(source: Source, length: int) -> tuple[Float32[np.ndarray, " pixels"], int, Canvas]:
+    """Return the mean crop as a row, the number of crops and their canvas.
+
+    Raises `InvalidParameter` where there are not more crops than coordinates, or they differ in shape.
+    """
+    total, count, canvas = np.zeros(0), 0, (0, 0, 0)
+    for crops in source():
+        if not count:
+            canvas = (crops.shape[1], crops.shape[2], crops.shape[3])
+            total = np.zeros(crops[0].size)
+        if crops.shape[1:] != canvas:
+            raise InvalidParameter("images", None, "are not of one shape", hint="give crops of one canvas")
+        total += crops.reshape(len(crops), -1).sum(axis=0, dtype=np.float64)
+        count += len(crops)
+    if count <= length:
+        raise InvalidParameter(
+            "length", length, f"is not below the number of training images, {count}", hint="give more images"
+        )
+    return (total / count).astype(np.float32), count, canvas

@@ -1,0 +1,105 @@
+"""The side package dpveil-faces: what it holds, that it stays small and apart, that its faces are faces."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpveil.assets import card_path, defaults
+from dpveil.assets.defaults import default_path
+from dpveil.codecs import load
+from dpveil.errors import UsageError
+from dpveil.faces.face_gallery import FaceGallery
+from dpveil.faces.geometry import Frame, Predictor
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGE = ROOT / "packages" / "dpveil-faces"
+FILES = PACKAGE / "src" / "dpveil_faces"
+MODELS = sorted(FILES.glob("*.safetensors"))
+
+
+@pytest.fixture(scope="module")
+def gallery():
+    return FaceGallery.load(FILES / "gallery.safetensors")
+
+
+def test_it_is_small_and_holds_no_code():
+    assert {path.stem for path in MODELS} >= {"gallery", "pca"}
+    assert sum(path.stat().st_size for path in FILES.iterdir() if path.is_file()) < 20_000_000
+    assert [path.name for path in FILES.rglob("*.py")] == ["__init__.py"]
+    assert "import " not in (FILES / "__init__.py").read_text(encoding="utf-8").replace("imported", "")
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_every_file_has_its_card_and_terms(path):
+    words = card_path(path).read_text(encoding="utf-8")
+    assert words.startswith(f"# {path.name}\n")
+    assert "UTKFace" in words
+    assert "non-commercial" in words
+    assert "/" not in words.replace("http", "").partition("## Making")[2].partition("## Measured")[0]
+
+
+def test_its_licence_is_its_own_and_dpveils_distributions_do_not_contain_it():
+    project, own = (
+        tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8")) for folder in (ROOT, PACKAGE)
+    )
+    assert project["project"]["license"] == "Apache-2.0"
+    assert own["project"]["license"] != "Apache-2.0"
+    assert own["project"]["license-files"] == ["LICENSE-NOTICE"]
+    assert "non-commercial" in (PACKAGE / "LICENSE-NOTICE").read_text(encoding="utf-8")
+    targets = project["tool"]["hatch"]["build"]["targets"]
+    assert targets["wheel"]["packages"] == ["src/dpveil"]
+    assert "/packages" in targets["sdist"]["exclude"]
+    assert not list((ROOT / "src" / "dpveil").rglob("*.safetensors"))
+
+
+def test_defaults_are_found_where_it_is_installed(monkeypatch):
+    monkeypatch.syspath_prepend(str(FILES.parent))
+    for name in ("pca", "gallery"):
+        assert default_path(name).name == f"{name}.safetensors"
+    with pytest.raises(UsageError, match="the default nonsense of faces is not installed"):
+        default_path("nonsense")
+    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    with pytest.raises(UsageError) as refusal:
+        default_path("pca")
+    assert "pip install packages/dpveil-faces" in refusal.value.hint
+
+
+def test_the_codec_is_the_one_that_is_documented():
+    codec = load(FILES / "pca.safetensors")
+    assert (codec.name, codec.length, codec.canvas) == ("pca", 100, (128, 128, 3))
+    assert codec.card.metrics["psnr"] > 23
+
+
+def test_the_gallery_is_large_and_balanced(gallery):
+    assert len(gallery) >= 1000
+    shares = {
+        name: np.bincount(gallery.labels[name], minlength=len(words)) / len(gallery)
+        for name, words in gallery.values.items()
+    }
+    assert abs(shares["gender"][0] - 0.5) < 0.05
+    assert shares["age"].min() > 0.08
+    assert shares["perceived-race"].min() > 0.1
+    assert shares["pose"].min() > 0.1
+    assert all((gallery.agreement[name] == 1).all() for name in ("gender", "age", "perceived-race"))
+
+
+def test_nobody_is_used_often_or_is_the_face(gallery):
+    metrics, settings = gallery.card.metrics, gallery.card.settings
+    assert settings["contributors"] == 10
+    assert metrics["most_uses_of_one"] <= settings["uses"] == 4
+    assert metrics["contributors"] > 3000
+    assert metrics["smallest_margin_beyond_strangers"] >= 0
+    assert metrics["smallest_distance_to_a_contributor"] > 0.35
+
+
+def test_its_faces_differ_and_are_faces(gallery):
+    assert len({face.tobytes() for face in gallery.faces}) == len(gallery)
+    landmarks = Predictor()
+    for face in gallery.faces[5::64]:
+        assert landmarks.of_crop(face, Frame(128)).score > 0.5
+    chosen = gallery.distances(gallery.faces[::64]).argmin(axis=1)
+    assert chosen.tolist() == list(range(0, len(gallery), 64))

@@ -1,0 +1,307 @@
+"""Models as files: what is whole loads, and everything else is one clear line."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from dpveil.assets import card_path, save
+from dpveil.assets.store import FORMAT, KEY, MOST, _hash, opened, packed, sealed, tensors_of
+from dpveil.codecs import Dictionary, load
+from dpveil.errors import ModelError, OutputError
+from dpveil.training.checkpoint import FileCheckpoint
+
+
+@pytest.fixture
+def model(codecs, tmp_path):
+    path = tmp_path / "model.safetensors"
+    save(codecs[("pca", 3)], path)
+    return path
+
+
+def refused(path, **more):
+    with pytest.raises(ModelError) as refusal:
+        load(path, **more)
+    assert refusal.value.exit_code == 4
+    assert refusal.value.hint
+    assert "\n" not in str(refusal.value)
+    return str(refusal.value)
+
+
+def rewritten(path, change):
+    """Write the file anew with a right hash after `change` of its tensors and what it says about itself."""
+    tensors = load_file(path)
+    _, text = tensors_of(path)
+    about = json.loads(text)["about"]
+    change(tensors, about)
+    text = json.dumps({"about": about, "sha256": _hash(about, tensors)}, sort_keys=True)
+    save_file(tensors, path, metadata={KEY: text})
+
+
+def test_the_same_codec_is_the_same_bytes(codecs):
+    assert len({packed(codecs[("pca", 3)]) for _ in range(8)}) == 1
+
+
+def test_card_lies_beside_and_says_what_counts(codecs, tmp_path):
+    digest = save(codecs[("pca", 3)], tmp_path / "faces.safetensors")
+    words = card_path(tmp_path / "faces.safetensors").read_text(encoding="utf-8")
+    assert (tmp_path / "faces.card.md").exists()
+    for part in ("# faces.safetensors", "made faces", "Terms: none", digest, "20 × 16", "seed: 3"):
+        assert part in words
+    assert "too few images" in words  # nothing was held out
+
+
+def test_nothing_is_overwritten_unless_asked(codecs, model):
+    before = model.read_bytes()
+    with pytest.raises(OutputError, match="exists already") as refusal:
+        save(codecs[("pca", 1)], model)
+    assert refusal.value.exit_code == 4
+    assert model.read_bytes() == before
+    save(codecs[("pca", 1)], model, replace=True)
+    assert load(model).canvas == (20, 16, 1)
+    card_path(model).write_text("mine")
+    model.unlink()
+    with pytest.raises(OutputError, match="exists already"):
+        save(codecs[("pca", 1)], model)
+    assert not model.exists()
+
+
+def test_arrays_that_lie_in_another_order_are_kept(tmp_path):
+    rows = np.arange(12.0).reshape(3, 4)
+    about = {"format": FORMAT, "codec": "none"}
+    data, digest = sealed(about, {"rows": np.asfortranarray(rows), "part": rows[:, ::2]})
+    (tmp_path / "model.safetensors").write_bytes(data)
+    _, tensors, again = opened(tmp_path / "model.safetensors")
+    assert again == digest
+    assert np.array_equal(tensors["rows"], rows)
+    assert np.array_equal(tensors["part"], rows[:, ::2])
+
+
+def test_missing_files(tmp_path):
+    assert "there is no model" in refused(tmp_path / "none.safetensors")
+    assert "there is no model" in refused(tmp_path)
+    pipe = tmp_path / "pipe.safetensors"
+    os.mkfifo(pipe)
+    assert "there is no model" in refused(pipe)
+
+
+def test_every_truncation_is_noticed(model):
+    data = model.read_bytes()
+    for size in [*range(0, 400, 7), *range(400, len(data), 997), len(data) - 1]:
+        model.write_bytes(data[:size])
+        refused(model)
+    model.write_bytes(data + b"\0")
+    refused(model)
+
+
+def test_every_flipped_bit_is_noticed_or_means_nothing(codecs, model):
+    """In the JSON header a changed byte may mean the same; then everything that is loaded is the same."""
+    data = bytearray(model.read_bytes())
+    whole = codecs[("pca", 3)]
+    places = np.random.default_rng(1).permutation(len(data))[:300].tolist() + list(range(0, 1400, 3))
+    noticed = 0
+    for place in places:
+        data[place] ^= 1 << place % 8
+        model.write_bytes(data)
+        data[place] ^= 1 << place % 8
+        try:
+            found = load(model)
+        except ModelError:
+            noticed += 1
+            continue
+        assert found.card == whole.card
+        assert all(np.array_equal(v, whole.tensors()[k]) for k, v in found.tensors().items())
+    assert noticed > 0.95 * len(places)
+
+
+def test_the_hash_that_the_user_knows_is_checked(codecs, model, tmp_path):
+    digest = save(codecs[("pca", 3)], tmp_path / "again.safetensors")
+    assert load(model, expected=f" {digest.upper()}\n").length == 8
+    assert "another model" in refused(model, expected="0" * 64)
+
+    def forge(tensors, about):
+        tensors["mean"] = tensors["mean"] + 1
+
+    rewritten(model, forge)
+    assert load(model).length == 8  # with a hash of its own a forgery loads...
+    assert "another model" in refused(model, expected=digest)  # ...unless the hash is known
+
+
+def test_a_tampered_tensor_with_the_old_hash_is_refused(model):
+    tensors, text = tensors_of(model)
+    tensors["mean"] = tensors["mean"] + 1
+    save_file(tensors, model, metadata={KEY: text})
+    assert "was altered" in refused(model)
+
+
+def test_a_tampered_card_with_the_old_hash_is_refused(model):
+    tensors, text = tensors_of(model)
+    save_file(tensors, model, metadata={KEY: text.replace("made faces", "real faces")})
+    assert "was altered" in refused(model)
+
+
+def other_version(tensors, about):
+    about["format"] = 1
+
+
+def unknown_codec(tensors, about):
+    about["codec"] = "stylegan"
+
+
+def another_codec(tensors, about):
+    about["codec"] = "dictionary"
+
+
+def other_canvas(tensors, about):
+    about["canvas"] = [20, 17, 3]
+
+
+def no_canvas(tensors, about):
+    del about["canvas"]
+
+
+def odd_canvas(tensors, about):
+    about["canvas"] = "abc"
+
+
+def endless_canvas(tensors, about):
+    about["canvas"] = [float("inf"), 17, 3]
+
+
+def listed_codec(tensors, about):
+    about["codec"] = ["pca"]
+
+
+def steering_format(tensors, about):
+    about["format"] = "\x1b[2J" + "a" * 10_000
+
+
+def odd_card(tensors, about):
+    about["card"]["owner"] = "me"
+
+
+def no_tensor(tensors, about):
+    del tensors["quantiles"]
+
+
+def not_finite(tensors, about):
+    tensors["mean"][3] = np.nan
+
+
+def empty_component(tensors, about):
+    tensors["components"][3] = 0
+
+
+def flat_quantiles(tensors, about):
+    tensors["quantiles"][:] = 1
+
+
+def no_distances(tensors, about):
+    del tensors["apart"]
+
+
+def few_distances(tensors, about):
+    tensors["apart"] = tensors["apart"][:2]
+
+
+def falling_distances(tensors, about):
+    tensors["apart"] = tensors["apart"][:, :, ::-1].copy()
+
+
+def far_distances(tensors, about):
+    tensors["apart"][0] *= 9
+
+
+def no_deviation(tensors, about):
+    tensors["deviations"][2] = 0
+
+
+def few_components(tensors, about):
+    tensors["components"] = tensors["components"][:5]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (other_version, "format 1"),
+        (unknown_codec, "is of the kind 'stylegan'"),
+        (another_codec, "no complete dictionary model"),
+        (other_canvas, "canvas"),
+        (no_canvas, "no complete pca model"),
+        (odd_canvas, "no complete pca model"),
+        (odd_card, "no complete pca model"),
+        (endless_canvas, "no complete pca model"),
+        (listed_codec, "is of the kind ['pca']"),
+        (steering_format, "has format '\\x1b[2Jaaa"),
+        (no_tensor, "no complete pca model"),
+        (not_finite, "not finite"),
+        (empty_component, "empty"),
+        (flat_quantiles, "quantiles"),
+        (no_distances, "no complete pca model"),
+        (no_deviation, "deviations"),
+        (few_distances, "distances"),
+        (falling_distances, "distances"),
+        (far_distances, "distances"),
+        (few_components, "quantiles"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_files_of_another_kind_are_refused(model, change, words):
+    rewritten(model, change)
+    assert words in refused(model)
+    assert len(refused(model)) < 1000
+    assert refused(model).isprintable()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", "null", "{", '{"about": 3, "sha256": ""}', "[" * 100_000])
+def test_texts_that_are_none_of_ours(model, text):
+    save_file(load_file(model), model, metadata={KEY: text})
+    assert "not a model of dpveil" in refused(model)
+
+
+def test_files_that_are_no_models(tmp_path):
+    path = tmp_path / "model.safetensors"
+    for content in (b"", b"\0" * 8, b"\xff" * 64, b"PK\3\4" + bytes(99), json.dumps({"a": 1}).encode()):
+        path.write_bytes(content)
+        refused(path)
+    save_file({"mean": np.zeros(3)}, path)
+    assert "not a model of dpveil" in refused(path)
+
+
+def test_giant_files_are_not_read(tmp_path):
+    path = tmp_path / "model.safetensors"
+    with path.open("wb") as file:
+        file.truncate(MOST + 1)
+    assert "larger than 1 GiB" in refused(path)
+
+
+def test_the_card_is_kept_with_every_field(codecs, tmp_path):
+    card = type(codecs[("dictionary", 3)].card)(
+        "dictionary", "ü, α", "line\nbreak", 5, {"side": 20, "grey": False}, {"psnr": 20.5, "images": 3}
+    )
+    codec = codecs[("dictionary", 3)].with_card(card)
+    save(codec, tmp_path / "model.safetensors")
+    back = load(tmp_path / "model.safetensors")
+    assert isinstance(back, Dictionary)
+    assert back.card == card
+    assert "Terms: line break\n" in card_path(tmp_path / "model.safetensors").read_text(encoding="utf-8")
+
+
+def test_checkpoints_are_for_one_training_only(tmp_path):
+    place = tmp_path / ".model.checkpoint"
+    kept = FileCheckpoint(place, "one")
+    assert kept.read() == {}
+    kept.write({"done": np.array(2), "basis": np.arange(6.0).reshape(2, 3).T})
+    state = FileCheckpoint(place, "one").read()
+    assert int(state["done"]) == 2
+    assert np.array_equal(state["basis"], np.arange(6.0).reshape(2, 3).T)
+    assert FileCheckpoint(place, "two").read() == {}
+    place.write_bytes(place.read_bytes()[:-3])
+    assert kept.read() == {}
+    kept.remove()
+    kept.remove()
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,344 @@
+"""A run over many photos: what one failure does to the others, and what becomes of every input."""
+
+import errno
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dpveil
+from dpveil.batch import Choices, plan_tasks, release_all
+from dpveil.batch import run as batch
+from dpveil.batch.interrupts import uninterrupted
+from dpveil.cli.run_report import cost, exit_code
+from dpveil.errors import BudgetExceeded, NoRegion
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import Finder, parse
+from dpveil.release.plan import Plan
+
+
+class NobodyIn(Finder):
+    """Finds no one in photos of one width, and everything in others."""
+
+    description = "someone"
+
+    def __init__(self, width):
+        self.width = width
+
+    def __call__(self, photo):
+        if photo.width == self.width:
+            raise NoRegion("there is nobody in this photo", hint="choose another")
+        return parse("whole")(photo)
+
+
+def choices(**changes):
+    settings = {
+        "method": DPPix(epsilon=1, block=4, neighbourhood=4),
+        "regions": [parse("whole")],
+        "if_none": None,
+        "seed": None,
+        "max_pixels": 10_000,
+        "force": False,
+    }
+    return Choices(**settings | changes)
+
+
+@pytest.fixture
+def photos(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for number, name in enumerate("abc"):
+        Image.fromarray(np.full((8, 8 + number, 3), 100, np.uint8)).save(f"in/{name}.png")
+    return lambda: plan_tasks([Path("in")], Path("out"))
+
+
+def names(entries):
+    return [entry.source.name for entry in entries]
+
+
+def all_of(report):
+    return sorted(Path(entry["input"]).name for entries in report.to_json().values() for entry in entries)
+
+
+def files():
+    found = Path("out").rglob("*") if Path("out").exists() else []
+    return sorted(str(path.relative_to("out")) for path in found if not path.name.startswith("."))
+
+
+def test_all_done(photos):
+    report = release_all(photos(), choices())
+    assert (names(report.released), exit_code(report)) == (["a.png", "b.png", "c.png"], 0)
+    for entry in report.to_json()["released"]:
+        assert dpveil.verify(entry["output"]).publishable
+        assert Path(entry["certificate"]).is_file()
+
+
+def test_a_rerun_skips_before_reading_and_draws_nothing(photos, monkeypatch):
+    release_all(photos(), choices())
+    before = {name: Path("out", name).read_bytes() for name in files()}
+    monkeypatch.setattr(batch, "read", pytest.fail)
+    monkeypatch.setattr(Plan, "release", pytest.fail)
+    report = release_all(photos(), choices())
+    assert (names(report.skipped), exit_code(report)) == (["a.png", "b.png", "c.png"], 0)
+    assert {name: Path("out", name).read_bytes() for name in files()} == before
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": DPPix(epsilon=2, block=4, neighbourhood=4)},
+        {"method": DPPix(epsilon=1, block=8, neighbourhood=4)},
+        {"regions": [parse("0,0,4,4")]},
+        {"seed": 1},
+    ],
+)
+def test_outputs_with_other_settings_are_failures_and_stay(photos, change):
+    release_all(photos(), choices())
+    before = {name: Path("out", name).read_bytes() for name in files()}
+    report = release_all(photos(), choices(**change))
+    assert (names(report.failed), exit_code(report)) == (["a.png", "b.png", "c.png"], 1)
+    assert "--force" in report.failed[0].failure.hint
+    assert {name: Path("out", name).read_bytes() for name in files()} == before
+    assert len(release_all(photos(), choices(**change, force=True)).released) == 3
+
+
+@pytest.mark.parametrize("damage", ["edit", "no certificate", "no image", "foreign"])
+def test_an_output_that_does_not_verify_is_never_skipped(photos, damage, monkeypatch):
+    release_all(photos(), choices())
+    image, beside = Path("out/b.png"), Path("out/b.png.certificate.json")
+    if damage == "edit":
+        image.write_bytes(image.read_bytes() + b"!")
+    if damage in ("no certificate", "foreign"):
+        beside.unlink()
+    if damage == "foreign":
+        image.write_bytes(b"my only copy")
+    if damage == "no image":
+        image.unlink()
+    with monkeypatch.context() as patch:
+        drawn = []
+        patch.setattr(Plan, "release", lambda *args, **more: drawn.append(args))
+        report = release_all(photos(), choices())
+    assert (names(report.skipped), names(report.failed), drawn) == (["a.png", "c.png"], ["b.png"], [])
+    assert len(release_all(photos(), choices(force=True)).released) == 3
+    assert dpveil.verify(image).publishable
+
+
+def test_a_file_in_the_place_of_the_output_folder_is_an_output_that_cannot_be_written(photos):
+    Path("out").write_bytes(b"precious")
+    report = release_all(photos(), choices())
+    assert (len(report.failed), exit_code(report)) == (3, 4)
+    assert Path("out").read_bytes() == b"precious"
+
+
+def test_a_folder_in_the_place_of_an_output_fails_alone(photos):
+    Path("out/b.png").mkdir(parents=True)
+    for force in (False, True):
+        report = release_all(photos(), choices(force=force))
+        assert names(report.failed) == ["b.png"]
+        assert exit_code(report) == 1
+
+
+def test_an_output_that_appears_meanwhile_is_not_replaced(photos, monkeypatch):
+    real = Plan.release
+
+    def obfuscate(plan, **more):
+        if plan.photo.width == 9:
+            Path("out/b.png").write_bytes(b"somebody else's")
+        return real(plan, **more)
+
+    monkeypatch.setattr(Plan, "release", obfuscate)
+    report = release_all(photos(), choices())
+    assert (names(report.released), names(report.failed), exit_code(report)) == (
+        ["a.png", "c.png"],
+        ["b.png"],
+        1,
+    )
+    assert Path("out/b.png").read_bytes() == b"somebody else's"
+    assert "b.png.certificate.json" not in files()
+
+
+def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
+    release_all(photos(), choices())
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in/a.bmp")
+    before = Path("out/a.png").read_bytes()
+    report = release_all(photos(), choices())
+    assert names(report.failed) == ["a.bmp", "a.png"]
+    assert "cost twice" in report.failed[0].failure.message
+    assert "rename it" in report.failed[0].failure.hint
+    assert Path("out/a.png").read_bytes() == before
+    for name in ("a.png", "a.png.certificate.json"):
+        Path("out", name).rename(Path("out", "a.png" + name.removeprefix("a")))
+    report = release_all(photos(), choices())
+    assert (names(report.released), names(report.failed)) == (["a.bmp"], [])
+
+
+def test_a_sibling_that_went_causes_no_second_release(photos):
+    Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in/a.bmp")
+    release_all(photos(), choices())
+    Path("in/a.bmp").unlink()
+    report = release_all(photos(), choices())
+    assert names(report.skipped) == ["a.png", "b.png", "c.png"]
+    assert report.skipped[0].output == Path("out/a.png.png")
+    report = release_all(photos(), choices(method=DPPix(epsilon=3)))
+    assert len(report.failed) == 3
+
+
+def test_one_unreadable_photo_is_reported_and_the_rest_released(photos):
+    Path("in/b.png").write_bytes(b"")
+    report = release_all(photos(), choices())
+    assert (names(report.released), names(report.failed), exit_code(report)) == (
+        ["a.png", "c.png"],
+        ["b.png"],
+        1,
+    )
+    assert files() == ["a.png", "a.png.certificate.json", "c.png", "c.png.certificate.json"]
+
+
+def test_nothing_readable_is_its_own_exit_code(photos):
+    for name in "abc":
+        Path(f"in/{name}.png").write_bytes(b"GIF89a")
+    report = release_all(photos(), choices())
+    assert (len(report.failed), exit_code(report), files()) == (3, 4, [])
+
+
+def test_unreadable_and_unfitting_together_are_an_incomplete_run(photos):
+    Path("in/a.png").write_bytes(b"")
+    report = release_all(photos(), choices(regions=[parse("0,0,50,50")]))
+    assert (len(report.failed), exit_code(report)) == (3, 1)
+
+
+def test_photos_without_a_region_are_listed_and_not_copied(photos):
+    report = release_all(photos(), choices(regions=[NobodyIn(9)]))
+    assert (names(report.no_region), names(report.failed), exit_code(report)) == (["b.png"], [], 1)
+    assert not Path("out/b.png").exists()
+    assert report.no_region[0].failure.hint == "choose another"
+
+
+@pytest.mark.parametrize(("if_none", "status"), [("whole", "consistent"), ("copy", "unprotected")])
+def test_what_to_do_without_a_region_can_be_chosen(photos, if_none, status):
+    report = release_all(photos(), choices(regions=[NobodyIn(9)], if_none=if_none))
+    assert (len(report.released), exit_code(report)) == (3, 0)
+    assert dpveil.verify("out/b.png").status == status
+    assert (cost(report.released[1].promise) == "UNPROTECTED COPY") == (if_none == "copy")
+
+
+def test_a_seed_gives_every_photo_its_own_noise_and_the_same_again(photos, monkeypatch):
+    flat = np.full((8, 8, 3), 100, np.uint8)
+    for name in "abc":
+        Image.fromarray(flat).save(f"in/{name}.png")
+    release_all(photos(), choices(seed=3))
+    first = {name: np.asarray(Image.open(f"out/{name}.png")) for name in "abc"}
+    assert (first["a"] != first["b"]).any()
+    release_all(plan_tasks([Path("in")], Path("again")), choices(seed=3))
+    for name in "abc":
+        assert (np.asarray(Image.open(f"again/{name}.png")) == first[name]).all()
+    assert not dpveil.verify("out/a.png").publishable
+
+
+def test_what_nobody_foresaw_fails_closed_and_alone(photos, monkeypatch):
+    real = Plan.release
+
+    def sometimes(plan, **more):
+        if plan.photo.width == 9:
+            raise ZeroDivisionError("oops")
+        return real(plan, **more)
+
+    monkeypatch.setattr(Plan, "release", sometimes)
+    report = release_all(photos(), choices())
+    assert (names(report.failed), exit_code(report)) == (["b.png"], 1)
+    assert report.failed[0].failure.message == "unexpected ZeroDivisionError: oops"
+    assert "b.png" not in files()
+
+
+def test_a_refused_budget_is_its_own_exit_code(photos, monkeypatch):
+    def refuse(*args, **more):
+        raise BudgetExceeded(subject="album", asked=1, left=0)
+
+    monkeypatch.setattr(Plan, "release", refuse)
+    report = release_all(photos(), choices())
+    assert (len(report.failed), exit_code(report), files()) == (3, 3, [])
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+def test_a_full_or_locked_disk_stops_the_run_and_leaves_nothing_torn(photos, monkeypatch, number):
+    real, calls = os.fsync, []
+
+    def fsync(handle):
+        calls.append(handle)
+        if len(calls) > 4:  # two files and their folder, and then the second photo's image
+            raise OSError(number, os.strerror(number))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    report = release_all(photos(), choices())
+    assert exit_code(report) == 4
+    assert all_of(report) == ["a.png", "b.png", "c.png"]
+    assert names(report.released) == ["a.png"]
+    assert len(report.untried) == 1
+    assert files() == ["a.png", "a.png.certificate.json"]
+    assert dpveil.verify("out/a.png").publishable
+
+
+def test_a_name_that_is_too_long_fails_alone(photos):
+    Path("in/b.png").rename(Path("in") / ("b" * 240 + ".png"))
+    report = release_all(photos(), choices())
+    assert (names(report.released), exit_code(report)) == (["a.png", "c.png"], 1)
+    assert "too long" in report.failed[0].failure.message
+
+
+def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch):
+    real = Plan.release
+
+    def interrupted(plan, **more):
+        if plan.photo.width == 9:
+            raise KeyboardInterrupt
+        return real(plan, **more)
+
+    monkeypatch.setattr(Plan, "release", interrupted)
+    report = release_all(photos(), choices())
+    assert (names(report.released), len(report.untried), exit_code(report)) == (["a.png"], 2, 130)
+    assert all_of(report) == ["a.png", "b.png", "c.png"]
+    assert files() == ["a.png", "a.png.certificate.json"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_while_saving_waits_until_the_pair_is_whole(photos, monkeypatch, number):
+    real = batch._Run._save
+
+    def save(*args):
+        signal.raise_signal(number)
+        real(*args)
+
+    monkeypatch.setattr(batch._Run, "_save", save)
+    report = release_all(photos(), choices())
+    assert (names(report.released), exit_code(report)) == (["a.png"], 130)
+    assert dpveil.verify("out/a.png").publishable
+    assert all_of(report) == ["a.png", "b.png", "c.png"]
+
+
+def test_holding_back_restores_the_handlers():
+    before = signal.getsignal(signal.SIGINT)
+    with uninterrupted():
+        assert signal.getsignal(signal.SIGINT) is not before
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_that_is_ignored_stays_ignored_while_saving():
+    """As in the background job of a shell, whose Ctrl-C is meant for somebody else."""
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        with uninterrupted():
+            signal.raise_signal(signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def test_every_step_is_reported(photos):
+    Path("in/b.png").write_bytes(b"")
+    steps = []
+    release_all(photos(), choices(), step=lambda: steps.append(1))
+    assert len(steps) == 3

@@ -1,0 +1,189 @@
+"""Where every photo lands: mirrored, never on another, never on an input, never read twice."""
+
+import os
+import tempfile
+import unicodedata
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpveil.batch import plan_tasks
+from dpveil.errors import UnknownName, UsageError
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def grow(*names: str) -> None:
+        for name in names:
+            path = Path(name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(b"x")
+
+    return grow
+
+
+MEMORY = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108  only new folders of our own
+
+
+def landed(inputs, out="out"):
+    tasks = plan_tasks([Path(i) for i in inputs], Path(out))
+    return {str(task.source): str(task.output) for task in tasks}
+
+
+def test_one_photo_goes_to_a_file_or_into_a_folder(tree):
+    tree("a.jpg", "b.PNG")
+    assert landed(["a.jpg"], "x.webp") == {"a.jpg": "x.webp"}
+    assert landed(["a.jpg"], "x") == {"a.jpg": "x/a.png"}
+    Path("folder.png").mkdir()
+    assert landed(["a.jpg"], "folder.png") == {"a.jpg": "folder.png/a.png"}
+    assert landed(["a.jpg", "b.PNG"], "folder.png").keys() == {"a.jpg", "b.PNG"}
+
+
+@pytest.mark.parametrize("inputs", [["a.jpg", "b.PNG"], ["in"]])
+@pytest.mark.parametrize("out", ["o/x2.png", "x.JPG", "x.gif"])
+def test_several_photos_do_not_go_into_the_name_of_one(tree, inputs, out):
+    tree("a.jpg", "b.PNG", "in/c.jpg")
+    with pytest.raises(UsageError, match=r"is the name of one picture.*name a folder"):
+        landed(inputs, out)
+
+
+def test_a_suffix_that_cannot_be_written_is_no_folder(tree):
+    tree("a.jpg")
+    with pytest.raises(UnknownName, match=r"'\.gif'"):
+        landed(["a.jpg"], "x.gif")
+
+
+def test_a_tree_is_mirrored_without_what_is_hidden_or_no_image(tree):
+    tree("in/a.jpg", "in/b/c.tiff", "in/.hidden.jpg", "in/.git/d.jpg", "in/notes.txt", "in/.dpveil-0.tmp")
+    assert landed(["in"]) == {"in/a.jpg": "out/a.png", "in/b/c.tiff": "out/b/c.png"}
+
+
+def test_a_file_that_is_named_is_always_tried(tree):
+    tree("notes.txt", ".hidden.jpg")
+    assert landed(["notes.txt", ".hidden.jpg", "missing"]) == {
+        "notes.txt": "out/notes.png",
+        ".hidden.jpg": "out/.hidden.png",
+        "missing": "out/missing.png",
+    }
+
+
+def test_own_outputs_are_never_read_again(tree):
+    tree("in/a.jpg", "in/a.png", "in/a.png.certificate.json", "in/out/a.png", "in/out/b/c.jpg")
+    assert landed(["in"], "in/out") == {"in/a.jpg": "in/out/a.png"}
+
+
+def test_an_output_never_overwrites_an_input(tree):
+    tree("in/a.png")
+    for inputs, out in ((["in/a.png"], "in/a.png"), (["in"], "in"), (["in/a.png"], "in")):
+        with pytest.raises(UsageError, match="is one of the inputs") as caught:
+            landed(inputs, out)
+        assert ("--out is the input folder" in str(caught.value)) == (inputs == ["in"])
+    Path("link.png").symlink_to("in/a.png")
+    os.link("in/a.png", "twin.png")
+    with pytest.raises(UsageError, match="is one of the inputs"):
+        landed(["in/a.png"], "twin.png")
+    with pytest.raises(UsageError, match="is one of the inputs"):
+        landed(["in/a.png"], "link.png")
+
+
+STEMS = ["a", "A", "a.jpg", "a.png", "a.jpg.png", "d", "\u00df", "SS"]
+STEMS += ["\u00e9", "e\u0301", "\u0390", "\u03aa\u0301"]
+NAMES = [stem + suffix for stem in STEMS for suffix in (".jpg", ".png", ".PNG", ".bmp")]
+FOLDERS = ["", "s/", "S/", "d.png/"]
+PLACES = [folder + name for folder in FOLDERS for name in NAMES if folder + name != "d.png"]
+
+
+def seen(path: Path | str) -> str:
+    """Return what is the same for names that differ in case or form alone (Unicode, definition D145)."""
+    return unicodedata.normalize("NFD", unicodedata.normalize("NFD", str(path)).casefold())
+
+
+@settings(max_examples=200)
+@given(st.sets(st.sampled_from(PLACES), min_size=1, max_size=9), st.randoms(use_true_random=False))
+def test_no_two_photos_ever_land_on_one_name(names, random):
+    with tempfile.TemporaryDirectory(dir=MEMORY) as place:
+        folder, out, made = Path(place, "in"), Path(place, "out"), sorted(names)
+        random.shuffle(made)
+        for name in made:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+        try:
+            tasks = plan_tasks([folder], out)
+        except UsageError:  # only where what is in the tree is one name already
+            assert len({seen(name) for name in names}) < len(names)
+            return
+    assert sorted(str(task.source.relative_to(folder)) for task in tasks) == sorted(names)
+    for task in tasks:
+        source = task.source.relative_to(folder)
+        assert task.output == out / task.name
+        assert task.output.relative_to(out) in (source.with_suffix(".png"), Path(f"{source}.png"))
+    outputs = {seen(task.output) for task in tasks}
+    certificates = {seen(f"{task.output}.certificate.json") for task in tasks}
+    folders = {seen(parent) for task in tasks for parent in task.output.parents}
+    assert len(outputs) == len(certificates) == len(tasks)
+    assert outputs.isdisjoint(certificates)
+    assert folders.isdisjoint(outputs | certificates)
+    assert outputs.isdisjoint(seen(task.former) for task in tasks if task.former)
+
+
+def test_names_that_would_collide_keep_their_suffix(tree):
+    tree("in/a.jpg", "in/a.png", "in/b.jpg", "in/sub/a.jpg")
+    assert landed(["in"]) == {
+        "in/a.jpg": "out/a.jpg.png",
+        "in/a.png": "out/a.png.png",
+        "in/b.jpg": "out/b.png",
+        "in/sub/a.jpg": "out/sub/a.png",
+    }
+
+
+@pytest.mark.parametrize("names", [("in/A.jpg", "in/a.jpg"), ("in/Sub/a.jpg", "in/sub/a.jpg")])
+def test_two_photos_on_one_output_are_refused(tree, names):
+    tree(*names)
+    if len(list(Path("in").rglob("*.jpg"))) < 2:
+        pytest.skip("this disk ignores case")
+    with pytest.raises(UsageError, match="would both be written to"):
+        landed(["in"])
+
+
+def test_the_same_name_from_two_folders_is_refused(tree):
+    tree("x/a.jpg", "y/a.jpg")
+    with pytest.raises(UsageError, match="would both be written to"):
+        landed(["x", "y"])
+
+
+def test_a_photo_that_several_names_lead_to_is_taken_once(tree):
+    tree("in/b.jpg")
+    Path("in/a.jpg").symlink_to("b.jpg")
+    assert landed(["in", "in/b.jpg", "./in"]) == {"in/b.jpg": "out/b.png"}
+
+
+def test_loops_of_links_end(tree):
+    tree("in/a.jpg")
+    Path("in/loop").symlink_to("..", target_is_directory=True)
+    Path("in/self.jpg").symlink_to("self.jpg")
+    assert landed(["in"]) == {"in/a.jpg": "out/a.png", "in/self.jpg": "out/self.png"}
+
+
+def test_a_folder_that_cannot_be_read_is_reported_not_left_out(tree, monkeypatch):
+    tree("in/a.jpg", "in/locked/b.jpg")
+    real = os.scandir
+
+    def scandir(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    assert "in/locked" in landed(["in"])
+
+
+def test_tasks_remember_where_an_earlier_run_may_have_put_the_photo(tree):
+    tree("one/a.jpg", "two/a.jpg", "two/a.png")
+    [alone] = plan_tasks([Path("one")], Path("out"))
+    assert alone.former == Path("out/a.jpg.png")
+    assert [task.former for task in plan_tasks([Path("two")], Path("out"))] == [Path("out/a.png")] * 2
+    assert [task.name for task in plan_tasks([Path("two")], Path("out"))] == ["a.jpg.png", "a.png.png"]

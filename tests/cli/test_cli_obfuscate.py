@@ -1,0 +1,298 @@
+"""obfuscate and verify as people meet them: options of one method, names, manifests, reruns, strength."""
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import dpveil
+from dpveil.batch.state import NAME
+from dpveil.cli import run
+from dpveil.core.registry import METHODS
+from dpveil.release.plan import Plan
+
+GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
+OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "--seed")
+
+
+@pytest.fixture
+def cli(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    for number, name in enumerate(("anna", "bob")):
+        levels = (np.arange(20 * 24 * 3) % (251 - number)).astype(np.uint8).reshape(20, 24, 3)
+        Image.fromarray(levels).save(f"in/{name}.png")
+
+    def call(*arguments):
+        code = run([str(a) for a in arguments])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+@pytest.fixture
+def release(cli):
+    def call(*more, out="out"):
+        code, answer, err = cli("obfuscate", "in", "--out", out, *GOOD, *more, "--json")
+        return code, json.loads(answer), err
+
+    return call
+
+
+def inputs(entries):
+    return [entry["input"] for entry in entries]
+
+
+def table(name):
+    with Path(name).open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+# Help and options
+
+
+def options_in(text):
+    return {line.split()[0] for line in text.splitlines() if line.startswith("  --")}
+
+
+def test_help_shows_common_options_and_the_methods_own(cli):
+    common = options_in(cli("obfuscate", "--help")[1])
+    assert set(OPTIONS) < common
+    assert not {"--epsilon", "--block", "--rank", "--codec"} & common
+    assert len(common) < 25
+    for name, own in {"dp-svd": {"--epsilon", "--rank", "--keep"}, "blur": {"--sigma"}}.items():
+        for form in (["--method", name], [f"--method={name}"]):
+            code, out, _ = cli("obfuscate", *form, "--help")
+            assert (code, options_in(out) - common) == (0, own)
+    assert (
+        "The share of pixels that are shown as they are" in cli("obfuscate", "--method", "snow", "--help")[1]
+    )
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_takes_its_own_options(cli, name):
+    for option in cli("obfuscate", "--method", name, "--help")[1].splitlines():
+        assert "See what is written" not in option
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (
+            ("--method", "dp-pix", "--epsilon", "1", "--rank", "3"),
+            "--rank is an option of dp-svd, not of dp-pix: see dpveil obfuscate --method dp-svd --help",
+        ),
+        (("--method", "blur", "--sigma", "2", "--clip=3"), "see dpveil obfuscate --method latent --help"),
+        (("--method", "blur", "--block", "3"), "--block is an option of dp-pix and 5 more, not of blur"),
+        (("--method", "blur", "--colour", "3"), "see dpveil obfuscate --method blur --help"),
+        (("--method", "blur", "--seed", "x"), "see dpveil obfuscate --method blur --help"),
+        (("--rank", "3"), "--method is missing"),
+        (("--method", "nobody", "--help"), "unknown method 'nobody'"),
+    ],
+)
+def test_wrong_options_name_the_help_that_helps(cli, more, words):
+    code, out, err = cli("obfuscate", "in", "--out", "out", *more)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert words in err
+    assert not Path("out").exists()
+
+
+def test_flags_of_methods_and_words_after_the_end_of_options(cli):
+    more = ("--method", "dct-gaussian", "--rho", "0.5", "--raw")
+    assert cli("obfuscate", "in/bob.png", "--out", "out", *more)[0] == 0
+    assert dpveil.verify("out/bob.png").certificate.parameters["raw"] is True
+    shutil.copy("in/bob.png", "--method=blur")
+    assert cli("obfuscate", "--out", "end", *GOOD, "--", "--method=blur")[0] == 0
+
+
+# Strength
+
+
+def test_too_weak_is_exit_code_3_and_draws_nothing(release, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "release", pytest.fail)
+        code, document, _ = release("--at-least", "strong")
+    assert (code, len(document["failed"]), Path("out").exists()) == (3, 2, False)
+    assert "2-DP, m-pixels (m = 16), which is moderate, and at least strong" in document["failed"][0]["error"]
+    assert release("--at-least", "moderate")[0] == 0
+    code, document, _ = release("--at-least", "strong")  # what an earlier run released is not enough either
+    assert (code, len(document["failed"])) == (3, 2)
+    assert release("--at-least", "weak")[0] == 0
+
+
+def test_a_strength_has_a_name_that_is_known(cli):
+    for command in (("obfuscate", "in", "--out", "out", *GOOD), ("verify", "in")):
+        code, _, err = cli(*command, "--at-least", "iron")
+        assert (code, err.count("\n"), "unknown strength 'iron'" in err) == (2, 1, True)
+
+
+def test_verify_at_least(release, cli):
+    release()
+    code, out, _ = cli("verify", "out", "--at-least", "moderate")
+    assert (code, out.count("publishable\n")) == (0, 2)
+    code, out, _ = cli("verify", "out/bob.png", "--at-least", "strong")
+    assert code == 1
+    [line] = out.splitlines()
+    assert line.startswith("TOO WEAK      out/bob.png  it costs 2-DP, m-pixels (m = 16), which is moderate")
+    [entry] = json.loads(cli("verify", "out/bob.png", "--at-least", "strong", "--json")[1])["failed"]
+    assert (entry["status"], entry["strength"]) == ("consistent", "moderate")
+    assert "at least strong" in entry["error"]
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (("--epsilon", "50"), "practically none: not publishable  WEAK PROMISE"),
+        (("--seed", "1"), "moderate: not publishable (seeded bits)  NOT FOR PUBLICATION"),
+        (("--method", "blur"), "no formal guarantee  not publishable  "),
+    ],
+)
+def test_verify_says_why_not(cli, more, words):
+    settings = ["--method", "blur", "--sigma", "3"] if "blur" in more else [*GOOD, *more]
+    assert cli("obfuscate", "in/bob.png", "--out", "out", *settings)[0] == 0
+    code, out, _ = cli("verify", "out")
+    assert (code, words in out) == (0, True)
+    [entry] = json.loads(cli("verify", "out", "--json")[1])["verified"]
+    assert (entry["publishable"], len(entry["objections"])) == (False, 1)
+
+
+# Names
+
+
+def test_numbers_keep_names_out_of_everything_that_is_released(release):
+    code, document, _ = release("--names", "number")
+    assert code == 0
+    assert [entry["output"] for entry in document["released"]] == [f"out/photo-00000{n}.png" for n in (1, 2)]
+    for path in Path("out").iterdir():
+        assert "anna" not in path.name
+        assert b"anna" not in path.read_bytes()
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save("in/aaron.png")
+    code, document, _ = release("--names", "number")
+    assert [entry["output"] for entry in document["released"]] == ["out/photo-000003.png"]
+    assert inputs(document["skipped"]) == ["in/anna.png", "in/bob.png"]
+
+
+def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
+    release("--names", "number")
+    Path("out", NAME).unlink()
+    code, document, err = release("--names", "number")
+    assert (code, document["released"], err.count("\n")) == (2, [], 1)
+    assert "nobody knows of which photo" in document["error"]
+
+
+def test_numbers_need_a_folder_and_names_that_differ(cli):
+    assert cli("obfuscate", "in/bob.png", "--out", "x.png", *GOOD, "--names", "number")[0] == 2
+    assert cli("obfuscate", "in", "--out", "out", *GOOD, "--names", "secret")[0] == 2
+    shutil.copytree("in", "more")
+    code, _, err = cli("obfuscate", "in", "more", "--out", "out", *GOOD, "--names", "number")
+    assert (code, "have one name" in err) == (2, True)
+
+
+# Replaced inputs and copies
+
+
+@pytest.mark.parametrize("names", ["keep", "number"])
+@pytest.mark.parametrize("what", ["size", "time"])
+def test_a_rerun_notices_that_an_input_was_replaced(release, monkeypatch, names, what):
+    release("--names", names)
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+    status = Path("in/bob.png").stat()
+    if what == "size":
+        Image.fromarray(np.zeros((30, 30, 3), np.uint8)).save("in/bob.png")
+        os.utime("in/bob.png", ns=(0, status.st_mtime_ns))
+    else:
+        os.utime("in/bob.png", ns=(0, status.st_mtime_ns + 1))
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "release", pytest.fail)
+        code, document, _ = release("--names", names)
+    assert (code, inputs(document["skipped"]), inputs(document["failed"])) == (
+        1,
+        ["in/anna.png"],
+        ["in/bob.png"],
+    )
+    assert "was replaced or changed since" in document["failed"][0]["error"]
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+    assert len(release("--names", names, "--force")[1]["released"]) == 2
+    assert len(release("--names", names)[1]["skipped"]) == 2
+
+
+def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):
+    release()
+    Path("out", NAME).write_bytes(b"{")
+    code, document, err = release()
+    assert (code, len(document["skipped"])) == (0, 2)
+    assert err.count("is damaged: what was replaced before now is not noticed") == 1
+
+
+def test_copies_are_said_to_add_up(cli, release):
+    shutil.copy("in/anna.png", "in/zoe.png")
+    code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD)
+    words = "it is a copy of in/anna.png: each release reads the same photo, so their costs add"
+    assert (code, f"warning: in/zoe.png: {words}" in err, err.count("copy of")) == (0, True, 1)
+    _, document, _ = release()
+    assert [entry["warnings"] for entry in document["skipped"]] == [[], [], [words]]
+    assert words.encode() not in Path("out/zoe.png.certificate.json").read_bytes()
+
+
+def test_a_name_is_said_once(cli):
+    Path("in/bob.png").write_bytes(b"")
+    _, _, err = cli("obfuscate", "in", "--out", "out", *GOOD)
+    assert err.count("in/bob.png") == 1
+
+
+# Manifests
+
+
+def test_a_manifest_has_a_row_for_every_input(cli):
+    Path("in/=1+1.png").write_bytes(b"")
+    shutil.copy("in/bob.png", "in/@sum.png")
+    code, _, _ = cli("obfuscate", "in", "--out", "out", *GOOD, "--manifest", "m.csv")
+    rows = table("m.csv")
+    assert code == 1
+    assert [row["status"] for row in rows] == ["failed", "released", "released", "released"]
+    assert rows[1]["input"] == "in/@sum.png"
+    assert (rows[2]["regions"], rows[2]["guarantee"]) == ("1", "2-DP, m-pixels (m = 16)")
+    assert rows[2]["strength"] == "moderate"
+    assert "empty" in rows[0]["error"]
+    cli("obfuscate", "in", "--out", "out", *GOOD, "--manifest", "m.jsonl")
+    lines = [json.loads(line) for line in Path("m.jsonl").read_text(encoding="ascii").splitlines()]
+    assert [line["status"] for line in lines] == ["failed", "skipped", "skipped", "skipped"]
+    assert lines[1]["guarantee"]["epsilon"] == 2
+
+
+@pytest.mark.parametrize("name", ["=1+1.png", "+1.png", "-1.png", "@a.png", " =1.png"])
+def test_no_cell_of_a_manifest_is_a_formula(cli, name):
+    Path("in", "bob.png").rename(name)
+    cli("obfuscate", "--out", "out", *GOOD, "--manifest", "m.csv", "--", name)
+    [row] = table("m.csv")
+    assert row["input"] == f"'{name}"
+    assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in row.values())
+
+
+def test_a_manifest_replaces_a_manifest_and_nothing_else(cli):
+    call = ("obfuscate", "in", "--out", "out", *GOOD, "--manifest")
+    for _ in range(2):
+        assert cli(*call, "m.csv")[0] == 0
+    for name, contents in {"mine.csv": b"name,pay\n", "mine.jsonl": b"{}\n"}.items():
+        Path(name).write_bytes(contents)
+        assert cli(*call, name)[0] == 4
+        assert Path(name).read_bytes() == contents
+        assert cli(*call, name, "--force")[0] == 0
+        assert Path(name).read_bytes() != contents
+
+
+@pytest.mark.parametrize(
+    ("name", "code"), [("m.txt", 2), ("gone/m.csv", 4), ("out/anna.png", 2), ("f.csv", 4)]
+)
+def test_a_manifest_that_cannot_be_written_is_refused_before_anything_is_drawn(cli, monkeypatch, name, code):
+    Path("f.csv").mkdir()
+    Path("in/bob.csv").hardlink_to("in/bob.png")
+    monkeypatch.setattr(Plan, "release", pytest.fail)
+    got, out, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--manifest", name, "--force", "--json")
+    assert (got, err.count("\n"), json.loads(out)["released"]) == (code, 1, [])

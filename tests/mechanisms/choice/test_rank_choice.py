@@ -1,0 +1,231 @@
+"""A choice by rank: its law over every order of few candidates, its sampler, and mutants that must fail."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import permutations, product
+
+import numpy as np
+import pytest
+
+from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.fit import fit, fit_pairs
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
+from dpveil.noise.bits import BitSource, SeededBits
+
+EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]
+GRID = (0.0, 1.0, 2.0, 5.0)
+
+
+def worst(law_of, inputs):
+    """The largest log-ratio of any candidate's chance, over every two inputs."""
+    laws = np.log([[float(p) for p in law_of(x)] for x in inputs])
+    return float((laws.max(axis=0) - laws.min(axis=0)).max())
+
+
+def given(choice, distances):
+    """The chance of every candidate at these distances: ranks by hand, ties by number."""
+    order = sorted(range(choice.count), key=lambda y: (distances[y], y))
+    return [choice.probabilities[order.index(y)] for y in range(choice.count)]
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_every_order_of_candidates_costs_epsilon_and_no_less(law, epsilon):
+    for count in (2, 3, 4, 5):
+        choice = RankChoice(count=count, epsilon=epsilon, law=law)
+        assert sum(choice.probabilities) == 1
+        assert choice.spent <= epsilon
+        assert max(choice.weights) == choice.weights[0]
+        cost = worst(lambda order, c=choice: given(c, order), list(permutations(range(count))))
+        assert cost <= epsilon * (1 + 1e-12)
+        assert cost >= epsilon * (1 - 1e-8)  # nothing that was paid for is wasted
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_distances_with_ties_cost_no_more(law):
+    choice = RankChoice(count=3, epsilon=2, law=law)
+    assert worst(lambda x: given(choice, x), list(product(GRID, repeat=3))) <= 2 * (1 + 1e-12)
+
+
+def twice(distances):
+    """Weights e^(-2ε·rank/(K - 1)), ε = 2."""
+    return shares([math.exp(-4 * sorted(distances).index(d) / 2) for d in distances])
+
+
+def raw(distances):
+    """Weights e^(-ε·distance/diameter): the normaliser knows the input. A score in [0, 1] costs up to 2ε."""
+    return shares([math.exp(-2 * d / max(GRID)) for d in distances])
+
+
+def ties_together(distances):
+    """Two-level weights, all that are as near as the nearest together."""
+    return shares([math.exp(2) if d == min(distances) else 1 for d in distances])
+
+
+def flip_at_epsilon(distances):
+    """Permute-and-flip at rate ε over ranks."""
+    order = sorted(range(3), key=lambda y: (distances[y], y))
+    chances = [math.exp(-2 * order.index(y) / 2) for y in range(3)]
+    return [flipped(chances, y) for y in range(3)]
+
+
+def shares(weights):
+    return [weight / sum(weights) for weight in weights]
+
+
+def flipped(chances, mine):
+    """The chance that `mine` is the first to be taken: over every random order, by enumeration."""
+    orders = list(permutations(range(len(chances))))
+    found = 0.0
+    for order in orders:
+        before = order[: order.index(mine)]
+        found += chances[mine] * math.prod(1 - chances[y] for y in before)
+    return found / len(orders)
+
+
+@pytest.mark.parametrize("mutant", [twice, raw, ties_together, flip_at_epsilon])
+def test_mutants_cost_more(mutant):
+    assert worst(mutant, list(product(GRID, repeat=3))) > 2.1
+
+
+def test_the_published_rate_of_permute_and_flip_costs_more_than_it_says():
+    """At rate ε over ranks the cost is above ε for every K, and tends to ε only for many candidates."""
+    for count, least in ((2, 0.3), (3, 0.1), (5, 0.04)):
+        chances = [math.exp(-rank / (count - 1)) for rank in range(count)]
+        law = [flipped(chances, rank) for rank in range(count)]
+        assert math.log(law[0] / law[-1]) > 1 + least
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_permute_and_flip_is_the_law_of_its_own_rate(epsilon):
+    """The integers, against enumeration of every order at the rate that gives this ratio."""
+    weights = permute_and_flip(4, epsilon, None)
+    found = [weight / sum(weights) for weight in weights]
+    low, high = 0.0, float(epsilon)
+    for _ in range(60):
+        rate = (low + high) / 2
+        law = [flipped([math.exp(-rate * r / 3) for r in range(4)], rank) for rank in range(4)]
+        low, high = (rate, high) if math.log(law[0] / law[-1]) <= epsilon else (low, rate)
+    assert np.allclose(found, law, rtol=1e-7)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_exponential_weights_are_those_of_the_formula(epsilon):
+    choice = RankChoice(count=6, epsilon=epsilon, law="exponential")
+    wanted = np.exp(-float(epsilon) * np.arange(6) / 5)
+    assert np.allclose(np.array(choice.weights) / choice.weights[0], wanted, rtol=1e-12)
+
+
+def test_two_levels_are_e_to_the_epsilon_apart():
+    choice = RankChoice(count=10, epsilon=Fraction(5, 2), near=3)
+    high, low = choice.weights[0], choice.weights[-1]
+    assert choice.weights == (high,) * 3 + (low,) * 7
+    assert math.isclose(high / low, math.exp(2.5), rel_tol=1e-12)
+    for units in (0, 5, 60):
+        exact = math.exp(2.5) * 2**units
+        assert exact * (1 - 1e-12) - 1 <= exp_of(Fraction(5, 2), units) <= exact * (1 + 1e-15)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+def test_two_levels_have_the_least_mean_rank_of_all_laws(epsilon):
+    best = RankChoice(count=40, epsilon=epsilon).mean_quantile
+    for law in LAWS:
+        assert RankChoice(count=40, epsilon=epsilon, law=law).mean_quantile >= best
+    assert best == min(RankChoice(count=40, epsilon=epsilon, near=t).mean_quantile for t in range(1, 40))
+    rng = np.random.default_rng(3)
+    ranks = np.arange(40) / 39
+    for _ in range(300):
+        weights = np.sort(np.exp(float(epsilon) * rng.uniform(size=40)))[::-1]
+        assert weights @ ranks / weights.sum() > float(best)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_draws_follow_the_law(law):
+    """Rejected with probability 1e-9 at most, each; the mutants show that wrong laws are seen."""
+    choice = RankChoice(count=12, epsilon=2, law=law)
+    drawn = choice.ranks(60_000, SeededBits(4, law))
+    wanted = finite_distribution([float(p) for p in choice.probabilities])
+    assert not fit(drawn, wanted).rejected
+    assert not fit_pairs(drawn, wanted).rejected
+    stronger = RankChoice(count=12, epsilon=Fraction(11, 5), law=law)
+    assert fit(drawn, finite_distribution([float(p) for p in stronger.probabilities])).rejected
+    assert fit(np.minimum(drawn + 1, 11), wanted).rejected
+    assert fit_pairs(np.repeat(drawn[::2], 2), wanted).rejected
+
+
+class Given(BitSource):
+    """Words that a test chose."""
+
+    def __init__(self, *words):
+        super().__init__()
+        self.left = list(words)
+
+    def _first_key(self):
+        return bytes(32)
+
+    def words(self, count):
+        out, self.left = self.left[:count], self.left[count:]
+        return np.array(out, np.uint64)
+
+
+def test_every_word_has_the_rank_that_its_weight_says():
+    """The sampler against the law, at both ends of every rank; what is above all weights is redrawn."""
+    choice = RankChoice(count=3, epsilon=1, law="exponential")
+    ends = np.cumsum(choice.weights)
+    shift = 64 - int(ends[-1]).bit_length()
+    starts = [0, *ends[:-1].tolist()]
+    words = [
+        value << shift for start, end in zip(starts, ends.tolist(), strict=True) for value in (start, end - 1)
+    ]
+    assert choice.ranks(6, Given(*words)).tolist() == [0, 0, 1, 1, 2, 2]
+    beyond = int(ends[-1]) << shift
+    assert beyond < 1 << 64
+    assert choice.ranks(3, Given(words[0], beyond, words[4], beyond, words[2])).tolist() == [0, 2, 1]
+
+
+def test_choice_takes_the_candidate_of_the_drawn_rank():
+    choice = RankChoice(count=5, epsilon=30, near=1)
+    distances = np.array([[3.0, 1, 2, 5, 4], [1, 1, 1, 1, 1], [9, 8, 7, 6, 0]])
+    assert choice.choose(distances, SeededBits(1)).tolist() == [1, 0, 4]  # fails with chance 4e-13
+    even = RankChoice(count=5, epsilon=1, near=2)
+    rows = np.tile(distances[:1], (20_000, 1))
+    counts = np.bincount(even.choose(rows, SeededBits(2)), minlength=5)
+    nearest = finite_distribution([float(p) for p in even.probabilities])
+    order = np.array([2, 0, 1, 4, 3])  # the rank of every candidate
+    assert not fit(np.repeat(order, counts), nearest).rejected
+    assert even.choose(distances[:0], SeededBits(1)).shape == (0,)
+
+
+@pytest.mark.parametrize("distances", [np.zeros((2, 4)), np.zeros(5), np.array([[1, 2, np.nan, 4, 5]])])
+def test_other_distances_are_refused(distances):
+    with pytest.raises(InvalidParameter, match="distances"):
+        RankChoice(count=5, epsilon=1).choose(distances, SeededBits(1))
+
+
+@pytest.mark.parametrize(
+    ("more", "name"),
+    [
+        ({"law": "gumbel"}, "law"),
+        ({"near": 5}, "near"),
+        ({"near": 0}, "near"),
+        ({"near": 2, "law": "exponential"}, "near"),
+        ({"count": 1}, "count"),
+        ({"epsilon": 0}, "epsilon"),
+        ({"epsilon": None}, "epsilon"),
+    ],
+)
+def test_bad_parameters_are_refused(more, name):
+    with pytest.raises(InvalidParameter, match=f"^{name}"):
+        RankChoice(**{"count": 5, "epsilon": 1, **more})
+
+
+def test_budgets_beyond_the_weights_are_refused():
+    for law in LAWS:
+        with pytest.raises(NoiseError, match="cannot carry"):
+            _ = RankChoice(count=5, epsilon=100, law=law).weights
+    with pytest.raises(NoiseError, match="cannot carry"):
+        _ = RankChoice(count=5000, epsilon=60).weights
+    assert RankChoice(count=5000, epsilon=30).spent <= 30

@@ -1,0 +1,203 @@
+"""Plug-ins: found by entry point, used like dpveil's own, missed where absent, and harmless where broken."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from plugin_packages import again, install
+
+import dpveil
+from dpveil.catalogue import build, methods, stated
+from dpveil.core.registry import ATTACKS, CODECS, DETECTORS, METHODS
+from dpveil.errors import MissingPlugin, PluginError, PluginWarning
+from dpveil.mechanisms.pixel import DPPix
+from dpveil.regions import Faces
+
+TUTORIAL = Path(__file__).parent.parent.parent / "docs" / "adding-a-method.md"
+BLOCK = re.search(r"^```python\n(.*?)^```$", TUTORIAL.read_text("utf-8"), re.MULTILINE | re.DOTALL)[1]
+METHOD = BLOCK.partition("\n\nmethod = ")[0]
+"""The tutorial's first block without the lines that try the class out."""
+FAULTY, ALIAS = METHOD.replace("noisy-mean", "faulty"), "\n\nThing = NoisyMean\n"
+RUIN = "raise RuntimeError('this module was imported')"
+PARTS = """
+from fractions import Fraction
+import numpy as np
+from dpveil.codecs import PCA
+from dpveil.regions.detectors import Detector
+
+class Middle(Detector):
+    name, threshold = "middle", Fraction(1, 2)
+
+    @classmethod
+    def installed(cls):
+        return True
+
+    def __call__(self, image, threshold):
+        height, width = image.shape[:2]
+        return np.array([[width / 4, height / 4, width / 2, height / 2, 0.9]])
+
+class Other(PCA):
+    name = "other-pca"
+
+def guess():
+    return "nobody"
+"""
+
+
+def command(folder: Path, *arguments: str, site: Path | None = None) -> subprocess.CompletedProcess[str]:
+    paths = [*([str(site)] if site else []), str(Path(dpveil.__file__).parent.parent)]
+    return subprocess.run(
+        [sys.executable, "-m", "dpveil", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_the_tutorials_method_is_installed_released_with_verified_and_missed(tmp_path, photo):
+    """Whoever follows docs/adding-a-method.md in a package of their own has a method like any other."""
+    site = tmp_path / "site"
+    groups = {"dpveil.methods": {"noisy-mean": "noisy_mean:NoisyMean"}}
+    install(site, "dpveil-noisy-mean", groups, {"noisy_mean": METHOD})
+    release = ["obfuscate", str(photo), "--out", "out.png", "--method", "noisy-mean", "--epsilon", "20"]
+    regions = ["--regions", "20,30,88,120", "--regions", "150,30,50,50"]
+    made = command(tmp_path, *release, *regions, site=site)
+    assert made.returncode == 0, made.stderr
+    checked = command(tmp_path, "verify", "out.png", site=site)
+    assert checked.returncode == 0, checked.stdout
+    listed = json.loads(command(tmp_path, "methods", "--json", site=site).stdout)["methods"]
+    assert [row["name"] for row in listed] == [*METHODS.rows, "noisy-mean"]
+    assert listed[-1]["parameters"] == {"epsilon": "required"}
+
+    missed = command(tmp_path, "verify", "out.png")
+    assert missed.returncode == 1
+    assert "'noisy-mean' is neither in this version" in missed.stdout + missed.stderr
+    assert "(dpveil.methods)" in missed.stdout + missed.stderr
+    refused = command(tmp_path, *release, "--force")
+    assert refused.returncode == 2
+    assert "unknown method 'noisy-mean'" in refused.stderr
+
+
+def test_an_altered_certificate_of_a_plugin_does_not_verify(installed, tmp_path):
+    """What a plug-in's method promises is recomputed like any other promise."""
+    groups = {"dpveil.methods": {"noisy-mean": "noisy_mean_here:NoisyMean"}}
+    installed("dpveil-noisy-mean", groups, {"noisy_mean_here": METHOD})
+    path = tmp_path / "out.png"
+    release = dpveil.obfuscate(np.full((20, 30, 3), 90, np.uint8), "noisy-mean", epsilon=20)
+    release.save(path)
+    assert dpveil.verify(path).status == "consistent"
+    certificate = path.with_name("out.png.certificate.json")
+    text = certificate.read_text(encoding="utf-8")
+    for old, new in (('"epsilon": 20', '"epsilon": 2'), ('"noisy-mean"', '"fill"')):
+        assert old in text
+        certificate.write_text(text.replace(old, new), encoding="utf-8")
+        assert dpveil.verify(path).status == "inconsistent"
+
+
+def test_detectors_codecs_and_attacks_are_found_by_name(installed, tmp_path):
+    groups = {
+        "dpveil.detectors": {"middle": "plugin_parts:Middle"},
+        "dpveil.codecs": {"other-pca": "plugin_parts:Other"},
+        "dpveil.attacks": {"guess": "plugin_parts:guess"},
+    }
+    installed("dpveil-parts", groups, {"plugin_parts": PARTS})
+    assert ATTACKS["guess"]() == "nobody"
+    assert CODECS["other-pca"].name == "other-pca"
+    [region] = Faces(detector="middle", margin=0)(dpveil.Photo(np.zeros((40, 60, 3), np.uint8)))
+    assert region.box == dpveil.Box(15, 10, 30, 20)
+    assert Faces(detector="middle").description == "faces detector=middle"
+    assert Faces().description.startswith("faces")  # none is taken unasked
+
+
+def test_names_of_dpveil_stay_dpveils_and_that_is_said_once(installed):
+    with pytest.warns(PluginWarning, match=r"impostor 0\.1 cannot replace dpveil's own method") as told:
+        installed("impostor", {"dpveil.methods": {"dp-pix": "impostor:DPPix"}}, {"impostor": RUIN})
+    assert len(told) == 1
+    assert METHODS["dp-pix"] is DPPix
+    assert [row["name"] for row in methods()].count("dp-pix") == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "module", "words"),
+    [
+        ("broken_import:Thing", RUIN, "cannot be loaded: RuntimeError: this module was imported"),
+        ("broken_lack:Thing", "", "cannot be loaded: AttributeError"),
+        ("broken_absent.inner:Thing", "", "cannot be loaded: ModuleNotFoundError"),
+        ("broken_exit:Thing", "import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3"),
+        (
+            "broken_base:Thing",
+            "class Thing:\n    name = 'faulty'",
+            "does not extend dpveil",
+        ),
+        ("broken_kind:Thing", "Thing = 'dp-pix'", "does not extend"),
+        ("broken_half:Thing", METHOD.replace("def _draw", "def draw") + ALIAS, "lacks _draw"),
+        ("broken_silent:Thing", METHOD.replace("source:", "origin:") + ALIAS, "lacks source"),
+        ("broken_name:Thing", METHOD + ALIAS, "calls itself 'noisy-mean'"),
+        (
+            "broken_data:Thing",
+            FAULTY.replace("@dataclass", "@(lambda **_: lambda x: x)") + ALIAS,
+            "no dataclass",
+        ),
+        ("broken_field:Thing", FAULTY.replace("Positive = Positive()", "float") + ALIAS, "parameters"),
+    ],
+)
+def test_a_broken_plugin_is_named_when_asked_for_and_breaks_nothing_else(installed, entry, module, words):
+    name = entry.partition(":")[0].partition(".")[0]
+    installed("dpveil-faulty", {"dpveil.methods": {"faulty": entry}}, {name: module})
+    assert build("dp-pix", {"epsilon": 1}) == DPPix(epsilon=1)
+    for asked in (build, stated):
+        with pytest.raises(PluginError, match=re.escape(words)) as caught:
+            asked("faulty", {"epsilon": 1})
+        assert "'faulty' of dpveil-faulty 0.1" in str(caught.value)
+    with pytest.warns(PluginWarning, match="dpveil-faulty"):
+        assert [row["name"] for row in methods()] == [*METHODS.rows]
+
+
+def test_two_packages_with_one_name_are_both_refused(installed):
+    for package in ("one", "two"):
+        installed(
+            f"dpveil-{package}", {"dpveil.methods": {"same": f"same_{package}:M"}}, {f"same_{package}": RUIN}
+        )
+    with pytest.raises(PluginError, match=r"'same' is in dpveil-one 0\.1 and dpveil-two 0\.1"):
+        build("same", {})
+
+
+def test_a_certificate_imports_nothing_by_its_own_words(installed):
+    """Modules that are at hand, and entry points of other groups and names, are not what it can load."""
+    groups = {"dpveil.attacks": {"trap": "plugin_trap:A"}, "console_scripts": {"trapped": "plugin_trap:A"}}
+    installed("dpveil-trap", groups, {"plugin_trap": RUIN})
+    for name in (
+        "plugin_trap",
+        "plugin_trap:A",
+        "trap",
+        "trapped",
+        "Dp-Pix",
+        "dp-pix ",
+        "os:system",
+        "../x",
+        "",
+    ):
+        with pytest.raises(MissingPlugin, match=re.escape(f"method {name!r} is neither")):
+            stated(name, {})
+    assert "plugin_trap" not in sys.modules
+
+
+def test_no_plugin_is_looked_for_where_none_is_named(monkeypatch):
+    """Reading what is installed costs time, which nobody pays who names one of dpveil's own."""
+    monkeypatch.setattr(
+        "importlib.metadata.entry_points", lambda **_: pytest.fail("plug-ins were looked for")
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table = again(METHODS)
+        assert "dp-pix" in table
+        assert table["dp-pix"] is DPPix
+    assert list(again(DETECTORS).rows) == ["centerface", "dlib", "yunet"]
