@@ -196,14 +196,14 @@ def test_settings_of_the_noise_come_from_public_settings_alone(monkeypatch):
 def test_release_of_one_pixel_fits_its_law(rho):
     """1 × 1 grey: level + N(0, 255²/(2ρ)), clamped. Fails for the right sampler with probability 1e-9."""
     method, bits = DCTGaussian(rho=rho, raw=True), SeededBits(2)
-    drawn = [method.release(np.array([[100]], np.uint8), bits=bits)[0, 0] for _ in range(3000)]
+    drawn = [method.release(np.array([[100]], np.uint8), bits=bits)[0, 0] for _ in range(6000)]
     for wrong in (1.0, 0.8):
         law = stats.norm(100, 255 / math.sqrt(2 * rho) * wrong)
-        expected = np.diff(law.cdf([-math.inf, *(np.arange(255) + 0.5), math.inf])) * 3000
+        expected = np.diff(law.cdf([-math.inf, *(np.arange(255) + 0.5), math.inf])) * 6000
         counts, rare = np.bincount(drawn, minlength=256), expected < 8
         bins = [np.append(x[~rare], x[rare].sum()) for x in (counts, expected)]
         bins = [x[bins[1] > 0] for x in bins]
-        fits = stats.chisquare(bins[0], bins[1] * 3000 / bins[1].sum()).pvalue > 1e-9
+        fits = stats.chisquare(bins[0], bins[1] * 6000 / bins[1].sum()).pvalue > 1e-9
         assert fits == (wrong == 1.0)
 
 

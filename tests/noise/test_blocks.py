@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpveil.audit.distributions import finite_distribution, gaussian_distribution
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.laws import finite_law, gaussian_law
 from dpveil.noise import SeededBits, backend, discrete_gaussian, gaussian, kernels
 from dpveil.noise.blocks import BlockTable, block_law
 from dpveil.noise.gaussian import below_exp, draw
@@ -123,8 +123,8 @@ def test_enclosures_hold_the_law_and_shrink(variance: Fraction):
 def test_small_tables_have_the_same_law(variance: Fraction):
     """16 columns of 8 bits, and blocks that end at two deviations: ties, tails and rejections are common."""
     sample = draw(BlockTable(variance, **SMALL), 60_000, SeededBits(3))
-    assert not fit(sample, gaussian_law(variance)).rejected
-    assert not fit_pairs(sample, gaussian_law(variance)).rejected
+    assert not fit(sample, gaussian_distribution(variance)).rejected
+    assert not fit_pairs(sample, gaussian_distribution(variance)).rejected
 
 
 def bare(table: BlockTable, words: np.ndarray, bits: SeededBits) -> tuple[np.ndarray, np.ndarray]:
@@ -162,7 +162,7 @@ def test_planted_faults_are_seen(planted: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(backend._State, "plain", True)
     monkeypatch.setattr(*FAULTS[planted])
     table = BlockTable(Fraction(40), **SMALL)
-    assert fit(draw(table, 60_000, SeededBits(4)), gaussian_law(Fraction(40))).rejected
+    assert fit(draw(table, 60_000, SeededBits(4)), gaussian_distribution(Fraction(40))).rejected
 
 
 @pytest.mark.parametrize("variance", [Fraction(1, 100), Fraction(16384), Fraction(10**10), Fraction(2**98)])
@@ -179,7 +179,7 @@ def test_places_in_blocks_are_uniform(variance: Fraction):
     assert BlockTable(variance).rows == (1 if variance < 10**10 else 2)
     sample = discrete_gaussian(variance, 200_000, SeededBits(6))
     for modulus in (2, 8, 1000):
-        assert not fit(sample % modulus, finite_law(np.full(modulus, 1 / modulus))).rejected
+        assert not fit(sample % modulus, finite_distribution(np.full(modulus, 1 / modulus))).rejected
     assert abs(np.mean(sample.astype(float) ** 2) / float(variance) - 1) < 0.02
 
 
