@@ -54,7 +54,7 @@ def test_scikit_learn_checks(estimator, check):
         ({"bounds": 3}, "do not fit"),
         ({"mechanism": "lapace"}, "unknown"),
         ({"relation": "m-pixels"}, "unknown"),
-        ({"mechanism": "staircase", "relation": "any-database"}, "hold"),
+        ({"mechanism": "staircase", "relation": "any-database"}, "keeps"),
         ({"spread": "range"}, "unknown"),
         ({"neighbours": "shuffled"}, "unknown"),
         ({"parts": (1, 2)}, "three numbers"),
