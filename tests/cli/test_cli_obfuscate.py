@@ -139,7 +139,9 @@ def test_verify_at_least(release, cli):
     code, out, _ = cli("verify", "out/bob.png", "--at-least", "strong")
     assert code == 1
     [line] = out.splitlines()
-    assert line.startswith("TOO WEAK      out/bob.png  it costs 2-DP, m-pixels (m = 16), which is moderate")
+    assert line.startswith(
+        "TOO WEAK      out/bob.png  it promises 2-DP, m-pixels (m = 16), which is moderate"
+    )
     [entry] = json.loads(cli("verify", "out/bob.png", "--at-least", "strong", "--json")[1])["failed"]
     assert (entry["status"], entry["strength"]) == ("consistent", "moderate")
     assert "at least strong" in entry["error"]

@@ -115,3 +115,20 @@ def test_who_asks_for_more_than_is_promised_gets_nothing() -> None:
         dpveil.obfuscate(Photo(blank), "fill", regions="faces", if_none="copy", at_least="weak")
     with pytest.raises(dpveil.errors.UnknownName, match="strength"):
         dpveil.plan(image, "fill", at_least="firm")
+
+
+def test_a_mask_that_is_changed_after_planning_protects_what_it_did() -> None:
+    image = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    mask = np.ones((16, 16), bool)
+    made = dpveil.plan(image, "fill", regions=dpveil.Region(dpveil.Box(0, 0, 16, 16), mask))
+    mask[:] = False
+    assert (made.release().image == 0).all()
+    assert made.release().certificate.regions[0].masked == 256
+
+
+def test_what_was_not_found_promises_nothing() -> None:
+    blank = np.full((200, 200, 3), 128, np.uint8)
+    asked = {"regions": ["faces", "0,0,9,9"], "if_none": "copy"}
+    assert dpveil.plan(blank, "fill", **asked).strength == "strong"
+    with pytest.raises(dpveil.errors.TooWeak, match="leaves faces in the clear"):
+        dpveil.plan(blank, "fill", at_least="weak", **asked)

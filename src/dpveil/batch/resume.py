@@ -35,8 +35,14 @@ def finished(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
             hint="release it anew with --force, which costs again, or choose another --out",
         )
-    if choices.at_least is not None and not at_least(certificate.strength, choices.at_least):
-        raise TooWeak(asked=choices.at_least, strength=certificate.strength, total=certificate.composition)
+    enough = choices.at_least is None or at_least(certificate.strength, choices.at_least)
+    if choices.at_least is not None and (not enough or certificate.missing):
+        raise TooWeak(
+            asked=choices.at_least,
+            strength=certificate.strength,
+            total=certificate.composition,
+            missing=certificate.missing,
+        )
     return place
 
 
@@ -53,6 +59,9 @@ def same(output: Path, choices: Choices) -> Certificate | None:
     if found.status == "unprotected":  # what an earlier run copied, where it was told to
         asked = list(stated.request) == choices.settings["request"]
         return stated if choices.if_none == "copy" and asked else None
+    allowed = {"copy": stated.missing, "whole": [r for r in stated.regions if r.origin.fallback]}
+    if any(used and choices.if_none != way for way, used in allowed.items()):
+        return None  # nothing was found then, and this run would refuse the photo
     return stated if found.status == "consistent" and stated.settings == choices.settings else None
 
 

@@ -6,7 +6,7 @@ JSON Lines, each line one of
     {"number": 7, "of": hash of the path of an input}
 
 It is only ever appended to, so that runs side by side and killed runs lose nothing. Whoever may write there
-may have written it: it is read as `received` files are, and what is damaged is not believed at all. The worst
+may have written it: it is read as `received` files are, and damaged lines are passed over. The worst
 that it can do is to let a rerun refuse, or to let it miss that an input was replaced.
 """
 
@@ -33,6 +33,7 @@ MOST_BYTES: Final = 1 << 26
 RELEASE: Final = re.compile(r"[0-9a-f]{64}")
 OF: Final = re.compile(r"[0-9a-f]{32}")
 CEILING: Final = 1 << 63
+MOST_NUMBER: Final = 10**12
 
 Stamp = tuple[int, int]
 """Size of a file in bytes, and when it was last changed, in nanoseconds."""
@@ -72,12 +73,19 @@ class State:
         if not lies_there(path):
             return state
         try:
-            for line in received(path, MOST_BYTES).decode("ascii").splitlines():
-                state._take(json.loads(line))
+            lines = received(path, MOST_BYTES).splitlines()
         except Refused as refusal:
             return cls(folder, problem=f"the state file {shown(path)} {refusal.problem}")
-        except (ValueError, TypeError, KeyError, RecursionError):
-            return cls(folder, problem=f"the state file {shown(path)} is damaged")
+        for line in filter(None, lines):
+            try:
+                state._take(json.loads(line.decode("ascii")))
+            except (
+                ValueError,
+                TypeError,
+                KeyError,
+                RecursionError,
+            ):  # torn by a full disk, or forged
+                state.problem = f"the state file {shown(path)} is damaged"
         return state
 
     def replaced(self, release: str, stamp: Stamp | None) -> bool:
@@ -100,16 +108,20 @@ class State:
             stamp = (_whole(line["size"]), _whole(line["time"]))
             self.stamps.setdefault(line["release"], set()).add(stamp)
         elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]):
-            self.numbers[line["of"]] = _whole(line["number"])
+            number = _whole(line["number"])
+            if not 0 < number < MOST_NUMBER:
+                raise ValueError("no number of a photo")
+            self.numbers[line["of"]] = number
         else:
             raise ValueError("no line of a state file")
 
     def _append(self, lines: Iterable[dict[str, Any]]) -> None:
         path = self.folder / NAME
-        if self.problem:
-            path.unlink(missing_ok=True)
-            self.problem = ""
         text = "".join(_lines(lines)).encode("ascii")
+        if self.problem and path.is_symlink():
+            path.unlink()
+        if self.problem:  # a line may be torn: what follows begins anew
+            text = b"\n" + text
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
         try:

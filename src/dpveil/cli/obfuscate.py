@@ -113,12 +113,13 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step)
+    listed = _listed(report, manifest)
     tell(report, json)
-    return max(exit_code(report), _listed(report, manifest))
+    return max(exit_code(report), listed)
 
 
 def _listed(report: Report, manifest: Path | None) -> int:
-    """Write the manifest, if one is asked for; where that fails the answer was given, and says so."""
+    """Write the manifest, if one is asked for; where that fails it says so, and the answer is given."""
     from dpveil.batch import write_manifest
 
     try:

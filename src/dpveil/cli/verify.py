@@ -69,9 +69,11 @@ def _too_weak(result: Verification, least: str | None) -> str:
     from dpveil.accounting.meaning import at_least
 
     stated = result.certificate
-    if least is None or result.status != "consistent" or stated is None or at_least(stated.strength, least):
+    if least is None or result.status != "consistent" or stated is None:
         return ""
-    return f"it costs {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
+    if at_least(stated.strength, least):
+        return "" if result.publishable else f"it is not publishable ({', '.join(stated.objections)})"
+    return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
 def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]:

@@ -138,11 +138,17 @@ def _former_record(data: Any) -> RegionRecord:
     box, found = _box(data), data["found"]
     if not isinstance(found, bool):
         raise CertificateError("the certificate is malformed: whether a region was found is not stated")
-    return RegionRecord(box, former_origin(_text(data["label"]), found=found), data["masked"])
+    return RegionRecord(
+        box,
+        former_origin(_text(data["label"]), found=found, masked=data["masked"] is not None),
+        data["masked"],
+    )
 
 
-def former_origin(label: str, *, found: bool) -> Origin:
+def former_origin(label: str, *, found: bool, masked: bool = True) -> Origin:
     """Return the origin that a label of schema /1 stands for; a label in the user's own words is "region".
+
+    Only what is `masked` can be the outline of a head.
 
     >>> former_origin("head of face 2, grown to the JPEG blocks", found=True).in_words()
     'head of face 2, grown to the JPEG blocks'
@@ -150,7 +156,12 @@ def former_origin(label: str, *, found: bool) -> Origin:
     if label in ("whole photo", FALLBACK):
         return Origin(WHOLE, found=found, fallback=label == FALLBACK)
     parts = LABEL.fullmatch(label)
-    if parts is None or not KIND.fullmatch(parts["kind"]) or parts["kind"].startswith(WHOLE):
+    if (
+        parts is None
+        or (parts["head"] and not masked)
+        or not KIND.fullmatch(parts["kind"])
+        or parts["kind"].startswith(WHOLE)
+    ):
         return Origin("region", found=found)
     codec, number = parts["codec"], parts["number"]
     return Origin(

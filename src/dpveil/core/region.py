@@ -103,6 +103,9 @@ class Region:
             raise InvalidParameter(
                 "mask", None, "does not fit its box", hint="a boolean array of the box's size, not all false"
             )
+        mask = self.mask.copy()  # whoever made it may change theirs between plan and release
+        mask.flags.writeable = False
+        object.__setattr__(self, "mask", mask)
 
     @property
     def label(self) -> str:

@@ -118,7 +118,7 @@ class Faces(Finder):
     @property
     def at_once(self) -> int:
         """Return two, or one where a search takes the memory of several: 3 GB in 4096 × 3072 pixels."""
-        return super().at_once if self.long_side <= LONG_SIDE else 1
+        return 2 if self.long_side <= LONG_SIDE else 1
 
     def prepare(self) -> None:
         """Load the detector; raises `UsageError` with an install hint where it is missing."""

@@ -39,8 +39,8 @@ class Finder(ABC):
 
     @property
     def at_once(self) -> int:
-        """How many photos may be searched at the same time, each in a thread of its own."""
-        return 2
+        """How many photos may be searched at once, each in a thread of its own: one, unless it says more."""
+        return 1
 
     def without_margin(self, reason: str) -> Finder:
         """Return the finder whose boxes are as they are found, for methods that place regions themselves.

@@ -53,6 +53,11 @@ class Plan:
     placement: Placement | None
     quote: Quote | None
 
+    def __repr__(self) -> str:
+        """Return the promise and no pixel: what is printed ends up in logs."""
+        promise = "an unprotected copy" if self.total is None else f"{self.total}: {self.strength}"
+        return f"Plan({self.method.name}, {len(self.regions)} regions, {promise})"
+
     @property
     def regions(self) -> tuple[Region, ...]:
         """The regions as they will be replaced, in the order in which they were asked for."""
@@ -88,9 +93,15 @@ class Plan:
         return (*self.quote.warnings(), *self.notes, *missing)
 
     def check_strength(self, least: str | None) -> None:
-        """Raise `TooWeak` where the plan promises less than `least`: strong, moderate or weak."""
-        if least is not None and not at_least(self.strength, check_strength_name(least)):
-            raise TooWeak(asked=least, strength=self.strength, total=self.total)
+        """Raise `TooWeak` where the plan promises less than `least`: strong, moderate or weak.
+
+        Whatever was asked for and not found stays in the clear, and promises nothing.
+        """
+        if least is None:
+            return
+        enough = at_least(self.strength, check_strength_name(least))
+        if not enough or self.missing:
+            raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=self.missing)
 
     def release(self, *, bits: BitSource | None = None, ledger: Ledger | None = None) -> Release:
         """Pay, draw and certify: the only place where noise meets a photo.

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -17,10 +17,11 @@ from jaxtyping import Int64
 
 from dpveil.accounting.meaning import strength
 from dpveil.catalogue import stated
-from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output
+from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, WHOLE
-from dpveil.core.region import Box
+from dpveil.core.region import Box, RegionRecord
+from dpveil.core.registry import METHODS
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
 from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
 from dpveil.io.bare import bare
@@ -38,6 +39,8 @@ from dpveil.release.words import MISSING, bit_cautions, share, verdict
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
 """Formats that give a grey release back with three equal channels."""
+FACES: Final = "faces"
+"""How the finder of faces describes itself, before its settings; and what some methods are applied to."""
 MOST_PROBLEMS: Final = 20
 MOST_SIZES: Final = 2
 """Different sizes of regions of which it is recomputed whether they are pure noise: each may take seconds."""
@@ -159,6 +162,8 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     yield from (f"the region {words} {problem}" for words, problem in wrong)
     if not TOOL.fullmatch(certificate.tool):
         yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
+    if certificate.schema == SCHEMA and certificate.tool == this_tool() and certificate.wording != WORDING:
+        yield f"this version of dpveil writes in wording {WORDING}, not {certificate.wording}"
     for text in (SEEDED, UNPROTECTED):
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
         if (text in certificate.warnings) != due:
@@ -199,7 +204,10 @@ def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str
 
 def _copy_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     made = (certificate.method, dict(certificate.parameters), certificate.post_processing)
-    if (*made, certificate.composition) != (None, {}, (), None) or (
+    nothing: tuple[object, ...] = (None, {}, (), None, None)
+    if certificate.schema == SCHEMA and {*certificate.missing} != {*certificate.request}:
+        yield "it is a copy, and not everything that was asked for is missing"
+    if (*made, certificate.composition, certificate.strength) != nothing or (
         certificate.bits,
         certificate.accountant,
     ) != ("none", NO_ACCOUNTANT):
@@ -243,9 +251,16 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
     a face may be narrower than its box. Finders of the user's own describe themselves in any words.
     """
     fallback = any(record.origin.fallback for record in certificate.regions)
-    missing = frozenset(certificate.missing)
-    yield from (f"{text} is missing and was not asked for" for text in missing - {*certificate.request})
-    full = [r for r in certificate.regions if r.full or r.origin.outlined]
+    missing, request = frozenset(certificate.missing), frozenset(certificate.request)
+    if not request:
+        yield "nothing was asked for"
+    yield from (f"{text} is missing and was not asked for" for text in missing - request)
+    if certificate.schema == SCHEMA:
+        yield from _origin_problems(certificate.regions, request)
+    name = certificate.method or ""
+    heads = name in METHODS and METHODS[name].regions == FACES
+    full = [r for r in certificate.regions if r.full or (heads and r.origin.outlined)]
+    whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)
     kinds = frozenset(r.origin.kind for r in full)
@@ -253,14 +268,24 @@ def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]
         wanted = _requested_box(text, output)
         if fallback or (wanted is None and text in missing):
             continue
-        if text.partition(" ")[0] == "faces" and FACE not in kinds:
+        if text.partition(" ")[0] == FACES and FACE not in kinds:
             yield "faces were requested, and no protected region is one"
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
             yield f"the requested region {text} is no box"
-        elif wanted is not None and not _within(wanted, boxes):
+        elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
+
+
+def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -> Iterator[str]:
+    """Yield the regions that came from nothing that was asked for, or from another finder than they say."""
+    for record in regions:
+        finder = record.origin.finder
+        if not record.origin.fallback and finder not in request:
+            yield f"the region {record.in_words()} was not asked for"
+        elif finder.partition(" ")[0] == FACES and record.origin.kind != FACE:
+            yield f"the region {record.in_words()} is no face, and the finder of faces found it"
 
 
 def _requested_box(text: str, output: Output) -> Box | None:
@@ -284,8 +309,8 @@ def _comparable(certificate: Certificate) -> bool:
 def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
     if _comparable(certificate):
         return told == due
-    if certificate.schema != SCHEMA and not told.formal:
-        return True  # what was promised less than today was no lie
+    if certificate.schema != SCHEMA and certificate.method == "fill":
+        return told.kind == "heuristic"  # as all of its releases stated then: less than is true
     return replace(told, scope=Scope("")) == replace(due, scope=Scope(""))
 
 
