@@ -30,7 +30,7 @@ def photos(shared, tmp_path_factory):
 @pytest.mark.parametrize("regions", [["whole"], ["20,24,64,72", "60,60,40,40"]], ids=["whole", "boxes"])
 def test_two_hundred_real_photos(photos, tmp_path, capsys, regions):
     chosen = [word for spec in regions for word in ("--regions", spec)]
-    settings = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "256", *chosen]
+    settings = ["--method", "dp-pix", "--epsilon", "2", "--block", "16", "--neighbourhood", "256", *chosen]
     command = ["obfuscate", str(photos), "--out", str(tmp_path / "out"), *settings, "--json"]
     assert run(command) == 0
     report = json.loads(capsys.readouterr().out)

@@ -125,7 +125,8 @@ def honest() -> dict[str, dict[str, Any]]:
     made["copy"] = json.loads(
         Certificate(
             method=None, parameters={}, request=("faces",), guarantees=(), regions=(), composition=None,
-            strength=None, missing=("faces",), accountant=NO_ACCOUNTANT, bits="none", warnings=(UNPROTECTED,), output=output(),
+            strength=None, missing=("faces",), accountant=NO_ACCOUNTANT, bits="none",
+            warnings=(UNPROTECTED,), output=output(),
         ).to_text()
     )  # fmt: skip
     return made

@@ -174,7 +174,13 @@ def test_a_folder_with_forgeries_still_reports_every_file(tmp_path, capsys):
     assert len(lines) == 10
     assert all(line.isprintable() for line in lines)
     words = ["consistent", "INCONSISTENT", "INCONSISTENT", "INCONSISTENT", "UNPROTECTED", "INCONSISTENT"]
-    assert [line.split()[0] for line in lines] == [*words, "consistent", "consistent", "NO", "INCONSISTENT"]
+    assert [line.split()[0] for line in lines] == [
+        *words,
+        "consistent",
+        "consistent",
+        "MISSING",
+        "INCONSISTENT",
+    ]
 
     assert run(["verify", str(tmp_path), "--json"]) == 1
     document = json.loads(capsys.readouterr().out)

@@ -19,7 +19,7 @@ def test_as_printed_is_the_printed_scale_and_states_what_it_costs(epsilon):
     codec = codecs()["pca"]
     built = paper.as_printed(epsilon, 10, LENGTH)
     printed = Fraction(STEPS, LENGTH) / epsilon
-    assert all(printed <= scale <= printed * Fraction(17, 16) for scale in built.scales(codec))
+    assert all(printed <= scale <= printed * Fraction(17, 16) for scale in built.scales(codec.statistics))
     assert str(built.guarantee(codec.statistics)).startswith(f"{float(epsilon * LENGTH**2):g}"[:3])
 
 

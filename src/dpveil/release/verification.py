@@ -6,22 +6,16 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-import numpy as np
-from jaxtyping import Int64
-
 from dpveil.accounting.meaning import strength
 from dpveil.catalogue import stated
 from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.core.origin import FACE, WHOLE
-from dpveil.core.region import Box, RegionRecord
-from dpveil.core.registry import METHODS
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
 from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
 from dpveil.io.bare import bare
@@ -31,21 +25,17 @@ from dpveil.io.refused import Refused
 from dpveil.noise.bits import SECURE, UNKNOWN
 from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import parse_all
-from dpveil.regions.boxes import box_of_text
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
+from dpveil.release.requests import request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.words import MISSING, bit_cautions, share, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
 """Formats that give a grey release back with three equal channels."""
-FACES: Final = "faces"
-"""How the finder of faces describes itself, before its settings; and what some methods are applied to."""
 MOST_PROBLEMS: Final = 20
 MOST_SIZES: Final = 2
 """Different sizes of regions of which it is recomputed whether they are pure noise: each may take seconds."""
-NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
-"""What is no description that a finder gives itself."""
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 """How every version of this program names itself."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
@@ -169,7 +159,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
         if (text in certificate.warnings) != due:
             yield f"the warning {text.split(':')[0]!r} {'is missing' if due else 'does not belong here'}"
     if certificate.guarantees and not wrong:
-        yield from _request_problems(certificate, output)
+        yield from request_problems(certificate, output)
 
 
 def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
@@ -242,63 +232,6 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         needed += tuple(MISSING.format(text) for text in certificate.missing)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
-
-
-def _request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    """Yield what was asked for and is neither protected nor said to be missing.
-
-    Boxes lie inside a region without gaps: regions grow. The head that a face-space method puts in place of
-    a face may be narrower than its box. Finders of the user's own describe themselves in any words.
-    """
-    fallback = any(record.origin.fallback for record in certificate.regions)
-    missing, request = frozenset(certificate.missing), frozenset(certificate.request)
-    if not request:
-        yield "nothing was asked for"
-    yield from (f"{text} is missing and was not asked for" for text in missing - request)
-    if certificate.schema == SCHEMA:
-        yield from _origin_problems(certificate.regions, request)
-    name = certificate.method or ""
-    heads = name in METHODS and METHODS[name].regions == FACES
-    full = [r for r in certificate.regions if r.full or (heads and r.origin.outlined)]
-    whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
-    boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
-    finders = frozenset(r.origin.finder for r in certificate.regions)
-    kinds = frozenset(r.origin.kind for r in full)
-    for text in certificate.request:
-        wanted = _requested_box(text, output)
-        if fallback or (wanted is None and text in missing):
-            continue
-        if text.partition(" ")[0] == FACES and FACE not in kinds:
-            yield "faces were requested, and no protected region is one"
-        elif certificate.schema == SCHEMA and text not in finders:
-            yield f"the requested region {text} is in no protected region"
-        elif wanted is None and NUMBERS.fullmatch(text):
-            yield f"the requested region {text} is no box"
-        elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
-            yield f"the requested region {text} is in no protected region"
-
-
-def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -> Iterator[str]:
-    """Yield the regions that came from nothing that was asked for, or from another finder than they say."""
-    for record in regions:
-        finder = record.origin.finder
-        if not record.origin.fallback and finder not in request:
-            yield f"the region {record.in_words()} was not asked for"
-        elif finder.partition(" ")[0] == FACES and record.origin.kind != FACE:
-            yield f"the region {record.in_words()} is no face, and the finder of faces found it"
-
-
-def _requested_box(text: str, output: Output) -> Box | None:
-    try:
-        return Box(0, 0, output.width, output.height) if text == WHOLE else box_of_text(text)
-    except InvalidParameter:
-        return None
-
-
-def _within(inner: Box, boxes: Int64[np.ndarray, "n 4"]) -> bool:
-    x, y, w, h = boxes.T
-    across = (x <= inner.x) & (inner.x + inner.w <= x + w)
-    return bool((across & (y <= inner.y) & (inner.y + inner.h <= y + h)).any())
 
 
 def _comparable(certificate: Certificate) -> bool:

@@ -52,6 +52,7 @@ SMALLER: Final = 256
 def covers(record: RegionRecord, channels: int) -> str:
     """Return what a guarantee of a region is about.
 
+    >>> from dpveil.core.origin import Origin
     >>> covers(RegionRecord(Box(40, 52, 88, 120), Origin("face", found=True)), 3)
     'face: 88×120 pixels at 40,52, 3 channels'
     """
@@ -127,7 +128,7 @@ def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
 def exposure(guarantee: Guarantee) -> str:
     """Return a clause that says how likely it is that nothing is promised, or nothing where δ is small.
 
-    >>> from dpveil.core.guarantee import Relation
+    >>> from dpveil.core.guarantee import Relation, Scope
     >>> numbers = {"kind": "approximate", "epsilon": 0, "delta": 0.3}
     >>> exposure(Guarantee(**numbers, relation=Relation("any-image"), scope=Scope("a photo")))
     'WITH PROBABILITY 0.3 NOTHING IS PROMISED (delta)'
