@@ -150,8 +150,8 @@ def test_verify_at_least(release, cli):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--epsilon", "50"), "practically none: not publishable  WEAK PROMISE"),
-        (("--seed", "1"), "moderate: not publishable (seeded bits)  NOT FOR PUBLICATION"),
+        (("--epsilon", "50"), "practically none about any 16 pixels: not publishable  WEAK PROMISE"),
+        (("--seed", "1"), "moderate about any 16 pixels: not publishable (seeded bits)  NOT FOR PUBLICATION"),
         (("--method", "blur"), "no formal guarantee  not publishable  "),
     ],
 )

@@ -162,7 +162,8 @@ def test_a_release_is_told_to_people(cli):
     )
     assert (code, out) == (
         0,
-        "in/a.png -> out/a.png  2 regions at 2-DP each, together 4-DP (weak), m-pixels (m = 16)\n",
+        "in/a.png -> out/a.png  2 regions at 2-DP each, "
+        "together 4-DP (weak about any 16 pixels), m-pixels (m = 16)\n",
     )
     overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
     assert err == f"{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
@@ -257,8 +258,10 @@ def test_verify_tells_every_state(cli):
     cli("obfuscate", "in/a.png", "--out", "out/seeded.png", *GOOD, "--seed", "1")
     code, out, err = cli("verify", "out", "out/a.png")
     assert (code, out.count("\n")) == (0, 2)
-    assert "consistent    out/a.png  2-DP, m-pixels (m = 16)  moderate: publishable\n" in out
-    seeded = "out/seeded.png  2-DP, m-pixels (m = 16)  moderate: not publishable (seeded bits)  "
+    assert (
+        "consistent    out/a.png  2-DP, m-pixels (m = 16)  moderate about any 16 pixels: publishable\n" in out
+    )
+    seeded = "out/seeded.png  2-DP, m-pixels (m = 16)  moderate about any 16 pixels: not publishable (seeded bits)  "
     assert f"{seeded}NOT FOR PUBLICATION" in out
     assert "finds inconsistency, not forgery" in err
 

@@ -51,7 +51,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         raise UsageError(f"--manifest {shown(path)} is an input or an output", hint="choose another name")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
-    if path.is_dir() or (path.exists() and not replace and not _ours(path)):
+    if path.exists() and (not path.is_file() or not (replace or _ours(path))):
         raise OutputError(
             f"cannot write {shown(path)}: it exists and is no manifest",
             hint="choose another name, or replace it with --force",

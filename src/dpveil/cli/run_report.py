@@ -10,6 +10,7 @@ from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import BudgetExceeded, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
+from dpveil.release.words import worth
 
 SHOWN_WARNINGS: Final = 5
 STOPPED: Final = {INTERRUPTED: exits.INTERRUPTED, UNWRITABLE: exits.IMPOSSIBLE}
@@ -55,7 +56,8 @@ def cost(promise: Promise) -> str:
         return "UNPROTECTED COPY"
     total = str(promise.total)
     if promise.total.formal:
-        total = f"{_number(promise.total)} ({promise.strength}), {promise.total.relation}"
+        total = _number(promise.total)
+        total = f"{total} ({worth(promise.total, str(promise.strength))}), {promise.total.relation}"
     count = len(promise.guarantees)
     if count == 1:
         return f"1 face at {total}" if promise.faces else total

@@ -156,11 +156,13 @@ def _line(result: Verification, refused: str = "") -> str:
 
 def _worth(result: Verification) -> str:
     """Return what the total is worth, and whether the release may be published, or why not."""
+    from dpveil.release.words import worth
+
     stated = result.certificate
     if stated is None or stated.composition is None:
         return ""
     told = (stated.strength, str(stated.composition))
     against = [reason for reason in stated.objections if reason not in told]
     why = f" ({', '.join(against)})" if against else ""
-    worth = f"{stated.strength}: " if stated.composition.formal else ""
-    return f"{worth}{'publishable' if result.publishable else f'not publishable{why}'}"
+    grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
+    return f"{grade}{'publishable' if result.publishable else f'not publishable{why}'}"

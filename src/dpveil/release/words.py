@@ -111,6 +111,18 @@ def verdict(total: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in (said, exposure(total)) if text)
 
 
+def worth(guarantee: Guarantee, grade: str) -> str:
+    """Return a strength, and what it is about where that is less than any two photos.
+
+    >>> from dpveil.core.guarantee import Relation, Scope
+    >>> numbers = {"kind": "pure", "epsilon": 2, "scope": Scope("a photo")}
+    >>> worth(Guarantee(**numbers, relation=Relation("m-pixels", 16)), "moderate")
+    'moderate about any 16 pixels'
+    """
+    m = guarantee.relation.m
+    return grade if m is None else f"{grade} about any {f'{m:,} pixels' if m > 1 else 'one pixel'}"
+
+
 def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
     """Return how many of a photo's pixels are protected, or nothing where one region is all of them.
 
