@@ -23,7 +23,6 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from dpveil.release.treatment import Heads
 from PIL import Image
 from skimage import data
 
@@ -31,6 +30,7 @@ from dpveil import Photo, read
 from dpveil.core.region import Region
 from dpveil.faces import Latent
 from dpveil.faces.geometry import recombine
+from dpveil.faces.heads import Heads
 from dpveil.io import encode, write_together
 from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
