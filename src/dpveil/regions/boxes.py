@@ -25,6 +25,7 @@ class GivenBox(Finder):
     box: Box
 
     data_dependent = False
+    at_once = 2
 
     @property
     def description(self) -> str:

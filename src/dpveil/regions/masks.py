@@ -25,6 +25,7 @@ class GivenMask(Finder):
 
     kind = MASK
     data_dependent = False
+    at_once = 2
 
     @property
     def description(self) -> str:
@@ -52,6 +53,7 @@ class GivenRegion(Finder):
     region: Region
 
     data_dependent = False
+    at_once = 2
 
     @property
     def description(self) -> str:

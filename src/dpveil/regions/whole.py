@@ -16,6 +16,7 @@ class Whole(Finder):
 
     kind = WHOLE
     data_dependent = False
+    at_once = 2
 
     @property
     def description(self) -> str:
