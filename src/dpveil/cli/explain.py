@@ -73,6 +73,7 @@ def explain_command(
         from dpveil.cli.curve import draw_curve
 
         draw_curve(explanation, plot, replace=force)
+        say.note(f"wrote {plot}")
     if json:
         say.document(explanation.to_json())
     else:

@@ -74,7 +74,10 @@ def faces_command(
         say.note(f"wrote {preview}: it shows the original photo, so keep it as private as that")
     if json:
         boxes = [[face.box.x, face.box.y, face.box.w, face.box.h] for face in found]
-        say.document({"faces": [{"box": b, "score": f.score} for b, f in zip(boxes, found, strict=True)]})
+        entries = [
+            {"number": f.number, "box": b, "score": f.score} for f, b in zip(found, boxes, strict=True)
+        ]
+        say.document({"faces": entries})
     for face in found:
         box = face.box
         line = f"face {face.number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score:.2f}"
