@@ -243,12 +243,12 @@ def test_no_input_pixel_is_copied_through(name, shape):
 
 @pytest.mark.parametrize("name", HIDES_ALL)
 def test_pure_noise_does_not_show_the_input(name):
-    """Means over 60 × 60 pixels and both inputs differ by less than 7 standard errors of clamped noise."""
-    black, white = (np.full((60, 60), level, np.uint8) for level in (0, 255))
+    """Means over 30 × 30 blocks and both inputs differ by less than 7 standard errors of clamped noise."""
+    black, white = (np.full((240, 240), level, np.uint8) for level in (0, 255))
     means = [
         make(name, "pure noise").release(i, bits=SeededBits(k)).mean() for k, i in enumerate((black, white))
     ]
-    assert abs(means[0] - means[1]) < 7 * 127.5 * math.sqrt(2) / 60
+    assert abs(means[0] - means[1]) < 7 * 127.5 * math.sqrt(2) / 30
 
 
 @pytest.mark.parametrize("name", TABLE)
