@@ -410,7 +410,7 @@ def test_verify_misses_the_faces_that_were_asked_for(fake, photo, tmp_path):
     forged = replace(release, certificate=replace(release.certificate, request=("faces only=1,2,3,4",)))
     forged.save(tmp_path / "forged.png")
     problems = dpveil.verify(tmp_path / "forged.png").problems
-    assert problems == ("faces were requested, and no protected region is one",)
+    assert "faces were requested, and no protected region is one" in problems
 
 
 def test_changing_a_face_changes_nothing_outside_its_box(fake, photo):
