@@ -54,7 +54,9 @@ class _Run:
             tidy(folder)
             state = self.states[folder] = State.read(folder)
             if state.problem:
-                self.report.notes.append(f"{state.problem}: what was replaced before now is not noticed")
+                self.report.notes.append(
+                    f"{state.problem}: not all that was replaced before now may be noticed"
+                )
         self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:

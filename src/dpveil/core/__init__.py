@@ -1,1 +1,1 @@
-"""Frozen data that travels the road: photos, regions, guarantees, certificates."""
+"""Frozen data: photos, regions, guarantees, certificates."""

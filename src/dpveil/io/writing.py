@@ -40,7 +40,7 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
 
 @dataclass
 class _Journal:
-    """What must be undone if the road ends early: every entry is noted before it is made."""
+    """What must be undone if writing ends early: every entry is noted before it is made."""
 
     temporary: list[Path] = field(default_factory=list)
     placed: list[tuple[Path, Path]] = field(default_factory=list)
