@@ -44,8 +44,8 @@ class FaceMethod(Method):
     """A method that sees a face as a crop of its `frame` and returns another face as such a crop.
 
     What it returns is a function of a draw that `guarantee` covers, and of nothing else of the crop. Where
-    the crop lay in a photo is not its matter: `shown_by_place` says what that shows. `guarantee` and `parameters`
-    need no model file, so that a certificate is verified without one; `prepare` loads it.
+    the crop lay in a photo is not its matter: `shown_by_place` says what that shows. `guarantee` and
+    `parameters` need no model file, so that a certificate is verified without one; `prepare` loads it.
 
     `protect` is what of a photo is replaced: "box", all around any head that could be there, or "head", a
     mask that shows the head's silhouette. `placing` is how the face is put into place: "landmarks" refuses a
