@@ -51,13 +51,13 @@ def test_one_record_moves_a_centred_sum_by_at_most_one_and_by_one():
     assert max(moved) == 1
 
 
-def moved_roots(reach=reach_of):
+def moved_roots():
     """Return by how much roots and squares move, over all pairs of tables and many public centres."""
     found = []
     for less, more in tables():
         for centre in (0, 1, LEVELS // 3, LEVELS // 2, LEVELS - 1, LEVELS):
             squares = [int(squares_about(codes, np.array([centre]))[0]) for codes in (less, more)]
-            wide = reach(centre)
+            wide = reach_of(centre)
             root = (squares[1] ** 0.5 - squares[0] ** 0.5) / wide
             found.append((root, Fraction(squares[1] - squares[0], wide**2)))
     return max(root for root, _ in found), max(square for _, square in found)
@@ -67,13 +67,6 @@ def test_one_record_moves_roots_and_squares_about_any_centre_by_at_most_one_and_
     root, square = moved_roots()
     assert root == pytest.approx(1, abs=1e-12)
     assert square == 1
-
-
-@pytest.mark.parametrize("wrong", [lambda c: LEVELS - min(int(c), LEVELS - 1), lambda c: LEVELS // 2])
-def test_mutant_reaches_of_one_side_or_of_half_the_bounds_are_too_short(wrong):
-    root, square = moved_roots(wrong)
-    assert root > 1.5
-    assert square > 2
 
 
 def test_the_deviation_about_the_true_mean_moves_by_what_is_said():
@@ -236,11 +229,6 @@ def test_an_added_record_costs_no_more_than_promised():
     for parts in ((1, 98, 1), (1, 1, 98)):
         for spread in naive_bayes.SPREADS:
             assert bound(*FAR, "far", **(MEANS | {"parts": parts, "spread": spread})) < 3
-
-
-def test_mutant_that_forgets_the_second_class_is_caught(monkeypatch):
-    monkeypatch.setitem(naive_bayes.NEIGHBOURS, "replaced", (1, ""))
-    assert bound(*MOVED, "moved", **SIZES) > 3
 
 
 @pytest.mark.filterwarnings("ignore:The number of unique classes")

@@ -1,4 +1,4 @@
-"""A choice by rank: its law over every order of few candidates, its sampler, and mutants that must fail."""
+"""A choice by rank: its law over every order of few candidates and its sampler."""
 
 from __future__ import annotations
 
@@ -50,32 +50,6 @@ def test_distances_with_ties_cost_no_more(law):
     assert worst(lambda x: given(choice, x), list(product(GRID, repeat=3))) <= 2 * (1 + 1e-12)
 
 
-def twice(distances):
-    """Weights e^(-2ε·rank/(K - 1)), ε = 2."""
-    return shares([math.exp(-4 * sorted(distances).index(d) / 2) for d in distances])
-
-
-def raw(distances):
-    """Weights e^(-ε·distance/diameter): the normaliser knows the input. A score in [0, 1] costs up to 2ε."""
-    return shares([math.exp(-2 * d / max(GRID)) for d in distances])
-
-
-def ties_together(distances):
-    """Two-level weights, all that are as near as the nearest together."""
-    return shares([math.exp(2) if d == min(distances) else 1 for d in distances])
-
-
-def flip_at_epsilon(distances):
-    """Permute-and-flip at rate ε over ranks."""
-    order = sorted(range(3), key=lambda y: (distances[y], y))
-    chances = [math.exp(-2 * order.index(y) / 2) for y in range(3)]
-    return [flipped(chances, y) for y in range(3)]
-
-
-def shares(weights):
-    return [weight / sum(weights) for weight in weights]
-
-
 def flipped(chances, mine):
     """The chance that `mine` is the first to be taken: over every random order, by enumeration."""
     orders = list(permutations(range(len(chances))))
@@ -84,11 +58,6 @@ def flipped(chances, mine):
         before = order[: order.index(mine)]
         found += chances[mine] * math.prod(1 - chances[y] for y in before)
     return found / len(orders)
-
-
-@pytest.mark.parametrize("mutant", [twice, raw, ties_together, flip_at_epsilon])
-def test_mutants_cost_more(mutant):
-    assert worst(mutant, list(product(GRID, repeat=3))) > 2.1
 
 
 def test_the_published_rate_of_permute_and_flip_costs_more_than_it_says():
@@ -144,7 +113,7 @@ def test_two_levels_have_the_least_mean_rank_of_all_laws(epsilon):
 
 @pytest.mark.parametrize("law", LAWS)
 def test_draws_follow_the_law(law):
-    """Rejected with probability 1e-9 at most, each; the mutants show that wrong laws are seen."""
+    """Rejected with probability 1e-9 at most, each; wrong laws are seen."""
     choice = RankChoice(count=12, epsilon=2, law=law)
     drawn = choice.ranks(60_000, SeededBits(4, law))
     wanted = finite_distribution([float(p) for p in choice.probabilities])
