@@ -12,7 +12,6 @@ from PIL import Image
 
 import dpveil
 from dpveil.batch.state import NAME
-from dpveil.cli import run
 from dpveil.core.registry import METHODS
 from dpveil.release.plan import Plan
 
@@ -21,19 +20,13 @@ OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "-
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(command):
     Path("in").mkdir()
     for number, name in enumerate(("anna", "bob")):
         levels = (np.arange(20 * 24 * 3) % (251 - number)).astype(np.uint8).reshape(20, 24, 3)
         Image.fromarray(levels).save(f"in/{name}.png")
 
-    def call(*arguments):
-        code = run([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return command
 
 
 @pytest.fixture

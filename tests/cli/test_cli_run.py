@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import EMPTY, app, obfuscate, run
+from dpveil.cli import EMPTY, app, obfuscate
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
@@ -31,17 +31,11 @@ HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(command):
     Path("in").mkdir()
     Image.fromarray((np.arange(20 * 24 * 3) % 251).astype(np.uint8).reshape(20, 24, 3)).save("in/a.png")
 
-    def call(*arguments):
-        code = run([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return command
 
 
 def test_only_commands_that_exist_are_listed(cli):

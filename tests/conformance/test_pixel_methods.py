@@ -11,7 +11,8 @@ import pytest
 from dpveil.core.guarantee import KINDS, Guarantee
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import TABLE
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+from dpveil.noise.bits import SecureBits, SeededBits
+from sources import NoBits
 
 SETTINGS = {
     "dp-pix": {
@@ -114,19 +115,6 @@ NOT_A_BUDGET = [
     1e30,
 ]
 NOT_A_COUNT = [0, -1, 1.5, 2.0, True, "4", math.nan, [2], 2**40]
-
-
-class NoBits(BitSource):
-    """A source that must not be asked."""
-
-    def _first_key(self):
-        return bytes(32)
-
-    def words(self, count):
-        raise AssertionError("bits were drawn")
-
-    def fill(self, out):
-        raise AssertionError("bits were drawn")
 
 
 def make(name, setting="usual", **changes):

@@ -13,7 +13,8 @@ from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit, fit_pairs
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice, exp_of, permute_and_flip
-from dpveil.noise.bits import BitSource, SeededBits
+from dpveil.noise.bits import SeededBits
+from sources import Scripted
 
 EPSILONS = [Fraction(1, 10), Fraction(1), Fraction(3), Fraction(8)]
 GRID = (0.0, 1.0, 2.0, 5.0)
@@ -125,21 +126,6 @@ def test_draws_follow_the_law(law):
     assert fit_pairs(np.repeat(drawn[::2], 2), wanted).rejected
 
 
-class Given(BitSource):
-    """Words that a test chose."""
-
-    def __init__(self, *words):
-        super().__init__()
-        self.left = list(words)
-
-    def _first_key(self):
-        return bytes(32)
-
-    def words(self, count):
-        out, self.left = self.left[:count], self.left[count:]
-        return np.array(out, np.uint64)
-
-
 def test_every_word_has_the_rank_that_its_weight_says():
     """The sampler against the law, at both ends of every rank; what is above all weights is redrawn."""
     choice = RankChoice(count=3, epsilon=1, law="exponential")
@@ -149,10 +135,10 @@ def test_every_word_has_the_rank_that_its_weight_says():
     words = [
         value << shift for start, end in zip(starts, ends.tolist(), strict=True) for value in (start, end - 1)
     ]
-    assert choice.ranks(6, Given(*words)).tolist() == [0, 0, 1, 1, 2, 2]
+    assert choice.ranks(6, Scripted(*words)).tolist() == [0, 0, 1, 1, 2, 2]
     beyond = int(ends[-1]) << shift
     assert beyond < 1 << 64
-    assert choice.ranks(3, Given(words[0], beyond, words[4], beyond, words[2])).tolist() == [0, 2, 1]
+    assert choice.ranks(3, Scripted(words[0], beyond, words[4], beyond, words[2])).tolist() == [0, 2, 1]
 
 
 def test_choice_takes_the_candidate_of_the_drawn_rank():

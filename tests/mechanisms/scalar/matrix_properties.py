@@ -18,7 +18,9 @@ def broken(
     if relation == "database-record":
         bound = np.where(steps <= sensitivity, epsilon, np.inf)
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.log(matrix[:, :, None] / matrix[:, None, :]).max(axis=0)
+        one, other = matrix[:, :, None], matrix[:, None, :]
+        nothing = (one == 0) & (other == 0)  # no information, unlike 0 beside more, or what is below 0
+        ratios = np.where(nothing, 0, np.log(one / other)).max(axis=0)
     true = np.diagonal(matrix)
     holds = {
         "R.1": (ratios <= bound + tolerance).all(),
