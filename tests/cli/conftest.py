@@ -11,7 +11,7 @@ from dpveil.cli import run
 
 
 @pytest.fixture
-def command(
+def shell(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Callable[..., tuple[int, str, str]]:
     """Runs the command line: exit code, stdout and stderr."""

@@ -9,8 +9,8 @@ from dpveil.noise.matrix import IntegerMatrix
 
 
 @pytest.fixture
-def cli(command):
-    return command
+def cli(shell):
+    return shell
 
 
 def test_a_sampler_passes_and_says_what_was_looked_at(cli):

@@ -33,10 +33,10 @@ def shown(name, budgets):
 
 
 @pytest.fixture
-def cli(command):
+def cli(shell):
     photo("a.png", (40, 60, 3))
 
-    return partial(command, "compare")
+    return partial(shell, "compare")
 
 
 def test_every_method_and_budget_is_on_the_sheet(cli):

@@ -15,8 +15,8 @@ LINE = np.array([0x0B, 0x7A, 0x75])
 
 
 @pytest.fixture
-def cli(command):
-    return partial(command, "explain")
+def cli(shell):
+    return partial(shell, "explain")
 
 
 def test_the_answer_in_words(cli):

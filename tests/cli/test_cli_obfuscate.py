@@ -19,13 +19,13 @@ OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "-
 
 
 @pytest.fixture
-def cli(command):
+def cli(shell):
     Path("in").mkdir()
     for number, name in enumerate(("anna", "bob")):
         levels = (np.arange(20 * 24 * 3) % (251 - number)).astype(np.uint8).reshape(20, 24, 3)
         Image.fromarray(levels).save(f"in/{name}.png")
 
-    return command
+    return shell
 
 
 @pytest.fixture

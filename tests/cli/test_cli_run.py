@@ -31,11 +31,11 @@ HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography
 
 
 @pytest.fixture
-def cli(command):
+def cli(shell):
     Path("in").mkdir()
     Image.fromarray((np.arange(20 * 24 * 3) % 251).astype(np.uint8).reshape(20, 24, 3)).save("in/a.png")
 
-    return command
+    return shell
 
 
 def test_only_commands_that_exist_are_listed(cli):

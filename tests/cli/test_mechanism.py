@@ -19,10 +19,10 @@ MEAN = ["--column", "age", "--query", "mean", "--range", "0:120", "--epsilon", "
 
 
 @pytest.fixture
-def cli(command):
+def cli(shell):
     Path("data.csv").write_text(DATA, encoding="utf-8")
 
-    return partial(command, "mechanism")
+    return partial(shell, "mechanism")
 
 
 def document(cli, *arguments):
