@@ -32,7 +32,8 @@ class Method(ABC):
     `kinds` are the kinds of guarantee that it can state, the usual one first, `summary` is one line for
     tables. `typical` are values of required parameters that comparisons and demonstrations use where the user
     chose none. `help` says in one line what each parameter is, beside those that a base class explains.
-    `budgets` are the currencies that it takes, if there are several, `regions` what it is applied to where
+    `budgets` are the currencies that it takes, if there are several, `calibrations` the accountants that
+    choose its noise, by the kind of guarantee that they choose it for, `regions` what it is applied to where
     the user says nothing. `one_scale` says that the noise of a region is one number, so that an equal
     `noise_scale` is equal noise.
     """
@@ -50,6 +51,7 @@ class Method(ABC):
         "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    calibrations: ClassVar[Mapping[str, str]] = {}
     regions: ClassVar[str] = "whole"
     one_scale: ClassVar[bool] = False
 
@@ -114,7 +116,7 @@ class Method(ABC):
     @property
     def calibration(self) -> str:
         """Which accountant chose the noise; empty where it follows from the budget by a formula."""
-        return ""
+        return self.calibrations.get(self.kind, "") if self.calibrations else ""
 
     @abstractmethod
     def noise_scale(self, *, height: int, width: int, channels: int) -> float | None:
