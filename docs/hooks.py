@@ -23,9 +23,9 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import make_architecture
 import make_attributes
 import make_gallery
-import make_house
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -71,7 +71,7 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages and pictures."""
-    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_house.pictures()
+    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_architecture.pictures()
     for name, content in drawn.items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
@@ -254,6 +254,6 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
-    **make_house.PARTS,
+    **make_architecture.PARTS,
     **reproduced.PARTS,
 }

@@ -12,7 +12,7 @@ import pytest
 from dpveil.audit import mutation
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
-from dpveil.audit.pixel.gates_drawn import distinguish_gate, bound_gate, fit_gate, sharpest
+from dpveil.audit.pixel.gates_drawn import bound_gate, distinguish_gate, fit_gate, sharpest
 from dpveil.audit.pixel.gates_exact import exact_gate, hockey_stick, same_gate
 from dpveil.audit.pixel.pairs import Pair
 from dpveil.audit.pixel.product import Part, ProductDistribution, product_distribution

@@ -11,18 +11,18 @@ import numpy as np
 
 from dpveil.audit.faces.case import Chances, DistributionOf, FacesCase, FacesVersion, Numbers, Row, Rows
 from dpveil.audit.faces.distributions import (
-    independent_draws,
     by_rank,
     faces_for,
     flips,
+    independent_draws,
     kept_with,
     own_answers,
     own_choice,
     own_ranks,
     responses,
     shares,
-    spread,
     single_draw,
+    spread,
 )
 from dpveil.faces.attribute_model import VALUES
 from dpveil.noise.bits import BitSource

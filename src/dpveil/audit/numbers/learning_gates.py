@@ -139,7 +139,9 @@ def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -
 
     limit = float(min(stated(case), case.asked))
     pairs = [
-        ComparedPair(f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair))
+        ComparedPair(
+            f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair)
+        )
         for pair in setting.pairs
     ]
     yield from bound_findings(pairs, f"{draws:,} models")
