@@ -1,4 +1,4 @@
-"""dpveil: provably private photos, each with a certificate of what that means.
+"""dpveil: provably private photos, each with a certificate that states the guarantee.
 
 >>> import numpy, dpveil
 >>> release = dpveil.obfuscate(numpy.zeros((8, 8), numpy.uint8), "dp-pix", epsilon=1, block=8)

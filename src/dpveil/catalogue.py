@@ -1,4 +1,4 @@
-"""Every method by name: what it is called, what it takes, what it promises."""
+"""Every method by name: parameters, guarantees, summary and source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many releases as one (ε, δ): regions of a photo, photos of one person, the same photo again and again."""
+"""Many releases as one (ε, δ): regions of a photo, photos of a person, repeated releases of a photo."""
 
 from __future__ import annotations
 

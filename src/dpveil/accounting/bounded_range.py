@@ -1,4 +1,4 @@
-"""Many draws of bounded range as one (ε, δ): the exact optimum for draws that do not wait for each other.
+"""Many draws of bounded range as one (ε, δ): the exact optimum for non-adaptive draws.
 
 A draw has range η if, for any two inputs, ln P(y)/Q(y) lies in some interval [t - η, t]. Weights e^(ε′q) with
 q in [0, 1] have range η = 2ε′: ε′(q - q′) spans at most 2ε′, and the normalisers add a constant. Since P and

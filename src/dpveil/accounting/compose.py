@@ -1,4 +1,4 @@
-"""Composition: what several releases that read the same photo cost together.
+"""Composition: the total cost of several releases that read the same photo.
 
 Sums are exact rationals. Every rule is a theorem for adaptive composition under one neighbour relation:
 pure and approximate guarantees add (Dwork & Roth 2014, theorem 3.16), ρ adds and ε-DP is ε²/2-zCDP (Bun &

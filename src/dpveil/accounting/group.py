@@ -1,4 +1,4 @@
-"""What a promise about few pixels says about many: group privacy, and chances to lose everything."""
+"""Group privacy, from m pixels to a whole region, and the probability of at least one failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests and guesses can reach against ρ-zCDP: no smaller detection is true of all such releases.
+"""The best tests and guesses against ρ-zCDP: tight bounds over all ρ-zCDP releases.
 
 A test turns the release into one bit, which keeps ρ-zCDP: with false alarms a and detection d, the Rényi
 divergences of the bits are at most αρ at every order α ≥ 1, in both directions (Bun & Steinke 2016, lemma

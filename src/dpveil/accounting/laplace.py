@@ -1,4 +1,4 @@
-"""Many discrete Laplace draws as one (ε, δ): privacy-loss distributions over the worst neighbour.
+"""Many discrete Laplace draws as one (ε, δ): privacy-loss distributions at the worst neighbour.
 
 A neighbour moves the true answers by integers t_1, ..., t_k, and each answer gets discrete Laplace noise
 of one scale. Which movement is worst? Write s for the scale, q = e^(-1/s), and let T = clip(X, 0, t) for one

@@ -1,4 +1,4 @@
-"""What a guarantee means for somebody who guesses: odds, success among candidates, false alarms, strength.
+"""What a guarantee means to an attacker: odds, guesses among candidates, false alarms, strength.
 
 All are upper bounds over every adversary, whatever they know or compute, and are rounded up.
 """

@@ -1,4 +1,4 @@
-"""What ε means where a promise is ε·d: how far odds move, also between real people."""
+"""What ε means in a guarantee of ε·d: changes of odds, also between real people."""
 
 from __future__ import annotations
 

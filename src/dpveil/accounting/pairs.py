@@ -1,4 +1,4 @@
-"""Many draws from finite laws as one ε, ρ or (ε, δ): pairs of integer laws that dominate every neighbour.
+"""Many draws from finite distributions as one ε, ρ or (ε, δ): dominating pairs of integer distributions.
 
 A pair (P, Q) dominates a draw when no two neighbours are easier to tell apart, at any ratio of errors: their
 hockey-stick divergence is largest for it at every ε. Every other number here follows from that curve, under

@@ -1,4 +1,4 @@
-"""Calibration: the least noise that an accountant accepts, found with few questions."""
+"""Calibration: the smallest noise that an accountant accepts, found with few evaluations."""
 
 from __future__ import annotations
 

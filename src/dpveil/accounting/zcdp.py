@@ -1,4 +1,4 @@
-"""ρ-zCDP as (ε, δ) and back, by the tight conversion, every result on the private side.
+"""ρ-zCDP to (ε, δ) and back, by the tight conversion, rounded to the private side.
 
 δ(ε) = inf over α > 1 of exp((α - 1)(αρ - ε)) · (1 - 1/α)^α / (α - 1)  (Canonne, Kamath & Steinke 2020,
 proposition 12). Any α gives a valid δ, so the best α is searched for in floating point and the formula is

@@ -1,4 +1,4 @@
-"""Which trained file a method uses: by name and hash, as certificates write it; loaded when it is needed."""
+"""A reference to a trained file by name and hash, as in certificates; loaded on demand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trained files: safetensors, with a card inside and beside, and a hash over all that counts."""
+"""Trained files: safetensors with a model card, and a hash over the contents."""
 
 from __future__ import annotations
 

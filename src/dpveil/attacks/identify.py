@@ -1,4 +1,4 @@
-"""Closed-set re-identification by embeddings: of the people whom an attacker knows, who is it?"""
+"""Closed-set re-identification by embeddings: which of the known people is it?"""
 
 from __future__ import annotations
 

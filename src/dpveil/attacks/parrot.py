@@ -1,4 +1,4 @@
-"""The parrot attack: an attacker who learns from released pictures instead of clean ones."""
+"""The parrot attack: an attacker who trains on released pictures instead of clean ones."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Verification by embeddings: is this the person whom it claims to be? True accepts at fixed
-false accepts.
-"""
+"""Verification by embeddings: is this the claimed person? True accept rate at a fixed false accept rate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distributions of integers in closed form, written without the samplers that they are there to check."""
+"""Distributions over the integers in closed form, independent of the samplers that they check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gates of all families share: the finding of a fit, the lower bounds, and that of a refusal."""
+"""Findings that gates of all families share: fits, lower bounds, and refusals."""
 
 from __future__ import annotations
 

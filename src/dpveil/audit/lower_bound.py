@@ -1,4 +1,4 @@
-"""A statistical lower bound on a budget from releases of two neighbours: what the promise cannot be below.
+"""A statistical lower bound on a budget, from releases of two neighbours.
 
 Train draws choose one event, test draws bound its two chances (Clopper & Pearson 1934), so that the choice
 costs nothing: with probability at least 1 - alpha, the true ε at this δ, or the true ρ, is not below `lower`.

@@ -1,4 +1,4 @@
-"""Running audits by name: the families, and what one of the user's own objects is audited by."""
+"""Runs audits by name, and audits objects that a user passes in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Audits of the samplers themselves: tables compared number by number, fits, and faults that must be seen."""
+"""Audits of the samplers: tables compared entry by entry, fits, and faults that must be detected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row for every input of a run. It names the inputs, and is to be kept as private as they are."""
+"""A manifest: one row for every input of a run. It contains the names of the inputs, so keep it private."""
 
 from __future__ import annotations
 

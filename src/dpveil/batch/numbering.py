@@ -1,4 +1,4 @@
-"""Numbers in place of names: photo-000001.png says nothing about whom it shows, and stays the photo's own."""
+"""Numbered outputs such as photo-000001.png, which reveal no name; a photo keeps its number across runs."""
 
 from __future__ import annotations
 

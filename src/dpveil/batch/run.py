@@ -1,4 +1,4 @@
-"""Releasing many photos: one bad file never stops the rest, and nothing is paid for twice."""
+"""Releasing many photos: a bad file does not stop the rest, and nothing is paid for twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a folder of releases remembers of its inputs: a private file for reruns, never part of a release.
+"""The state of an output folder, for reruns: a private file that is never part of a release.
 
 JSON Lines, each line one of
 

@@ -1,4 +1,4 @@
-"""Which photos to release and where each lands: worked out before any of them is read."""
+"""Which photos to release and where to write each, decided before any of them is read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command line, a thin shell: parse, call, turn errors into exit codes. Heavy imports come later."""
+"""The command line, a thin shell: parse, call, map errors to exit codes. Heavy imports are deferred."""
 
 from __future__ import annotations
 

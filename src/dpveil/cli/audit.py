@@ -1,4 +1,4 @@
-"""`dpveil audit`: does the code keep what its certificates promise?"""
+"""`dpveil audit`: does the code keep its promises?"""
 
 from __future__ import annotations
 

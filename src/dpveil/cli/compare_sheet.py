@@ -1,4 +1,4 @@
-"""What `dpveil compare` computes: releases of one photo, how near the original they are, and the sheet."""
+"""The computations of `dpveil compare`: releases of one photo, their measures, and the sheet."""
 
 from __future__ import annotations
 

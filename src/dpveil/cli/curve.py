@@ -1,4 +1,4 @@
-"""The plot of `dpveil explain`: how often a test can be right, for every rate of false alarms."""
+"""The plot of `dpveil explain`: the highest detection rate for every false alarm rate."""
 
 from __future__ import annotations
 

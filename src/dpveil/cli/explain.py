@@ -1,4 +1,4 @@
-"""`dpveil explain`: what a method would promise, before anything is spent."""
+"""`dpveil explain`: what a method would promise, before any budget is spent."""
 
 from __future__ import annotations
 

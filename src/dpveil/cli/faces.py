@@ -1,4 +1,4 @@
-"""`dpveil faces`: which faces are found in a photo, with their numbers."""
+"""`dpveil faces`: finds and numbers the faces in a photo."""
 
 from __future__ import annotations
 

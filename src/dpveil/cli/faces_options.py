@@ -1,4 +1,4 @@
-"""The options that say how faces are found, shared by the commands that find them."""
+"""The options for face detection that several commands share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods × budgets: every way to release one photo that a comparison shows."""
+"""Methods × budgets: all the releases of one photo in a comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that several commands share, and the method that they build."""
+"""Options that several commands share, and the method built from them."""
 
 from __future__ import annotations
 

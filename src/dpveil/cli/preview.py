@@ -1,4 +1,4 @@
-"""The preview of found faces: the photo with numbered boxes and their scores."""
+"""The preview of detected faces: the photo with numbered boxes and scores."""
 
 from __future__ import annotations
 

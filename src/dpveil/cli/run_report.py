@@ -1,4 +1,4 @@
-"""What became of the photos of a run, told to people or programs, and the exit code that it amounts to."""
+"""The outcome of a run, printed for people or programs, and its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contact sheet: many releases on one page, with what each promises printed under it."""
+"""The contact sheet: many releases on one page, each captioned with its guarantee."""
 
 from __future__ import annotations
 

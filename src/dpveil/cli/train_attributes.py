@@ -1,4 +1,4 @@
-"""`dpveil train attributes`: learn what a face looks like."""
+"""`dpveil train attributes`: learn to read attributes such as gender and age from a face."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dpveil verify`: do saved releases fit their certificates?"""
+"""`dpveil verify`: do saved releases match their certificates?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Active appearance model: where the parts of a face are, and how they look there."""
+"""Active appearance model: the shape of a face, and its texture in the mean shape."""
 
 from __future__ import annotations
 

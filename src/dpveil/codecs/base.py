@@ -1,4 +1,4 @@
-"""The role of a codec: face crops to codes, and codes back to crops."""
+"""The codec interface: face crops to codes, and codes back to crops."""
 
 from __future__ import annotations
 

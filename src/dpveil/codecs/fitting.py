@@ -1,4 +1,4 @@
-"""The shape of a face in a crop, by a cascade of linear regressions that starts from the mean shape."""
+"""Fitting the shape of a face in a crop: a cascade of linear regressions from the mean shape."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Triangles over a crop: pictures are moved between a shape and the mean shape, each triangle by its own
-affine map.
-"""
+"""Triangle meshes over a crop, to warp pictures between a shape and the mean shape."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Distances between codes of different people in the public training set, so that ε·d can be judged."""
+"""Distances between codes of different people in the public training set, to judge ε·d."""
 
 from __future__ import annotations
 

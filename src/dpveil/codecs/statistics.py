@@ -1,4 +1,4 @@
-"""What is publicly known of a codec's codes: their bounds, deviations, distances, and what they show."""
+"""Public statistics of a codec's codes: bounds, deviations, distances, and energy in the picture."""
 
 from __future__ import annotations
 

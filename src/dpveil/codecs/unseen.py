@@ -1,4 +1,4 @@
-"""Faces that a generator has not seen, as mixtures of those it has: least absolute deviations."""
+"""Faces that a generator has not seen, as mixtures of faces that it has: least absolute deviations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The certificate: what was released, what is promised about it, and what is not, as canonical JSON."""
+"""The certificate: what was released, what is promised and what is not, as canonical JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Certificates as text that anybody may have written: nothing of it is believed, nothing it names is opened.
+"""Parsing certificates from untrusted text: nothing is believed, and nothing that it names is opened.
 
 Schema /2 is what this version writes. Of /1 the regions have labels in words; they become origins here, and
 nowhere else are words taken apart.

@@ -1,4 +1,4 @@
-"""What a release promises, as frozen data, separate from samplers and accountants."""
+"""The guarantee of a release, as frozen data, independent of samplers and accountants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact numbers: privacy parameters are rationals, and are rounded only towards more privacy lost."""
+"""Exact numbers: privacy parameters are rationals, rounded only towards more privacy loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a region came to be, as data: certificates carry it, and words about regions are written from it."""
+"""How a region was determined, as data: certificates store it, and labels are generated from it."""
 
 from __future__ import annotations
 

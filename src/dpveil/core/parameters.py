@@ -1,4 +1,4 @@
-"""Dataclass fields that check and normalise what users write, so that every method does it alike."""
+"""Dataclass fields that validate and normalise user input, the same way in every method."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decoded photo: fresh pixels and the little that regions must know about how it was stored."""
+"""A decoded photo: fresh pixels, and the facts about its encoding that regions need."""
 
 from __future__ import annotations
 

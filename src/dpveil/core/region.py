@@ -1,4 +1,4 @@
-"""A region: which pixels of an oriented photo a guarantee is about."""
+"""A region: the pixels of an oriented photo that a guarantee covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What there is in every role: names to classes that are loaded when they are asked for, and plug-ins.
+"""The registry of every role: names of classes that are loaded on demand, and plug-ins.
 
 A row is "module:Class", so that this module imports nothing, and listing names costs nothing. To add a
 method, a detector or a codec to dpveil: a file, and a row here. Other packages add theirs by entry point

@@ -1,4 +1,4 @@
-"""A model that reads what a face looks like, and its file: a small network over gradients and colours."""
+"""The attribute model and its file: a small network on gradients and colours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A face of nobody with a few attributes of the face, each drawn by randomised response."""
+"""A face of nobody that keeps a few attributes of the face, each by randomised response."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role of a face-space method: canonical crops of faces in, crops of other faces out."""
+"""The interface of a face-space method: canonical face crops in, other face crops out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A face of nobody that is like the face: chosen from a gallery by the rank of its distance."""
+"""A face of nobody that resembles the face: drawn from a gallery by the rank of its distance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Faces in a photo: each found head is replaced by another one, in the same place."""
+"""Faces in a photo: each detected head is replaced by another one in the same position."""
 
 from __future__ import annotations
 

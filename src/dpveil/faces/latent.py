@@ -1,4 +1,4 @@
-"""Faces through a code: encoded, drawn anew in a public box, decoded."""
+"""Faces by way of a code: encoded, noised in a public box, decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Photos from files and back: the only code that touches image files; metadata never crosses it."""
+"""Reading and writing photos: the only code that touches image files; metadata is never passed on."""
 
 from dpveil.io.encoding import encode
 from dpveil.io.locking import leftovers, sole_writer

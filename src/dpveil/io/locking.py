@@ -1,4 +1,4 @@
-"""One writer at a time in a folder: what is half done there while nobody writes, a killed run has left."""
+"""One writer per folder: unfinished files found while holding the lock were left by a killed run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""File names: which format a suffix stands for, and how a message shows a path."""
+"""File names: the format of a suffix, and how messages show a path."""
 
 from __future__ import annotations
 

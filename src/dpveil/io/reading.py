@@ -1,4 +1,4 @@
-"""Reading: a regular file of an allowed format in, plain levels out; everything else is one clear line."""
+"""Reading: a regular file of an allowed format in, levels out; anything else is one clear error line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that somebody else made: plain ones alone, never waited for or followed, and no more than a limit."""
+"""Reading untrusted files: regular files only, no links, no blocking, up to a size limit."""
 
 from __future__ import annotations
 

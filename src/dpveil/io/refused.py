@@ -1,4 +1,4 @@
-"""Why a file is not read: a problem and its remedy, before the name of the file is put in front."""
+"""Why a file is not read: a problem and its remedy; the caller adds the file name."""
 
 from __future__ import annotations
 

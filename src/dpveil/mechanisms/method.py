@@ -1,4 +1,4 @@
-"""What every method has in common: a name, parameters, and a guarantee that is stated before it draws."""
+"""What every method has: a name, parameters, and a guarantee that is stated before anything is drawn."""
 
 from __future__ import annotations
 

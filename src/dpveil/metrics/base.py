@@ -1,4 +1,4 @@
-"""The role of a measure: how alike two images of one shape are, as one number."""
+"""The interface of a measure: the similarity of two images of the same shape, as one number."""
 
 from __future__ import annotations
 

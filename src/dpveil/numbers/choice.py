@@ -1,4 +1,4 @@
-"""Which mechanism to take: the expected errors of all that fit a query, from public facts alone."""
+"""Which mechanism to use: the expected errors of all that fit a query, from public facts alone."""
 
 from __future__ import annotations
 

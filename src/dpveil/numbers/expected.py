@@ -1,4 +1,4 @@
-"""How far responses are from answers, worked out from the law: nothing is drawn, and no data are read."""
+"""Expected distance of responses from answers, computed from the distribution; no draws and no data."""
 
 from __future__ import annotations
 

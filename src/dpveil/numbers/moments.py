@@ -1,4 +1,4 @@
-"""What one record can move in the counts, means and deviations of classes, and how they are released.
+"""What one record can change in the counts, means and deviations of classes, and how they are released.
 
 Features are clipped to public bounds and rounded to codes 0..2^16 between them, record by record, so that
 every sum below is a whole number. Take two tables, one of which has one record more, of class c with codes u.

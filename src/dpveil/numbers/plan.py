@@ -1,4 +1,4 @@
-"""A query about a column before anything is drawn, and what it gives back."""
+"""A query about a column before anything is drawn, and its result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One column of a CSV file, as text: the names of columns are public, everything else is not."""
+"""One column of a CSV file, as text: column names are public, everything else is private."""
 
 from __future__ import annotations
 

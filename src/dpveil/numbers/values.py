@@ -1,4 +1,4 @@
-"""One record's value, made fit for a query: missing ones replaced, others clipped, each by itself.
+"""Preparing one record's value for a query: missing values replaced, others clipped, each independently.
 
 Every rule here looks at one record alone and at public facts, so a record that is replaced moves the answer
 by no more than the query's sensitivity.

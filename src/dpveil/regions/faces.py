@@ -1,4 +1,4 @@
-"""Faces: boxes that a detector finds in each photo, numbered as one reads."""
+"""Faces: boxes from a detector, numbered in reading order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role of a finder: a photo in, the regions to protect in it out."""
+"""The interface of a finder: a photo in, the regions to protect out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Growth: a region takes in every pixel that a lossy format let its contents leak to (docs: limits)."""
+"""Growth: extends a region to every pixel that a lossy format may have leaked it to (docs: limits)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users write to choose regions, and the regions of a photo that it stands for."""
+"""Parsing what users write to choose regions, and finding those regions in a photo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method would promise about a region, in numbers and in words, before anything is spent."""
+"""What a method would promise about a region, in numbers and in words, before any budget is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a strength takes: the budget, or the neighbourhood, that a method would need for it."""
+"""What it takes to reach a strength: the budget, or the neighbourhood."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The whole way in one call: plan, then release."""
+"""Plan and release in one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans: where a method will replace what, and for which promise. Nothing is drawn and nothing is spent."""
+"""Plans: what a method will replace, and its guarantee. Nothing is drawn and no budget is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method promises about the regions of one photo, before anything is drawn or spent.
+"""What a method promises about the regions of one photo, before anything is drawn.
 
 Plans, explanations and certificates state it, and `verify` computes it again from a certificate's data.
 Everything follows from public settings alone.

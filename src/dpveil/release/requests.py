@@ -1,4 +1,4 @@
-"""Does a certificate protect what it says was asked for?"""
+"""Does a certificate protect everything that it says was requested?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release: the private image and its certificate, which are saved together or not at all."""
+"""A release: the private image and its certificate, saved together or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Does a saved release fit its certificate? Finds inconsistency, not forgery: certificates are not signed."""
+"""Does a saved release match its certificate? Detects inconsistency, not forgery: certificates are
+unsigned.
+"""
 
 from __future__ import annotations
 

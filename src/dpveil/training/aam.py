@@ -1,4 +1,4 @@
-"""Training of an active appearance model, in steps each of which may go on from a checkpoint."""
+"""Training of an active appearance model, in steps that can resume from a checkpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of a model of attributes, from shards to files."""
+"""Training of an attribute model, from shards to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of a model of attributes: Adam over a network of one hidden layer, the same for the same seed."""
+"""Training of the attribute network: Adam on one hidden layer, deterministic for a seed."""
 
 from __future__ import annotations
 

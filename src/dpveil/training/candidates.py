@@ -1,4 +1,4 @@
-"""The first and longest part of making a gallery: who of the public faces may contribute."""
+"""Candidates for a gallery: which of the public faces may contribute. The longest part of making one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which faces may become part of an average, and which of them go together."""
+"""Which faces may become part of an average, and which are averaged together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training crops from files and WebDataset shards, decoded once into a file without a name."""
+"""Training crops from files and WebDataset shards, decoded once into an unnamed temporary file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training of a dictionary by stochastic gradients and soft thresholds (FaceIDP §V-A, DLNet)."""
+"""Training of a dictionary by stochastic gradient descent and soft thresholding (FaceIDP §V-A, DLNet)."""
 
 from __future__ import annotations
 

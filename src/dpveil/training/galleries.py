@@ -1,4 +1,4 @@
-"""Making of a gallery, from shards to files: who may contribute, which go together, and what is nobody."""
+"""Making a gallery, from shards to files: selecting, grouping and averaging contributors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Labelled training pictures: WebDataset shards in which a .json with labels stands beside every picture."""
+"""Labelled training pictures: WebDataset shards with a .json of labels beside every picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chances of every face: of the whole numbers that methods draw with, and by definition."""
+"""The probability of every face, from the integer weights in use and by definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates for methods that show a face of a gallery: exact costs over every two crops, fits, lower bounds."""
+"""Gates for methods that show a face from a gallery: exact cost over every two crops, fits, lower bounds."""
 
 from __future__ import annotations
 

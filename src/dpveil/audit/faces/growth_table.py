@@ -1,4 +1,4 @@
-"""Which lossy photos growth is audited with, and its mutants."""
+"""The lossy photos that growth is audited on, and its mutants."""
 
 from __future__ import annotations
 

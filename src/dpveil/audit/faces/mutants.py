@@ -1,4 +1,4 @@
-"""Choices of a face that are wrong on purpose."""
+"""Mutants of the choice of a face."""
 
 from __future__ import annotations
 

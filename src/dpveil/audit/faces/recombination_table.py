@@ -1,4 +1,4 @@
-"""Which photos recombination is audited with, and its mutants."""
+"""The photos that recombination is audited on, and its mutants."""
 
 from __future__ import annotations
 

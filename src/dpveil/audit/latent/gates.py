@@ -1,4 +1,4 @@
-"""Gates for latent mechanisms: exact costs of every two codes, fits, and lower bounds."""
+"""Gates for latent mechanisms: exact cost of every two codes, fits, and lower bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Latent mechanisms as they are, and mutants of each: what is wrong on purpose."""
+"""Latent mechanisms, intact and mutated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates for naive Bayes: what is asked by definition, exact costs of neighbours, fits, and lower bounds."""
+"""Gates for naive Bayes: queries by definition, exact cost of neighbours, fits, and lower bounds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries that are wrong on purpose."""
+"""Mutants of the queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is audited: settings of a method, the draws that gates take, and what they know about it."""
+"""Audit cases for pixel methods: parameters of a method, the draws of each gate, and known facts about it."""
 
 from __future__ import annotations
 

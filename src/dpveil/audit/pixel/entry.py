@@ -1,4 +1,4 @@
-"""The whole entry of one pixel method, and that of a user's own."""
+"""The audit entry of a pixel method, and of a method that a user passes in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Gates that compute: a version is the method, and its exact divergence over all neighbours of small images.
+"""Gates that compute: a version equals the method, and its exact divergence over all neighbours of small
+images.
 
 They yield findings, one for everything they look at. Nothing is drawn but one release, so nothing is left
 to chance: what these gates see at all, they see to the tolerances below, without any where chances are exact.

@@ -1,4 +1,4 @@
-"""Gates that draw, for scalar mechanisms: fits of responses to the distribution, and lower bounds on ε."""
+"""Gates that draw, for scalar mechanisms: fits of responses, and lower bounds on ε."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalar mechanisms that are wrong on purpose: what has been published, and what is easily forgotten."""
+"""Mutants of scalar mechanisms: published errors and common slips."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mutants of what an answer is read as, and of how far that can move it, for every scalar mechanism."""
+"""Mutants of how an answer is read, and of how far that can move it, for every scalar mechanism."""
 
 from __future__ import annotations
 

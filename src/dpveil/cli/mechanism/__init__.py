@@ -1,4 +1,4 @@
-"""`dpveil mechanism`: one number about a database, released within the range it is known to have."""
+"""`dpveil mechanism`: release a number about a database within its known range."""
 
 from __future__ import annotations
 

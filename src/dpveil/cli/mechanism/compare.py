@@ -1,4 +1,4 @@
-"""`dpveil mechanism compare`: the expected errors of all mechanisms for a query, and which one to take."""
+"""`dpveil mechanism compare`: the expected errors of all mechanisms for a query, with a recommendation."""
 
 from __future__ import annotations
 

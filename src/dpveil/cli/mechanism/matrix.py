@@ -1,4 +1,4 @@
-"""`dpveil mechanism matrix`: the chance of every response to every answer."""
+"""`dpveil mechanism matrix`: the probability of every response given every answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Options that the commands for numbers share, and the mechanism that they build."""
+"""Options that the commands for numbers share, and the mechanism built from them."""
 
 from __future__ import annotations
 

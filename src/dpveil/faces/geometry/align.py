@@ -1,4 +1,4 @@
-"""Alignment: a similarity between a photo and a canonical crop, exact in both directions."""
+"""Alignment: a similarity transform between a photo and a canonical crop, exact in both directions."""
 
 from __future__ import annotations
 

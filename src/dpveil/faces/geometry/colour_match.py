@@ -1,6 +1,4 @@
-"""Colours of released faces, matched to what is outside: without colour where the photo has none, and no
-brighter than what is bright there.
-"""
+"""Colour matching of released faces to the pixels outside: saturation and brightness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Filling a hole from what is around it: never from the pixels that were in it."""
+"""Inpainting a hole from the pixels around it, never from those that were in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hair above a released face and neck below it, where its crop ends: drawn from its own pixels alone."""
+"""Hair and neck around a released face whose crop has none, drawn from the crop's own pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pixels a head takes up: ellipses around the landmarks, and what GrabCut makes of them."""
+"""The pixels of a head: ellipses around the landmarks, refined by GrabCut."""
 
 from __future__ import annotations
 

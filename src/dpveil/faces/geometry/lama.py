@@ -1,4 +1,4 @@
-"""LaMa, a network that continues textures into large holes, from a local file that the user brings."""
+"""LaMa inpainting with a network file that the user supplies."""
 
 from __future__ import annotations
 

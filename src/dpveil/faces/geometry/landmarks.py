@@ -1,4 +1,4 @@
-"""Landmarks of a face: dlib's regression trees, asked from several places, which have to agree."""
+"""Facial landmarks: dlib's regression trees, run from several starting positions that must agree."""
 
 from __future__ import annotations
 

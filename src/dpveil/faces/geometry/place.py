@@ -1,4 +1,4 @@
-"""A face that was found: how it is aligned, which pixels are protected, and what that tells in the clear."""
+"""A detected face: its alignment, the pixels that are protected, and what that leaves in the clear."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Yaw, pitch and roll of a head, solved from landmarks and a mean head in three dimensions."""
+"""Yaw, pitch and roll of a head, solved from landmarks and a mean 3D head."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Randomised response over k values: the true one is kept with a chance that ε decides, else another."""
+"""Randomised response over k values: keeps the true one with a probability that follows from ε."""
 
 from __future__ import annotations
 

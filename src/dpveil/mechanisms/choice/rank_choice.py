@@ -1,4 +1,4 @@
-"""A choice of one of K public candidates, by the rank of their distance to something private.
+"""A choice among K public candidates by the rank of their distance to something private.
 
 *Proof that any law over ranks with p_max/p_min ≤ e^ε is ε-DP.* An input x orders the candidates somehow: by
 distance, ties by number, or in any other way. Candidate y has some rank r(x, y), from 0 to K - 1, and is

@@ -1,4 +1,4 @@
-"""The role of k-same: faces of different people in, one picture for every k or more of them out."""
+"""The k-same interface: faces of different people in, one picture shared by every k or more of them out."""
 
 from __future__ import annotations
 

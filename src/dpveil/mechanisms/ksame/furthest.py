@@ -1,4 +1,4 @@
-"""k-same-furthest: groups that lie far apart swap their means (Meng & Sun 2014)."""
+"""k-same-furthest: distant groups swap their means (Meng & Sun 2014)."""
 
 from __future__ import annotations
 

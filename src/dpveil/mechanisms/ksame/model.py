@@ -1,4 +1,4 @@
-"""k-same-m: k-same in the space of a model of faces (Gross, Sweeney, De la Torre & Baker 2006)."""
+"""k-same-m: k-same in the space of a face model (Gross, Sweeney, De la Torre & Baker 2006)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""k-same on pixels: the first of its kind (Newton, Sweeney & Malin 2005)."""
+"""k-same on pixels: the original method (Newton, Sweeney & Malin 2005)."""
 
 from __future__ import annotations
 

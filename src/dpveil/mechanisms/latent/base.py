@@ -1,4 +1,4 @@
-"""The role of a latent mechanism: a code in, a private code in the same public box out."""
+"""The interface of a latent mechanism: a code in, a private code in the same public box out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laplace noise on every coordinate of a code, as Croft, Li & Clifton and FaceIDP have it, made sound."""
+"""Laplace noise on every coordinate of a code: sound versions of Croft, Li & Clifton, and FaceIDP."""
 
 from __future__ import annotations
 

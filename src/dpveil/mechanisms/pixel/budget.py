@@ -1,4 +1,4 @@
-"""Methods made of many small draws: one budget in any of three currencies, and the noise that it buys."""
+"""Methods made of many small draws: one budget as ε, ρ or (ε, δ), and the noise that it allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Solid fill: one level for every pixel, which shows nothing of what it covers."""
+"""Solid fill: one level for every pixel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snow: every pixel is shown as it is, or turns grey (Reilly & Fan 2021 §3.4)."""
+"""Snow: every pixel is either kept or turned grey (Reilly & Fan 2021 §3.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The requirements and the optional properties of a mechanism matrix, as checks that name what breaks them.
+"""Requirements and optional properties of a mechanism matrix, as checks that name a violation.
 
 A matrix has a row for each response and a column for each answer, M[i, j] = P(response i | answer j);
 `responses` and `answers` are their numbers, increasing. The category of a response holds what is nearer to it

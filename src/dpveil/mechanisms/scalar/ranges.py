@@ -1,4 +1,4 @@
-"""Where responses may lie: a range with or without ends, and finite gaps in it (Croft thesis §5.1.1)."""
+"""Where responses may lie: a range with or without ends, and with finite gaps (Croft thesis §5.1.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role of a face detector: pixels in, boxes with scores out."""
+"""The interface of a face detector: pixels in, boxes with scores out."""
 
 from __future__ import annotations
 

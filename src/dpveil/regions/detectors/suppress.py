@@ -1,4 +1,4 @@
-"""One box per face: of boxes that overlap too much, only the best stays."""
+"""Non-maximum suppression: of boxes that overlap too much, only the best is kept."""
 
 from __future__ import annotations
 

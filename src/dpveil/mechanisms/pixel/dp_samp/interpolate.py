@@ -1,4 +1,4 @@
-"""Linear interpolation between scattered pixels: post-processing, which reads shown pixels and no other.
+"""Linear interpolation between scattered pixels: post-processing that reads only shown pixels.
 
 Parts of the picture are triangulated (Delaunay) and painted by themselves, so that memory is a few times that
 of the picture at most. The corners of a square around a part, three times as large, take the level of
