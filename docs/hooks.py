@@ -243,7 +243,9 @@ def _docstring(source: Path) -> str:
 def _figure(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {part}" for name, part in value.items())
-    return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f") if abs(value) >= 10_000 else str(value)
+    return str(value).replace("|", "\\|")
 
 
 PARTS = {

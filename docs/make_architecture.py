@@ -180,7 +180,7 @@ def packages_table() -> str:
         } - {package}
         below = ", ".join(f"`{name}`" for name in sorted(used, key=lambda name: at.get(name, 99)))
         lines = sum(text.count("\n") for text in texts)
-        rows.append(f"| {number + 1} | `{package}` | {words} | {len(paths)} | {lines:,} | {below} |")
+        rows.append(f"| {number + 1} | `{package}` | {words} | {len(paths)} | {lines} | {below} |")
     return "\n".join(rows)
 
 
