@@ -43,7 +43,7 @@ def compose(guarantees: Parts) -> Guarantee:
     if kinds not in RULES:
         raise UnsupportedRelation(
             f"{' and '.join(sorted(kinds))} guarantees do not compose",
-            hint="state all as (epsilon, delta), or release them under separate certificates",
+            hint="convert all to (epsilon, delta), or release them under separate certificates",
         )
     return RULES[kinds](guarantees, meet(*(part.relation for part in guarantees)), scope)
 

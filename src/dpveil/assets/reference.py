@@ -107,7 +107,7 @@ class Reference:
         except UsageError:
             default = None
         if default is None or default != self:
-            problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not at hand"
+            problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not available"
             raise ModelError(problem, hint=f"name its file with --{self.kind.option}")
         return default.source
 

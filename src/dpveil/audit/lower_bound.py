@@ -76,7 +76,7 @@ def lower_bound(
     4.5
     """
     if min(len(draws) for draws in (*train, *test)) < 1000:
-        raise InvalidParameter("draws", None, "are too few", hint="take 1000 or more of each input")
+        raise InvalidParameter("draws", None, "are too few", hint="use 1000 or more of each input")
     budget = measure or epsilon_at(0.0)
     event = max(_candidates(train, budget), key=lambda scored: scored[0])[1]
     first, second = test[::-1] if event.swapped else test

@@ -53,7 +53,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if path.exists() and (not path.is_file() or not (replace or _ours(path))):
         raise OutputError(
-            f"cannot write {shown(path)}: it exists and is no manifest",
+            f"cannot write {shown(path)}: it exists and is not a manifest",
             hint="choose another name, or replace it with --force",
         )
 

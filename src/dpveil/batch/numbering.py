@@ -44,6 +44,6 @@ def _check(out: Path, state: State) -> None:
         if match and int(match[1]) not in known:
             reason = state.problem or "the state file there does not say so"
             raise UsageError(
-                f"{shown(out / name)} is a numbered release, and nobody knows of which photo: {reason}",
+                f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
                 hint="choose another --out",
             )

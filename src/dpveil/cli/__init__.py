@@ -129,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _refuse((), f"cannot go on: {error.strerror or error}", "", exits.IMPOSSIBLE)
     if code == exits.INTERRUPTED:
-        say.note("dpveil: interrupted; what was finished is whole, and nothing else was written")
+        say.note("dpveil: interrupted; finished outputs are complete, and nothing else was written")
     return int(code or exits.DONE)
 
 

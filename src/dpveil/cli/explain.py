@@ -61,7 +61,9 @@ def explain_command(
     if photo is not None:
         if size is not None or plot is not None:
             option = "--size" if size is not None else "--plot"
-            raise InvalidParameter(option, None, "does not go with a photo", hint="leave one of them out")
+            raise InvalidParameter(
+                option, None, "cannot be combined with a photo", hint="leave one of them out"
+            )
         return _of_photo(photo, method, regions, json)
     if regions:
         raise InvalidParameter("--regions", None, "are those of a photo", hint="name one, or give --size")

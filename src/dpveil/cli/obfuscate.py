@@ -108,7 +108,9 @@ def obfuscate_command(
     )
     tasks = plan_tasks(inputs, out, names=names)
     if not tasks:
-        raise PhotoError("there are no photos among the inputs", hint="name image files or folders with some")
+        raise PhotoError(
+            "there are no photos among the inputs", hint="name image files, or folders that contain some"
+        )
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     with bar(len(tasks), "releasing") as step:

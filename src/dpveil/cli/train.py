@@ -115,5 +115,5 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
         if problem or path.suffix.lower() in UNREAD.union(FORMATS, [SHARD])
     ]
     if not files:
-        raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")
+        raise UsageError("there are no images among the inputs", hint="name images, folders or .tar shards")
     return tuple(files)

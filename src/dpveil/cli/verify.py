@@ -56,7 +56,9 @@ def verify_command(
         sound = result.status == "consistent" and not refused
         (good if sound else bad).append(_entry(result, refused) if json else {})
     if not good and not bad:
-        raise PhotoError("there is nothing to verify", hint="name released images or folders with some")
+        raise PhotoError(
+            "there is nothing to verify", hint="name released images, or folders that contain some"
+        )
     if json:
         say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
     passed = "consistent" if least is None else f"at least {least}"

@@ -27,11 +27,11 @@ SMALLEST: Final = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Dictionary(StoredCodec):
-    """A code is what a crop takes of each atom, mostly of few: min ½‖P - mean - D·F‖² + λ·‖F‖₁.
+    """A code holds the weights of a sparse combination of atoms: min ½‖P - mean - D·F‖² + λ·‖F‖₁.
 
     `mean` and the columns of D, rows of `atoms`, were learned from public crops; an atom has norm 1, in grey
-    levels. λ is 1 % of the largest product of the crop with an atom, as published; what is minimised is
-    approached by `STEPS` steps of ISTA, with |F| in the soft threshold (FaceIDP eq. 23, errata E11).
+    levels. λ is 1 % of the largest inner product of the crop with an atom, as published. The minimum is
+    approximated by `STEPS` steps of ISTA, with |F| in the soft threshold (FaceIDP eq. 23, errata E11).
     Source: FaceIDP §V-A (DLNet), eqs. 19-24.
     """
 

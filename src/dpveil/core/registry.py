@@ -25,9 +25,9 @@ NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 class Table(Mapping[str, Any]):
     """The names of one role, each loaded when it is looked up; dpveil's own come first, in their order.
 
-    `group` is where plug-ins of this role are found, `base` the class that theirs has to extend. A name that
-    is not dpveil's own is looked for among installed entry points of exactly that name, so that whoever
-    writes a certificate can load nothing but what is installed, and import nothing.
+    `group` is the entry-point group of this role, `base` the class that plug-ins must extend. A name that is
+    not dpveil's own is looked up among installed entry points of exactly that name, so that the author of a
+    certificate can only select an installed plug-in, and import nothing else.
 
     >>> METHODS["dp-pix"].__name__, "dp-picks" in METHODS
     ('DPPix', False)

@@ -98,7 +98,7 @@ class AttributeModel(Stored):
         """Return the model of what a file holds; raises `ModelError` where something does not fit."""
         values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"]}
         if not values or not all(2 <= len(words) <= MOST_VALUES for words in values.values()):
-            raise ModelError("the file's attributes have no 2 to 256 values each")
+            raise ModelError("the file's attributes do not have 2 to 256 values each")
         kept = [tensors[name].astype(np.float32) for name in ("hidden", "hidden bias", "out", "out bias")]
         hidden, hidden_bias, out, out_bias = kept
         units, answers = len(hidden_bias), sum(len(words) for words in values.values())

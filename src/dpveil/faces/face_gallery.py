@@ -109,9 +109,9 @@ class FaceGallery(Stored):
         starts = np.concatenate([[0], ends[:-1]])
         rows = tensors["rows"].astype(np.float32)
         if ends.ndim != 1 or not 2 <= len(ends) <= MOST_FACES or data.dtype != np.uint8 or data.ndim != 1:
-            raise ModelError(f"the file holds no gallery of 2 to {MOST_FACES} faces")
+            raise ModelError(f"the file is not a gallery of 2 to {MOST_FACES} faces")
         if not (starts < ends).all() or ends[-1] != len(data):
-            raise ModelError("the file's pictures do not follow each other")
+            raise ModelError("the file's pictures are not contiguous")
         if (
             rows.ndim != 2
             or rows.shape[1] != SMALL * SMALL * 3

@@ -69,15 +69,15 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class Latent(FaceMethod):
-    """A face becomes a code, the code is drawn anew by a latent mechanism, and what was drawn is decoded.
+    """A face is encoded, a latent mechanism replaces the code by a private one, and that is decoded.
 
-    `codec` is "default", a model's file or a `Codec`; in certificates its name, length and hash. `mechanism`
-    is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-gaussian" for
-    `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance: its epsilon is
-    for each unit of that. `clip` is the share of public codes, in per cent, that each side of the box leaves
-    out, `allocation` "equal" or "optimal" where the mechanism divides its budget, `ratio` how large noise may
-    be beside a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting` as in
-    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not
+    `codec` is "default", a model file or a `Codec`; certificates contain its name, length and hash.
+    `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`,
+    "box-gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance;
+    its epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out
+    at either end of each side, `allocation` "equal" or "optimal" if the mechanism divides its budget, `ratio`
+    the largest noise relative to a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting`
+    as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not
     installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
@@ -163,9 +163,10 @@ class Latent(FaceMethod):
         return kind(clip=self.clip, **{n: v for n, v in given.items() if v is not None})
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return what the mechanism promises about one face's code, whatever the size of its region.
+        """Return the mechanism's guarantee for one face's code, whatever the size of its region.
 
-        A distance is one of codes, so that it names the codec: other codecs have others, which never add.
+        A distance between codes depends on the codec, so its name includes the codec; guarantees with
+        different codecs never add.
         """
         promised = self._own.guarantee(Told(self.codec))
         codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-COPY_AGAIN: Final = "get an intact copy of it"
+COPY_AGAIN: Final = "get an intact copy"
 SAVE_ANEW: Final = "open it in an image editor and save it as an 8-bit PNG"
 
 

@@ -44,11 +44,10 @@ CLAIMS: Final = {
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure.
-    `success_bound` maps a number
-    of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
-    with the highest detection rate. `same_noise` states the same release in other currencies,
-    `metric` what ε·d says at several distances d.
+    `noise_scale` is in grey levels on a full cell, None if nothing is drawn. `odds` is None unless pure.
+    `success_bound` maps a number of equally likely candidates to the highest probability of naming the true
+    one. `curve` pairs false-alarm rates with the highest detection rate. `same_noise` states the same release
+    under other definitions of privacy, `metric` what ε·d means at several distances d.
     """
 
     method: Method

@@ -51,7 +51,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
-            yield f"the requested region {text} is no box"
+            yield f"the requested region {text} is not a box"
         elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
 

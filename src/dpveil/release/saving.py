@@ -68,7 +68,7 @@ def read_certificate(image: Path) -> Certificate:
     except Refused as refusal:
         raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
     except UnicodeDecodeError as error:
-        problem = "the certificate cannot be read: it is no UTF-8 text"
+        problem = "the certificate cannot be read: it is not UTF-8 text"
         raise CertificateError(problem, hint="release the photo again") from error
 
 
@@ -76,8 +76,8 @@ def read_certificate(image: Path) -> Certificate:
 class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
-    `certificate` says what is promised about it. `notes` say how the file was converted when it was read:
-    they are for whoever holds the original, and are never saved.
+    `certificate` states the guarantee. `notes` say how the file was converted when it was read; they are for
+    the owner of the original, and are never saved.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -87,8 +87,8 @@ class Release:
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
-        The suffix of `path` chooses the format. Both are written or neither, the certificate first; files
-        that exist are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
+        The suffix of `path` determines the format. Both files are written or neither, the certificate first;
+        existing files are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
         """
         self.write(path, replace=replace)
         return Path(path), certificate_path(path)

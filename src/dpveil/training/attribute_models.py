@@ -79,7 +79,7 @@ def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trai
         raise (
             rows.failed[0]
             if rows.failed
-            else PhotoError("the shards hold no pictures", hint="with .json labels")
+            else PhotoError("the shards contain no pictures", hint="with .json labels")
         )
     kept = count - count // HELD_OUT
     card = Card("attributes", order.data, order.terms, order.seed, {**order.settings(), "images": kept})

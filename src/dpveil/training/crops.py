@@ -83,12 +83,14 @@ def _members(path: Path) -> Iterator[Photo | PhotoError]:
                 raise tarfile.ReadError("it ends early")
     except (OSError, tarfile.TarError, ValueError) as error:
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        raise PhotoError(f"{shown(path)} is no intact .tar ({reason})", hint="fetch it again") from error
+        raise PhotoError(
+            f"{shown(path)} is not an intact .tar ({reason})", hint="download it again"
+        ) from error
 
 
 def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Photo | PhotoError:
     if not member.isfile() or member.size > LARGEST:
-        return PhotoError(f"{shown(name)} is no plain file of at most 64 MiB", hint="leave it out")
+        return PhotoError(f"{shown(name)} is not a plain file of at most 64 MiB", hint="leave it out")
     opened = shard.extractfile(member)
     try:
         return read_bytes(opened.read() if opened else b"", name, max_pixels=MOST_PIXELS)

@@ -82,7 +82,9 @@ class Lama(Filling):
             net.setInput(cv2.dnn.blobFromImage(mask.astype(np.float32)), "mask")
             out = np.asarray(net.forward())
         except cv2.error as error:
-            raise ModelError(f"{self._name} is no network that OpenCV can fill with", hint=HINT) from error
+            raise ModelError(
+                f"{self._name} is not a network that OpenCV can inpaint with", hint=HINT
+            ) from error
         if out.shape != (1, 3, SIDE, SIDE):
             size = " × ".join(str(side) for side in out.shape)
             raise ModelError(f"{self._name} gives {size} numbers, not 1 × 3 × {SIDE} × {SIDE}", hint=HINT)

@@ -89,13 +89,13 @@ class Predictor:
         except ImportError as error:
             raise UsageError("landmarks need dlib, which is not installed", hint=INSTALL) from error
         if not path.is_file():
-            raise InvalidParameter("landmark model", str(path), "is no file", hint="name a dlib .dat file")
+            raise InvalidParameter("landmark model", str(path), "is not a file", hint="name a dlib .dat file")
         self._square: Any = dlib.rectangle
         try:
             self._predict: Any = dlib.shape_predictor(str(path))
         except RuntimeError as error:
             raise InvalidParameter(
-                "landmark model", str(path), "is no shape predictor", hint="name a dlib .dat file"
+                "landmark model", str(path), "is not a shape predictor", hint="name a dlib .dat file"
             ) from error
         self._check(points, path)
         self._detect: Any = dlib.get_frontal_face_detector()
@@ -132,7 +132,7 @@ class Predictor:
         distance = float(np.hypot(*(five[:2].mean(axis=0) - five[2:4].mean(axis=0))))
         score = self._score(image, pose)  # in any case: how long this takes tells nothing then
         if not distance > 0:
-            raise RegionError("the eyes of a face fall together", hint="it may be no face, or too small")
+            raise RegionError("the eyes of a face coincide", hint="it may not be a face, or be too small")
         return Landmarks(five, apart / distance, score, middle if len(middle) == 68 else None)
 
     def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:

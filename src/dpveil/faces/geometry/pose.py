@@ -76,7 +76,7 @@ def pose_of(landmarks: Landmarks) -> Pose:
     across = landmarks.eyes[1] - landmarks.eyes[0]
     unit = max(landmarks.distance, float(np.hypot(*(landmarks.points[4] - middle))) / 0.753)
     if not unit > 0:
-        raise RegionError("the landmarks of a face fall together", hint="it may be no face, or too small")
+        raise RegionError("the landmarks of a face coincide", hint="it may not be a face, or be too small")
     seen = (points - middle) * APART / unit
     camera = np.array([[FOCAL, 0, 0], [0, FOCAL, 0], [0, 0, 1]])
     turn = np.array([[0.0], [0.0], [math.atan2(across[1], across[0])]])
@@ -85,7 +85,7 @@ def pose_of(landmarks: Landmarks) -> Pose:
         model, seen, camera, None, turn, move, useExtrinsicGuess=True, flags=cv2.SOLVEPNP_ITERATIVE
     )
     if not done or not np.isfinite(turn).all() or not move[2, 0] > 0:
-        raise RegionError("no pose of a head explains the landmarks", hint="it may be no face")
+        raise RegionError("no pose of a head explains the landmarks", hint="it may not be a face")
     again = cv2.projectPoints(model, turn, move, camera, None)[0].reshape(-1, 2)
     error = float(np.sqrt(((again - seen) ** 2).sum(axis=1).mean())) / APART
     return _angles(cv2.Rodrigues(turn)[0], error)

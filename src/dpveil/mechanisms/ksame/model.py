@@ -52,12 +52,12 @@ class InSpace(KSame):
 
 @dataclass(frozen=True, kw_only=True)
 class KSameM(InSpace):
-    """Every face becomes the picture of the mean code of the `k` or more whose codes are most alike.
+    """Every face becomes the decoded mean code of the `k` or more faces with the most similar codes.
 
-    `space` is any codec; the paper's is an active appearance model, and with eigenfaces it is k-same-eigen.
-    Codes lie nearer where the sum of their squared differences is smaller, unweighted as published. `repeats`
-    as in `KSame`. Nothing is promised. Raises `InvalidParameter`.
-    Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
+    `space` is any codec; the paper's is an active appearance model, and with eigenfaces this is k-same-eigen.
+    Distance is the sum of squared differences of codes, unweighted as published. `repeats` as in `KSame`.
+    Nothing is promised. Raises `InvalidParameter`. Source: Gross, Sweeney, De la Torre & Baker 2006; Croft
+    2022 §6.
     """
 
     name: ClassVar[str] = "k-same-m"

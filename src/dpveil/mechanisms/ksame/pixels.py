@@ -24,10 +24,11 @@ def averaged(faces: Faces, groups: Sequence[Group]) -> Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class KSamePixel(KSame):
-    """Every face becomes the mean picture of the `k` or more most alike, by the squares of their levels.
+    """Every face becomes the mean picture of the `k` or more most similar faces, by squared differences of
+    levels.
 
-    `repeats` as in `KSame`. Nothing is promised. Faces that are not aligned leave double contours.
-    Raises `InvalidParameter`. Source: Newton, Sweeney & Malin 2005, k-same-pixel.
+    `repeats` as in `KSame`. Nothing is promised. Misaligned faces leave double contours. Raises
+    `InvalidParameter`. Source: Newton, Sweeney & Malin 2005, k-same-pixel.
 
     >>> import numpy as np
     >>> faces = np.array([10, 90, 12, 80], np.uint8).reshape(4, 1, 1, 1)

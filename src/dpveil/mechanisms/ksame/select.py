@@ -14,10 +14,10 @@ from dpveil.mechanisms.ksame.pixels import averaged
 
 @dataclass(frozen=True, kw_only=True)
 class KSameSelect(KSame):
-    """Every face becomes the mean picture of the `k` or more most alike of its own class.
+    """Every face becomes the mean picture of the `k` or more most similar faces of its own class.
 
-    `repeats` as in `KSame`. What the classes tell of a face is released as it is. Nothing is promised.
-    Raises `InvalidParameter`, also where classes are not given. Source: Gross, Airoldi, Malin & Sweeney 2005.
+    `repeats` as in `KSame`. The class of every face is released as it is. Nothing is promised. Raises
+    `InvalidParameter`, also if classes are missing. Source: Gross, Airoldi, Malin & Sweeney 2005.
 
     >>> import numpy as np
     >>> faces = np.array([10, 90, 12, 80], np.uint8).reshape(4, 1, 1, 1)

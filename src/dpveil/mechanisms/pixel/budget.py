@@ -82,7 +82,7 @@ class BudgetedMethod(PixelMethod):
         raise InvalidParameter(
             "budget",
             " and ".join(given) or None,
-            f"is no budget that {self.name} takes" if given else "is missing",
+            f"is not a budget that {self.name} takes" if given else "is missing",
             hint=f"give {', or '.join(ways)}; rho = 0.5 is about epsilon 4.7 at delta 1e-5",
         )
 

@@ -234,7 +234,7 @@ def _table(matrix: Any) -> Float64[np.ndarray, "responses answers"]:
     table = np.asarray(matrix, np.float64)
     if table.ndim != 2 or not table.size:
         raise InvalidParameter(
-            "matrix", str(table.shape), "is no table", hint="rows are responses, columns answers"
+            "matrix", str(table.shape), "is not a table", hint="rows are responses, columns answers"
         )
     return table
 
