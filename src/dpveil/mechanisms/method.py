@@ -113,7 +113,7 @@ class Method(ABC):
 
     @property
     def calibration(self) -> str:
-        """The accountant that determined the noise; empty if the noise follows from the budget by a formula."""
+        """The accountant that determined the noise; empty if a formula gives it from the budget."""
         return ""
 
     @abstractmethod
