@@ -82,7 +82,7 @@ def obfuscate_command(
     The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
     """
     from dpveil.batch import Choices, check_manifest, plan_tasks, release_all
-    from dpveil.cli.run_report import exit_code, tell
+    from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
     from dpveil.release.plan import check_strength_name
 
@@ -116,7 +116,7 @@ def obfuscate_command(
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step)
     listed = _listed(report, manifest)
-    tell(report, json)
+    print_report(report, json)
     return max(exit_code(report), listed)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpveil.cli.options import AsJson
-from dpveil.cli.train_told import Common
+from dpveil.cli.train_common import Common
 from dpveil.errors import InvalidParameter, UsageError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpveil.cli import say
 from dpveil.cli.progress import bar
-from dpveil.cli.train_told import Common, document, failed
+from dpveil.cli.train_common import Common, document, failed
 from dpveil.errors import InvalidParameter
 from dpveil.training.attribute_models import AttributeOrder, train_attributes
 from dpveil.training.landmarks import PACKAGE

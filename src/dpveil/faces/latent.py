@@ -22,19 +22,19 @@ from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.shares import RULES
 from dpveil.noise.bits import BitSource
 
-USUAL: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
-"""Kind of guarantee to the mechanism that is taken where none is named."""
+DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
+"""Default mechanism for each kind of guarantee."""
 METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
 """Mechanism with a metric guarantee to the name of its metric."""
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")
-"""Parameters that some mechanisms take and others do not."""
+"""Parameters that only some mechanisms take."""
 WRITTEN: Final = "guarantee"
 GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 @dataclass(frozen=True)
-class Told:
-    """A space of codes of which a certificate tells the length; all else takes the codec's file."""
+class StatedSpace:
+    """A code space known only by its length, from a certificate; everything else needs the codec file."""
 
     codec: Reference
 
@@ -112,7 +112,7 @@ class Latent(FaceMethod):
 
     def __post_init__(self) -> None:
         if self.mechanism is None:
-            object.__setattr__(self, "mechanism", USUAL["pure" if self.rho is None else "zcdp"])
+            object.__setattr__(self, "mechanism", DEFAULT_MECHANISMS["pure" if self.rho is None else "zcdp"])
         needed = METRICS.get(str(self.mechanism))
         if needed and self.metric is None:
             hint = f"epsilon of {self.mechanism} is for one unit of a distance: say --metric {needed}"
@@ -168,7 +168,7 @@ class Latent(FaceMethod):
         A distance between codes depends on the codec, so its name includes the codec; guarantees with
         different codecs never add.
         """
-        promised = self._own.guarantee(Told(self.codec))
+        promised = self._own.guarantee(StatedSpace(self.codec))
         codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec
         scope = replace(promised.scope, in_the_clear=(*codec.in_the_clear, *promised.scope.in_the_clear))
         if promised.metric is None:
@@ -216,7 +216,7 @@ class Latent(FaceMethod):
 def _of_kind(kind: str, metric: object) -> str:
     """Return the usual mechanism of a kind of guarantee; a metric one by its metric."""
     if kind != "metric":
-        return USUAL[kind]
+        return DEFAULT_MECHANISMS[kind]
     if metric is None:
         hint = f"epsilon is for one unit of a distance: say --metric {' or '.join(METRICS.values())}"
         raise InvalidParameter("metric", None, "is missing", hint=hint)

@@ -76,8 +76,8 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The true answers of some numbers that are released: points of the lattice of what draws them."""
+class TrueAnswers:
+    """True answers about to be released, as points of the lattice of the mechanism that draws them."""
 
     mechanism: ScalarMechanism
     points: Int64[np.ndarray, " n"] = field(repr=False)
@@ -121,7 +121,7 @@ class Deviations:
         """Return the mechanism for a class of a public size."""
         return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
 
-    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], Asked]:
+    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], TrueAnswers]:
         """Return what is asked about every root √squares / reach, by the classes that are drawn together."""
         nearest = square_point if self.squared else root_point
         tops = [self.top(size) for size in sizes]
@@ -131,7 +131,7 @@ class Deviations:
             mechanism = self.at(sizes[rows[0]])
             pairs = zip(squares[[*rows]].ravel().tolist(), reach[[*rows]].ravel().tolist(), strict=True)
             points = np.array([nearest(s, w, mechanism) for s, w in pairs], np.int64)
-            found[rows] = Asked(mechanism, points)
+            found[rows] = TrueAnswers(mechanism, points)
         return found
 
     def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
@@ -228,17 +228,17 @@ class Plan:
         ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
         return cls(tuple(np.split(codes[np.argsort(labels, kind="stable")], ends)), shares, deviations)
 
-    def sizes(self) -> Asked:
+    def sizes(self) -> TrueAnswers:
         """Return what is asked about the size of every class."""
         sizes = np.array([len(group) for group in self.groups], np.int64)
-        return Asked(count_mechanism(self.shares.count), sizes)
+        return TrueAnswers(count_mechanism(self.shares.count), sizes)
 
-    def sums(self) -> Asked:
+    def sums(self) -> TrueAnswers:
         """Return what is asked about the centred sum of every feature of every class, class by class."""
         mechanism = sum_mechanism(self.shares.mean)
         sums = [total for group in self.groups for total in centred_sums(group)]
         points = {total: int(mechanism.lattice.index(total)[0]) for total in set(sums)}
-        return Asked(mechanism, np.array([points[total] for total in sums], np.int64))
+        return TrueAnswers(mechanism, np.array([points[total] for total in sums], np.int64))
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
         """Return Σ (u - j)² of every feature of every class about its public code j, and its reach W."""
@@ -260,7 +260,7 @@ def centred_sums(codes: Codes) -> list[Fraction]:
     return [Fraction(int(total), LEVELS) for total in (2 * codes - LEVELS).sum(axis=0)]
 
 
-def mean_codes(sums: Asked, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
+def mean_codes(sums: TrueAnswers, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
     """Return the code of every mean, from noisy sums and released counts."""
     noisy = sums.mechanism.lattice.value(sums.draw(bits)).reshape(len(counts), -1)
     middle = noisy / np.maximum(counts, 1)[:, None]

@@ -26,7 +26,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.placement import Size
 from dpveil.release.needs import Need, need
-from dpveil.release.quote import Quote, usual
+from dpveil.release.quote import Quote, quote_of_sizes
 from dpveil.release.words import exposure
 
 CANDIDATES: Final = (2, 10, 100, 1000)
@@ -96,7 +96,7 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
     """
     _check_method(method)
     check_size(height, width, channels)
-    return explain_region(usual(method, [{"height": height, "width": width, "channels": channels}]))
+    return explain_region(quote_of_sizes(method, [{"height": height, "width": width, "channels": channels}]))
 
 
 def explain_region(quote: Quote, index: int = 0) -> Explanation:

@@ -20,8 +20,8 @@ from dpveil.io import (
     MAX_PIXELS,
     encode,
     format_of,
+    is_present,
     leftovers,
-    lies_there,
     most_bytes,
     received,
     sole_writer,
@@ -60,8 +60,8 @@ def read_certificate(image: Path) -> Certificate:
     Raises `CertificateError` where there is none, and where it is none.
     """
     beside = certificate_path(image)
-    if not lies_there(beside):
-        missing = "has no certificate" if lies_there(image) else "does not exist"
+    if not is_present(beside):
+        missing = "has no certificate" if is_present(image) else "does not exist"
         raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
     try:
         return parse_certificate(received(beside, MOST_BYTES).decode())

@@ -43,7 +43,7 @@ class FaceSpace(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
+class KSameResult:
     """The result of k-same for a gallery: `faces` to release, in the order of the gallery, and the groups.
 
     `groups` lists who shares a picture, which the pictures show as well.
@@ -85,7 +85,9 @@ class KSame(ABC):
         return BROKEN_BY
 
     @abstractmethod
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
         """Return a picture for every face, uint8 n × h × w × c, shared by a group of k or more.
 
         `people` names the person on each face. `classes` is what is to be preserved, such as gender: groups

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.mechanisms.ksame.base import Faces, Hidden, KSame, check_faces
+from dpveil.mechanisms.ksame.base import Faces, KSame, KSameResult, check_faces
 from dpveil.mechanisms.ksame.groups import Group, greedy
 
 
@@ -40,8 +40,10 @@ class KSamePixel(KSame):
     summary: ClassVar[str] = "means of k or more like faces, pixel by pixel"
     source: ClassVar[str] = "Newton, Sweeney & Malin 2005"
 
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
         """Return the mean pictures; see `KSame.release`."""
         rows = check_faces(faces).reshape(len(faces), -1)
         groups = self._grouped(rows, people, classes, greedy)
-        return Hidden(averaged(faces, groups), groups)
+        return KSameResult(averaged(faces, groups), groups)

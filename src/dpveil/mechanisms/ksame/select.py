@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.ksame.base import Faces, Hidden, KSame, check_faces
+from dpveil.mechanisms.ksame.base import Faces, KSame, KSameResult, check_faces
 from dpveil.mechanisms.ksame.groups import greedy
 from dpveil.mechanisms.ksame.pixels import averaged
 
@@ -32,10 +32,12 @@ class KSameSelect(KSame):
     def _in_the_clear(self) -> tuple[str, ...]:
         return ("the class of every face",)
 
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
         """Return the mean pictures within `classes`; see `KSame.release`."""
         if classes is None:
             raise InvalidParameter("classes", None, "are missing", hint="one label for each face")
         rows = check_faces(faces).reshape(len(faces), -1)
         groups = self._grouped(rows, people, classes, greedy)
-        return Hidden(averaged(faces, groups), groups)
+        return KSameResult(averaged(faces, groups), groups)
