@@ -79,7 +79,7 @@ _load, _ = lazy(
     verify="release.verification",
 )
 _MODULES: Final = ("audit", "numbers")
-"""Modules that are reached as attributes, and loaded when they are."""
+"""Modules that are loaded when accessed as attributes."""
 
 
 def __getattr__(name: str) -> Any:

@@ -119,4 +119,4 @@ RULES: Final[dict[frozenset[str], Callable[[Parts, Relation, Scope], Guarantee]]
     frozenset({"pure", "zcdp"}): _zcdp,
     frozenset({"metric"}): _metric,
 }
-"""The kinds that occur among the parts, and how they add."""
+"""How guarantees add, by the kinds among the parts."""

@@ -22,7 +22,7 @@ GAPS: Final = np.geomspace(1e-3, 1e6, 400)
 """The orders less one; order one itself, the Kullback-Leibler divergence, is beside them."""
 ROOM: Final = 1e-9
 ROUNDING: Final = 1e-12
-"""What the divergences may exceed αρ by, in parts of it and by itself: far above the rounding of floats."""
+"""Relative and absolute amounts by which divergences may exceed αρ: far above float rounding."""
 STEPS: Final = 60
 
 

@@ -37,9 +37,9 @@ SMALLEST_DELTA: Final = Fraction(1, 10**10)
 MOST_DRAWS: Final = 200_000
 GRID: Final = 20
 WHOLE: Final = 20_000
-"""Losses that are composed whole: looking for tails to leave out would take longer."""
+"""Numbers of losses composed in full: truncating tails would take longer."""
 TAIL: Final = 1e-15
-"""Mass of the tails that are left out of more: it counts as an infinite loss."""
+"""Mass of the truncated tails for more losses: it counts as an infinite loss."""
 CLOSE: Final = Fraction(7, 8)
 
 Shifts = tuple[tuple[int, int], ...]

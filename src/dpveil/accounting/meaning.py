@@ -14,12 +14,12 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import float_above
 
 STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "weak": Fraction(9999, 10000)}
-"""The most that a guess between two equally likely candidates may reach; beyond: practically none."""
+"""Largest success of a guess between two equally likely candidates; beyond it: practically none."""
 NONE: Final = "practically none"
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
 """The largest δ of each strength: in the worst case there is no protection at all with probability δ."""
 ROUNDING: Final = 2.0**-50
-"""More than what the few roundings of a bound near or below one can lose together, each 2^-53 or an ulp."""
+"""More than the total rounding error of a bound near or below one."""
 
 
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float] | None:

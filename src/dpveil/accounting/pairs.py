@@ -29,9 +29,9 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
 
 GRID: Final = 32
-"""Points of the accountant's grid in the largest loss of one draw."""
+"""Grid points of the accountant per largest loss of one draw."""
 ROUNDING: Final = Fraction(1, 10**9)
-"""Added to what 64-bit arithmetic computes, in parts of it: a thousand times its rounding here."""
+"""Relative amount added to 64-bit results: a thousand times their rounding error."""
 DIGITS: Final = 192
 
 

@@ -35,7 +35,7 @@ PRECISION: Final = Fraction(1, 2**41)
 MOST_LOG: Final = 700.0
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
-"""More than any δ that is smaller than e^-5000, and less than any that can be asked for."""
+"""Larger than any δ below e^-5000, and smaller than any δ that can be requested."""
 MOST: Final = 10**300
 LEAST: Final = Fraction(1, 10**100)
 

@@ -23,7 +23,7 @@ FORMAT: Final = 2
 KEY: Final = "dpveil"
 SUFFIX: Final = ".safetensors"
 MOST: Final = 1 << 30
-"""Bytes of the largest file that is read."""
+"""Size limit in bytes of files that are read."""
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What reading a file raises that says something else than its kind does: anybody may have written it."""
 AGAIN: Final = "download it again, or train it again"

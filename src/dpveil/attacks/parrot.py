@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from dpveil.attacks.identify import Embeddings, Identified, Known, check_named, means_of, nearest
 
 LEAST: Final = 1e-3
-"""The least part that is mixed in, so that no direction is free of scatter."""
+"""Smallest shrinkage, so that no direction has zero scatter."""
 
 
 def parrot(

@@ -33,9 +33,9 @@ COLUMNS: Final = (
 )
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
-"""What a manifest begins with: one of an earlier run is replaced, and nothing else is."""
+"""First bytes of a manifest: only a file that starts like this is replaced."""
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes a cell for a formula by."""
+"""First characters that make a spreadsheet read a cell as a formula."""
 
 
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:

@@ -25,7 +25,7 @@ from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, tidy
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
-"""Why one output cannot be written although the next one can."""
+"""Errors that affect one output only; the next may still be written."""
 COPY: Final = "it is a copy of {}: each release reads the same photo, so their costs add"
 FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 

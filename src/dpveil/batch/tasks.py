@@ -18,7 +18,7 @@ from dpveil.io.names import shown
 from dpveil.release.saving import SUFFIX, certificate_path
 
 NAMES: Final = ("keep", "number")
-"""How outputs are named: after their inputs, or numbered."""
+"""How outputs are named."""
 FOREIGN = UNREAD | {".pdf", ".svg"}
 
 

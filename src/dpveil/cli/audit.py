@@ -21,7 +21,9 @@ def audit_command(
             help="A method, mechanism, query or sampler, growth, recombination or naive-bayes; default: all.",
         ),
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="More settings, five to ten times the draws.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="More settings, and five to ten times the draws.")
+    ] = False,
     json: AsJson = False,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Repeat an audit; default: secure bits.")

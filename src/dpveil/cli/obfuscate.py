@@ -30,9 +30,9 @@ def obfuscate_command(
             help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: by the method.",
         ),
     ] = None,
-    only: Annotated[Text, typer.Option(metavar="N,N", help="Of the faces, only these numbers.")] = None,
+    only: Annotated[Text, typer.Option(metavar="N,N", help="Protect only these faces.")] = None,
     except_: Annotated[
-        Text, typer.Option("--except", metavar="N,N", help="Of the faces, all but these numbers.")
+        Text, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
     ] = None,
     threshold: faces_options.Threshold = None,
     margin: faces_options.Margin = None,
@@ -41,18 +41,18 @@ def obfuscate_command(
     detector: faces_options.DetectorName = None,
     detector_model: faces_options.DetectorModel = None,
     if_none: Annotated[
-        Text, typer.Option(metavar="whole|copy", help="What to do where no region is found; default: refuse.")
+        Text, typer.Option(metavar="whole|copy", help="What to do if no region is found; default: refuse.")
     ] = None,
     at_least: AtLeast = None,
     names: Annotated[
         str,
-        typer.Option(metavar="keep|number", help="Name outputs after inputs, or photo-000001.png and on."),
+        typer.Option(metavar="keep|number", help="Name outputs like inputs, or number them."),
     ] = "keep",
     manifest: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write a row for every input to this .csv or .jsonl file."),
+        typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
     seed: Annotated[
         int | None,
@@ -63,7 +63,7 @@ def obfuscate_command(
         ),
     ] = None,
     max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos that have more pixels.")
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
     ] = 100_000_000,
 ) -> int:
     """Release photos with differential privacy, each with a certificate beside it.

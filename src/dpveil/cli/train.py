@@ -30,7 +30,7 @@ def train_command(
         str, typer.Option(metavar="WORDS", help="What the images are, for the model card.")
     ] = "not stated",
     terms: Annotated[
-        str, typer.Option(metavar="WORDS", help="What their licence allows, for the model card.")
+        str, typer.Option(metavar="WORDS", help="Terms of their licence, for the model card.")
     ] = "not stated",
     landmarks_68: Annotated[
         str | None,
@@ -40,7 +40,7 @@ def train_command(
         ),
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
 ) -> int:
     """Learn a codec of face crops from public images, and write it with a model card.

@@ -32,7 +32,7 @@ def verify_command(
     at_least: AtLeast = None,
     json: AsJson = False,
     max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos that have more pixels.")
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
     ] = 100_000_000,
 ) -> int:
     """Check that released photos are the ones their certificates describe, and recompute every guarantee.

@@ -16,7 +16,7 @@ Crops = UInt8[np.ndarray, "n h w c"]
 Canvas = tuple[int, int, int]
 
 CHUNK: Final = 256
-"""Crops that are worked on at a time."""
+"""Crops processed at a time."""
 
 
 class Codec(ABC):

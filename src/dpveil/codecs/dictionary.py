@@ -18,11 +18,11 @@ from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.errors import ModelError
 
 STEPS: Final = 200
-"""Soft thresholdings that make a code: a fixed number, so that the same crop has the same code."""
+"""Soft-thresholding steps per code: a fixed number, so that the same crop has the same code."""
 THRESHOLD: Final = 0.01
 """λ, as a part of the largest coordinate (FaceIDP §IX-A)."""
 SMALLEST: Final = 1e-9
-"""The least norm that anything is divided by."""
+"""Smallest norm used as a divisor."""
 
 
 @dataclass(frozen=True, eq=False)

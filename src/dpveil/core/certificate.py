@@ -24,15 +24,15 @@ SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever 
 
 
 MOST_BYTES: Final = 1 << 24
-"""Bytes of the largest certificate that is read or written; MOST_REGIONS regions take up to 10 MB."""
+"""Size limit in bytes of a certificate; MOST_REGIONS regions take up to 10 MB."""
 MOST_REGIONS: Final = 10_000
-"""Regions of one release, choices of regions that were asked for, and steps after the draw."""
+"""Limit on the regions of a release, on requested choices, and on post-processing steps."""
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of a photo's total that a release may be published with."""
 CHANNELS: Final = (1, 3)
-"""Of grey photos and of those in colour."""
+"""Channels of grey and colour photos."""
 MOST_DIGITS: Final = 32
-"""Letters of a JSON number: honest ones are at most 2^53 or the shortest decimal of a float."""
+"""Longest JSON number in characters: valid ones are at most 2^53 or the shortest decimal of a float."""
 
 
 @cache

@@ -10,7 +10,7 @@ from numbers import Integral, Rational, Real
 from dpveil.errors import InvalidParameter
 
 Number = int | float | str | Fraction | Decimal
-"""What users may write: a number is taken as its shortest decimal, so 0.1 is exactly 1/10."""
+"""Accepted numbers: each is read as its shortest decimal, so 0.1 is exactly 1/10."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 

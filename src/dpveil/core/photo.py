@@ -11,7 +11,7 @@ from jaxtyping import UInt8
 from dpveil.errors import InvalidParameter
 
 ESCAPING: Final = "WebP"
-"""The codec that predicts blocks from one another: no margin holds all traces of a region."""
+"""The format that predicts blocks from one another: no margin contains all traces of a region."""
 
 
 @dataclass(frozen=True)

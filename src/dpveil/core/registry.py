@@ -157,7 +157,7 @@ METHODS: Final = Table(
     group="dpveil.methods",
     base="dpveil.mechanisms.method:Method",
 )
-"""Every method that releases photos: those of pixels, those that put other faces in place, and plug-ins."""
+"""Every method that releases photos: pixel methods, face methods, and plug-ins."""
 
 LATENT: Final = Table(
     "latent mechanism",

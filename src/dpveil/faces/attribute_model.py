@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter, ModelError
 
 SIDE: Final = 128
 SMALL: Final = 64
-"""Side of the picture whose gradients are counted, in cells of 8 × 8 pixels and 9 directions."""
+"""Side of the picture whose gradients are histogrammed, in cells of 8 × 8 pixels and 9 directions."""
 COARSE: Final = 16
 """Side of the picture whose colours are read."""
 LENGTH: Final = 7 * 7 * 36 + COARSE * COARSE * 3

@@ -20,9 +20,9 @@ from dpveil.io import read_bytes
 
 SIDE: Final = 128
 SMALL: Final = 32
-"""Side of the pictures that distances are taken of."""
+"""Side of the pictures between which distances are computed."""
 QUALITY: Final = 92
-"""Of the WebP pictures in a file, of 100."""
+"""Quality of the WebP pictures in a file, out of 100."""
 MOST_FACES: Final = 1 << 15
 BATCH: Final = 256
 

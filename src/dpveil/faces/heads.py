@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
 
 LEAST: Final = 8
-"""Pixels of the shorter side of a box that a user gives as that of a face."""
+"""Smallest shorter side, in pixels, of a face box given by a user."""
 
 
 class Heads(Placement):

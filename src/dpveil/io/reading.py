@@ -31,7 +31,7 @@ from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.screening import check_pixels, screened
 
 MAX_PIXELS: Final = 100_000_000
-"""Pixels that a photo may have before it is taken for a decompression bomb; `read` can be told another."""
+"""Default limit on the pixels of a photo, against decompression bombs; an argument of `read`."""
 
 MASK_LEVELS: Final = 16
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25

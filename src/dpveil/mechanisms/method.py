@@ -22,7 +22,7 @@ from dpveil.regions import Finder
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
 
-UNEXPLAINED: Final = "See what is written about the method."
+UNEXPLAINED: Final = "See the page of the method."
 
 
 class Method(ABC):
@@ -43,11 +43,11 @@ class Method(ABC):
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
     help: ClassVar[Mapping[str, str]] = {
-        "epsilon": "What each region may cost. No default.",
-        "delta": "δ of an (ε, δ) promise. No default.",
-        "rho": "ρ of a zero-concentrated promise. No default.",
+        "epsilon": "The budget of each region. No default.",
+        "delta": "δ of an (ε, δ) guarantee. No default.",
+        "rho": "ρ of a zero-concentrated guarantee. No default.",
         "block": "Side of a block in pixels.",
-        "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
+        "neighbourhood": "How many pixels neighbours differ in, or all; default: all.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
     regions: ClassVar[str] = "whole"

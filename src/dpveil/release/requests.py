@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import box_of_text
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
-"""What is no description that a finder gives itself."""
+"""Descriptions that are not those of a finder."""
 FACES: Final = "faces"
 """How the finder of faces describes itself, before its settings; and what some methods are applied to."""
 

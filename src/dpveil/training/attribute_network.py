@@ -28,7 +28,7 @@ FIRST: Final = 0.9
 SECOND: Final = 0.999
 LEAST_SPREAD: Final = 1e-2
 LEAST: Final = 40
-"""Images that are the least to learn from."""
+"""Smallest number of training images."""
 
 Features = Float32[np.ndarray, "n f"]
 Labels = Mapping[str, Int64[np.ndarray, " n"]]

