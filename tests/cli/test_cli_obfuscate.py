@@ -215,7 +215,7 @@ def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):
     Path("out", NAME).write_bytes(b"{")
     code, document, err = release()
     assert (code, len(document["skipped"])) == (0, 2)
-    assert err.count("is damaged: not all that was replaced before now may be noticed") == 1
+    assert err.count("is damaged: inputs that were replaced may go unnoticed") == 1
 
 
 def test_copies_are_said_to_add_up(cli, release):

@@ -86,7 +86,7 @@ def test_help_and_version_import_nothing_heavy():
         ((*GOOD, "--post-processing", "gaussian:-1"), "sigma = '-1' is not between 0.001 and 1000"),
         (
             (*GOOD, "--rho", "1"),
-            "budget = 'epsilon and rho' is no budget that dp-pix takes: give epsilon alone",
+            "budget = 'epsilon and rho' is not a budget that dp-pix takes: give epsilon alone",
         ),
         ((*GOOD, "--regions", "1,2,3"), "'1,2,3' is not a box: write x,y,w,h"),
         ((*GOOD, "--regions", "0,0,0,4"), "is empty"),

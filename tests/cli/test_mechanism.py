@@ -81,12 +81,12 @@ def test_several_answers_cost_several_times_as_much(cli):
     assert found["each"]["epsilon"] == 0.5
     assert (
         found["composition"]
-        == "3 answers about the same records, 0.5 each: epsilon 1.5 together (sequential)"
+        == "3 answers about the same records, 0.5 each: epsilon 1.5 in total (sequential)"
     )
     assert found["guarantee"]["scope"]["covers"].startswith("3 answers, each one number")
     _, out, _ = cli("release", *GEOMETRIC, "1", "2")
     assert "guarantee     1·d-privacy" in out
-    assert "composition   2 answers about the same records, 0.5 each: epsilon 1 together" in out
+    assert "composition   2 answers about the same records, 0.5 each: epsilon 1 in total" in out
     free = document(cli, "release", "--mechanism", "laplace", "--range", ":", *QUERY[2:], "1", "2")
     assert (free["guarantee"]["epsilon"], free["guarantee"]["diameter"]) == (1, None)
 

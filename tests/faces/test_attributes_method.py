@@ -177,7 +177,7 @@ def test_what_is_refused(attributes, epsilon, problem):
 def test_unknown_names_and_files_that_are_not_at_hand():
     with pytest.raises(UnknownName, match="gendre"):
         Attributes(attributes="gendre=4", **BY_NAME)
-    with pytest.raises(ModelError, match="not at hand"):
+    with pytest.raises(ModelError, match="not available"):
         Attributes(attributes="gender=4", **BY_NAME).prepare(**SIZE)
     with pytest.raises(InvalidParameter, match="is no gallery"):
         Attributes(attributes="gender=4", gallery=BY_NAME["model"], model=BY_NAME["model"])

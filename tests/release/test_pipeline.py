@@ -250,7 +250,7 @@ def test_a_refused_debit_draws_nothing():
         ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),
         ({"epsilon": float("nan")}, InvalidParameter, "epsilon = nan is not a finite number"),
         ({"blocks": 8}, InvalidParameter, "did you mean block"),
-        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' is no budget that dp-pix takes"),
+        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' is not a budget that dp-pix takes"),
         ({"block": 0}, InvalidParameter, "block = 0 is out of range"),
         ({"regions": "0,0,25,1"}, RegionError, "24 × 20 pixels"),
         ({"regions": "nowhere"}, UnknownName, "unknown regions 'nowhere'"),

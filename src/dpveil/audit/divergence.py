@@ -1,4 +1,4 @@
-"""Divergences of exact distributions: Rényi, and hockey-stick through the distribution of the privacy loss.
+"""Divergences of exact distributions: Rényi, and hockey-stick from the privacy-loss distribution.
 
 Written without the accountants that they are there to check. A loss between two points of the grid is split
 between them such that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function

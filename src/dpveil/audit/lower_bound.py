@@ -1,4 +1,4 @@
-"""A statistical lower bound on a budget from releases of two neighbours: what the promise cannot be below.
+"""A statistical lower bound on a budget, from releases of two neighbours.
 
 Train draws choose one event, test draws bound its two chances (Clopper & Pearson 1934), so that the choice
 costs nothing: with probability at least 1 - alpha, the true ε at this δ, or the true ρ, is not below `lower`.
@@ -76,7 +76,7 @@ def lower_bound(
     4.5
     """
     if min(len(draws) for draws in (*train, *test)) < 1000:
-        raise InvalidParameter("draws", None, "are too few", hint="take 1000 or more of each input")
+        raise InvalidParameter("draws", None, "are too few", hint="use 1000 or more of each input")
     budget = measure or epsilon_at(0.0)
     event = max(_candidates(train, budget), key=lambda scored: scored[0])[1]
     first, second = test[::-1] if event.swapped else test

@@ -1,4 +1,4 @@
-"""What an event of chance p under one neighbour and q under the other says about the budget spent."""
+"""The budget spent according to an event with probability p under one neighbour and q under the other."""
 
 from __future__ import annotations
 

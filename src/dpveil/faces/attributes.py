@@ -1,4 +1,4 @@
-"""A face of nobody with a few attributes of the face, each drawn by randomised response."""
+"""A face of nobody that keeps a few attributes of the face, each by randomised response."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ Numbers = Int64[np.ndarray, " n"]
 
 @dataclass(frozen=True, kw_only=True)
 class Attributes(FaceMethod):
-    """A model reads a face; each attribute that is kept is drawn by randomised response; a face is shown.
+    """A face of nobody whose attributes are those of the original, each after randomised response.
 
-    `attributes` names what is kept and what it may cost: "gender=4,age=2", or "gender,age" with a total
-    `epsilon` that is shared equally, or "none", which costs nothing. Shown is a face of `gallery`, drawn
-    evenly among those with the values that were drawn. Both that and `model`, which reads the face, are
-    "default" or a file, by kind and hash in certificates. Pure ε-DP for any two crops, where ε is the sum:
-    the attributes are drawn apart, each is a function of the crop followed by randomised response, so log-
-    ratios add up, and the face is drawn from the answers alone. `protect`, `placing` and `inpainting`
-    as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and
-    `UsageError` where the defaults are not installed. Source: Warner 1965; docs, "Attributes".
+    `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
+    total `epsilon` shared equally, or "none", which costs nothing. The output is drawn uniformly from the
+    faces of `gallery` with the attribute values that were drawn. `gallery` and `model`, which reads the face,
+    are "default" or a file; certificates contain kind and hash. Pure ε-DP for any two crops, where ε is the
+    sum: each attribute is a function of the crop followed by independent randomised response, so log-ratios
+    add, and the face depends on the responses alone. `protect`, `placing` and `inpainting` as in
+    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if
+    the defaults are not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -113,7 +113,7 @@ class Attributes(FaceMethod):
         model: AttributeModel = self.model.held
         for name, _ in self.costs:
             if model.values.get(name) != VALUES[name]:
-                hint = f"it knows {', '.join(model.values)}"
+                hint = f"the model reads {', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
         gallery: FaceGallery = self.gallery.held
         names = tuple(name for name, _ in self.costs)

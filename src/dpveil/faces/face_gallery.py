@@ -20,9 +20,9 @@ from dpveil.io import read_bytes
 
 SIDE: Final = 128
 SMALL: Final = 32
-"""Side of the pictures that distances are taken of."""
+"""Side of the pictures between which distances are computed."""
 QUALITY: Final = 92
-"""Of the WebP pictures in a file, of 100."""
+"""Quality of the WebP pictures in a file, out of 100."""
 MOST_FACES: Final = 1 << 15
 BATCH: Final = 256
 
@@ -109,9 +109,9 @@ class FaceGallery(Stored):
         starts = np.concatenate([[0], ends[:-1]])
         rows = tensors["rows"].astype(np.float32)
         if ends.ndim != 1 or not 2 <= len(ends) <= MOST_FACES or data.dtype != np.uint8 or data.ndim != 1:
-            raise ModelError(f"the file holds no gallery of 2 to {MOST_FACES} faces")
+            raise ModelError(f"the file is not a gallery of 2 to {MOST_FACES} faces")
         if not (starts < ends).all() or ends[-1] != len(data):
-            raise ModelError("the file's pictures do not follow each other")
+            raise ModelError("the file's pictures are not contiguous")
         if (
             rows.ndim != 2
             or rows.shape[1] != SMALL * SMALL * 3

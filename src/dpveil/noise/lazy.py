@@ -1,4 +1,4 @@
-"""Laws with irrational probabilities, drawn exactly: integer weights first, the missing digits on demand.
+"""Exact sampling with irrational probabilities: integer weights first, missing digits on demand.
 
 Probability p_j is split into ⌊2^63·p_j⌋ and a remainder below one unit. The integers go into an alias table
 together with one more outcome, the tie, that holds all remainders. A tie is met with probability at most

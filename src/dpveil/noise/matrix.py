@@ -1,4 +1,4 @@
-"""Finite laws as integer matrices: what is certified is what is drawn.
+"""Finite distributions as integer matrices: what is certified is what is drawn.
 
 Row x of the matrix is the law of the outcome when the true answer is x, in units of 2^-64. The integers are
 the mechanism; a formula that they came from is not. The largest log-ratio within a column, which is what a

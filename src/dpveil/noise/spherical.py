@@ -1,4 +1,4 @@
-"""Noise whose density falls with its Euclidean length, exp(-‖y‖₂/scale), rounded to whole numbers, exactly.
+"""Noise with density ∝ exp(-‖y‖₂/scale), rounded to integers, exactly.
 
 In i dimensions the length is a Gamma(i) variable times the scale and the direction is uniform. Both are
 computed from uniform numbers of which only the leading bits are known, with decimals that enclose the true

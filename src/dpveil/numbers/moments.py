@@ -1,4 +1,4 @@
-"""What one record can move in the counts, means and deviations of classes, and how they are released.
+"""What one record can change in the counts, means and deviations of classes, and how they are released.
 
 Features are clipped to public bounds and rounded to codes 0..2^16 between them, record by record, so that
 every sum below is a whole number. Take two tables, one of which has one record more, of class c with codes u.
@@ -77,8 +77,8 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The true answers of some numbers that are released: points of the lattice of what draws them."""
+class TrueAnswers:
+    """True answers about to be released, as points of the lattice of the mechanism that draws them."""
 
     mechanism: ScalarMechanism
     points: Int64[np.ndarray, " n"] = field(repr=False)
@@ -122,7 +122,7 @@ class Deviations:
         """Return the mechanism for a class of a public size."""
         return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
 
-    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], Asked]:
+    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], TrueAnswers]:
         """Return what is asked about every root √squares / reach, by the classes that are drawn together."""
         nearest = square_point if self.squared else root_point
         tops = [self.top(size) for size in sizes]
@@ -132,7 +132,7 @@ class Deviations:
             mechanism = self.at(sizes[rows[0]])
             pairs = zip(squares[[*rows]].ravel().tolist(), reach[[*rows]].ravel().tolist(), strict=True)
             points = np.array([nearest(s, w, mechanism) for s, w in pairs], np.int64)
-            found[rows] = Asked(mechanism, points)
+            found[rows] = TrueAnswers(mechanism, points)
         return found
 
     def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
@@ -230,17 +230,17 @@ class Plan:
         ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
         return cls(tuple(np.split(codes[np.argsort(labels, kind="stable")], ends)), shares, deviations)
 
-    def sizes(self) -> Asked:
+    def sizes(self) -> TrueAnswers:
         """Return what is asked about the size of every class."""
         sizes = np.array([len(group) for group in self.groups], np.int64)
-        return Asked(count_mechanism(self.shares.count), sizes)
+        return TrueAnswers(count_mechanism(self.shares.count), sizes)
 
-    def sums(self) -> Asked:
+    def sums(self) -> TrueAnswers:
         """Return what is asked about the centred sum of every feature of every class, class by class."""
         mechanism = sum_mechanism(self.shares.mean)
         each, at = np.unique(centred_sums(self.groups), return_inverse=True)
         points = [int(mechanism.lattice.index(Fraction(int(total), LEVELS))[0]) for total in each]
-        return Asked(mechanism, np.array(points, np.int64)[at.ravel()])
+        return TrueAnswers(mechanism, np.array(points, np.int64)[at.ravel()])
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
         """Return Σ (u - j)² of every feature of every class about its public code j, and its reach W."""
@@ -261,7 +261,7 @@ def centred_sums(groups: Sequence[Codes]) -> Ints:
     return _sums(2 * np.concatenate(groups) - LEVELS, groups)
 
 
-def mean_codes(sums: Asked, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
+def mean_codes(sums: TrueAnswers, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
     """Return the code of every mean, from noisy sums and released counts."""
     noisy = sums.mechanism.lattice.value(sums.draw(bits)).reshape(len(counts), -1)
     middle = noisy / np.maximum(counts, 1)[:, None]

@@ -39,12 +39,12 @@ def mean(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Plan a private mean of a column, between the ends of `range`.
+    """Plan a private mean of a column, within `range`.
 
     Values are clipped to the range (both ends public, in the values' units), and missing ones count as
-    `missing`. One record of n moves the mean by at most (high - low)/n. `mechanism` is a name of the scalar
-    table; the default has the least expected error. Raises `InvalidParameter`, and `DataError` for values
-    that are missing or no numbers.
+    `missing`. One record of n changes the mean by at most (high - low)/n. `mechanism` is a name from the
+    scalar table; the default has the least expected error. Raises `InvalidParameter`, and `DataError` for
+    values that are missing or not numbers.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = mean([23, 31, 47, 62, 35], range=(0, 120), epsilon=1)
@@ -69,11 +69,10 @@ def standard_deviation(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Plan a private standard deviation (of a population, divided by n), at most half the range's width.
+    """Plan a private standard deviation (of a population, divided by n), at most half the width of the range.
 
-    Arguments are those of `mean`. One record of n moves it by at most (high - low)·√(n-1)/n; what is taken
-    for ΔF is a little more, and divides the range. The answer is the point of the mechanism's lattice that is
-    nearest to the root.
+    Arguments are those of `mean`. One record of n changes it by at most (high - low)·√(n-1)/n; the ΔF in use
+    is slightly larger, and divides the range. The answer is the lattice point nearest to the root.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = standard_deviation([1, 5, 3], range=(0, 6), epsilon=1)
@@ -102,10 +101,10 @@ def count(
     mechanism: str | None = None,
     relation: str = RECORD,
 ) -> Plan:
-    """Plan a private count of the rows whose value equals a text or number, is above, or below another.
+    """Plan a private count of the rows whose value equals a text or number, or is above or below another.
 
-    Conditions that are given have to hold together; a missing value holds none. One record moves the count
-    by at most 1, and it stays from 0 to n. Raises as `mean` does.
+    All given conditions must hold; a missing value satisfies none. One record changes the count by at most 1,
+    and responses are from 0 to n. Raises as `mean` does.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = count(["yes", "no", "yes"], equals="yes", epsilon=1)
@@ -133,11 +132,11 @@ def histogram(
     relation: str = RECORD,
     missing: Number | None = None,
 ) -> Plan:
-    """Plan private counts of public bins: `bins` equal ones, or those between the edges given.
+    """Plan private counts of public bins: `bins` of equal width, or those between the given edges.
 
-    A bin holds its lower edge and not its upper one, but for the last. A record that is replaced leaves one
-    bin and enters another, so that each count is drawn with half of `epsilon`. Other arguments are those of
-    `mean`. Counts lie from 0 to n, and need not sum to n.
+    A bin includes its lower edge and excludes its upper one, except for the last bin. A replaced record
+    leaves one bin and enters another, so each count is drawn with half of `epsilon`. Other arguments are
+    those of `mean`. Counts are from 0 to n, and need not sum to n.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> made = histogram([1, 2, 5], range=(0, 6), bins=2, epsilon=1).release(SeededBits(3))

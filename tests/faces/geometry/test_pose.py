@@ -67,5 +67,5 @@ def test_size_does_not_matter_and_noise_moves_little(size):
 
 def test_words_and_refusals():
     assert "yaw 23°" in pose_of(landmarks(seen(0.4, 0, 0, far=1.29), only5=False)).in_words
-    with pytest.raises(RegionError, match="fall together"):
+    with pytest.raises(RegionError, match="coincide"):
         pose_of(Landmarks(np.zeros((5, 2)), 0.0, 1.0))

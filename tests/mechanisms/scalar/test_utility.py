@@ -11,9 +11,13 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Geometric, LinearProgram1
 from dpveil.mechanisms.scalar.utility import (
     absolute,
+    expected_absolute_error,
+    expected_loss,
+    expected_squared_error,
     loss_of_answers,
     remap,
     squared,
+    worst_loss,
 )
 
 
@@ -35,14 +39,25 @@ def capped(answers: np.ndarray, guesses: np.ndarray) -> np.ndarray:
     return np.where(guesses < answers, 3.0, 1.0) * np.abs(answers - guesses)
 
 
-@pytest.mark.parametrize("loss", [absolute, squared, capped])
-def test_losses_are_those_of_loops(loss: object) -> None:
-    matrix, responses, answers, _ = example(3)
-    each = [
-        sum(matrix[i, j] * float(loss(np.array(answers[j]), np.array(responses[i]))) for i in range(4))
-        for j in range(3)
-    ]
-    assert loss_of_answers(matrix, responses, answers, loss) == pytest.approx(each)
+@pytest.mark.parametrize("seed", range(5))
+def test_expectations_are_those_of_loops(seed: int) -> None:
+    matrix, responses, answers, prior = example(seed)
+    for power, found in ((1, expected_absolute_error), (2, expected_squared_error)):
+        each = [
+            sum(matrix[i, j] * abs(answers[j] - responses[i]) ** power for i in range(4)) for j in range(3)
+        ]
+        assert found(matrix, responses, answers) == pytest.approx(sum(each) / 3)
+        weighted = sum(p * e for p, e in zip(prior, each, strict=True)) / sum(prior)
+        assert found(matrix, responses, answers, prior) == pytest.approx(weighted)
+        loss = absolute if power == 1 else squared
+        assert worst_loss(matrix, responses, answers, loss) == pytest.approx(max(each))
+        assert loss_of_answers(matrix, responses, answers, loss) == pytest.approx(each)
+
+
+def test_the_loss_is_asked_about_answer_and_guess_in_this_order() -> None:
+    found = expected_loss([[1.0]], [0], [2], loss=capped)
+    assert found == 6
+    assert remap([[0.5, 0.5]], [0], [0, 1], loss=capped).guesses.tolist() == [1]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -83,12 +98,9 @@ def test_the_remapped_geometric_mechanism_is_variant_1() -> None:
     numbers = list(range(13))
     query = {"range": (0, 12), "sensitivity": 1, "epsilon": "0.3"}
     found = remap(Geometric(**query).matrix(), numbers, numbers)
-    best, snapped = (
-        loss_of_answers(mechanism(**query).matrix(), numbers, numbers).mean()
-        for mechanism in (LinearProgram1, Geometric)
-    )
+    best = expected_absolute_error(LinearProgram1(**query).matrix(), numbers, numbers)
     assert best == pytest.approx(found.loss, rel=1e-4)
-    assert best < 0.95 * snapped
+    assert best < 0.95 * expected_absolute_error(Geometric(**query).matrix(), numbers, numbers)
 
 
 @pytest.mark.parametrize("prior", [[1, 2], [0, 0, 0], [1, -1, 1], [1, np.nan, 1]])
@@ -100,4 +112,4 @@ def test_priors_have_to_be_chances(prior: list[float]) -> None:
 
 def test_shapes_have_to_fit() -> None:
     with pytest.raises(InvalidParameter, match="responses"):
-        loss_of_answers(np.eye(3), [0, 1], [0, 1, 2])
+        expected_absolute_error(np.eye(3), [0, 1], [0, 1, 2])

@@ -1,4 +1,4 @@
-"""Distributions of released coordinates on the 2^16 steps of a box, by their formulas, as log-chances."""
+"""Distributions of released coordinates on the 2^16 steps of a box, from their formulas, as logarithms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What neighbouring tables cost in all that is released of them: numbers that scalar mechanisms draw apart.
+"""The cost of neighbouring tables over all released numbers, which are drawn independently.
 
 A mechanism's integers are its distribution; where it has none, its distribution by definition takes their
 place, at an end, at both answers and far out, between which log-ratios of these distributions do not turn but

@@ -1,4 +1,4 @@
-"""What naive Bayes asks and releases, by definition: written apart, in fractions and closed forms."""
+"""What naive Bayes asks and releases, reimplemented from the definition in fractions and closed forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates for naive Bayes: what is asked by definition, exact costs of neighbours, fits, and lower bounds."""
+"""Gates for naive Bayes: queries by definition, exact cost of neighbours, fits, and lower bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
 from dpveil.audit.lower_bound import Bound
 from dpveil.audit.numbers.joint import ROUNDED
 from dpveil.audit.numbers.learning import LearnCase, LearnDrawn, Learned, LearnVersion, Table, cost
@@ -124,7 +124,7 @@ def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> 
         p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, distribution).p_value
     for (one, a), (other, b) in combinations(uniform.items(), 2):
         p_values[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), both).p_value
-    yield fit_finding(case, f"fit of {draws:,} fits", p_values)
+    yield fit_finding(case, f"{draws:,} fits", p_values)
 
 
 def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, " n"]:
@@ -142,7 +142,9 @@ def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -
 
     limit = float(min(stated(case), case.asked))
     pairs = [
-        Apart(f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair))
+        ComparedPair(
+            f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair)
+        )
         for pair in setting.pairs
     ]
     yield from bound_findings(pairs, f"{draws:,} models")

@@ -1,4 +1,4 @@
-"""Naive Bayes that is wrong on purpose."""
+"""Mutants of naive Bayes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit knows of a method: one version of it, intact or wrong on purpose, that all gates work on."""
+"""A version of a method, intact or mutated, as all gates see it."""
 
 from __future__ import annotations
 

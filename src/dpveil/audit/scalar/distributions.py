@@ -1,4 +1,4 @@
-"""Distributions of scalar mechanisms with 50 digits, from the definitions, apart from the mechanisms.
+"""Distributions of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
 
 A distribution knows the chance that the response of an answer lies between two points of the lattice, far out
 too, where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the

@@ -1,4 +1,4 @@
-"""The role of a latent mechanism: a code in, a private code in the same public box out."""
+"""The interface of a latent mechanism: a code in, a private code in the same public box out."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ class CodeSpace(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LatentMechanism(ABC):
-    """A code is clipped to a public box, rounded to a grid of 2^16 steps a side, and drawn anew.
+    """A code is clipped to a public box, rounded to a grid of 2^16 steps per side, and replaced by a sample.
 
-    `clip` is the share of public training codes, in per cent, that each side of the box leaves out: 0 to 40
-    (Li & Clifton 2021 §3.2). Concrete mechanisms are frozen dataclasses of their parameters, state their
+    `clip` is the percentage of public training codes that the box leaves out at either end of each side: 0 to
+    40 (Li & Clifton 2021 §3.2). Concrete mechanisms are frozen dataclasses of their parameters, state their
     guarantee before they draw, and are never subclassed.
     """
 
@@ -103,7 +103,7 @@ class LatentMechanism(ABC):
         self.guarantee(space)
 
     def release(self, codes: Codes, space: CodeSpace, *, bits: BitSource) -> Codes:
-        """Return one private code for every code, within the box; each costs what `guarantee` says.
+        """Return one private code for every code, within the box; each costs what `guarantee` states.
 
         `codes` is n × m, any finite numbers. Raises `InvalidParameter` for others.
         """
@@ -113,7 +113,7 @@ class LatentMechanism(ABC):
             )
         if not isinstance(bits, BitSource):
             raise InvalidParameter(
-                "bits", type(bits).__name__, "is no source", hint="give dpveil.SecureBits()"
+                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
             )
         box = space.bounds(self.clip)
         width = box.high - box.low

@@ -1,4 +1,4 @@
-"""The direction of a code drawn anew on the sphere: von Mises-Fisher noise."""
+"""A noisy direction of a code, from the von Mises-Fisher distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on every coordinate of a bounded code, in zero-concentrated privacy."""
+"""Discrete Gaussian noise on every coordinate of a bounded code, under zCDP."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class PCABasis(LatentMechanism):
                 "mechanism",
                 self.name,
                 "needs a code of principal components",
-                hint="take a pca codec, or croft-metric",
+                hint="use a pca codec, or croft-metric",
             )
         box = space.bounds(self.clip)
         ratio, epsilon = Fraction(self.ratio), Fraction(self.epsilon)

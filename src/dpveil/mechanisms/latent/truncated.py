@@ -1,4 +1,4 @@
-"""Truncated and normalised Laplace noise on every coordinate: no snapping to the sides of the box."""
+"""Truncated and normalised Laplace noise on every coordinate, without clipping to the box."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods made of many small draws: one budget in any of three currencies, and the noise that it buys."""
+"""Methods made of many small draws: one budget as ε, ρ or (ε, δ), and the noise that it allows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class BudgetedMethod(PixelMethod):
         raise InvalidParameter(
             "budget",
             " and ".join(given) or None,
-            f"is no budget that {self.name} takes" if given else "is missing",
+            f"is not a budget that {self.name} takes" if given else "is missing",
             hint=f"give {', or '.join(ways)}; rho = 0.5 is about epsilon 4.7 at delta 1e-5",
         )
 

@@ -26,12 +26,12 @@ from dpveil.noise.laplace import discrete_laplace, prepared
 class DPPix(BudgetedMethod):
     """Cells of `block` × `block` pixels show their mean level plus discrete Laplace noise.
 
-    One noise scale, 255·min(m, n)·c/ε, goes on the integer **sums** of all cells of a region of n pixels and
-    c channels; only then is each divided by its own area, so that smaller cells at the edge cost no more
-    (errata E12). With `epsilon` and `delta`, or `rho`, the scale is the smallest that the accountant of many
-    Laplace draws accepts: much smaller where a neighbour changes many cells, such as under any-image.
-    `neighbourhood` is m, in pixels of the region's raster (default: all of them, any-image).
-    Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.1, corrected.
+    Noise of one scale, 255·min(m, n)·c/ε, is added to the integer **sums** of all cells of a region with n
+    pixels and c channels; only then is each sum divided by the area of its cell, so smaller cells at the edge
+    cost no more (errata E12). With `epsilon` and `delta`, or `rho`, the scale is the smallest that the
+    accountant for many Laplace draws accepts. It is much smaller if a neighbour changes many cells, as under
+    any-image. `neighbourhood` is m, in pixels of the region (default: all of them, any-image). Raises
+    `InvalidParameter`. Source: Reilly & Fan 2021 §3.1, corrected.
 
     >>> DPPix(epsilon=20, block=16, neighbourhood=256).noise_scale(height=88, width=120, channels=3)
     38.25

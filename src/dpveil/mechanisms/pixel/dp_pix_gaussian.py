@@ -26,11 +26,11 @@ from dpveil.noise.gaussian import checked, discrete_gaussian
 class DPPixGaussian(ConcentratedMethod):
     """Cells of `block` × `block` pixels show their mean level plus discrete Gaussian noise.
 
-    The noise on the integer sums has variance parameter σ² = Δ²/(2ρ), where Δ² = 255²·c·Σ t_j² is the
-    largest squared L2 distance between neighbours: the m changed pixels fill the largest cells first, t_j
-    in cell j. Give `rho`, or `epsilon` and `delta`, for which the largest ρ is found that the tight
-    conversion accepts. `neighbourhood` is m, in pixels of the region's raster (default: all of them,
-    any-image). Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
+    The noise on the integer sums has variance parameter σ² = Δ²/(2ρ), where Δ² = 255²·c·Σ t_j² is the largest
+    squared L2 distance between neighbours: the m changed pixels fill the largest cells first, with t_j in
+    cell j. Give `rho`, or `epsilon` and `delta`, which are converted to the largest ρ that the tight
+    conversion accepts. `neighbourhood` is m, in pixels of the region (default: all of them, any-image).
+    Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
 
     >>> DPPixGaussian(rho=0.5, block=16, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
     'zcdp'

@@ -1,4 +1,4 @@
-"""From a formula to integers that are certified: what a finite mechanism draws, and what that costs.
+"""From a formula to certified integers: what a finite mechanism draws, and its exact cost.
 
 Rows of weights are rounded to integers that sum to 2^64. Where a weight is too small for its rounding to be
 harmless, every row is first mixed with the same uniform law, which leaves each ratio within its bound:

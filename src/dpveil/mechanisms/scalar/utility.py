@@ -1,4 +1,4 @@
-"""How good a mechanism matrix is: the mean loss for every answer, and what a Bayesian user makes of it.
+"""How good a mechanism matrix is: expected error, worst-case error, and the error of a Bayesian user.
 
 A matrix has a row for each response and a column for each answer; `responses` and `answers` are their
 numbers. A `prior` has a chance for each answer (any positive weights, normalised here; uniform by default).
@@ -30,6 +30,41 @@ def squared(answers: Floats, guesses: Floats) -> Floats:
     """Return (f - f')². Source: Croft thesis 5.79."""
     found: Floats = (answers - guesses) ** 2
     return found
+
+
+def expected_absolute_error(matrix: Any, responses: Any, answers: Any, prior: Any = None) -> float:
+    """Return Σ P(f) P(r|f) |f - r|. Source: Croft thesis 5.75, there for a uniform prior.
+
+    >>> expected_absolute_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
+    0.5
+    """
+    return expected_loss(matrix, responses, answers, prior, absolute)
+
+
+def expected_squared_error(matrix: Any, responses: Any, answers: Any, prior: Any = None) -> float:
+    """Return Σ P(f) P(r|f) (f - r)². Source: Croft thesis 5.76, there for a uniform prior.
+
+    >>> expected_squared_error([[0.75, 0.25], [0.25, 0.75]], [0, 2], [0, 2])
+    1.0
+    """
+    return expected_loss(matrix, responses, answers, prior, squared)
+
+
+def expected_loss(
+    matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Loss = absolute
+) -> float:
+    """Return the mean loss over answers from the prior and their responses."""
+    each = loss_of_answers(matrix, responses, answers, loss)
+    return float(_prior(prior, len(each)) @ each)
+
+
+def worst_loss(matrix: Any, responses: Any, answers: Any, loss: Loss = absolute) -> float:
+    """Return the mean loss for the answer where it is largest.
+
+    >>> worst_loss([[0.75, 0.5], [0.25, 0.5]], [0, 2], [0, 2])
+    1.0
+    """
+    return float(loss_of_answers(matrix, responses, answers, loss).max())
 
 
 def loss_of_answers(

@@ -1,4 +1,4 @@
-"""How `dct-gaussian` is audited: its steps, noisy coefficients, and versions with a wrong step.
+"""The audit of `dct-gaussian`: its steps, noisy coefficients, and versions with one wrong step.
 
 The noise is wider than what could be listed number by number, so noisy coefficients are counted in bins of a
 fiftieth of its width. That hides less than a part in 10⁴ of a divergence, and never adds to it.

@@ -1,4 +1,5 @@
-"""How `dp-samp` is audited: noisy counts and what is shown jointly, and versions that show too much.
+"""The audit of `dp-samp`: joint distribution of noisy counts and shown pixels, and versions that show too
+much.
 
 Everything is looked at with 256 clusters, one for every intensity: clusters follow from the noisy counts and
 cost nothing. Then a pixel of an intensity counted c times is shown with a chance that follows from c and from

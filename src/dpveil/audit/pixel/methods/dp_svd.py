@@ -1,4 +1,4 @@
-"""How `dp-svd` is audited: noisy singular values by their length and direction, and wrong noises.
+"""The audit of `dp-svd`: length and direction of the noise on singular values, and wrong noises.
 
 The noise of d values has density ∝ exp(-ε‖z‖): its length is a Gamma(d) variable, and its direction is even
 and independent of it. Pixels of a grey region of one pixel show the noise itself, with a distribution in

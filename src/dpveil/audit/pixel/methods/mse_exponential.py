@@ -1,4 +1,4 @@
-"""How `mse-exponential` is audited: its integers, formula 6.32 beside them, and mutants."""
+"""The audit of `mse-exponential`: its integers, formula 6.32 for comparison, and mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `ssim-exponential` is audited: its distribution as printed, wrong exponents, and its settings."""
+"""The audit of `ssim-exponential`: its distribution as published, wrong exponents, and settings."""
 
 from __future__ import annotations
 

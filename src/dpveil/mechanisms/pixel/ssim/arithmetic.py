@@ -1,4 +1,4 @@
-"""The arithmetic of the window loops: only + - × ÷ on doubles, so that it is the same compiled or not.
+"""Arithmetic of the window loops: only + - × ÷ on doubles, so compiled and plain results agree.
 
 Every function here and in `loops` runs as it stands or compiled (`noise.backend.loops`).
 """

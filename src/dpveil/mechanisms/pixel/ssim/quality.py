@@ -1,4 +1,4 @@
-"""SSIM of one window, exactly, and the public tables of what a window may show.
+"""SSIM of one window, exactly, and public tables of the possible outputs of a window.
 
 The convention is that of Wang, Bovik, Sheikh & Simoncelli 2004, equation 13, with equal weights that sum to
 one (so variances and the covariance divide by n, not by n - 1), C1 = (0.01·255)² and C2 = (0.03·255)². With

@@ -1,4 +1,4 @@
-"""Exact draws of windows: proposals of exactly known probability, and a rejection that is decided exactly."""
+"""Exact draws of windows: proposals with exactly known probability, and exactly decided rejection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables of the dynamic programme: what all orders of one multiset weigh (docs: ssim-exponential).
+"""Tables of the dynamic programme: total weights of all orders of one multiset (docs: ssim-exponential).
 
 The functions run as they stand or compiled (`noise.backend.loops`).
 """
