@@ -47,11 +47,11 @@ def test_the_page_shows_rooms_and_way_as_they_are():
     page = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
     for part in ("pictures/house.svg", *(f"{{{{ {name} }}}}" for name in house.PARTS)):
         assert part in page
-    drawing = house.pictures()["house.svg"].decode()
+    drawing, table = house.pictures()["house.svg"].decode(), house.rooms_table()
     for layer in house.layers():
         for room in layer:
             assert f">{room}</text>" in drawing
-            assert f"| `{room}` |" in house.rooms_table()
+            assert f"| `{room}` |" in table
 
 
 def test_the_way_of_a_photo_is_recorded_in_order():
