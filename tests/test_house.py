@@ -19,6 +19,7 @@ import pytest
 import typer.main
 
 import dpveil
+from dpveil.catalogue import REQUIRED, row_of
 from dpveil.cli import app
 from dpveil.cli.options import method_options
 from dpveil.core import registry
@@ -191,7 +192,10 @@ def test_every_method_parameter_is_an_option_with_help(name: str, method: Any) -
     common = {text for parameter in dict(commands())["obfuscate"].params for text in parameter.opts}
     assert not common & set(options)
     for field in parameters(method):
-        assert options[f"--{field.replace('_', '-')}"].help != UNEXPLAINED
+        told = options[f"--{field.replace('_', '-')}"].help
+        assert not told.startswith(UNEXPLAINED)
+        if (value := row_of(method)["parameters"][field]) not in (None, False):
+            assert ("[required" if value == REQUIRED else f"[default: {value}]") in told
 
 
 def test_every_page_is_in_the_navigation_or_in_the_table_of_its_folder() -> None:

@@ -251,7 +251,7 @@ def test_of_another_version_what_matters_is_computed_and_the_rest_is_said_to_be_
     assert dpveil.verify(image).status == "consistent"
     _, [row] = verified(capsys, tmp_path)
     assert words in row
-    assert "words and warnings not checked: written by 'dpveil 9.9'" in row
+    assert "words and warnings not checked: they are of wording 99, and dpveil" in row
     run(["verify", str(tmp_path), "--json"])
     [entry] = json.loads(capsys.readouterr().out)["verified"]
     assert "not checked" in " ".join(entry["notes"])

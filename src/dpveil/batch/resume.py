@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
@@ -16,6 +17,8 @@ from dpveil.io import sole_writer
 from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.verification import verify
+
+ARGUMENTS: Final = {"force": "force=True", "out": "out"}
 
 
 def finished(
@@ -33,7 +36,8 @@ def finished(
     if certificate.output is not None and state.replaced(certificate.output.sha256, stamp):
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
-            hint="release it anew with --force, which costs again, or choose another --out",
+            hint="release it anew with {force}, which costs again, or choose another {out}",
+            arguments=ARGUMENTS,
         )
     enough = choices.at_least is None or at_least(certificate.strength, choices.at_least)
     if choices.at_least is not None and (not enough or certificate.missing):
@@ -72,7 +76,8 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
             return task.output, stated
         raise DPVeilError(
             f"{shown(task.output)} exists and is not a release with these settings",
-            hint="choose another --out, or replace it with --force",
+            hint="choose another {out}, or replace it with {force}",
+            arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):
         return None
@@ -82,7 +87,8 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
         return task.former, stated
     raise DPVeilError(
         f"{shown(task.former)} may be an earlier release of it, so releasing it again would cost twice",
-        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use --force",
+        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use {{force}}",
+        arguments=ARGUMENTS,
     )
 
 

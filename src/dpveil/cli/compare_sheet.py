@@ -12,7 +12,7 @@ from jaxtyping import UInt8
 
 from dpveil.cli.grid import Line
 from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -235,7 +235,7 @@ def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
     if not guarantee.formal:
         return "heuristic:", "nothing is promised"
     if relation.m is not None:
-        return "neighbours differ in", f"at most {relation.m} pixels"
+        return "neighbours differ in", f"at most {pixels(relation.m)}"
     if relation.name == "singular-values":
         return "neighbours share", "U and V"
     return "neighbours differ", "in any way"

@@ -43,9 +43,9 @@ class Method(ABC):
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
     help: ClassVar[Mapping[str, str]] = {
-        "epsilon": "What each region may cost. No default.",
-        "delta": "δ of an (ε, δ) promise. No default.",
-        "rho": "ρ of a zero-concentrated promise. No default.",
+        "epsilon": "What each region may cost.",
+        "delta": "δ of an (ε, δ) promise.",
+        "rho": "ρ of a zero-concentrated promise.",
         "block": "Side of a block in pixels.",
         "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
     }

@@ -84,6 +84,11 @@ class Release:
     certificate: Certificate
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """Return the promise and no pixel: what is printed ends up in logs."""
+        height, width, channels = self.image.shape
+        return f"Release({width}×{height}, {channels} channels, {self.certificate!r})"
+
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
