@@ -231,6 +231,12 @@ class DataError(DPVeilError):
         told = super().__str__()
         return f"{told} ({self.private})" if self.private else told
 
+    def about(self, place: str) -> DataError:
+        """Return the same error with the place that it is about, such as a file and its column, in front."""
+        message, hint = self._forms
+        private = self.private and f"{place}: {self.private}"
+        return DataError(f"{place}: {message}", hint=hint, arguments=self.arguments, private=private)
+
 
 class OutputError(DPVeilError):
     """The output cannot be written; nothing was left behind."""

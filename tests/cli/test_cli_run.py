@@ -27,6 +27,10 @@ COMMANDS = (
     "mechanism",
 )
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
+FEW = (
+    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is"
+    " practically none (see dpveil explain)"
+)
 HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage"}
 
 
@@ -165,8 +169,9 @@ def test_a_release_is_told_to_people(cli):
         "in/a.png -> out/a.png  2 regions at 2-DP each, "
         "together 4-DP (weak about any 16 pixels), m-pixels (m = 16)\n",
     )
+    few = f"warning: in/a.png: {FEW}"
     overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
-    assert err == f"{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
+    assert err == f"{few}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
 
 
 def test_a_release_is_told_to_programs(cli):
@@ -175,7 +180,7 @@ def test_a_release_is_told_to_programs(cli):
     entry = {"input": "in/a.png", "output": "out/a.png", "certificate": "out/a.png.certificate.json"}
     stated = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
     entry |= {"regions": 1, "guarantee": stated["composition"], "guarantees": stated["guarantees"]}
-    entry |= {"strength": "moderate", "warnings": []}
+    entry |= {"strength": "moderate", "warnings": [FEW]}
     assert (code, json.loads(out)) == (0, {"released": [entry], "failed": [], "skipped": [], "no_region": []})
     code, out, err = cli(*arguments)
     assert json.loads(out)["skipped"] == [entry]
@@ -259,7 +264,7 @@ def test_verify_tells_every_state(cli):
     code, out, err = cli("verify", "out", "out/a.png")
     assert (code, out.count("\n")) == (0, 2)
     worth = "2-DP, m-pixels (m = 16)  moderate about any 16 pixels"
-    assert f"consistent    out/a.png  {worth}: publishable\n" in out
+    assert f"consistent    out/a.png  {worth}: publishable  {FEW}\n" in out
     seeded = f"out/seeded.png  {worth}: not publishable (seeded bits)  "
     assert f"{seeded}NOT FOR PUBLICATION" in out
     assert "finds inconsistency, not forgery" in err

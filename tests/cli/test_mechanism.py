@@ -153,7 +153,7 @@ def test_gaps_hold_no_responses(cli):
             ["--mechanism", "staircase", *QUERY, "--relation", "any-database", "1"],
             "--relation any-database is not one that staircase keeps",
         ),
-        (["--mechanism", "uniform", *QUERY, "--range", "0:", "1"], "range = '0:' has no end, and both are"),
+        (["--mechanism", "uniform", *QUERY, "--range", "0:", "1"], "--range 0: has no end, and both are"),
     ],
 )
 def test_mistakes_are_one_line(cli, arguments, words):
@@ -372,7 +372,7 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
         (["--missing", "121"], 2, "--missing 121 is not in the range 0:120"),
         (["--equals", "3"], 2, "--equals 3 does not belong to a mean: it takes --missing, --range"),
         (["--query", "histogram"], 2, "--bins is missing"),
-        (["--query", "histogram", "--bins", "0,7"], 2, "--bins 0 to 7 do not cover the range 0:120"),
+        (["--query", "histogram", "--bins", "0,7"], 2, "--bins '0 to 7' do not cover the range 0:120"),
         (["--mechanism", "gauss"], 2, "unknown mechanism 'gauss'"),
         (["--delimiter", ";"], 2, "'name,age,answer': give --delimiter ','"),
     ],

@@ -24,7 +24,7 @@ from dpveil.errors import (
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.release.words import COUNT, PLACE, TRACES, WEAK
+from dpveil.release.words import COUNT, FEW, PLACE, TRACES, WEAK
 
 
 class Watched(BitSource):
@@ -202,7 +202,8 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert "that the input was a JPEG, and its block grid" in certificate.guarantees[0].scope.in_the_clear
     assert "that the input was a JPEG, and its block grid" in certificate.composition.scope.in_the_clear
     assert certificate.warnings == (SEEDED, WEAK)  # what else was done to it is nobody else's business
-    assert release.notes == ("its colour profile was applied",)
+    grew = "the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced, which hold traces of the region"
+    assert release.notes == ("its colour profile was applied", grew)
 
 
 def test_traces_that_lossy_webp_spreads_are_named_in_the_clear():
@@ -323,8 +324,10 @@ def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
     assert weak == WEAK
     assert "noise, of scale 1,494 grey levels" in text
     assert "a neighbourhood of 256 pixels would have 38," in text
-    assert not dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
-    [text] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
+    [few] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
+    assert few == FEW.format("16 PIXELS")
+    few, text = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
+    assert few == FEW.format("ONE PIXEL")
     assert "a larger block or epsilon, means less" in text
 
 

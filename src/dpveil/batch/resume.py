@@ -26,14 +26,21 @@ def finished(
 ) -> tuple[Path, Certificate] | None:
     """Return the release of an earlier run with the same settings, or None if there is nothing.
 
-    Raises `DPVeilError` where something else lies there, or a release of what the input was before it was
-    replaced (`stamp` is what it is like now), and `TooWeak` where the release promises too little.
+    Raises `DPVeilError` where something else lies there, a release of another photo, or one of what the input
+    was before it was replaced (`stamp` is what it is like now), and `TooWeak` where it promises too little.
     """
     place = _place(task, choices)
     if place is None:
         return None
     output, certificate = place
-    if certificate.output is not None and state.replaced(certificate.output.sha256, stamp):
+    sha256 = "" if certificate.output is None else certificate.output.sha256
+    if state.replaced(sha256, stamp):
+        if state.another(sha256, task.source.name):
+            raise DPVeilError(
+                f"{shown(output)} was released from a photo of another name, not from {shown(task.source)}",
+                hint="choose another {out}, or rename one; {force} would put this one in its place",
+                arguments=ARGUMENTS,
+            )
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
             hint="release it anew with {force}, which costs again, or choose another {out}",

@@ -136,7 +136,7 @@ class _Run:
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be looked at"),)
         try:
-            self.states[task.output.parent].note_release(certificate.output.sha256, stamp)
+            self.states[task.output.parent].note_release(certificate.output.sha256, stamp, task.source.name)
         except OSError as error:
             return (FORGOTTEN.format(error.strerror or error),)
         return ()

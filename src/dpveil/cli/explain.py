@@ -101,7 +101,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
                 "total": quote.total.to_json(),
                 "strength": quote.strength,
                 "in_the_clear": list(planned.in_the_clear),
-                "warnings": list(planned.warnings),
+                "warnings": [*planned.warnings, *planned.grown],
                 "largest": explanation.to_json(),
             }
         )
@@ -111,7 +111,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     say.answer(f"together: {quote.total}: {quote.strength}")
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
-    for text in planned.warnings:
+    for text in (*planned.warnings, *planned.grown):
         say.note(f"warning: {text}")
     return 0
 

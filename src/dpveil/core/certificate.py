@@ -10,7 +10,7 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import check_count
 from dpveil.core.region import RegionRecord
@@ -121,7 +121,8 @@ class Certificate:
         """Return the method and the promise in one line; `to_text` has everything."""
         if self.composition is None:
             return "Certificate(an unprotected copy)"
-        return f"Certificate({self.method}, {len(self.regions)} regions, {self.composition}: {self.strength})"
+        regions = counted(len(self.regions), "region")
+        return f"Certificate({self.method}, {regions}, {self.composition}: {self.strength})"
 
     @property
     def publishable(self) -> bool:

@@ -39,13 +39,18 @@ KINDS: Final = {
 """The fields that each kind of guarantee carries, and no other."""
 
 
-def pixels(count: int) -> str:
-    """Return a number of pixels in words.
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words.
 
-    >>> pixels(1), pixels(1024)
-    ('one pixel', '1,024 pixels')
+    >>> counted(1, "region"), counted(1024, "region")
+    ('one region', '1,024 regions')
     """
-    return "one pixel" if count == 1 else f"{count:,} pixels"
+    return f"one {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def pixels(count: int) -> str:
+    """Return a number of pixels in words."""
+    return counted(count, "pixel")
 
 
 @dataclass(frozen=True)

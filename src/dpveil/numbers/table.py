@@ -30,7 +30,7 @@ def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
     except UnicodeDecodeError:
         raise DataError(f"{file} is not text in UTF-8", hint="save it as CSV in UTF-8") from None
     except csv.Error as error:
-        raise DataError(f"{file} is not a CSV table", private=str(error)) from None
+        raise DataError(f"{file} is not a CSV table", private=f"{file}: {error}") from None
     header = [title.strip() for title in lines[0]] if lines else []
     if not any(header):
         raise DataError(f"{file} has no header line", hint="the first line names the columns")
@@ -44,7 +44,7 @@ def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
                 f"{file} is not a table: not every row has as many cells as the header, {len(header)}",
                 hint="quote cells that hold the delimiter, or give {delimiter}",
                 arguments={"delimiter": "delimiter="},
-                private=f"row {number} has {_cells(row)}",
+                private=f"{file}: row {number} under the header has {_cells(row)}",
             )
     return [row[place].strip() if row else "" for row in rows]
 

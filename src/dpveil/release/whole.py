@@ -31,7 +31,7 @@ def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | No
 
 
 def numbers_of(account: Account, kind: str, delta: Fraction | None) -> dict[str, Any] | None:
-    """Return the numbers of a kind of guarantee that an account states, with this δ; None for another kind."""
+    """Return the numbers of one kind that an account states, with this δ; None where it states none."""
     if kind == "pure" and account.pure is not None:
         return {"epsilon": account.pure}
     if kind == "zcdp" and account.rho is not None:

@@ -118,6 +118,18 @@ def verdict(total: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in (said, exposure(total)) if text)
 
 
+def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
+    """Return that another box is replaced than was given, and why: for whoever releases, in no certificate.
+
+    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), heads=True)
+    'the box 20,20,4,4 became 0,0,33,33: hair, ears and neck are replaced too'
+    """
+    codec = record.origin.grown_to
+    why = ["hair, ears and neck are replaced too"] * heads
+    why += [f"whole {codec} blocks are replaced, which hold traces of the region"] * (codec is not None)
+    return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
+
+
 def few_only(total: Guarantee) -> str:
     """Return the warning that a promise is about few pixels, and worth nothing about all of a region."""
     return FEW.format(pixels(total.relation.m or 0).upper())
