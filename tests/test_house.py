@@ -285,6 +285,26 @@ def test_sources_have_nothing_forbidden() -> None:
     clean(f"{name_of(path)}, {breach}" for path, tree in TREES.items() for breach in breaches(tree))
 
 
+def test_only_the_command_line_speaks_of_options() -> None:
+    option, commands = re.compile(r"(?<![\w-])--[a-z]"), ("dpveil ", "pip install", "make one: dpveil")
+
+    def speaks(tree: ast.Module) -> Iterator[str]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise):
+                texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+                yield from (t for t in texts if isinstance(t, str) and option.search(t))
+
+    library = {
+        path: tree for path, tree in TREES.items() if "cli" not in path.parts and path.is_relative_to(SOURCE)
+    }
+    clean(
+        f"{name_of(path)}: {text}"
+        for path, tree in library.items()
+        for text in speaks(tree)
+        if not text.startswith(commands)
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [

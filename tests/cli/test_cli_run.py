@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import EMPTY, app, obfuscate, run
+from dpveil.cli import EMPTY, app, exits, obfuscate, run
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
@@ -333,6 +333,44 @@ def test_every_command_has_a_docstring_with_its_purpose():
     for command in app.registered_commands:
         assert command.callback.__doc__
         assert command.name in COMMANDS
+
+
+def test_exit_codes_are_one_table(cli):
+    from dpveil import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")]
+    assert {kind.exit_code for kind in kinds} <= exits.MEANING.keys()
+    assert exits.MEANING.keys() == exits.DETAILS.keys()
+    out = cli("--help")[1]
+    assert all(f"{code:<3}  {text}\n" in out for code, text in exits.MEANING.items())
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        (exits.DONE, ["explain", "in/a.png", *GOOD]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "no.png", "--out", "o", *GOOD]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--regions", "9,9,99,9"]),
+        (exits.INCOMPLETE, ["explain", "in/a.png", *GOOD, "--regions", "9,9,99,9"]),
+        (exits.INCOMPLETE, ["verify", "no.png"]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "there.png", *GOOD]),
+        (exits.BUDGET, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--at-least", "strong"]),
+        (exits.IMPOSSIBLE, ["obfuscate", "no.png", "--out", "o", *GOOD]),
+        (exits.IMPOSSIBLE, ["explain", "no.png", *GOOD]),
+        (exits.IMPOSSIBLE, ["compare", "no.png"]),
+        (exits.IMPOSSIBLE, ["compare", "in/a.png", "--out", "there.png", "--method", "fill"]),
+        (exits.IMPOSSIBLE, ["faces", "no.png"]),
+        (exits.IMPOSSIBLE, ["verify", "empty"]),
+        (exits.IMPOSSIBLE, ["train", "pca", "empty", "--out", "m.safetensors"]),
+        (exits.IMPOSSIBLE, ["mechanism", "query", "no.csv", "--column", "a", "--query", "count",
+                            "--equals", "1", "--epsilon", "1"]),
+    ],
+)  # fmt: skip
+def test_every_command_ends_as_the_table_says(cli, code, arguments):
+    Path("empty").mkdir()
+    Path("there.png").write_bytes(b"mine")
+    assert cli(*arguments)[0] == code
+    assert Path("there.png").read_bytes() == b"mine"
 
 
 def test_names_that_no_disk_allows_are_a_failure_and_no_crash(cli):

@@ -353,13 +353,15 @@ def test_query_others(cli):
 def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
     code, out, err = cli("query", "data.csv", *MEAN[:-2], "--json")
     assert code == 4
-    assert json.loads(out)["error"] == "values are missing"
+    assert json.loads(out)["error"] == "data.csv, column 'age': values are missing"
     assert "3" not in out
-    assert err.splitlines()[0] == "dpveil: private, not for publication: missing in row 3 of 4"
+    private, told = err.splitlines()
+    assert private == "dpveil: private, not for publication: data.csv, column 'age': missing in row 3 of 4"
+    assert told.endswith("a public number in the range, with --missing")
     code, out, err = cli("query", "data.csv", *MEAN, "--column", "name", "--json")
     assert code == 4
     assert "ada" not in out
-    assert "row 1 holds 'ada'" in err
+    assert "data.csv, column 'name': row 1 holds 'ada'" in err
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dpveil
 from dpveil.core.certificate import SEEDED, UNPROTECTED
@@ -17,6 +18,7 @@ from dpveil.errors import (
     InvalidParameter,
     NoRegion,
     OutputError,
+    PhotoError,
     RegionError,
     UnknownName,
     UnsupportedRelation,
@@ -224,6 +226,30 @@ def test_each_region_is_charged_for_its_own_size(monkeypatch):
     monkeypatch.setattr(DPPix, "guarantee", lambda self, **size: asked.append(size) or real(self, **size))
     private(["4,8,9,3", "0,0,5,7"])
     assert asked == [{"height": 3, "width": 9, "channels": 3}, {"height": 7, "width": 5, "channels": 3}]
+
+
+def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
+    path = tmp_path / "a.jpg"
+    Image.fromarray(ramp(64, 64)).save(path)
+    for given in (path, str(path), path.read_bytes()):
+        made = dpveil.plan(given, "fill", regions="20,20,4,4")
+        assert made.photo.grid == dpveil.read(path).grid
+        assert made.regions[0].origin.grown_to == "JPEG"
+        assert np.array_equal(made.photo.image, dpveil.read(path).image)
+    with pytest.raises(InvalidParameter, match="give the name of its file"):
+        dpveil.plan(Image.open(path), "fill")
+    with pytest.raises(PhotoError, match="does not exist"):
+        dpveil.obfuscate(tmp_path / "none.jpg", "fill")
+
+
+def test_what_is_printed_is_one_line_without_a_pixel(tmp_path):
+    made = dpveil.plan(ramp(64, 64), "dp-pix", epsilon=1, block=8)
+    release = made.release()
+    found = dpveil.verify(release.save(tmp_path / "a.png")[0])
+    for each in (made, release, release.certificate, found, dpveil.verify(tmp_path / "b.png")):
+        assert len(repr(each).replace(str(tmp_path), "")) < 130
+        assert "\n" not in repr(each)
+        assert "array" not in repr(each)
 
 
 def test_equal_bits_give_equal_releases_and_fresh_ones_do_not():
