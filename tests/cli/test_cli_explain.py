@@ -164,7 +164,7 @@ def test_a_photo_is_explained_for_the_faces_that_are_chosen(cli):
     assert "--threshold is for a photo" in cli(*USUAL, *SIZE, "--threshold", "0.5")[2]
     code, out, err = cli("a.png", *USUAL[:-1], "16", "--regions", "2,2,30,30")
     assert (code, err.count("PROMISED ABOUT ANY 16 PIXELS ALONE")) == (0, 1)
-    assert "practically none (epsilon 57)" in out
+    assert "about all of them together the promise is practically none" in out
 
 
 @pytest.mark.parametrize(

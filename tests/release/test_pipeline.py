@@ -236,8 +236,8 @@ def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
         assert made.photo.grid == dpveil.read(path).grid
         assert made.regions[0].origin.grown_to == "JPEG"
         assert np.array_equal(made.photo.image, dpveil.read(path).image)
-    with pytest.raises(InvalidParameter, match="give the name of its file"):
-        dpveil.plan(Image.open(path), "fill")
+    with Image.open(path) as picture, pytest.raises(InvalidParameter, match="give the name of its file"):
+        dpveil.plan(picture, "fill")
     with pytest.raises(PhotoError, match="does not exist"):
         dpveil.obfuscate(tmp_path / "none.jpg", "fill")
 

@@ -29,6 +29,15 @@ class Refusal(DPVeilError):
 class Command(TyperCommand):
     """A command whose refusals name options, and no arguments of Python."""
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; every error of usage knows the command, whose help it then names."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; raises `Refusal` for every `DPVeilError`."""
         try:
