@@ -2,13 +2,13 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import run
 from dpveil.cli.region_options import CHOICE, SEARCH
 
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
@@ -17,15 +17,8 @@ LINE = np.array([0x0B, 0x7A, 0x75])
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run(["explain", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def cli(shell):
+    return partial(shell, "explain")
 
 
 def written(name):
@@ -148,10 +141,9 @@ def test_nothing_lost_is_no_more_than_guessing_and_one_pixel_is_one(cli):
     assert "1 pixels" not in out
 
 
-def test_every_command_for_regions_takes_all_of_their_options(cli, capsys):
+def test_every_command_for_regions_takes_all_of_their_options(shell):
     for command in ("obfuscate", "explain", "compare"):
-        assert run([command, "--help"]) == 0
-        shown = capsys.readouterr().out
+        shown = shell(command, "--help")[1]
         assert [name for name in ("regions", *CHOICE, *SEARCH) if f"--{written(name)} " not in shown] == []
 
 

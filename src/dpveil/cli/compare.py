@@ -43,7 +43,7 @@ def compare_command(
         typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 256 and all."),
     ] = None,
     regions: Chosen = NOTHING,
-    force: Annotated[bool, typer.Option("--force", help="Replace a sheet that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing sheet.")] = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:

@@ -1,4 +1,4 @@
-"""`dpveil faces`: which faces are found in a photo, with their numbers."""
+"""`dpveil faces`: finds and numbers the faces in a photo."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def faces_command(
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
     ] = None,
     regions: Chosen = NOTHING,
-    force: Annotated[bool, typer.Option("--force", help="Replace a preview that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing preview.")] = False,
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
@@ -58,7 +58,7 @@ def faces_command(
         found = [replace(found[(r.origin.number or 1) - 1], box=r.box, mask=r.mask) for r in planned.regions]
     if preview is not None:
         write_together([(preview, encode(draw_preview(picture, found), "png"))], replace=force)
-        say.note(f"wrote {preview}: it shows the original photo, so keep it as private as that")
+        say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
     if json:
         boxes = [[face.box.x, face.box.y, face.box.w, face.box.h] for face in found]
         entries = [
@@ -72,5 +72,5 @@ def faces_command(
     for text in finder.notes:
         say.note(f"warning: {text}")
     if not found:
-        say.note(f"{photo}: no face was found: lower --threshold or raise --long-side, and look for yourself")
+        say.note(f"{photo}: no face was found: lower --threshold or raise --long-side, and check yourself")
     return exits.DONE if found else exits.INCOMPLETE

@@ -27,24 +27,23 @@ REGIONS: Final = Annotated[
 SEARCH: Final[Mapping[str, Any]] = {
     "threshold": Annotated[
         str | None,
-        typer.Option(metavar="S", help="Faces count from this score, 0 to 1; default: the detector's own."),
+        typer.Option(metavar="S", help="Lowest score of a face, 0 to 1; default: the detector's own."),
     ],
     "margin": Annotated[
         str | None,
         typer.Option(
             metavar="F",
-            help="Part of a face's width and height added on each side."
-            " Default: 0.3; not for methods of faces.",
+            help="Margin on each side, relative to the face's size. Default: 0.3; not for face methods.",
         ),
     ],
     "min_face": Annotated[
         str | None,
-        typer.Option(metavar="N", help="Leave faces as they are that have fewer pixels. Default: 1."),
+        typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1."),
     ],
     "long_side": Annotated[
         str | None,
         typer.Option(
-            metavar="N", help="Search for faces in the photo shrunk to this long side. Default: 1920."
+            metavar="N", help="Scale the photo down to this long side for the search. Default: 1920."
         ),
     ],
     "detector": Annotated[
@@ -56,9 +55,9 @@ SEARCH: Final[Mapping[str, Any]] = {
 }
 """How faces are found."""
 CHOICE: Final[Mapping[str, Any]] = {
-    "only": Annotated[str | None, typer.Option(metavar="N,N", help="Of the faces, only these numbers.")],
+    "only": Annotated[str | None, typer.Option(metavar="N,N", help="Protect only these faces.")],
     "except_": Annotated[
-        str | None, typer.Option("--except", metavar="N,N", help="Of the faces, all but these numbers.")
+        str | None, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
     ],
 }
 """Which of the faces that are found are meant."""
