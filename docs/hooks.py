@@ -33,7 +33,7 @@ import reproduced
 import dpveil
 from dpveil import errors
 from dpveil.accounting.meaning import HARM, STRENGTHS
-from dpveil.cli import app
+from dpveil.cli import app, exits
 from dpveil.cli.options import method_options
 from dpveil.core.registry import METHODS
 
@@ -55,14 +55,12 @@ WIDEST = 9
 EXIT_CODES = """
 ## Exit codes
 
-| code | meaning |
-|---|---|
-| 0 | all done |
-| 1 | some or all photos were not released, no region was found, or a verification or an audit failed |
-| 2 | wrong usage: an option is missing, unknown or out of range; nothing was read |
-| 3 | a budget was refused, or a photo would be released with less than `obfuscate --at-least` asks for |
-| 4 | nothing readable among the inputs, values that cannot be used, or the output cannot be written |
-| 130 | interrupted, by Ctrl-C or `SIGTERM`; nothing half written is left |
+| code | meaning | when |
+|---|---|---|
+CODES
+
+Of several photos, 4 stands for a run in which every photo failed for such a reason; where one was released or
+skipped, it is 1.
 
 With `--json`, stdout holds exactly one JSON document. Progress and messages go to stderr. What is left after
 [interruptions, crashes and full disks](../limits.md#interruptions-crashes-and-several-runs) is whole.
@@ -128,7 +126,8 @@ def command_line() -> str:
             lines += _command(name, command)
         for part, inner in getattr(command, "commands", {}).items():
             lines += _command(f"{name} {part}", inner)
-    return "\n".join([*lines, *_method_options()]) + EXIT_CODES
+    codes = "\n".join(f"| {code} | {text} | {exits.DETAILS[code]} |" for code, text in exits.MEANING.items())
+    return "\n".join([*lines, *_method_options()]) + EXIT_CODES.replace("CODES", codes)
 
 
 def _method_options() -> list[str]:

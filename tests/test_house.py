@@ -19,6 +19,7 @@ import pytest
 import typer.main
 
 import dpveil
+from dpveil.catalogue import REQUIRED, row_of
 from dpveil.cli import app
 from dpveil.cli.options import method_options
 from dpveil.core import registry
@@ -202,7 +203,10 @@ def test_every_method_parameter_is_an_option_with_help(name: str, method: Any) -
     common = {text for parameter in dict(commands())["obfuscate"].params for text in parameter.opts}
     assert not common & set(options)
     for field in parameters(method):
-        assert options[f"--{field.replace('_', '-')}"].help != UNEXPLAINED
+        told = options[f"--{field.replace('_', '-')}"].help
+        assert not told.startswith(UNEXPLAINED)
+        if (value := row_of(method)["parameters"][field]) not in (None, False):
+            assert ("[required" if value == REQUIRED else f"[default: {value}]") in told
 
 
 def test_every_page_is_in_the_navigation_or_in_the_table_of_its_folder() -> None:
@@ -290,6 +294,26 @@ def unsafe_randomness(node: ast.AST) -> bool:
 
 def test_sources_have_nothing_forbidden() -> None:
     clean(f"{name_of(path)}, {breach}" for path, tree in TREES.items() for breach in breaches(tree))
+
+
+def test_only_the_command_line_speaks_of_options() -> None:
+    option, commands = re.compile(r"(?<![\w-])--[a-z]"), ("dpveil ", "pip install", "make one: dpveil")
+
+    def speaks(tree: ast.Module) -> Iterator[str]:
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Raise):
+                texts = [n.value for n in ast.walk(node) if isinstance(n, ast.Constant)]
+                yield from (t for t in texts if isinstance(t, str) and option.search(t))
+
+    library = {
+        path: tree for path, tree in TREES.items() if "cli" not in path.parts and path.is_relative_to(SOURCE)
+    }
+    clean(
+        f"{name_of(path)}: {text}"
+        for path, tree in library.items()
+        for text in speaks(tree)
+        if not text.startswith(commands)
+    )
 
 
 @pytest.mark.parametrize(

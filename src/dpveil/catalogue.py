@@ -5,13 +5,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Mapping
 from dataclasses import fields
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
 from dpveil.core.registry import LATENT, METHODS
-from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName
+from dpveil.errors import InvalidParameter, MissingPlugin, UnknownName, nearest
 from dpveil.mechanisms.method import Method, plain
 
 if TYPE_CHECKING:
@@ -45,18 +44,20 @@ def methods() -> list[MethodRow]:
     >>> methods()[0]["name"], methods()[0]["parameters"]["epsilon"]
     ('dp-pix', 'required')
     """
-    return [
-        MethodRow(
-            name=name,
-            kind=m.kinds[0],
-            kinds=list(m.kinds),
-            budgets=_budgets(m),
-            parameters=_defaults(m),
-            summary=m.summary,
-            source=m.source,
-        )
-        for name, m in METHODS.usable()
-    ]
+    return [row_of(method) for _, method in METHODS.usable()]
+
+
+def row_of(method: type[Method]) -> MethodRow:
+    """Return what there is to know of one method before it is made."""
+    return MethodRow(
+        name=method.name,
+        kind=method.kinds[0],
+        kinds=list(method.kinds),
+        budgets=_budgets(method),
+        parameters=_defaults(method),
+        summary=method.summary,
+        source=method.source,
+    )
 
 
 class MechanismRow(TypedDict):
@@ -108,8 +109,8 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
     taken = {*known, *getattr(kind, "__dataclass_fields__", ())}  # also what is there to be refused
     for name, value in parameters.items():
         if name not in taken:
-            near = get_close_matches(name, known, n=1)
-            hint = (f"did you mean {near[0]}? " if near else "") + f"{method} takes {', '.join(known)}"
+            near = nearest(name, known)
+            hint = (f"did you mean {near}? " if near else "") + f"{method} takes {', '.join(known)}"
             raise InvalidParameter(name, value, f"is not a parameter of {method}", hint=hint)
     return kind.of(parameters)
 

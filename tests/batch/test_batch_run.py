@@ -100,7 +100,9 @@ def test_outputs_with_other_settings_are_failures_and_stay(photos, change):
     before = {name: Path("out", name).read_bytes() for name in files()}
     report = release_all(photos(), choices(**change))
     assert (names(report.failed), exit_code(report)) == (["a.png", "b.png", "c.png"], 1)
-    assert "--force" in report.failed[0].failure.hint
+    assert "force=True" in report.failed[0].failure.hint
+    told = release_all(photos(), choices(**change), options={"force": "--force"}).failed[0]
+    assert "replace it with --force" in told.failure.hint
     assert {name: Path("out", name).read_bytes() for name in files()} == before
     assert len(release_all(photos(), choices(**change, force=True)).released) == 3
 

@@ -18,7 +18,7 @@ STAMP = (10, 20)
 
 @pytest.fixture
 def folder(tmp_path):
-    State.read(tmp_path).note_release(SHA, STAMP)
+    State.read(tmp_path).note_release(SHA, STAMP, "anna.jpg")
     return tmp_path
 
 
@@ -37,6 +37,7 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
     assert state.replaced(SHA, (11, 20))
     assert state.replaced(SHA, None)
     assert not state.replaced("b" * 64, (10, 21))
+    assert (state.another(SHA, "anna.jpg"), state.another(SHA, "anna.png")) == (False, True)
 
 
 @pytest.mark.parametrize(
@@ -54,13 +55,14 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
         b'{"release": "' + b"b" * 64 + b'", "size": 1.5, "time": 1}',
         b'{"release": "' + b"b" * 64 + b'", "size": ' + b"9" * 5000 + b', "time": 1}',
         b'{"release": "' + b"b" * 64 + b'", "size": ' + b"9" * 30 + b', "time": 1}',
+        b'{"release": "' + b"b" * 64 + b'", "size": 1, "time": 1, "of": "../x"}',
         b'{"number": 0, "of": "' + b"a" * 32 + b'"}',
         b'{"number": 4000000000000, "of": "' + b"a" * 32 + b'"}',
         b'{"number": 1, "of": ["x"]}',
         b'{"number": 1, "of": "../../etc"}',
         b'{"number": 1, "of": "' + b"a" * 32 + b'", "more": 1}',
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)
@@ -69,7 +71,7 @@ def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     state = State.read(folder)
     assert (state.stamps, state.numbers) == (before.stamps, before.numbers)
     assert state.problem.endswith("is damaged")
-    state.note_release("c" * 64, STAMP)
+    state.note_release("c" * 64, STAMP, "anna.jpg")
     assert State.read(folder).stamps == {**before.stamps, "c" * 64: {STAMP}}
 
 
@@ -83,7 +85,7 @@ def test_a_file_that_is_too_large_or_no_file_is_not_read(tmp_path):
     (tmp_path / NAME).symlink_to(secret)
     state = State.read(tmp_path)
     assert ("link" in state.problem, state.stamps) == (True, {})
-    state.note_release(SHA, STAMP)
+    state.note_release(SHA, STAMP, "anna.jpg")
     assert json.loads(secret.read_text(encoding="ascii"))["size"] == 1
     assert not (tmp_path / NAME).is_symlink()
 
@@ -95,7 +97,7 @@ def test_nothing_is_appended_to_what_a_link_leads_to(folder):
     (folder / NAME).symlink_to(other)
     before = other.read_bytes()
     with pytest.raises(OSError, match=r"."):
-        state.note_release("b" * 64, STAMP)
+        state.note_release("b" * 64, STAMP, "anna.jpg")
     assert other.read_bytes() == before
 
 

@@ -56,6 +56,19 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
 
 
+def test_every_row_says_its_settings(cli):
+    names = ("dp-samp", "dp-svd", "dp-pix-gaussian", "mosaic")
+    arguments = [word for name in names for word in ("--method", name)]
+    _, out, _ = cli("a.png", *arguments, "--epsilon", "5", "--neighbourhood", "64", "--block", "8")
+    settings = [line.split("  ")[1:] for line in out.splitlines()[:-1]]
+    assert [next(filter(None, cells)).strip() for cells in settings] == [
+        "epsilon 5, clusters 8, neighbourhood 64",
+        f"epsilon 5, rank {METHODS['dp-svd'].typical['rank']}",
+        "epsilon 5, delta 1e-06, block 8, neighbourhood 64",
+        "block 8",
+    ]
+
+
 def test_what_is_not_worth_publishing_is_red(cli):
     red = []
     for budget in (1, 20):  # the noise of both is below 128 grey levels

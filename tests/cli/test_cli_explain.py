@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dpveil.cli.region_options import CHOICE, SEARCH
+
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
 LINE = np.array([0x0B, 0x7A, 0x75])
@@ -17,6 +19,10 @@ LINE = np.array([0x0B, 0x7A, 0x75])
 @pytest.fixture
 def cli(shell):
     return partial(shell, "explain")
+
+
+def written(name):
+    return name.strip("_").replace("_", "-")
 
 
 def test_the_answer_in_words(cli):
@@ -126,6 +132,33 @@ def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch)
     assert not Path("curve.png").exists()
 
 
+def test_nothing_lost_is_no_more_than_guessing_and_one_pixel_is_one(cli):
+    _, out, _ = cli("--method", "fill", *SIZE)
+    assert "at most       10 %   (guessing: 10 %)" in out
+    assert "10.01" not in out
+    _, out, _ = cli("--method", "dp-pix", "--epsilon", "2", "--neighbourhood", "1", *SIZE)
+    assert "differ in at most one pixel, with all its channels" in out
+    assert "1 pixels" not in out
+
+
+def test_every_command_for_regions_takes_all_of_their_options(shell):
+    for command in ("obfuscate", "explain", "compare"):
+        shown = shell(command, "--help")[1]
+        assert [name for name in ("regions", *CHOICE, *SEARCH) if f"--{written(name)} " not in shown] == []
+
+
+def test_a_photo_is_explained_for_the_faces_that_are_chosen(cli):
+    Image.fromarray(np.full((40, 60, 3), 99, np.uint8)).save("a.png")
+    assert cli("a.png", *USUAL, "--only", "1")[2] == (
+        "dpveil: --only is only for faces: add --regions faces, or leave it out\n"
+    )
+    assert "--except 0 is out of range" in cli("a.png", *USUAL, "--regions", "faces", "--except", "0")[2]
+    assert "--threshold is for a photo" in cli(*USUAL, *SIZE, "--threshold", "0.5")[2]
+    code, out, err = cli("a.png", *USUAL[:-1], "16", "--regions", "2,2,30,30")
+    assert (code, err.count("PROMISED ABOUT ANY 16 PIXELS ALONE")) == (0, 1)
+    assert "about all of them together the promise is practically none" in out
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -137,13 +170,16 @@ def test_without_matplotlib_the_plot_is_refused_with_the_extra(cli, monkeypatch)
         ([*USUAL, "--size", "1.5x5"], "is not a size"),
         ([*USUAL, "--size", "9999999999x5"], "is not a size"),
         ([*USUAL, "--size", "999999999x999999999"], "larger than any photo"),
-        ([*USUAL, *SIZE, "--channels", "2"], "--channels = 2 is neither 1 nor 3"),
+        ([*USUAL, *SIZE, "--channels", "2"], "--channels 2 is neither 1 nor 3"),
         ([*USUAL, *SIZE, "--channels", "many"], "--channels"),
         (["--method", "dp-pixel", "--epsilon", "1", *SIZE], "did you mean 'dp-pix'?"),
         (["--epsilon", "1", *SIZE], "--method is missing: choose from dp-pix"),
         (["--method", "dp-pix", *SIZE], "there is no default"),
         (["--method", "dp-pix", "--rho", "1", "--epsilon", "1", *SIZE], "rho"),
-        (["--method", "dp-pix-gaussian", "--epsilon", "1", *SIZE], "give rho alone, or epsilon and delta"),
+        (
+            ["--method", "dp-pix-gaussian", "--epsilon", "1", *SIZE],
+            "give --rho alone, or --epsilon and --delta",
+        ),
         ([*USUAL, *SIZE, "--plot", "curve.jpg"], "unknown plot format '.jpg'"),
         ([*USUAL, *SIZE, "--plot", "curve"], "unknown plot format"),
     ],

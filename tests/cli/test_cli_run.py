@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import EMPTY, obfuscate
+from dpveil.cli import EMPTY, exits, obfuscate
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
@@ -27,6 +27,10 @@ COMMANDS = (
     "mechanism",
 )
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
+FEW = (
+    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is"
+    " practically none (see dpveil explain)"
+)
 HEAVY = {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography", "skimage"}
 
 
@@ -71,27 +75,27 @@ def test_help_and_version_import_nothing_heavy():
         ((), "--method is missing: choose from dp-pix"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
         (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong"),
-        ((*GOOD, "--epsilon", "0"), "epsilon = 0 is not above 0"),
-        ((*GOOD, "--epsilon", "-3"), "epsilon = -3 is not above 0"),
-        ((*GOOD, "--epsilon", "nan"), "epsilon = 'nan' is not a finite number"),
-        ((*GOOD, "--epsilon", "inf"), "epsilon = 'inf' is not a finite number"),
-        ((*GOOD, "--epsilon", "much"), "epsilon = 'much' is not a finite number"),
-        ((*GOOD, "--epsilon", "1e999999999"), "epsilon = '1e999999999' is not a finite number"),
-        ((*GOOD, "--block", "0"), "block = 0 is out of range"),
-        ((*GOOD, "--block", ""), "block = '' is not a whole number"),
-        ((*GOOD, "--block", "2.5"), "block = '2.5' is not a whole number"),
-        ((*GOOD, "--neighbourhood", "0"), "neighbourhood = 0 is out of range"),
+        ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),
+        ((*GOOD, "--epsilon", "-3"), "--epsilon -3 is not above 0"),
+        ((*GOOD, "--epsilon", "nan"), "--epsilon nan is not a finite number"),
+        ((*GOOD, "--epsilon", "inf"), "--epsilon inf is not a finite number"),
+        ((*GOOD, "--epsilon", "much"), "--epsilon much is not a finite number"),
+        ((*GOOD, "--epsilon", "1e999999999"), "--epsilon 1e999999999 is not a finite number"),
+        ((*GOOD, "--block", "0"), "--block 0 is out of range"),
+        ((*GOOD, "--block", ""), "--block '' is not a whole number"),
+        ((*GOOD, "--block", "2.5"), "--block 2.5 is not a whole number"),
+        ((*GOOD, "--neighbourhood", "0"), "--neighbourhood 0 is out of range"),
         ((*GOOD, "--neighbourhood", "9" * 30), "is not a whole number"),
         ((*GOOD, "--neighbourhood", "9" * 12), "is out of range"),
         ((*GOOD, "--post-processing", "gaussian:-1"), "sigma = '-1' is not between 0.001 and 1000"),
         (
             (*GOOD, "--rho", "1"),
-            "budget = 'epsilon and rho' is not a budget that dp-pix takes: give epsilon alone",
+            "budget = 'epsilon and rho' is not a budget that dp-pix takes: give --epsilon alone",
         ),
-        ((*GOOD, "--regions", "1,2,3"), "'1,2,3' is not a box: write x,y,w,h"),
+        ((*GOOD, "--regions", "1,2,3"), "--regions 1,2,3 is not a box: write x,y,w,h"),
         ((*GOOD, "--regions", "0,0,0,4"), "is empty"),
         ((*GOOD, "--regions", "nowhere"), "unknown regions 'nowhere'"),
-        ((*GOOD, "--if-none", "maybe"), "--if-none = 'maybe' is unknown"),
+        ((*GOOD, "--if-none", "maybe"), "--if-none maybe is unknown"),
         ((*GOOD, "--seed", "-1"), "'--seed'"),
         ((*GOOD, "--seed", "x"), "'--seed'"),
         ((*GOOD, "--max-pixels", "0"), "'--max-pixels'"),
@@ -159,8 +163,9 @@ def test_a_release_is_told_to_people(cli):
         "in/a.png -> out/a.png  2 regions at 2-DP each, "
         "together 4-DP (weak about any 16 pixels), m-pixels (m = 16)\n",
     )
+    few = f"warning: in/a.png: {FEW}"
     overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
-    assert err == f"{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
+    assert err == f"{few}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
 
 
 def test_a_release_is_told_to_programs(cli):
@@ -169,7 +174,7 @@ def test_a_release_is_told_to_programs(cli):
     entry = {"input": "in/a.png", "output": "out/a.png", "certificate": "out/a.png.certificate.json"}
     stated = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
     entry |= {"regions": 1, "guarantee": stated["composition"], "guarantees": stated["guarantees"]}
-    entry |= {"strength": "moderate", "warnings": []}
+    entry |= {"strength": "moderate", "warnings": [FEW]}
     assert (code, json.loads(out)) == (0, {"released": [entry], "failed": [], "skipped": [], "no_region": []})
     code, out, err = cli(*arguments)
     assert json.loads(out)["skipped"] == [entry]
@@ -253,7 +258,7 @@ def test_verify_tells_every_state(cli):
     code, out, err = cli("verify", "out", "out/a.png")
     assert (code, out.count("\n")) == (0, 2)
     worth = "2-DP, m-pixels (m = 16)  moderate about any 16 pixels"
-    assert f"consistent    out/a.png  {worth}: publishable\n" in out
+    assert f"consistent    out/a.png  {worth}: publishable  {FEW}\n" in out
     seeded = f"out/seeded.png  {worth}: not publishable (seeded bits)  "
     assert f"{seeded}NOT FOR PUBLICATION" in out
     assert "finds inconsistency, not forgery" in err
@@ -316,6 +321,44 @@ def test_odd_file_names_stay_one_line_of_ascii_json(cli):
     assert cli("verify", "out")[1].count("\n") == 2
     assert cli("obfuscate", "in", "--out", "again", *GOOD)[1].count("\n") == 2
     assert cli("obfuscate", "in", "--out", "again", *GOOD, "--epsilon", "7")[2].count("\n") == 3
+
+
+def test_exit_codes_are_one_table(cli):
+    from dpveil import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type) and hasattr(kind, "exit_code")]
+    assert {kind.exit_code for kind in kinds} <= exits.MEANING.keys()
+    assert exits.MEANING.keys() == exits.DETAILS.keys()
+    out = cli("--help")[1]
+    assert all(f"{code:<3}  {text}\n" in out for code, text in exits.MEANING.items())
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        (exits.DONE, ["explain", "in/a.png", *GOOD]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "no.png", "--out", "o", *GOOD]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--regions", "9,9,99,9"]),
+        (exits.INCOMPLETE, ["explain", "in/a.png", *GOOD, "--regions", "9,9,99,9"]),
+        (exits.INCOMPLETE, ["verify", "no.png"]),
+        (exits.INCOMPLETE, ["obfuscate", "in/a.png", "--out", "there.png", *GOOD]),
+        (exits.BUDGET, ["obfuscate", "in/a.png", "--out", "o", *GOOD, "--at-least", "strong"]),
+        (exits.IMPOSSIBLE, ["obfuscate", "no.png", "--out", "o", *GOOD]),
+        (exits.IMPOSSIBLE, ["explain", "no.png", *GOOD]),
+        (exits.IMPOSSIBLE, ["compare", "no.png"]),
+        (exits.IMPOSSIBLE, ["compare", "in/a.png", "--out", "there.png", "--method", "fill"]),
+        (exits.IMPOSSIBLE, ["faces", "no.png"]),
+        (exits.IMPOSSIBLE, ["verify", "empty"]),
+        (exits.IMPOSSIBLE, ["train", "pca", "empty", "--out", "m.safetensors"]),
+        (exits.IMPOSSIBLE, ["mechanism", "query", "no.csv", "--column", "a", "--query", "count",
+                            "--equals", "1", "--epsilon", "1"]),
+    ],
+)  # fmt: skip
+def test_every_command_ends_as_the_table_says(cli, code, arguments):
+    Path("empty").mkdir()
+    Path("there.png").write_bytes(b"mine")
+    assert cli(*arguments)[0] == code
+    assert Path("there.png").read_bytes() == b"mine"
 
 
 def test_names_that_no_disk_allows_are_a_failure_and_no_crash(cli):

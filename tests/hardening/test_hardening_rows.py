@@ -251,7 +251,7 @@ def test_of_another_version_what_matters_is_computed_and_the_rest_is_said_to_be_
     assert dpveil.verify(image).status == "consistent"
     _, [row] = verified(capsys, tmp_path)
     assert words in row
-    assert "words and warnings not checked: written by 'dpveil 9.9'" in row
+    assert "words and warnings not checked: they are of wording 99, and dpveil" in row
     run(["verify", str(tmp_path), "--json"])
     [entry] = json.loads(capsys.readouterr().out)["verified"]
     assert "not checked" in " ".join(entry["notes"])
@@ -337,7 +337,7 @@ def test_no_name_forges_a_row(tmp_path, capsys, name, monkeypatch):
     _, [row] = verified(capsys, f"{name}.png")
     assert row.isascii()
     assert row.split("  ")[0] == "consistent"
-    assert len([part for part in row.split("  ") if part]) == 5
+    assert len([part for part in row.split("  ") if part]) == 6
     assert "  0.5-DP" not in row
 
 

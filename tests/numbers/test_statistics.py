@@ -312,7 +312,7 @@ def test_columns_are_read_as_text(tmp_path):
         ("a,a\n1,2\n", "a", "is the name of several columns", ""),
         ("", "a", "has no header line", ""),
         ("a,b\n", "a", "has no rows under its header", ""),
-        ("a,b\n1,2\n3\n", "a", "as many cells as the header, 2", "row 2 has 1 cell"),
+        ("a,b\n1,2\n3\n", "a", "as many cells as the header, 2", "row 2 under the header has 1 cell"),
         ('a,b\n1,"2\n', "a", "is not a CSV table", "unexpected end of data"),
     ],
 )
@@ -320,7 +320,7 @@ def test_tables_that_cannot_be_read_say_why(tmp_path, text, column, words, priva
     with pytest.raises(DPVeilError) as error:
         numbers.column(table(tmp_path, text), column)
     assert words in str(error.value)
-    assert private == getattr(error.value, "private", "")
+    assert getattr(error.value, "private", "").endswith(private)
     if private:
         assert private not in error.value.message + error.value.hint
 

@@ -11,11 +11,12 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
+from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import NONE, STRENGTHS, reaches, strength
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPPix, DPPixGaussian, PixelMethod, Snow
-from dpveil.release.explain import explain, whole_region
+from dpveil.release.explain import explain
 
 SIZE = {"height": 128, "width": 128, "channels": 3}
 FACE = {"height": 120, "width": 88, "channels": 3}

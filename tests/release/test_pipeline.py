@@ -5,6 +5,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import dpveil
 from dpveil.core.certificate import SEEDED, UNPROTECTED
@@ -15,6 +16,7 @@ from dpveil.errors import (
     InvalidParameter,
     NoRegion,
     OutputError,
+    PhotoError,
     RegionError,
     UnknownName,
     UnsupportedRelation,
@@ -22,7 +24,7 @@ from dpveil.errors import (
 from dpveil.mechanisms.pixel import DPPix, PixelMethod
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
-from dpveil.release.words import COUNT, PLACE, TRACES, WEAK
+from dpveil.release.words import COUNT, FEW, PLACE, TRACES, WEAK
 
 
 class Watched(BitSource):
@@ -194,7 +196,9 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert "that the input was a JPEG, and its block grid" in certificate.guarantees[0].scope.in_the_clear
     assert "that the input was a JPEG, and its block grid" in certificate.composition.scope.in_the_clear
     assert certificate.warnings == (SEEDED, WEAK)  # what else was done to it is nobody else's business
-    assert release.notes == ("its colour profile was applied",)
+    converted, grew = release.notes
+    assert converted == "its colour profile was applied"
+    assert grew.startswith("the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced")
 
 
 def test_traces_that_lossy_webp_spreads_are_named_in_the_clear():
@@ -214,6 +218,30 @@ def test_each_region_is_charged_for_its_own_size(monkeypatch):
     monkeypatch.setattr(DPPix, "guarantee", lambda self, **size: asked.append(size) or real(self, **size))
     private(["4,8,9,3", "0,0,5,7"])
     assert asked == [{"height": 3, "width": 9, "channels": 3}, {"height": 7, "width": 5, "channels": 3}]
+
+
+def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
+    path = tmp_path / "a.jpg"
+    Image.fromarray(ramp(64, 64)).save(path)
+    for given in (path, str(path), path.read_bytes()):
+        made = dpveil.plan(given, "fill", regions="20,20,4,4")
+        assert made.photo.grid == dpveil.read(path).grid
+        assert made.regions[0].origin.grown_to == "JPEG"
+        assert np.array_equal(made.photo.image, dpveil.read(path).image)
+    with Image.open(path) as picture, pytest.raises(InvalidParameter, match="give the name of its file"):
+        dpveil.plan(picture, "fill")
+    with pytest.raises(PhotoError, match="does not exist"):
+        dpveil.obfuscate(tmp_path / "none.jpg", "fill")
+
+
+def test_what_is_printed_is_one_line_without_a_pixel(tmp_path):
+    made = dpveil.plan(ramp(64, 64), "dp-pix", epsilon=1, block=8)
+    release = made.release()
+    found = dpveil.verify(release.save(tmp_path / "a.png")[0])
+    for each in (made, release, release.certificate, found, dpveil.verify(tmp_path / "b.png")):
+        assert len(repr(each).replace(str(tmp_path), "")) < 130
+        assert "\n" not in repr(each)
+        assert "array" not in repr(each)
 
 
 def test_equal_bits_give_equal_releases_and_fresh_ones_do_not():
@@ -315,8 +343,10 @@ def test_pure_noise_is_announced_with_its_scale_and_the_alternative():
     assert weak == WEAK
     assert "noise, of scale 1,494 grey levels" in text
     assert "a neighbourhood of 256 pixels would have 38," in text
-    assert not dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
-    [text] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
+    [few] = dpveil.obfuscate(ramp(), "dp-pix", epsilon=9, block=16, neighbourhood=16).certificate.warnings
+    assert few == FEW.format("16 PIXELS")
+    few, text = dpveil.obfuscate(ramp(), "dp-pix", epsilon=1, neighbourhood=1).certificate.warnings
+    assert few == FEW.format("ONE PIXEL")
     assert "a larger block or epsilon, means less" in text
 
 

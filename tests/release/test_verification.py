@@ -34,6 +34,10 @@ def save(folder: Path, **changes):
     return release.save(folder / "a.png")
 
 
+FEW = (
+    "PROMISED ABOUT ANY 16 PIXELS ALONE: about all pixels of a region together the promise is"
+    " practically none (see dpveil explain)"
+)
 OVERLAP = "box and mask overlap: each reads the original, so their costs add"
 
 
@@ -213,7 +217,8 @@ def test_another_version_may_use_other_words_but_not_other_numbers(saved):
 @pytest.mark.parametrize(
     ("bits", "warnings", "status"),
     [
-        ("seeded", [SEEDED, OVERLAP], "consistent"),
+        ("seeded", [SEEDED, FEW, OVERLAP], "consistent"),
+        ("seeded", [SEEDED, OVERLAP], "inconsistent"),
         ("seeded", [SEEDED], "inconsistent"),
         ("seeded", [], "inconsistent"),
         ("secure", [SEEDED], "inconsistent"),
@@ -226,6 +231,18 @@ def test_seeded_bits_and_their_warning_belong_together(saved, bits, warnings, st
     data = json.loads(beside.read_text(encoding="utf-8"))
     rewrite(beside, data | {"bits": bits, "warnings": warnings, "publishable": bits == "secure"})
     assert dpveil.verify(image).status == status
+
+
+def test_a_release_of_an_older_wording_is_compared_with_that(saved):
+    image, beside = saved
+    data = json.loads(beside.read_text(encoding="utf-8")) | {"wording": 2}
+    rewrite(beside, data | {"warnings": [OVERLAP]})
+    assert (dpveil.verify(image).status, dpveil.verify(image).problems) == ("consistent", ())
+    assert not any("not checked" in note for note in dpveil.verify(image).notes)
+    rewrite(beside, data | {"warnings": []})
+    assert "overlap" in dpveil.verify(image).problems[0]
+    rewrite(beside, data | {"wording": 1})
+    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 3, not 1",)
 
 
 def test_a_missing_noise_warning_is_found(tmp_path):

@@ -80,6 +80,8 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     if stated is None:
         return 1.0
     epsilon, delta = stated
+    if not epsilon and not delta:
+        return false_alarm
     raised = _exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
     missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
     return max(false_alarm, min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0))

@@ -48,13 +48,14 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         raise UnknownName("format of a manifest", path.suffix or shown(path), FORMATS)
     taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
     if identity(path) in set(map(identity, taken)):
-        raise UsageError(f"--manifest {shown(path)} is an input or an output", hint="choose another name")
+        raise UsageError(f"the manifest {shown(path)} is an input or an output", hint="choose another name")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if path.exists() and (not path.is_file() or not (replace or _ours(path))):
         raise OutputError(
             f"cannot write {shown(path)}: it exists and is not a manifest",
-            hint="choose another name, or replace it with --force",
+            hint="choose another name, or replace it with {replace}",
+            arguments={"replace": "replace=True"},
         )
 
 

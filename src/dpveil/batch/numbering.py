@@ -45,5 +45,6 @@ def _check(out: Path, state: State) -> None:
             reason = state.problem or "the state file there does not say so"
             raise UsageError(
                 f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
-                hint="choose another --out",
+                hint="choose another {out}",
+                arguments={"out": "out"},
             )

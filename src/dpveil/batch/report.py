@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -61,10 +61,10 @@ class Failure:
     hint: str
 
     @classmethod
-    def of(cls, error: BaseException) -> Failure:
-        """Return what an error says; one that nobody foresaw is named by its type."""
+    def of(cls, error: BaseException, options: Mapping[str, str]) -> Failure:
+        """Return what an error says, in the words of `options`; one that nobody foresaw is named by type."""
         if isinstance(error, DPVeilError):
-            return cls(type(error), error.message, error.hint)
+            return cls(type(error), *error.told(options))
         detail = " ".join(str(error).split())
         message = f"unexpected {type(error).__name__}" + (f": {detail}" if detail else "")
         return cls(type(error), message, "nothing was written for it; please report this")
@@ -97,9 +97,11 @@ class Entry:
 class Report:
     """What became of every input, in the order of the tasks.
 
-    `stopped` says why the run ended early, if it did; `notes` what concerns no single photo.
+    `options` are a command line's words for arguments. `stopped` says why the run ended early, if it did;
+    `notes` what concerns no single photo.
     """
 
+    options: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     stopped: str | None = None
@@ -150,7 +152,7 @@ class Report:
         """Note that nothing was written for this photo, and why."""
         error.__traceback__ = None  # its frames would hold the photo as long as something holds the error
         status = NO_REGION if isinstance(error, NoRegion) else FAILED
-        self.entries.append(Entry(status, task.source, failure=Failure.of(error), tried=tried))
+        self.entries.append(Entry(status, task.source, failure=Failure.of(error, self.options), tried=tried))
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the JSON document of a run."""

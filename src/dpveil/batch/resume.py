@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from dpveil.accounting.meaning import at_least
 from dpveil.batch.choices import Choices
@@ -17,23 +18,33 @@ from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.verification import verify
 
+ARGUMENTS: Final = {"force": "force=True", "out": "out"}
+
 
 def finished(
     task: Task, choices: Choices, state: State, stamp: Stamp | None
 ) -> tuple[Path, Certificate] | None:
     """Return the release of an earlier run with the same settings, or None if there is nothing.
 
-    Raises `DPVeilError` where something else lies there, or a release of what the input was before it was
-    replaced (`stamp` is what it is like now), and `TooWeak` where the release promises too little.
+    Raises `DPVeilError` where something else lies there, a release of another photo, or one of what the input
+    was before it was replaced (`stamp` is what it is like now), and `TooWeak` where it promises too little.
     """
     place = _place(task, choices)
     if place is None:
         return None
     output, certificate = place
-    if certificate.output is not None and state.replaced(certificate.output.sha256, stamp):
+    sha256 = "" if certificate.output is None else certificate.output.sha256
+    if state.replaced(sha256, stamp):
+        if state.another(sha256, task.source.name):
+            raise DPVeilError(
+                f"{shown(output)} was released from a photo of another name, not from {shown(task.source)}",
+                hint="choose another {out}, or rename one; {force} would put this one in its place",
+                arguments=ARGUMENTS,
+            )
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
-            hint="release it anew with --force, which costs again, or choose another --out",
+            hint="release it anew with {force}, which costs again, or choose another {out}",
+            arguments=ARGUMENTS,
         )
     enough = choices.at_least is None or at_least(certificate.strength, choices.at_least)
     if choices.at_least is not None and (not enough or certificate.missing):
@@ -72,7 +83,8 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
             return task.output, stated
         raise DPVeilError(
             f"{shown(task.output)} exists and is not a release with these settings",
-            hint="choose another --out, or replace it with --force",
+            hint="choose another {out}, or replace it with {force}",
+            arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):
         return None
@@ -82,7 +94,8 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
         return task.former, stated
     raise DPVeilError(
         f"{shown(task.former)} may be an earlier release of it, so releasing it again would cost twice",
-        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use --force",
+        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use {{force}}",
+        arguments=ARGUMENTS,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -134,21 +134,26 @@ class _Run:
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be inspected"),)
         try:
-            self.states[task.output.parent].note_release(certificate.output.sha256, stamp)
+            self.states[task.output.parent].note_release(certificate.output.sha256, stamp, task.source.name)
         except OSError as error:
             return (FORGOTTEN.format(error.strerror or error),)
         return ()
 
 
 def release_all(
-    tasks: Sequence[Task], choices: Choices, *, step: Callable[[], None] = lambda: None
+    tasks: Sequence[Task],
+    choices: Choices,
+    *,
+    step: Callable[[], None] = lambda: None,
+    options: Mapping[str, str] | None = None,
 ) -> Report:
     """Release every photo, calling `step` after each, and return what became of them.
 
     Goes on after every failure of a single photo; stops where nothing can be written any more, and where it
-    is interrupted. Then the rest is reported as failed.
+    is interrupted. Then the rest is reported as failed. With `options`, such as {"force": "--force"},
+    failures are told in these words of a command line.
     """
-    run = _Run(choices, Report())
+    run = _Run(choices, Report(options or {}))
     try:
         run.begin(tasks)
         at_once = min(finder.at_once for finder in choices.regions)

@@ -2,7 +2,8 @@
 
 JSON Lines, each line one of
 
-    {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed}
+    {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed,
+     "of": hash of the input's name}
     {"number": 7, "of": hash of the path of an input}
 
 It is only ever appended to, so that runs side by side and killed runs lose nothing. Whoever may write there
@@ -58,10 +59,14 @@ def key_of(name: str) -> str:
 
 @dataclass
 class State:
-    """The state of one `folder`: `stamps` of inputs by release, `numbers` by input; its `problem`, if any."""
+    """The state of one `folder`: what is known of inputs, and its `problem`, if any.
+
+    `stamps` and `sources` are stamps and keys of names of inputs, by release; `numbers` are by key.
+    """
 
     folder: Path
     stamps: dict[str, set[Stamp]] = field(default_factory=dict)
+    sources: dict[str, set[str]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     problem: str = ""
 
@@ -92,10 +97,15 @@ class State:
         """Whether the release with this SHA-256 is known to come from another input than one with `stamp`."""
         return release in self.stamps and stamp not in self.stamps[release]
 
-    def note_release(self, release: str, stamp: Stamp) -> None:
-        """Keep what the input of a release was like; raises OSError."""
-        self._append([{"release": release, "size": stamp[0], "time": stamp[1]}])
-        self.stamps.setdefault(release, set()).add(stamp)
+    def another(self, release: str, name: str) -> bool:
+        """Whether the release with this SHA-256 is known to come from inputs of other names alone."""
+        return release in self.sources and key_of(name) not in self.sources[release]
+
+    def note_release(self, release: str, stamp: Stamp, name: str) -> None:
+        """Keep what the input of a release was like, and its name; raises OSError."""
+        line = {"release": release, "size": stamp[0], "time": stamp[1], "of": key_of(name)}
+        self._append([line])
+        self._take(line)
 
     def note_numbers(self, numbers: Iterable[tuple[str, int]]) -> None:
         """Keep which number belongs to which key of an input; raises OSError."""
@@ -104,9 +114,13 @@ class State:
         self.numbers |= new
 
     def _take(self, line: dict[str, Any]) -> None:
-        if set(line) == {"release", "size", "time"} and RELEASE.fullmatch(line["release"]):
+        if set(line) | {"of"} == {"release", "size", "time", "of"} and RELEASE.fullmatch(line["release"]):
             stamp = (_whole(line["size"]), _whole(line["time"]))
+            if "of" in line and not OF.fullmatch(line["of"]):
+                raise ValueError("no name of an input")
             self.stamps.setdefault(line["release"], set()).add(stamp)
+            if "of" in line:  # the first versions did not keep it
+                self.sources.setdefault(line["release"], set()).add(line["of"])
         elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]):
             number = _whole(line["number"])
             if not 0 < number < MOST_NUMBER:

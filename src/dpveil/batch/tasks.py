@@ -19,6 +19,7 @@ from dpveil.release.saving import SUFFIX, certificate_path
 
 NAMES: Final = ("keep", "number")
 """How outputs are named."""
+ARGUMENTS: Final = {"out": "out", "names": "names"}
 FOREIGN = UNREAD | {".pdf", ".svg"}
 
 
@@ -50,7 +51,7 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         return _checked([_into_a_file(given, out, names)], given)
     photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
     inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
-    why = ", because --out is the input folder" if inside else ""
+    why = ", because {out} is the input folder" if inside else ""
     if names == "keep":
         return _checked(_placed(photos, out), [source for source, _ in photos], why)
     tasks = [Task(source, out / name, name) for source, name in _numbered(photos, out)]
@@ -60,12 +61,13 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
 def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     if len(given) > 1 or is_folder(given[0]):
         raise UsageError(
-            f"--out {shown(out)} is the name of one picture, and the inputs may be several",
+            f"{{out}} {shown(out)} is the name of one picture, and the inputs may be several",
             hint="name a folder, such as out",
+            arguments=ARGUMENTS,
         )
     if names == "number":
-        problem = f"--out {shown(out)} is a file name, and --names number would choose another"
-        raise UsageError(problem, hint="name a folder, or leave out --names")
+        problem = f"{{out}} {shown(out)} is a file name, and {{names}} number would choose another"
+        raise UsageError(problem, hint="name a folder, or leave out {names}", arguments=ARGUMENTS)
     format_of(out)
     return Task(given[0], out, out.name)
 
@@ -148,5 +150,6 @@ def _checked(tasks: list[Task], sources: Iterable[Path], why: str = "") -> list[
     for task in tasks:
         for target in (task.output, certificate_path(task.output)):
             if identity(target) in originals:
-                raise UsageError(f"{shown(target)} is one of the inputs{why}", hint="choose another --out")
+                problem = f"{shown(target)} is one of the inputs{why}"
+                raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
     return tasks

@@ -13,6 +13,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.audit import audit_command
+from dpveil.cli.command import Command
 from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
 from dpveil.cli.explain import explain_command
@@ -32,15 +33,17 @@ app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each wit
 app.command(
     "explain", cls=MethodCommand, short_help="State what a method would promise, before any budget is spent."
 )(explain_command)
-app.command("compare", short_help="Show one photo under several methods and budgets.")(compare_command)
-app.command("methods", short_help="List every method and its parameters.")(methods_command)
-app.command("verify", short_help="Check releases against their certificates.")(verify_command)
+app.command("compare", cls=Command, short_help="Show one photo under several methods and budgets.")(
+    compare_command
+)
+app.command("methods", cls=Command, short_help="List every method and its parameters.")(methods_command)
+app.command("verify", cls=Command, short_help="Check releases against their certificates.")(verify_command)
 app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo and number them.")(
     faces_command
 )
-app.command("train", short_help="Learn a codec of face crops from public images.")(train_command)
-app.command("audit", short_help="Check that the code keeps what it promises.")(audit_command)
-app.command("demo", short_help="Release a public photograph at several budgets.")(demo_command)
+app.command("train", cls=Command, short_help="Learn a codec of face crops from public images.")(train_command)
+app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
+app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
@@ -56,6 +59,9 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
 """JSON document of a command that was called wrongly."""
 
 
+CODES: Final = "\n".join(f"  {code:<3}  {text}" for code, text in exits.MEANING.items())
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from dpveil import __version__
@@ -64,23 +70,26 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+HELP: Final = f"""Provably private photos: release regions of photos, with a certificate beside each.
+
+\b
+Example:
+  dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 1 --block 16 --neighbourhood 16
+  dpveil verify private.png
+
+\b
+Exit codes:
+{CODES}
+"""
+
+
+@app.callback(help=HELP)
 def _root(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Provably private photos: release regions of a photo with differential privacy, and a certificate.
-
-    \b
-    Example:
-      dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 1 --block 16 --neighbourhood 16
-      dpveil verify private.png
-
-    \b
-    Exit codes: 0 all done, 1 something was not released, not verified or failed its audit, 2 wrong usage,
-    3 budget refused or promise too weak, 4 nothing readable or the output cannot be written, 130 interrupted.
-    """
+    """Take what comes before a command."""
 
 
 def main() -> None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, Text, number
+from dpveil.cli.options import AsJson, MaxPixels, Text, number
+from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.errors import InvalidParameter, OutputError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ BUDGETS = ("1", "5", "20")
 NEIGHBOURHOODS = ("256", "all")
 
 
+@takes_regions
 def compare_command(
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
     out: Annotated[
@@ -40,17 +42,10 @@ def compare_command(
         list[str] | None,
         typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 256 and all."),
     ] = None,
-    regions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SPEC", help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: whole."
-        ),
-    ] = None,
+    regions: Chosen = NOTHING,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing sheet.")] = False,
     json: AsJson = False,
-    max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo with more pixels.")
-    ] = 100_000_000,
+    max_pixels: MaxPixels = 100_000_000,
 ) -> int:
     """Lay releases of one photo by several methods and budgets side by side, each with what it promises.
 
@@ -63,12 +58,11 @@ def compare_command(
     eyes of whoever holds the original, NOT FOR PUBLICATION.
     """
     from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
-    from dpveil.cli.faces_options import finders
     from dpveil.io import encode, read, write_together
 
     lines = _lines(method, epsilon, delta, block, neighbourhood)
     usual = {one.regions for line in lines for one in line.methods if one is not None}
-    chosen = finders(regions or sorted(usual if len(usual) == 1 else {"whole"}), {})
+    chosen = regions.finders(sorted(usual if len(usual) == 1 else {"whole"}))
     _check_out(out, photo, force)
     compared, notes = compare(read(photo, max_pixels=max_pixels), lines, chosen, every=method is None)
     for text in notes:

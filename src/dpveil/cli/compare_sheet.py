@@ -10,9 +10,9 @@ from typing import Final
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.cli.grid import Line
+from dpveil.cli.grid import Line, settings
 from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
@@ -104,11 +104,12 @@ class Comparison:
 
     def in_words(self) -> Iterator[str]:
         """Yield one line for every release."""
-        for line, row in self.lines:
-            for made in row:
-                if made is not None:
-                    text, scale = made.promise(), made.noise()
-                    yield f"{line.name:<16} {text:<56} {scale:<32} {'  '.join(made.measured())}"
+        made = [each for _, row in self.lines for each in row if each is not None]
+        rows = [(m.plan.method.name, settings(m.plan.method), m.promise(), m.noise()) for m in made]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row, one in zip(rows, made, strict=True):
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            yield "  ".join((*cells, *one.measured()))
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the sheet as an image."""
@@ -226,7 +227,10 @@ def _row(line: Line, row: Sequence[Compared | None]) -> Row:
         None if e is None else Tile(e.picture, e.lines(), loud=loud(e.plan.strength, e.noise_scale))
         for e in row
     )
-    return Row(line.name, _neighbours(made.guarantee), tuple(tiles))
+    # The columns say epsilon, and the neighbours their number of pixels.
+    said = ("epsilon",) if made.guarantee.relation.m is None else ("epsilon", "neighbourhood")
+    chosen = settings(made.plan.method, but=said)
+    return Row(line.name, (*_neighbours(made.guarantee), *[chosen] * bool(chosen)), tuple(tiles))
 
 
 def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
@@ -235,7 +239,7 @@ def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
     if not guarantee.formal:
         return "heuristic:", "nothing is promised"
     if relation.m is not None:
-        return "neighbours differ in", f"at most {relation.m} pixels"
+        return "neighbours differ in", f"at most {pixels(relation.m)}"
     if relation.name == "singular-values":
         return "neighbours share", "U and V"
     return "neighbours differ", "in any way"

@@ -21,6 +21,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.release.plan import plan
 from dpveil.release.saving import Release
+from dpveil.release.words import worth
 
 FACE: Final = Box(168, 56, 112, 144)
 WHOLE: Final = Box(0, 0, 512, 512)
@@ -100,12 +101,11 @@ def _row(photo: Photo, title: str, words: tuple[str, str], methods: list[Method]
 
 def _tile(release: Release, method: Method, box: Box) -> Tile:
     stated = release.certificate
-    about = "any face" if method.name == "attributes" else "the whole region"
-    if stated.guarantees[0].relation.m is not None:
-        about = f"{stated.guarantees[0].relation.m} pixels"
+    total, grade = stated.composition, str(stated.strength)
+    told = grade if total is None else worth(total, grade)
     scale = method.noise_scale(height=box.h, width=box.w, channels=release.image.shape[2])
     noise = noise_line(scale) if scale is not None else "a face of nobody"
-    lines = (str(stated.composition), noise, f"{stated.strength} about {about}")
+    lines = (str(total), noise, told)
     return Tile(_shown(release.image, box), lines, loud=loud(stated.strength, scale))
 
 

@@ -1,12 +1,4 @@
-"""Exit codes: the complete mapping, together with `DPVeilError.exit_code`.
-
-0    all done
-1    some or all photos were not released, no region was found, or a verification or an audit failed
-2    wrong usage; nothing was read
-3    a budget was refused, or a promise is weaker than was asked for
-4    nothing readable among the inputs, or the output cannot be written
-130  interrupted
-"""
+"""Exit codes: one table for help, documentation and code; errors have theirs in `dpveil.errors`."""
 
 from __future__ import annotations
 
@@ -18,3 +10,30 @@ USAGE: Final = 2
 BUDGET: Final = 3
 IMPOSSIBLE: Final = 4
 INTERRUPTED: Final = 130
+
+MEANING: Final = {
+    DONE: "all done",
+    INCOMPLETE: "something failed: a photo, a release, an audit",
+    USAGE: "wrong usage",
+    BUDGET: "budget refused or promise too weak",
+    IMPOSSIBLE: "nothing readable, or the output cannot be written",
+    INTERRUPTED: "interrupted",
+}
+"""Exit code to what it means, in a few words: what `dpveil --help` shows."""
+
+DETAILS: Final = {
+    DONE: "",
+    INCOMPLETE: (
+        "Some or all photos were not released, because their regions do not fit or are not found, or because"
+        " something else lies at their output; `verify` found a release that is missing, inconsistent or"
+        " weaker than asked for; `audit` failed; `train` left images out"
+    ),
+    USAGE: "An option is missing, unknown or out of range; nothing was read",
+    BUDGET: "Nothing was drawn for a photo that would cost too much, or promise less than `--at-least`",
+    IMPOSSIBLE: (
+        "No photo, table or model is one that dpveil reads, or no output can be written; also where the one"
+        " picture, plot or model that a command writes exists, without `--force`"
+    ),
+    INTERRUPTED: "By Ctrl-C or `SIGTERM`; nothing half written is left",
+}
+"""Exit code to when commands end with it, in Markdown."""

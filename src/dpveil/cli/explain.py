@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import say
-from dpveil.cli.options import AsJson, Text, takes_method
+from dpveil.cli.options import AsJson, MaxPixels, Text, takes_method
+from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
+from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
 
 if TYPE_CHECKING:
+    from dpveil.core.photo import Photo
     from dpveil.mechanisms.method import Method
     from dpveil.release.explain import Explanation
 
@@ -24,18 +27,14 @@ USUAL = "128x128"
 """Default size of a face: face methods promise the same for all sizes."""
 
 
+@takes_regions
 @takes_method
 def explain_command(
     method: Method,
     photo: Annotated[
         Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for, instead of --size.")
     ] = None,
-    regions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SPEC", help="With a photo: whole, faces, x,y,w,h, or a mask. Default: by the method."
-        ),
-    ] = None,
+    regions: Chosen = NOTHING,
     size: Annotated[
         Text,
         typer.Option(
@@ -48,6 +47,7 @@ def explain_command(
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
     json: AsJson = False,
+    max_pixels: MaxPixels = 100_000_000,
 ) -> int:
     """Say what a method would promise about a region of this size, or a photo's. Draws and spends nothing.
 
@@ -56,6 +56,7 @@ def explain_command(
       dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
       dpveil explain group.jpg --method gallery --epsilon 4
     """
+    from dpveil.io import read
     from dpveil.release.explain import explain
 
     if photo is not None:
@@ -64,9 +65,9 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
-        return _of_photo(photo, method, regions, json)
-    if regions:
-        raise InvalidParameter("--regions", None, "are those of a photo", hint="name one, or give --size")
+        return _of_photo(read(photo, max_pixels=max_pixels), method, regions, json)
+    for option in regions.given:
+        raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
     width, height = _size(USUAL if size is None and method.regions == "faces" else size)
     if channels not in (1, 3):
         raise InvalidParameter("--channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
@@ -83,13 +84,12 @@ def explain_command(
     return 0
 
 
-def _of_photo(photo: Path, method: Method, regions: list[str] | None, json: bool) -> int:
+def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     """Explain the plan of one photo: every region, the total, and what the largest region's promise means."""
-    from dpveil.io import read
     from dpveil.release.explain import explain_region
     from dpveil.release.plan import plan
 
-    planned = plan(read(photo), method, regions=regions or method.regions)
+    planned = plan(photo, method, regions=regions.finders([method.regions]))
     quote = planned.quote
     if quote is None:
         raise TypeError("a plan without a fallback has regions")
@@ -103,7 +103,7 @@ def _of_photo(photo: Path, method: Method, regions: list[str] | None, json: bool
                 "total": quote.total.to_json(),
                 "strength": quote.strength,
                 "in_the_clear": list(planned.in_the_clear),
-                "warnings": list(planned.warnings),
+                "warnings": [*planned.warnings, *planned.grown],
                 "largest": explanation.to_json(),
             }
         )
@@ -113,7 +113,7 @@ def _of_photo(photo: Path, method: Method, regions: list[str] | None, json: bool
     say.answer(f"total: {quote.total}: {quote.strength}")
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
-    for text in planned.warnings:
+    for text in (*planned.warnings, *planned.grown):
         say.note(f"warning: {text}")
     return 0
 
@@ -194,5 +194,5 @@ def _need(budget: dict[str, float] | None, scale: float | None, m: int | None) -
         return "not in reach by another budget"
     numbers = ", ".join(f"{name} {value:.4g}" for name, value in budget.items())
     noise = "" if scale is None else f" (noise scale {scale:,.4g})"
-    now = f"; with this noise, a neighbourhood of {m:,} pixels" if m else ""
+    now = f"; with this noise, a neighbourhood of {pixels(m)}" if m else ""
     return f"needs {numbers}{noise}{now}"

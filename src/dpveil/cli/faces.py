@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.cli import exits, faces_options, say
-from dpveil.cli.options import may_take_method
+from dpveil.cli import exits, say
+from dpveil.cli.options import AsJson, MaxPixels, may_take_method
+from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
+@partial(takes_regions, search_only=True)
 @may_take_method
 def faces_command(
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
@@ -23,17 +26,10 @@ def faces_command(
         Path | None,
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
     ] = None,
-    threshold: faces_options.Threshold = None,
-    margin: faces_options.Margin = None,
-    min_face: faces_options.MinFace = None,
-    long_side: faces_options.LongSide = None,
-    detector: faces_options.DetectorName = None,
-    detector_model: faces_options.DetectorModel = None,
+    regions: Chosen = NOTHING,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing preview.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-    max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo with more pixels.")
-    ] = 100_000_000,
+    json: AsJson = False,
+    max_pixels: MaxPixels = 100_000_000,
 ) -> int:
     """Find the faces of a photo, and number them for --only and --except of dpveil obfuscate.
 
@@ -51,16 +47,7 @@ def faces_command(
     from dpveil.io import encode, read, write_together
     from dpveil.release.plan import plan
 
-    finder = faces_options.faces(
-        {
-            "threshold": threshold,
-            "margin": margin,
-            "min_face": min_face,
-            "long_side": long_side,
-            "detector": detector,
-            "model": detector_model,
-        }
-    )
+    finder = regions.faces()
     finder.prepare()
     if preview is not None:
         check_name(preview)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from dpveil.catalogue import build
+from dpveil.catalogue import build, row_of
 from dpveil.cli.options import ALL, number
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
@@ -80,6 +80,19 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
         made.append(None if method in seen else method)
         seen.add(method)
     return Line(name, getattr(made[0], "neighbourhood", None), tuple(made))
+
+
+def settings(method: Method, *, but: Sequence[str] = ()) -> str:
+    """Return the parameters that are not as they are by default, and no trained file's hash.
+
+    >>> settings(build("dp-samp", {"epsilon": 5, "clusters": 8}))
+    'epsilon 5, clusters 8'
+    """
+    usual = row_of(type(method))["parameters"]
+    own = {name: value for name, value in method.parameters().items() if value not in (None, usual[name])}
+    words = {name.replace("_", " "): value for name, value in own.items() if name not in but}
+    told = [name if value is True else f"{name} {value}" for name, value in words.items()]
+    return ", ".join(text for text in told if "sha256:" not in text)
 
 
 def one(name: str, given: dict[str, Any]) -> Method:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpveil.cli import exits, faces_options, say
-from dpveil.cli.options import AsJson, AtLeast, PostProcessing, Text, takes_method
+from dpveil.cli import exits, say
+from dpveil.cli.command import options_of
+from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, takes_method
 from dpveil.cli.progress import bar
+from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.errors import InvalidParameter, OutputError, PhotoError
 
 if TYPE_CHECKING:
@@ -17,29 +19,15 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
+@takes_regions
 @takes_method
 def obfuscate_command(
+    context: typer.Context,
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
     out: Annotated[Path, typer.Option(metavar="PATH", help="A folder; for one photo, also a file.")],
     method: Method,
     post_processing: PostProcessing = None,
-    regions: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="SPEC",
-            help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: by the method.",
-        ),
-    ] = None,
-    only: Annotated[Text, typer.Option(metavar="N,N", help="Protect only these faces.")] = None,
-    except_: Annotated[
-        Text, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
-    ] = None,
-    threshold: faces_options.Threshold = None,
-    margin: faces_options.Margin = None,
-    min_face: faces_options.MinFace = None,
-    long_side: faces_options.LongSide = None,
-    detector: faces_options.DetectorName = None,
-    detector_model: faces_options.DetectorModel = None,
+    regions: Chosen = NOTHING,
     if_none: Annotated[
         Text, typer.Option(metavar="whole|copy", help="What to do if no region is found; default: refuse.")
     ] = None,
@@ -62,9 +50,7 @@ def obfuscate_command(
             help="Reproduce: bits follow from this and each output's name. NOT FOR PUBLICATION.",
         ),
     ] = None,
-    max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
-    ] = 100_000_000,
+    max_pixels: MaxPixels = 100_000_000,
 ) -> int:
     """Release photos with differential privacy, each with a certificate beside it.
 
@@ -86,19 +72,11 @@ def obfuscate_command(
     from dpveil.postprocessing import parse_all
     from dpveil.release.plan import check_strength_name
 
-    faces: faces_options.Settings = {
-        "only": only,
-        "exclude": except_,
-        "threshold": threshold,
-        "margin": margin,
-    }
-    faces = {**faces, "min_face": min_face, "long_side": long_side}
-    faces = {**faces, "detector": detector, "model": detector_model}
     if if_none not in (None, "whole", "copy"):
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
     choices = Choices(
         method=method,
-        regions=method.accepts(faces_options.finders(regions or [method.regions], faces)),
+        regions=method.accepts(regions.finders([method.regions])),
         post_processing=parse_all(post_processing or ()),
         if_none=if_none,
         at_least=None if at_least is None else check_strength_name(at_least),
@@ -114,7 +92,7 @@ def obfuscate_command(
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step)
+        report = release_all(tasks, choices, step=step, options=options_of(context))
     listed = _listed(report, manifest)
     print_report(report, json)
     return max(exit_code(report), listed)

@@ -8,11 +8,12 @@ from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from typer.core import TyperCommand
 
+from dpveil.cli.command import Command
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 
 if TYPE_CHECKING:
+    from dpveil.catalogue import MethodRow
     from dpveil.mechanisms.method import Method
 
 Text = str | None
@@ -29,6 +30,10 @@ PostProcessing = Annotated[
 AtLeast = Annotated[
     Text,
     typer.Option(metavar="STRENGTH", help="Refuse anything weaker than this: weak, moderate or strong."),
+]
+
+MaxPixels = Annotated[
+    int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
 ]
 
 ALL: Final = "all"
@@ -53,15 +58,19 @@ def takes_method(command: Callable[..., int], *, required: bool = True) -> Calla
     del command.__annotations__["method"]  # a type that is only imported once it is used
     given = inspect.signature(command, eval_str=True)
     words = "See `dpveil methods`; with --help, shows the method's own options as well."
+    words += "  [required]" * required
     name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
-        given = context.meta.get(GIVEN, {})
-        chosen = None if method is None and not required else build_method(method, **given)
+        own = context.meta.get(GIVEN, {})
+        chosen = None if method is None and not required else build_method(method, **own)
+        if "context" in given.parameters:
+            arguments["context"] = context
         return command(method=chosen, **arguments)
 
-    kept = [parameter for parameter in given.parameters.values() if parameter.name != "method"]
+    taken = ("method", "context")
+    kept = [parameter for parameter in given.parameters.values() if parameter.name not in taken]
     before = [parameter for parameter in kept if parameter.default is inspect.Parameter.empty]
     after = [parameter for parameter in kept if parameter.default is not inspect.Parameter.empty]
     own = [
@@ -74,7 +83,7 @@ def takes_method(command: Callable[..., int], *, required: bool = True) -> Calla
     return with_method
 
 
-class MethodCommand(TyperCommand):
+class MethodCommand(Command):
     """A command that takes the options of one method beside its own: of the one that --method names."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -127,6 +136,7 @@ def named_method(arguments: Sequence[str]) -> str | None:
 
 def method_options(name: str) -> list[Any]:
     """Return the options of one method, from its parameters; raises `UnknownName`."""
+    from dpveil.catalogue import row_of
     from dpveil.core.registry import METHODS
 
     if name not in METHODS:
@@ -135,11 +145,42 @@ def method_options(name: str) -> list[Any]:
     def taken(**parameters: Any) -> None:
         """Only its signature is used."""
 
-    options = [_option(each, metavar, words) for each, (metavar, words) in METHODS[name].options().items()]
+    kind = METHODS[name]
+    row = row_of(kind)
+    options = [
+        _option(each, metavar, f"{words}{_mark(each, row)}")
+        for each, (metavar, words) in kind.options().items()
+    ]
     taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
     app.command()(taken)
     return list(typer.main.get_command(app).params)
+
+
+def _mark(name: str, row: MethodRow) -> str:
+    """Return what help says of a parameter behind its words: its default, or that it is required.
+
+    Of several budgets the first is the usual one, and any other can take its place.
+    """
+    from dpveil.catalogue import REQUIRED
+
+    value, (usual, *others) = row["parameters"].get(name), row["budgets"] or [[]]
+    if value == REQUIRED:
+        instead = [_names(other) for other in others if name not in other]
+        return f"  [required{', or ' + ', or '.join(instead) if instead else ''}]"
+    for budget in others:
+        if name in budget:
+            beside = [each for each in budget if each != name]
+            replaced = [each for each in usual if each not in budget]
+            words = [f"with {_names(beside)}"] * bool(beside) + [f"instead of {_names(replaced)}"] * bool(
+                replaced
+            )
+            return f"  [{', '.join(words)}]"
+    return "" if value is None or value is False else f"  [default: {value}]"
+
+
+def _names(parameters: Sequence[str]) -> str:
+    return " and ".join("--" + name.replace("_", "-") for name in parameters)
 
 
 def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:

@@ -23,8 +23,8 @@ HEADER: Final = 260
 THUMBNAIL: Final = 192
 LEAST_WIDTH: Final = 1100
 HEADS: Final = 84
-LABEL: Final = 116
-"""The height of a row's label: a title and two lines."""
+LABEL: Final = 142
+"""The height of a row's label: a title and up to three lines."""
 PAPER: Final = (250, 249, 246)
 INK: Final = (28, 30, 34)
 SOFT: Final = (104, 108, 116)
@@ -81,7 +81,8 @@ def noise_line(scale: float | None) -> str:
     """Return the line of a tile that tells the noise scale in grey levels."""
     if scale is None:
         return "levels without noise"
-    return f"noise scale {scale:,.{1 if scale < 100 else 0}f} grey levels"
+    digits = f"{scale:.3g}" if scale < 1 else f"{scale:,.{1 if scale < 100 else 0}f}"
+    return f"noise scale {digits} grey levels"
 
 
 def draw_sheet(sheet: Sheet) -> UInt8[np.ndarray, "H W 3"]:

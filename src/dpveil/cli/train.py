@@ -9,7 +9,10 @@ import typer
 
 from dpveil.cli.options import AsJson
 from dpveil.cli.train_common import Common
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter, PhotoError, UnknownName
+
+OTHERS = ("gallery", "attributes")
+"""What is trained beside codecs."""
 
 
 def train_command(
@@ -61,6 +64,10 @@ def train_command(
     every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile.
     """
+    from dpveil.training.codecs import TRAINERS
+
+    if codec not in (kinds := (*TRAINERS, *OTHERS)):
+        raise UnknownName("kind of model", codec, kinds)
     common: Common = {
         "paths": _expanded(images),
         "out": _named(out),
@@ -115,5 +122,5 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
         if problem or path.suffix.lower() in UNREAD.union(FORMATS, [SHARD])
     ]
     if not files:
-        raise UsageError("there are no images among the inputs", hint="name images, folders or .tar shards")
+        raise PhotoError("there are no images among the inputs", hint="name images, folders or .tar shards")
     return tuple(files)

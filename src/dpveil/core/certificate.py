@@ -10,15 +10,17 @@ from functools import cache
 from importlib.metadata import version
 from typing import Final
 
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import check_count
 from dpveil.core.region import RegionRecord
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 2
+WORDING: Final = 3
 """The version of all sentences in certificates: it rises whenever one of them changes."""
+WORDINGS: Final = (2, 3)
+"""Versions that can be written anew, so that `verify` compares them."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
@@ -114,6 +116,13 @@ class Certificate:
                 f"there are more than {MOST_REGIONS:,} regions or steps",
                 hint="release a larger region around",
             )
+
+    def __repr__(self) -> str:
+        """Return the method and the promise in one line; `to_text` has everything."""
+        if self.composition is None:
+            return "Certificate(an unprotected copy)"
+        regions = counted(len(self.regions), "region")
+        return f"Certificate({self.method}, {regions}, {self.composition}: {self.strength})"
 
     @property
     def publishable(self) -> bool:

@@ -11,7 +11,7 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
 
 RELATIONS: Final = {
-    "m-pixels": "two photos of the same size that differ in at most {m} pixels, each with all its channels",
+    "m-pixels": "two photos of the same size that differ in at most {pixels}{each} with all its channels",
     "any-image": "any two photos of the same size",
     "latent-cell": "any two faces, whatever their codes, which are clipped to a public box",
     "singular-values": "two photos with the same ordered singular vectors U and V, as computed",
@@ -37,6 +37,20 @@ KINDS: Final = {
     "heuristic": ("broken_by",),
 }
 """The fields that each kind of guarantee carries, and no other."""
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    >>> counted(1, "region"), counted(1024, "region")
+    ('one region', '1,024 regions')
+    """
+    return f"one {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def pixels(count: int) -> str:
+    """Return a number of pixels in words."""
+    return counted(count, "pixel")
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,8 @@ class Relation:
 
     def in_words(self) -> str:
         """Return the relation as a phrase that completes "neighbours are"."""
-        return RELATIONS[self.name].format(m=self.m)
+        each = "," if self.m == 1 else ", each"
+        return RELATIONS[self.name].format(pixels=pixels(self.m or 0), each=each)
 
     def __str__(self) -> str:
         return self.name if self.m is None else f"m-pixels (m = {self.m})"

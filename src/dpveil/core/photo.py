@@ -90,7 +90,10 @@ def check_image(image: object) -> UInt8[np.ndarray, ...]:
     """Return `image` if it is uint8, h × w or h × w × (1 or 3), and not empty; else `InvalidParameter`."""
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
         kind = f"{image.dtype} array" if isinstance(image, np.ndarray) else type(image).__name__
-        hint = "convert to uint8 levels 0..255: dpveil.read(path) for a file, numpy.asarray for a PIL image"
+        hint = (
+            "give the name of its file, which also tells orientation and JPEG blocks; or uint8 levels 0..255,"
+            " such as numpy.asarray(picture.convert('RGB'))"
+        )
         raise InvalidParameter("image", kind, "is not a uint8 array", hint=hint)
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)) or image.size == 0:
         shape = "×".join(map(str, image.shape))

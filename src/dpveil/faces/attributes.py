@@ -56,8 +56,8 @@ class Attributes(FaceMethod):
     help: ClassVar[Mapping[str, str]] = {
         "attributes": "What is kept, such as gender=4,age=2 with their budgets, or none.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
-        "gallery": "The faces of nobody that are shown, or default.",
-        "model": "The model of dpveil train attributes that reads faces, or default.",
+        "gallery": "The faces of nobody that are shown, or default: those of dpveil-faces.",
+        "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
 

@@ -58,7 +58,7 @@ class FaceMethod(Method):
     help: ClassVar[Mapping[str, str]] = {
         "protect": "box or head: what is replaced around a face.",
         "placing": "auto, landmarks or box: how another face is put into place.",
-        "inpainting": "A network that fills what a head leaves free, or telea; default: telea.",
+        "inpainting": "What fills the area that a head leaves free: telea, or a network.",
     }
 
     protect: OneOf = OneOf(*PROTECT, default="box")

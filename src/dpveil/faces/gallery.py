@@ -44,7 +44,7 @@ class Gallery(FaceMethod):
     source: ClassVar[str] = "McKenna & Sheldon 2020"
     typical: ClassVar[Mapping[str, Json]] = {"epsilon": 8}
     help: ClassVar[Mapping[str, str]] = {
-        "gallery": "The faces of nobody that are shown, or default.",
+        "gallery": "The faces of nobody that are shown, or default: those of dpveil-faces.",
         "near": "How many of the nearest faces get the higher chance.",
         "law": "two-level, exponential or permute-and-flip: how chances fall with the rank.",
     }

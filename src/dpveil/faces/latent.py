@@ -97,7 +97,7 @@ class Latent(FaceMethod):
         "clip": "Per cent of public codes that each side of the box leaves out.",
         "allocation": "equal or optimal: how a budget is divided over a code.",
         "ratio": "Noise of a component, beside its deviation, at most; default: 1.5.",
-        "codec": "The model of dpveil train, or default.",
+        "codec": "The model of dpveil train, or default: that of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("epsilon",), ("rho",))
 
@@ -115,7 +115,7 @@ class Latent(FaceMethod):
             object.__setattr__(self, "mechanism", DEFAULT_MECHANISMS["pure" if self.rho is None else "zcdp"])
         needed = METRICS.get(str(self.mechanism))
         if needed and self.metric is None:
-            hint = f"epsilon of {self.mechanism} is for one unit of a distance: say --metric {needed}"
+            hint = f"epsilon of {self.mechanism} is for one unit of a distance, so name it: {needed}"
             raise InvalidParameter("metric", None, "is missing", hint=hint)
         if self.metric != needed:
             hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
@@ -224,7 +224,7 @@ def _of_kind(kind: str, metric: object) -> str:
     if kind != "metric":
         return DEFAULT_MECHANISMS[kind]
     if metric is None:
-        hint = f"epsilon is for one unit of a distance: say --metric {' or '.join(METRICS.values())}"
+        hint = f"epsilon is for one unit of a distance, so name it: {' or '.join(METRICS.values())}"
         raise InvalidParameter("metric", None, "is missing", hint=hint)
     named = [mechanism for mechanism, its in METRICS.items() if its == metric]
     if not named:

@@ -27,7 +27,7 @@ from dpveil.io.exif import orientation, words_of
 from dpveil.io.names import shown
 from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
 from dpveil.io.quiet import quiet_pillow
-from dpveil.io.refused import COPY_AGAIN, Refused
+from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
 from dpveil.io.screening import check_pixels, screened
 
 MAX_PIXELS: Final = 100_000_000
@@ -87,7 +87,7 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
         with quiet_pillow():
             decoded = _decode(data, most, 255)
     except Refused as refusal:
-        raise PhotoError(f"{shown(name)} {refusal.problem}", hint=refusal.remedy) from refusal.__cause__
+        raise _refused(name, refusal) from refusal.__cause__
     return Photo(decoded.levels, decoded.grid, decoded.notes)
 
 
@@ -117,7 +117,11 @@ def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
         with quiet_pillow():
             return _decode(data, max_pixels, paper)
     except Refused as refusal:
-        raise PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy) from refusal.__cause__
+        raise _refused(path, refusal) from refusal.__cause__
+
+
+def _refused(path: str | Path, refusal: Refused) -> PhotoError:
+    return PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy, arguments=refusal.arguments)
 
 
 def most_bytes(max_pixels: int) -> int:
@@ -147,7 +151,8 @@ def _contents(path: str | Path, most: int) -> bytes:
             if status.st_size > most:
                 raise Refused(
                     f"has {status.st_size:,} bytes, more than any photo within the limit of pixels",
-                    "raise max_pixels (--max-pixels) if it is a photo",
+                    "raise {max_pixels} if it is a photo",
+                    LIMIT,
                 )
             file.seek(0)
             return file.read(status.st_size)

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 COPY_AGAIN: Final = "get an intact copy"
+LIMIT: Final = {"max_pixels": "max_pixels"}
+"""How Python writes the limit that a remedy may name."""
 SAVE_ANEW: Final = "open it in an image editor and save it as an 8-bit PNG"
 
 
 class Refused(Exception):
-    """A problem and its remedy; `read` puts the file's name in front and makes it a `PhotoError`."""
+    """A problem and its remedy; `read` puts the file's name in front and makes it a `PhotoError`.
 
-    def __init__(self, problem: str, remedy: str) -> None:
+    `arguments` are those that the remedy names in braces, as in `DPVeilError`.
+    """
+
+    def __init__(self, problem: str, remedy: str, arguments: Mapping[str, str] | None = None) -> None:
         super().__init__(problem)
         self.problem = problem
         self.remedy = remedy
+        self.arguments = arguments
 
 
 def damaged(name: str) -> Refused:

@@ -10,7 +10,7 @@ from typing import Final
 from dpveil.core.photo import Grid
 from dpveil.io.containers import WEBP_GRID, png_header, webp_header
 from dpveil.io.jpeg import lean_jpeg
-from dpveil.io.refused import COPY_AGAIN, Refused, damaged
+from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, damaged
 from dpveil.io.tiff import check_tiff
 
 
@@ -35,7 +35,8 @@ def check_pixels(width: int, height: int, max_pixels: int) -> None:
     if width * height > max_pixels:
         raise Refused(
             f"has {width:,} × {height:,} pixels, more than the limit of {max_pixels:,}",
-            "make it smaller, or raise max_pixels (--max-pixels)",
+            "make it smaller, or raise {max_pixels}",
+            LIMIT,
         )
 
 

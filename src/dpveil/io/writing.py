@@ -31,7 +31,7 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     errno.ENAMETOOLONG: ("the name is too long", "choose a shorter one"),
     errno.ENOENT: ("there is no such folder", "make the folder first"),
     errno.ENOTDIR: ("part of its path is not a folder", "choose another folder"),
-    errno.EEXIST: ("it exists already", "choose another name, or replace it (--force, replace=True)"),
+    errno.EEXIST: ("it exists already", "choose another name, or replace it with {replace}"),
     errno.EISDIR: ("it is a folder", "choose another name"),
     errno.EBUSY: ("another process is writing there", "wait until it is done"),
     errno.ELOOP: ("its path is a loop of links", "choose another folder"),
@@ -129,7 +129,8 @@ def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
     number = error.errno if isinstance(error, OSError) else None
     problem, remedy = REASONS.get(number or 0, ("", "choose another folder or name"))
     problem = problem or getattr(error, "strerror", None) or "not a valid file name"
-    return OutputError(f"cannot write {shown(path)}: {problem}", hint=remedy)
+    text = f"cannot write {shown(path)}: {problem}"
+    return OutputError(text, hint=remedy, arguments={"replace": "replace=True"})
 
 
 def _check_target(target: Path, replace: bool) -> None:

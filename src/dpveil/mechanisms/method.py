@@ -44,9 +44,9 @@ class Method(ABC):
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
     help: ClassVar[Mapping[str, str]] = {
-        "epsilon": "The budget of each region. No default.",
-        "delta": "δ of an (ε, δ) guarantee. No default.",
-        "rho": "ρ of a zero-concentrated guarantee. No default.",
+        "epsilon": "The budget of each region.",
+        "delta": "δ of an (ε, δ) guarantee.",
+        "rho": "ρ of a zero-concentrated guarantee.",
         "block": "Side of a block in pixels.",
         "neighbourhood": "How many pixels neighbours differ in, or all; default: all.",
     }

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import csv
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Final
 
-from dpveil.errors import DataError, InvalidParameter
+from dpveil.errors import DataError, InvalidParameter, nearest
 
 DELIMITERS: Final = ";\t|,"
 """What often stands between cells."""
@@ -31,7 +30,7 @@ def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
     except UnicodeDecodeError:
         raise DataError(f"{file} is not text in UTF-8", hint="save it as CSV in UTF-8") from None
     except csv.Error as error:
-        raise DataError(f"{file} is not a CSV table", private=str(error)) from None
+        raise DataError(f"{file} is not a CSV table", private=f"{file}: {error}") from None
     header = [title.strip() for title in lines[0]] if lines else []
     if not any(header):
         raise DataError(f"{file} has no header line", hint="the first line names the columns")
@@ -43,8 +42,9 @@ def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
         if len(row) != len(header) and row:
             raise DataError(
                 f"{file} is not a table: not every row has as many cells as the header, {len(header)}",
-                hint="quote cells that hold the delimiter, or give --delimiter",
-                private=f"row {number} has {_cells(row)}",
+                hint="quote cells that hold the delimiter, or give {delimiter}",
+                arguments={"delimiter": "delimiter="},
+                private=f"{file}: row {number} under the header has {_cells(row)}",
             )
     return [row[place].strip() if row else "" for row in rows]
 
@@ -61,8 +61,9 @@ def _place(header: list[str], name: str) -> int:
         raise InvalidParameter("column", name, "is the name of several columns", hint="rename them")
     other = next((mark for mark in DELIMITERS if len(header) == 1 and mark in header[0]), None)
     if other is not None:
-        hint = f"its header is one column, {header[0]!r}: give --delimiter {other!r}"
-        raise InvalidParameter("column", name, "is not in the table", hint=hint)
-    near = get_close_matches(name, header, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
+        hint = f"its header is one column, {header[0]!r}: give {{delimiter}} {other!r}"
+        arguments = {"delimiter": "delimiter ="}
+        raise InvalidParameter("column", name, "is not in the table", hint=hint, arguments=arguments)
+    near = nearest(name, header)
+    hint = f"did you mean {near!r}? " if near else ""
     raise InvalidParameter("column", name, "is not in the table", hint=f"{hint}it has {', '.join(header)}")

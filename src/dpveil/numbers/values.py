@@ -90,7 +90,8 @@ def clipped(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> l
     if gone and instead is None:
         raise DataError(
             "values are missing",
-            hint="say what they count as, a public number in the range (--missing, missing=)",
+            hint="say what they count as, a public number in the range, with {missing}",
+            arguments={"missing": "missing="},
             private=f"missing in {_rows(gone)} of {len(values)}",
         )
     numbers = [instead if is_missing(value) else number(value, row) for row, value in enumerate(values, 1)]

@@ -73,17 +73,23 @@ class Faces(Finder):
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
     min_face: Count = Count(default=1)
     long_side: Count = Count(default=LONG_SIDE)
-    only: Numbers = Numbers("only")
-    exclude: Numbers = Numbers("except")
+    only: Numbers = Numbers()
+    exclude: Numbers = Numbers()
     model: str | Path | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         check(self.detector, self._model)
         if self.long_side not in LONG_SIDES:
             sizes = f"choose from {LONG_SIDES[0]} to {LONG_SIDES[-1]} pixels"
-            raise InvalidParameter("long side", self.long_side, "is out of range", hint=sizes)
+            raise InvalidParameter("long_side", self.long_side, "is out of range", hint=sizes)
         if self.only and self.exclude:
-            raise InvalidParameter("only", None, "and except do not go together", hint="give one of them")
+            raise InvalidParameter(
+                "only",
+                None,
+                "and {exclude} do not go together",
+                hint="give one of them",
+                arguments={"exclude": "exclude"},
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {entry.name: self.__dict__[entry.name] for entry in fields(self)}

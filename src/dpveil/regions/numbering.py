@@ -14,9 +14,8 @@ from dpveil.errors import InvalidParameter
 class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
     """A choice of faces by number, such as (1, 3) or "1,3"; kept sorted, each once. Default: none."""
 
-    def __init__(self, shown: str) -> None:
+    def __init__(self) -> None:
         super().__init__(default=())
-        self.shown = shown
 
     def check(self, value: object) -> tuple[int, ...]:
         """Return the numbers in order, each at least 1."""
@@ -24,8 +23,8 @@ class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
         try:
             entries = [int(part) for part in value.split(",")] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
         except (TypeError, ValueError):
-            raise InvalidParameter(self.shown, str(value), "are not numbers of faces", hint=hint) from None
-        return tuple(sorted({check_count(entry, self.shown) for entry in entries}))
+            raise InvalidParameter(self.name, str(value), "are not numbers of faces", hint=hint) from None
+        return tuple(sorted({check_count(entry, self.name) for entry in entries}))
 
 
 def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:

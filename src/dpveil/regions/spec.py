@@ -114,9 +114,7 @@ def _parse_text(text: str) -> Finder:
         return mask_of_file(name)
     if "," in name or name[:1] in set("+-0123456789"):
         return GivenBox(box_of_text(name))
-    error = UnknownName("regions", text, TABLE)
-    error.hint = f"choose {FORMS}"
-    raise error
+    raise UnknownName("regions", text, TABLE, hint=f"choose {FORMS}")
 
 
 def _of(finder: Finder, regions: Sequence[Region]) -> list[Region]:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Final
+from typing import Final
 
-from dpveil.accounting.account import Account
-from dpveil.accounting.group import whole_region
 from dpveil.accounting.meaning import (
     NONE,
     STRENGTHS,
@@ -18,8 +16,8 @@ from dpveil.accounting.meaning import (
     success_bound,
 )
 from dpveil.accounting.metric_meaning import MetricMeaning, meaning
-from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Json, show
+from dpveil.core.guarantee import Guarantee, pixels
+from dpveil.core.numbers import Json, exact, show
 from dpveil.core.origin import FACE
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
@@ -27,6 +25,7 @@ from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.placement import Size
 from dpveil.release.needs import Need, need
 from dpveil.release.quote import Quote, quote_of_sizes
+from dpveil.release.whole import numbers_of
 from dpveil.release.words import exposure
 
 CANDIDATES: Final = (2, 10, 100, 1000)
@@ -115,7 +114,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
         success_bound={k: success_bound(guarantee, k) for k in CANDIDATES},
         curve=tuple((alarm, detection_bound(guarantee, alarm)) for alarm in FALSE_ALARMS),
         strength=strength(guarantee),
-        sentence=_sentence(guarantee, _about_all(method, guarantee, size), height * width, found),
+        sentence=_sentence(guarantee, quote.about_all(index), height * width, found),
         needs=tuple(need(method, name, size) for name in STRENGTHS if odds(guarantee) != 1),
         same_noise=_same_noise(method, guarantee, size),
         metric=_distances(method, guarantee),
@@ -138,23 +137,16 @@ def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guaran
     account = method.account(**size)
     if account is None:
         return ()
-    numbers = _numbers_of(account, promised.delta)
+    others = [kind for kind in ("pure", "zcdp", "approximate") if kind != promised.kind]
+    numbers = {kind: numbers_of(account, kind, promised.delta or USUAL_DELTA) for kind in others}
     return tuple(
         Guarantee(kind=kind, relation=promised.relation, scope=promised.scope, **values)
         for kind, values in numbers.items()
-        if kind != promised.kind
+        if values is not None
     )
 
 
-def _numbers_of(account: Account, delta: Fraction | None) -> dict[str, dict[str, Any]]:
-    """Return the numbers of each kind of guarantee that an account states, with this δ or 10^-6."""
-    delta = delta or USUAL_DELTA
-    exact = {"pure": {"epsilon": account.pure}, "zcdp": {"rho": account.rho}}
-    stated: dict[str, dict[str, Any]] = {kind: n for kind, n in exact.items() if None not in n.values()}
-    return {**stated, "approximate": {"epsilon": account.epsilon(delta), "delta": delta}}
-
-
-def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int, faces: bool) -> str:
+def _sentence(guarantee: Guarantee, whole: Guarantee | None, area: int, faces: bool) -> str:
     if not guarantee.formal:
         return "No formal guarantee: nothing is promised, whatever the picture looks like."
     pair = success_bound(guarantee, 2)
@@ -164,7 +156,7 @@ def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int, faces:
     if faces and relation.name == "any-image":
         alike = "any two faces in the same place of the same photo"
     if relation.m is not None:
-        alike = f"two photos that differ in at most {relation.m:,} pixels"
+        alike = f"two photos that differ in at most {pixels(relation.m)}"
     if pair < 0.99995:
         limit = f"nobody names the true one with more than {percent_above(pair)}"
     else:
@@ -176,7 +168,7 @@ def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int, faces:
     numbers = [(name, getattr(whole, name)) for name in ("epsilon", "delta", "rho")]
     cost = ", ".join(f"{name} {show(value)}" for name, value in numbers if value is not None)
     return (
-        f"{text} The region has {pixels:,} pixels: about all of them together the promise is"
+        f"{text} The region has {area:,} pixels: about all of them together the promise is"
         f" {CLAIMS[strength(whole)].lower()} ({cost})."
     )
 
@@ -184,20 +176,9 @@ def _sentence(guarantee: Guarantee, whole: Guarantee | None, pixels: int, faces:
 def percent_above(chance: float) -> str:
     """Return a chance in percent with four digits, rounded up: it is an upper bound.
 
-    >>> percent_above(0.0267236), percent_above(0.5), percent_above(1.0)
-    ('2.673 %', '50 %', '100 %')
+    The chance is what its shortest decimal says: half an ulp, where bounds are rounded up by several.
+
+    >>> percent_above(0.0267236), percent_above(0.1), percent_above(1.0)
+    ('2.673 %', '10 %', '100 %')
     """
-    return f"{show(Fraction(chance) * 100)} %"
-
-
-def _about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
-    """Return what the same noise leaves about any two photos: the better of group privacy and its account."""
-    grouped = whole_region(promised, size["height"] * size["width"])
-    account = method.account_of([size], None)
-    if grouped is None or grouped == promised or account is None:
-        return grouped
-    numbers = _numbers_of(account, promised.delta).get(promised.kind)
-    if numbers is None:
-        return grouped
-    own = replace(promised, relation=grouped.relation, **numbers)
-    return min(grouped, own, key=lambda each: (success_bound(each, 2), each.epsilon or each.rho))
+    return f"{show(exact(chance) * 100)} %"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from dpveil.release.saving import Release
 
 
 def obfuscate(
-    photo: Photo | UInt8[np.ndarray, ...],
+    photo: Photo | str | Path | bytes | UInt8[np.ndarray, ...],
     method: str | Method,
     *,
     regions: Spec | Sequence[Spec] | None = None,

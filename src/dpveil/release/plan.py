@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
+from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
 import numpy as np
@@ -13,18 +14,20 @@ from jaxtyping import UInt8
 from dpveil.accounting.meaning import STRENGTHS, at_least
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
-from dpveil.core.guarantee import Guarantee
-from dpveil.core.photo import Photo
+from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.photo import Photo, check_image
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, RegionError, TooWeak, UnknownName
+from dpveil.io import read, read_bytes
 from dpveil.mechanisms.method import Method, check_bits
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
+from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
-from dpveil.release.words import MISSING, bit_cautions
+from dpveil.release.words import MISSING, bit_cautions, grew
 
 IF_NONE: Final = (None, "whole", "copy")
 
@@ -40,8 +43,9 @@ class Ledger(Protocol):
 class Plan:
     """How `method` will treat one photo; created by `plan`, read by previews and explanations.
 
-    `request` is what was asked for, as in a certificate; `missing` what of it was not found and stays in the
-    clear. `quote` and `placement` are None if the photo would be copied without protection.
+    `request` is what was asked for, as in a certificate; `missing` what of it was not found and stays in
+    the clear; `grown` says which given regions became larger, and why. `quote` and `placement` are None where
+    the photo would be copied without any protection.
     """
 
     photo: Photo
@@ -52,11 +56,12 @@ class Plan:
     post_processing: tuple[Step, ...]
     placement: Placement | None
     quote: Quote | None
+    grown: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Return the promise and no pixel: what is printed ends up in logs."""
         promise = "an unprotected copy" if self.total is None else f"{self.total}: {self.strength}"
-        return f"Plan({self.method.name}, {len(self.regions)} regions, {promise})"
+        return f"Plan({self.method.name}, {counted(len(self.regions), 'region')}, {promise})"
 
     @property
     def regions(self) -> tuple[Region, ...]:
@@ -118,7 +123,7 @@ class Plan:
             ledger.debit(self.quote.total)
         image = self.placement.draw(source, self.post_processing)
         image.flags.writeable = False
-        return Release(image, certificate, self.photo.notes)
+        return Release(image, certificate, (*self.photo.notes, *self.grown))
 
     def _certificate(self, quote: Quote, bits: str) -> Certificate:
         return Certificate(
@@ -153,7 +158,7 @@ class Plan:
 
 
 def plan(
-    photo: Photo | UInt8[np.ndarray, ...],
+    photo: Photo | str | Path | bytes | UInt8[np.ndarray, ...],
     method: str | Method,
     *,
     regions: Spec | Sequence[Spec] | None = None,
@@ -164,7 +169,8 @@ def plan(
 ) -> Plan:
     """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
 
-    `photo` is a `Photo`, or a uint8 array of h × w or h × w × (1 or 3) levels. `method` is a name with its
+    `photo` is a `Photo`, the name or the bytes of a file, which is read as `dpveil.read` does, or a uint8
+    array of h × w or h × w × (1 or 3) levels. `method` is a name with its
     `parameters`, or a ready-made method; face-space methods, such as "latent", replace faces by others.
     `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. Each reads the
     original, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
@@ -178,7 +184,7 @@ def plan(
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
     """
     chosen = build(method, parameters)
-    given = photo if isinstance(photo, Photo) else Photo(photo)
+    given = _photo(photo)
     if if_none not in IF_NONE:
         raise InvalidParameter(
             "if_none", if_none, "is unknown", hint="whole, copy, or leave it out to refuse"
@@ -197,6 +203,7 @@ def plan(
         post_processing=steps,
         placement=placement,
         quote=None if placement is None else _quote(chosen, placement, given),
+        grown=() if placement is None else _grown(chosen, found, placement.regions),
     )
     made.check_strength(at_least)
     return made
@@ -207,6 +214,27 @@ def check_strength_name(name: str) -> str:
     if name not in STRENGTHS:
         raise UnknownName("strength", str(name), STRENGTHS)
     return name
+
+
+def _photo(given: object) -> Photo:
+    if isinstance(given, Photo):
+        return given
+    if isinstance(given, str | Path):
+        return read(given)
+    return read_bytes(given, "the photo") if isinstance(given, bytes) else Photo(check_image(given))
+
+
+def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
+    """Return a line for every region that the user gave, and that is replaced in a larger box."""
+    if len(asked) != len(placed):  # a plug-in may place one region for several
+        return ()
+    heads = method.regions == FACES
+    pairs = zip(asked, placed, strict=True)
+    return tuple(
+        grew(before.box, after.record, heads=heads)
+        for before, after in pairs
+        if before.box != after.box and not before.origin.found
+    )
 
 
 def _found(

@@ -12,13 +12,15 @@ from functools import cached_property
 from typing import Final
 
 from dpveil.accounting import compose
-from dpveil.accounting.meaning import strength
+from dpveil.accounting.meaning import NONE, strength
+from dpveil.core.certificate import WORDING
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.region import Box, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
-from dpveil.release.words import cautions, covers, shown
+from dpveil.release.whole import about_all
+from dpveil.release.words import FEW_SINCE, cautions, covers, few_only, shown
 
 ACCOUNTANT: Final = (
     "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
@@ -61,6 +63,19 @@ class Quote:
         """What the total is worth: strong, moderate, weak or practically none (docs: explain)."""
         return strength(self.total)
 
+    def about_all(self, index: int) -> Guarantee | None:
+        """Return what the noise of one region leaves about all of its pixels together; None if unknown."""
+        return about_all(self.method, self.guarantees[index], self._size(self.regions[index]))
+
+    @cached_property
+    def few_only(self) -> bool:
+        """Whether the promise is about few pixels alone: practically none about all of the largest region."""
+        if self.total.relation.m is None or self.strength == NONE:
+            return False
+        areas = [record.box.w * record.box.h for record in self.regions]
+        whole = self.about_all(areas.index(max(areas)))
+        return whole is not None and strength(whole) == NONE
+
     @property
     def in_the_clear(self) -> tuple[str, ...]:
         """What the release shows of the original beside the regions, each once."""
@@ -72,13 +87,14 @@ class Quote:
         chosen = self.method.calibration
         return f"{ACCOUNTANT}; noise calibrated by {chosen}" if chosen else ACCOUNTANT
 
-    def warnings(self, *, sizes: int | None = None) -> tuple[str, ...]:
-        """Return what to know before releasing.
+    def warnings(self, *, sizes: int | None = None, wording: int = WORDING) -> tuple[str, ...]:
+        """Return what to know before releasing, as one of the `WORDINGS` says it.
 
         Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
         each size is another calibration, which takes up to seconds.
         """
-        return cautions(self.method, self.regions, self.channels, self.total, sizes=sizes)
+        few = (few_only(self.total),) if wording >= FEW_SINCE and self.few_only else ()
+        return few + cautions(self.method, self.regions, self.channels, self.total, sizes=sizes)
 
     def prepare(self) -> None:
         """Raise what would keep any of the regions from being drawn: nothing is paid for in vain."""

@@ -15,6 +15,7 @@ from jaxtyping import UInt8
 
 from dpveil.core.certificate import MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.guarantee import counted
 from dpveil.errors import CertificateError, OutputError
 from dpveil.io import (
     MAX_PIXELS,
@@ -83,6 +84,11 @@ class Release:
     image: UInt8[np.ndarray, "h w c"]
     certificate: Certificate
     notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return the promise and no pixel: what is printed ends up in logs."""
+        height, width, channels = self.image.shape
+        return f"Release({width}×{height}, {counted(channels, 'channel')}, {self.certificate!r})"
 
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.

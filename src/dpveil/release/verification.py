@@ -16,7 +16,16 @@ from typing import Final
 
 from dpveil.accounting.meaning import strength
 from dpveil.catalogue import stated
-from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output, this_tool
+from dpveil.core.certificate import (
+    SCHEMA,
+    SEEDED,
+    UNPROTECTED,
+    WORDING,
+    WORDINGS,
+    Certificate,
+    Output,
+    this_tool,
+)
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
 from dpveil.io import FORMATS, MAX_PIXELS, is_present, most_bytes, read_bytes, received
@@ -30,7 +39,7 @@ from dpveil.postprocessing import parse_all
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
-from dpveil.release.words import MISSING, bit_cautions, share, verdict
+from dpveil.release.words import MISSING, bit_cautions, few_only, share, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
@@ -57,6 +66,11 @@ class Verification:
     problems: tuple[str, ...] = ()
     certificate: Certificate | None = None
 
+    def __repr__(self) -> str:
+        """Return what was found in one line."""
+        why = f": {self.problems[0]}" if self.problems else ""
+        return f"Verification({str(self.path)!r}, {self.status}{why})"
+
     @property
     def publishable(self) -> bool:
         """Whether the release may be published, as far as its certificate goes."""
@@ -70,11 +84,15 @@ class Verification:
             return ()
         known = stated.bits in (SECURE, SEEDED_BITS)
         notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        if (few := few_only(stated.composition)) in stated.warnings:
+            notes = (*notes, few)
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
         if _comparable(stated):
             return notes
-        return (*notes, f"words and warnings not checked: written by {stated.tool!r}")
+        compared = " and ".join(map(str, WORDINGS))
+        unlike = f"they are of wording {stated.wording}, and {this_tool()} compares {compared}"
+        return (*notes, f"words and warnings not checked: {unlike}")
 
 
 def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
@@ -154,7 +172,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     yield from (f"the region {words} {problem}" for words, problem in wrong)
     if not TOOL.fullmatch(certificate.tool):
         yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
-    if certificate.schema == SCHEMA and certificate.tool == this_tool() and certificate.wording != WORDING:
+    if certificate.schema == SCHEMA and certificate.tool == this_tool() and not _comparable(certificate):
         yield f"this version of dpveil writes in wording {WORDING}, not {certificate.wording}"
     for text in (SEEDED, UNPROTECTED):
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
@@ -230,15 +248,15 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield f"the accountant {certificate.accountant!r} is unknown"
     needed = bit_cautions(certificate.bits)
     if _comparable(certificate):
-        needed += quote.warnings(sizes=MOST_SIZES)
+        needed += quote.warnings(sizes=MOST_SIZES, wording=certificate.wording)
         needed += tuple(MISSING.format(text) for text in certificate.missing)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
 
 
 def _comparable(certificate: Certificate) -> bool:
-    """Whether the words are of this version's wording, and can be compared; numbers always are."""
-    return (certificate.schema, certificate.wording) == (SCHEMA, WORDING)
+    """Whether the words are of a wording that can be written anew and compared; numbers always are."""
+    return certificate.schema == SCHEMA and certificate.wording in WORDINGS
 
 
 def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SEEDED
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, SAME
 from dpveil.core.region import Box, RegionRecord, first_overlap
@@ -41,6 +41,13 @@ LARGE_DELTA: Final = Fraction(1, 100)
 """A δ above which a certificate warns that it is one."""
 MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
 """Warns that a choice found nothing while another did, and that `if_none` left it in the clear."""
+
+FEW: Final = (
+    "PROMISED ABOUT ANY {} ALONE: about all pixels of a region together the promise is practically none"
+    " (see dpveil explain)"
+)
+FEW_SINCE: Final = 3
+"""The wording that warns of this first."""
 
 PURE_NOISE: Final = 128
 """A noise scale in grey levels above which hardly anything of a region can be seen."""
@@ -111,6 +118,23 @@ def verdict(total: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in (said, exposure(total)) if text)
 
 
+def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
+    """Return that another box is replaced than was given, and why: for whoever releases, in no certificate.
+
+    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), heads=True)
+    'the box 20,20,4,4 became 0,0,33,33: hair, ears and neck are replaced too'
+    """
+    codec = record.origin.grown_to
+    why = ["hair, ears and neck are replaced too"] * heads
+    why += [f"whole {codec} blocks are replaced, which hold traces of the region"] * (codec is not None)
+    return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
+
+
+def few_only(total: Guarantee) -> str:
+    """Return the warning that a promise is about few pixels, and worth nothing about all of a region."""
+    return FEW.format(pixels(total.relation.m or 0).upper())
+
+
 def worth(guarantee: Guarantee, grade: str) -> str:
     """Return a strength, and what it is about where that is less than any two photos.
 
@@ -120,7 +144,7 @@ def worth(guarantee: Guarantee, grade: str) -> str:
     'moderate about any 16 pixels'
     """
     m = guarantee.relation.m
-    return grade if m is None else f"{grade} about any {f'{m:,} pixels' if m > 1 else 'one pixel'}"
+    return grade if m is None else f"{grade} about any {pixels(m)}"
 
 
 def share(records: Sequence[RegionRecord], width: int, height: int) -> str:

@@ -54,7 +54,7 @@ def train_aam(
     if landmarks is None:
         raise UsageError(
             "aam needs 68 landmarks of every crop; five say where a face is, and not its shape",
-            hint="allow a file of them: --landmarks-68 package, or your own file",
+            hint='give what finds them, such as training.landmarks.Finder("package")',
         )
     marks, canvas = all_marks(source, landmarks, length, checkpoint)
     sure = np.isfinite(marks).all(axis=(1, 2))

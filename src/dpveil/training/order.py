@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 from collections.abc import Callable, Iterator
@@ -13,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from dpveil import __version__
 from dpveil.assets.store import SUFFIX, Stored, card_path
 from dpveil.core.numbers import Json
-from dpveil.errors import DPVeilError, InvalidParameter, OutputError
-from dpveil.io.names import shown
+from dpveil.errors import DPVeilError, InvalidParameter
+from dpveil.io.writing import refusal
 from dpveil.training.checkpoint import FileCheckpoint
 
 M = TypeVar("M", bound=Stored)
@@ -52,14 +53,12 @@ class Order:
         """Raise what can be known to be wrong before anything is read: `InvalidParameter`, `OutputError`."""
         if self.out.suffix != SUFFIX:
             problem = f"does not end in {SUFFIX}"
-            raise InvalidParameter("--out", str(self.out), problem, hint="such as model.safetensors")
+            raise InvalidParameter("out", str(self.out), problem, hint="such as model.safetensors")
         if not self.out.parent.is_dir():
-            problem = f"cannot write {shown(self.out)}: there is no such folder"
-            raise OutputError(problem, hint="make the folder first")
+            raise refusal(self.out, FileNotFoundError(errno.ENOENT, ""))
         for path in (self.out, card_path(self.out)):
             if path.exists() and not self.replace:
-                problem = f"cannot write {shown(path)}: it exists already"
-                raise OutputError(problem, hint="choose another name, or use --force")
+                raise refusal(path, FileExistsError(errno.EEXIST, ""))
 
     def checkpoint(self, about: dict[str, Any]) -> FileCheckpoint:
         """Return the file beside the model that keeps what is finished of this very training."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from dpveil.cli.command import Command
 from dpveil.cli.mechanism.compare import compare_command
 from dpveil.cli.mechanism.listing import list_command
 from dpveil.cli.mechanism.matrix import matrix_command
@@ -11,15 +12,22 @@ from dpveil.cli.mechanism.query import query_command
 from dpveil.cli.mechanism.release import release_command
 
 mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
-mechanism_app.command("list", short_help="List every mechanism for numbers.")(list_command)
+mechanism_app.command("list", cls=Command, short_help="List every mechanism for numbers.")(list_command)
 mechanism_app.command(
     "release",
+    cls=Command,
     short_help="Release answers that you computed.",
     context_settings={"ignore_unknown_options": True},  # answers below 0 look like options
 )(release_command)
-mechanism_app.command("query", short_help="Compute and release an answer about a CSV column.")(query_command)
-mechanism_app.command("matrix", short_help="Tabulate the probability of every response.")(matrix_command)
-mechanism_app.command("compare", short_help="Compare expected errors, and recommend.")(compare_command)
+mechanism_app.command("query", cls=Command, short_help="Compute and release an answer about a CSV column.")(
+    query_command
+)
+mechanism_app.command("matrix", cls=Command, short_help="Tabulate the probability of every response.")(
+    matrix_command
+)
+mechanism_app.command("compare", cls=Command, short_help="Compare expected errors, and recommend.")(
+    compare_command
+)
 
 
 @mechanism_app.callback()

@@ -92,9 +92,13 @@ def _ask(
     data: Path, column: str, query: str, delimiter: str, settings: dict[str, Any], seed: int | None
 ) -> Answer:
     from dpveil import numbers
+    from dpveil.io.names import shown
 
     values = numbers.column(data, column, delimiter=delimiter)
-    plan: Plan = getattr(numbers, query.replace("-", "_"))(values, **settings)
+    try:
+        plan: Plan = getattr(numbers, query.replace("-", "_"))(values, **settings)
+    except DataError as error:
+        raise error.about(f"{shown(data)}, column {column!r}") from None
     return plan.release(options.source(seed))
 
 

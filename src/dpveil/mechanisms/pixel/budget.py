@@ -78,12 +78,14 @@ class BudgetedMethod(PixelMethod):
             return
         if not given and EPSILON in self.budgets:
             raise InvalidParameter("epsilon", None, "is missing", hint=MISSING_HINTS["epsilon"])
-        ways = [" and ".join(budget) if len(budget) > 1 else f"{budget[0]} alone" for budget in self.budgets]
+        named = [[f"{{{name}}}" for name in budget] for budget in self.budgets]
+        ways = [" and ".join(names) if len(names) > 1 else f"{names[0]} alone" for names in named]
         raise InvalidParameter(
             "budget",
             " and ".join(given) or None,
             f"is not a budget that {self.name} takes" if given else "is missing",
             hint=f"give {', or '.join(ways)}; rho = 0.5 is about epsilon 4.7 at delta 1e-5",
+            arguments={name: name for name in Budget._fields},
         )
 
     @property

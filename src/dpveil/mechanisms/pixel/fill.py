@@ -32,7 +32,7 @@ class Fill(PixelMethod):
     summary: ClassVar[str] = "one level for the whole region: shows nothing of it, and costs nothing"
     source: ClassVar[str] = "common practice"
     help: ClassVar[Mapping[str, str]] = {
-        "level": "Grey level of the fill, 0 to 255; default: 0, black.",
+        "level": "Grey level of the fill, from 0, black, to 255.",
     }
 
     level: Whole = Whole(0, 255, default=0)

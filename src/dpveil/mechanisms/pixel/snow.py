@@ -40,7 +40,7 @@ class Snow(PixelMethod):
     source: ClassVar[str] = "Reilly & Fan 2021 §3.4"
     typical: ClassVar[Mapping[str, Json]] = {"delta": "0.3"}
     help: ClassVar[Mapping[str, str]] = {
-        "delta": "The share of pixels that are shown as they are. No default.",
+        "delta": "The share of pixels that are shown as they are.",
     }
 
     delta: Probability = Probability(

@@ -1,0 +1,54 @@
+"""The class of all commands: what the library refuses is told in the options of the command line."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from typer.core import TyperCommand
+
+from dpveil.errors import DPVeilError
+
+ALIASES: Final = {
+    "replace": "force",
+    "exclude": "except",
+    "box": "regions",
+    "detector model": "detector_model",
+}
+"""Arguments of Python to the options that stand for them, where they have another name."""
+
+
+class Refusal(DPVeilError):
+    """What a command refuses, in the words of the command line."""
+
+    def __init__(self, error: DPVeilError, options: dict[str, str]) -> None:
+        message, hint = error.told(options)
+        super().__init__(message, hint=hint)
+        self.exit_code = error.exit_code
+
+
+class Command(TyperCommand):
+    """A command whose refusals name options, and no arguments of Python."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse; every error of usage knows the command, whose help it then names."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; raises `Refusal` for every `DPVeilError`."""
+        try:
+            return super().invoke(ctx)
+        except DPVeilError as error:
+            raise Refusal(error, options_of(ctx)) from error
+
+
+def options_of(ctx: Any) -> dict[str, str]:
+    """Return how the command of a context writes every argument that it has an option for."""
+    written = [option.opts[0] for option in ctx.command.get_params(ctx) if option.opts[0].startswith("--")]
+    options = {option.removeprefix("--").replace("-", "_"): option for option in written}
+    others = {name: options[option] for name, option in ALIASES.items() if option in options}
+    return {**others, **options}

@@ -1,0 +1,144 @@
+"""The options that choose regions, in one table for all commands that take regions of photos."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+
+from dpveil.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpveil.regions import Faces, Finder
+
+REGIONS: Final = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--regions",
+        metavar="SPEC",
+        help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: by the method.",
+    ),
+]
+SEARCH: Final[Mapping[str, Any]] = {
+    "threshold": Annotated[
+        str | None,
+        typer.Option(metavar="S", help="Lowest score of a face, 0 to 1; default: the detector's own."),
+    ],
+    "margin": Annotated[
+        str | None,
+        typer.Option(
+            metavar="F",
+            help="Margin on each side, relative to the face's size. Default: 0.3; not for face methods.",
+        ),
+    ],
+    "min_face": Annotated[
+        str | None,
+        typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1."),
+    ],
+    "long_side": Annotated[
+        str | None,
+        typer.Option(
+            metavar="N", help="Scale the photo down to this long side for the search. Default: 1920."
+        ),
+    ],
+    "detector": Annotated[
+        str | None, typer.Option(metavar="NAME", help="centerface, dlib, yunet, or auto. Default: auto.")
+    ],
+    "detector_model": Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The network's file, for --detector yunet.")
+    ],
+}
+"""How faces are found."""
+CHOICE: Final[Mapping[str, Any]] = {
+    "only": Annotated[str | None, typer.Option(metavar="N,N", help="Protect only these faces.")],
+    "except_": Annotated[
+        str | None, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
+    ],
+}
+"""Which of the faces that are found are meant."""
+NAMES: Final = {"except_": "exclude", "detector_model": "model"}
+"""Options to settings of `Faces` that have another name there."""
+WHOLE_NUMBERS: Final = ("min_face", "long_side")
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was given for these options: `specs` for --regions, and the other `settings`, by option."""
+
+    specs: Sequence[str]
+    settings: Mapping[str, str | Path]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The options that were given, as they are written."""
+        return (*["--regions"] * bool(self.specs), *map(_written, self.settings))
+
+    def faces(self) -> Faces:
+        """Return the finder of faces with these settings; raises `InvalidParameter`."""
+        from dpveil.regions import Faces
+
+        given = {n: _whole(n, v) if n in WHOLE_NUMBERS else v for n, v in self.settings.items()}
+        return Faces(**{NAMES.get(name, name): value for name, value in given.items()})  # type: ignore[arg-type]
+
+    def finders(self, usual: Sequence[str]) -> list[Finder]:
+        """Return the finders of what was given for --regions, or of the `usual` regions.
+
+        Settings of faces go wherever that is "faces"; where it is nowhere, they raise `InvalidParameter`.
+        """
+        from dpveil.regions import parse
+
+        specs = [spec.strip() for spec in self.specs or usual]
+        if self.settings and "faces" not in specs:
+            option = _written(next(iter(self.settings)))
+            hint = "add --regions faces, or leave it out"
+            raise InvalidParameter(option, None, "is only for faces", hint=hint)
+        return [parse(self.faces() if spec == "faces" else spec) for spec in specs]
+
+
+NOTHING: Final = Chosen((), {})
+
+
+def takes_regions(command: Callable[..., int], *, search_only: bool = False) -> Callable[..., int]:
+    """Return `command` with all of these options in place of its parameter `regions`, which gets a `Chosen`.
+
+    With `search_only` they are those that say how faces are found.
+    """
+    given = inspect.signature(command, eval_str=True)
+    settings = {**SEARCH} if search_only else {**CHOICE, **SEARCH}
+    table = settings if search_only else {"regions": REGIONS, **settings}
+
+    @wraps(command)
+    def with_regions(*arguments: Any, **options: Any) -> int:
+        specs = options.pop("regions", None)
+        chosen = {name: options.pop(name) for name in settings}
+        found = Chosen(specs or (), {name: value for name, value in chosen.items() if value is not None})
+        return command(*arguments, regions=found, **options)
+
+    own = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in table.items()
+    ]
+    kept = list(given.parameters.values())
+    place = next(n for n, parameter in enumerate(kept) if parameter.name == "regions")
+    after = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in kept[place + 1 :]]
+    with_regions.__signature__ = given.replace(  # type: ignore[attr-defined]
+        parameters=[*kept[:place], *own, *after]
+    )
+    return with_regions
+
+
+def _written(name: str) -> str:
+    return "--" + name.rstrip("_").replace("_", "-")
+
+
+def _whole(name: str, value: str | Path) -> int:
+    text = str(value).strip()
+    if not (text.isascii() and text.isdigit() and len(text) < 20):
+        hint = "write it as 40 or 1920"
+        raise InvalidParameter(name, text, "is not a whole number of pixels", hint=hint)
+    return int(text)
