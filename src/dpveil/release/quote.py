@@ -75,7 +75,7 @@ class Quote:
     def warnings(self, *, sizes: int | None = None) -> tuple[str, ...]:
         """Return what to know before releasing.
 
-        Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
+        Only regions of the first `sizes` different sizes are checked for pure noise (None: all):
         each size is another calibration, which takes up to seconds.
         """
         return cautions(self.method, self.regions, self.channels, self.total, sizes=sizes)
