@@ -44,14 +44,14 @@ def test_every_package_is_in_one_layer():
 
 
 def test_the_page_shows_packages_and_calls():
-    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
     for part in ("pictures/architecture.svg", *(f"{{{{ {name} }}}}" for name in architecture.PARTS)):
         assert part in page
-    drawing = architecture.pictures()["architecture.svg"].decode()
+    drawing, table = architecture.pictures()["architecture.svg"].decode(), architecture.packages_table()
     for layer in architecture.layers():
         for package in layer:
             assert f">{package}</text>" in drawing
-            assert f"| `{package}` |" in architecture.packages_table()
+            assert f"| `{package}` |" in table
 
 
 def test_the_calls_for_a_photo_are_recorded_in_order():

@@ -24,7 +24,6 @@ from dpveil.noise.bits import SeededBits
 
 CHANCE = Fraction(3, 4)
 LOSS = math.log(3)
-PIXEL = np.array([[0, 0, 0]])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,13 +3,13 @@
 import io
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import run
 from dpveil.mechanisms.scalar import TABLE, Geometric
 
 QUERY = ["--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5"]
@@ -19,16 +19,10 @@ MEAN = ["--column", "age", "--query", "mean", "--range", "0:120", "--epsilon", "
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(shell):
     Path("data.csv").write_text(DATA, encoding="utf-8")
 
-    def call(*arguments):
-        code = run(["mechanism", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(shell, "mechanism")
 
 
 def document(cli, *arguments):

@@ -58,6 +58,9 @@ class Stored(ABC):
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return what a file holds; raises `ModelError`, or any of `UNFIT`, where something does not fit."""
 
+    def check(self, digest: str) -> None:  # noqa: B027  most have nothing left to check
+        """Check what `of_file` leaves to somebody who knows the file's hash; raises like `of_file`."""
+
     @abstractmethod
     def card_words(self) -> CardWords:
         """Return what this kind of file adds to its card."""
@@ -105,7 +108,9 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
         raise ModelError(f"{name} is of the kind {held}", hint=f"needed here: {', '.join(kinds)}")
     kind = str(about["codec"])
     try:
-        return kinds[kind].of_file(about, tensors, Card(**about["card"])), digest
+        made = kinds[kind].of_file(about, tensors, Card(**about["card"]))
+        made.check(digest)
+        return made, digest
     except ModelError as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
     except UNFIT as error:

@@ -88,7 +88,7 @@ class Gallery(FaceMethod):
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load the gallery, and raise what keeps a face from being drawn."""
         super().prepare(height=height, width=width, channels=channels)
-        _ = self._choice.weights
+        _ = self._choice.weights, self._faces.features
 
     @cached_property
     def _faces(self) -> FaceGallery:

@@ -145,6 +145,12 @@ class Latent(FaceMethod):
             raise InvalidParameter(WRITTEN, wanted, "is not what the mechanism has", hint=hint)
         return cls(**given)
 
+    def with_budget(self, **budget: Any) -> Self:
+        """Return the same method with another budget; tables of noise are not made before it draws."""
+        made = replace(self, codec=replace(self.codec, source=None), **budget)
+        object.__setattr__(made, "codec", self.codec)
+        return made
+
     @classmethod
     def accepted_parameters(cls) -> tuple[str, ...]:
         """Return the names of the parameters, and "guarantee"."""

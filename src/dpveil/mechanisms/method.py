@@ -32,8 +32,9 @@ class Method(ABC):
     certificates, `kinds` are the kinds of guarantee that the method can state, the default first, `summary`
     is one line for tables. `typical` are values of required parameters for comparisons and demonstrations
     where the user chose none. `help` explains each parameter in one line, besides those that a base class
-    explains. `budgets` are the alternative sets of budget parameters, if there are several; `regions` is the
-    default choice of regions. `one_scale` says that the noise of a region is a single number, so that equal
+    explains. `budgets` are the alternative sets of budget parameters, if there are several; `calibrations`
+    names the accountant that chooses the noise, by kind of guarantee; `regions` is the default choice of
+    regions. `one_scale` says that the noise of a region is a single number, so that equal
     `noise_scale` means equal noise.
     """
 
@@ -50,6 +51,7 @@ class Method(ABC):
         "neighbourhood": "How many pixels neighbours differ in, or all; default: all.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    calibrations: ClassVar[Mapping[str, str]] = {}
     regions: ClassVar[str] = "whole"
     one_scale: ClassVar[bool] = False
 
@@ -114,7 +116,7 @@ class Method(ABC):
     @property
     def calibration(self) -> str:
         """The accountant that determined the noise; empty if a formula gives it from the budget."""
-        return ""
+        return self.calibrations.get(self.kind, "") if self.calibrations else ""
 
     @abstractmethod
     def noise_scale(self, *, height: int, width: int, channels: int) -> float | None:

@@ -9,7 +9,6 @@ needs. The result has exactly the law p: no distance to bound, none to add to δ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -84,8 +83,3 @@ class LazyTable:
                 return outcome
             below_low, below_high = next_low, next_high
         return None
-
-    @cached_property
-    def tie_probability(self) -> float:
-        """The probability that one look-up ends in a tie."""
-        return float(self.rest / (1 << self.total_bits))

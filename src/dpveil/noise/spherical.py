@@ -48,7 +48,7 @@ def _rounded(scale: Fraction, dimension: int, pairs: list[Pair], lengths: list[U
 
     Of i independent Gaussians g, and u_1, ..., u_i uniform, scale·(-ln Πu)·g/‖g‖ has the law.
     """
-    work = Enclosing(lengths[0].length)  # as many digits as bits are plenty
+    work = Enclosing(lengths[0].length // 2)  # a decimal digit for two bits: the bits are what is not known
     product = ONE
     for number in lengths:
         product = work.multiply(product, work.of(*number.ends()))

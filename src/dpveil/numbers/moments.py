@@ -27,6 +27,7 @@ for R, and holds only for a public m, with records left out or made up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -182,8 +183,9 @@ def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
 
 def square_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
     """Return the point of a lattice from 0 on that is nearest squares / reach², exactly, or its end."""
-    place = Fraction(squares, reach * reach) / mechanism.lattice.step
-    return _at_most_the_end((place + Fraction(1, 2)).__floor__(), mechanism)
+    step = mechanism.lattice.step
+    above, below = squares * step.denominator, reach * reach * step.numerator
+    return _at_most_the_end((2 * above + below) // (2 * below), mechanism)
 
 
 def _at_most_the_end(point: int, mechanism: ScalarMechanism) -> int:
@@ -236,14 +238,13 @@ class Plan:
     def sums(self) -> TrueAnswers:
         """Return what is asked about the centred sum of every feature of every class, class by class."""
         mechanism = sum_mechanism(self.shares.mean)
-        sums = [total for group in self.groups for total in centred_sums(group)]
-        points = {total: int(mechanism.lattice.index(total)[0]) for total in set(sums)}
-        return TrueAnswers(mechanism, np.array([points[total] for total in sums], np.int64))
+        each, at = np.unique(centred_sums(self.groups), return_inverse=True)
+        points = [int(mechanism.lattice.index(Fraction(int(total), LEVELS))[0]) for total in each]
+        return TrueAnswers(mechanism, np.array(points, np.int64)[at.ravel()])
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
         """Return Σ (u - j)² of every feature of every class about its public code j, and its reach W."""
-        squares = np.stack([squares_about(*both) for both in zip(self.groups, means, strict=True)])
-        return squares, np.maximum(means, LEVELS - means)
+        return squares_about(self.groups, means), np.maximum(means, LEVELS - means)
 
     def release(self, bits: BitSource) -> Moments:
         """Return private counts, means and deviations of every class."""
@@ -255,9 +256,9 @@ class Plan:
         return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
 
 
-def centred_sums(codes: Codes) -> list[Fraction]:
-    """Return T of every feature, which one record changes by at most 1."""
-    return [Fraction(int(total), LEVELS) for total in (2 * codes - LEVELS).sum(axis=0)]
+def centred_sums(groups: Sequence[Codes]) -> Ints:
+    """Return 2^16·T of every feature of every class, which one record changes by at most 2^16."""
+    return _sums(2 * np.concatenate(groups) - LEVELS, groups)
 
 
 def mean_codes(sums: TrueAnswers, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
@@ -268,7 +269,14 @@ def mean_codes(sums: TrueAnswers, counts: Int64[np.ndarray, " classes"], bits: B
     return codes
 
 
-def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> Int64[np.ndarray, " features"]:
-    """Return Σ (u - j)² of every feature, at most 2^32 a record."""
-    squares: Int64[np.ndarray, " features"] = ((codes - centre) ** 2).sum(axis=0)
-    return squares
+def squares_about(groups: Sequence[Codes], centres: Ints) -> Ints:
+    """Return Σ (u - j)² of every feature of every class about its centre, at most 2^32 a record."""
+    own = np.repeat(centres, [len(group) for group in groups], axis=0)
+    return _sums((np.concatenate(groups) - own) ** 2, groups)
+
+
+def _sums(terms: Codes, groups: Sequence[Codes]) -> Ints:
+    """Return the sums of terms over the records of every class, from running sums over all records."""
+    ends = np.cumsum([0, *(len(group) for group in groups)])
+    running = np.concatenate([np.zeros((1, terms.shape[1]), np.int64), terms.cumsum(axis=0)])
+    return np.diff(running[ends], axis=0)

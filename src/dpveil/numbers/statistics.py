@@ -52,8 +52,8 @@ def mean(
     ('1-DP, database-record', True)
     """
     rows, allowed = listed(values), bounds(range)
-    moved = _width(allowed) / len(rows)
-    drawn = _mechanism(mechanism, allowed, moved, epsilon, relation, step, whole=False)
+    query = {"range": allowed, "sensitivity": _width(allowed) / len(rows), "relation": relation}
+    drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
     numbers = clipped(rows, allowed, missing)
     covers = f"the mean of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     return _one("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
@@ -83,7 +83,8 @@ def standard_deviation(
     if len(rows) < 2:
         raise InvalidParameter("values", None, "are one row, whose deviation is always 0")
     moved = deviation_moves(_width(allowed), len(rows))
-    drawn = _mechanism(mechanism, Range(0, _width(allowed) / 2), moved, epsilon, relation, step, whole=False)
+    query = {"range": Range(0, _width(allowed) / 2), "sensitivity": moved, "relation": relation}
+    drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
     numbers = clipped(rows, allowed, missing)
     covers = f"the standard deviation of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     nearest = _nearest_root(_variance(numbers), drawn.lattice.step)
@@ -115,7 +116,7 @@ def count(
         raise InvalidParameter("condition", None, "is missing", hint="give equals, above or below")
     ends = {"above": above, "below": below}
     over, under = (None if end is None else exact(end, name) for name, end in ends.items())
-    drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), epsilon, relation, 1, whole=True)
+    drawn = _for_counts(mechanism, len(rows), epsilon, relation)
     found = sum(_holds(value, row, equals, over, under) for row, value in enumerate(rows, 1))
     covers = f"how many of {len(rows)} rows hold a public condition; {REPLACED}"
     return _one("count", Fraction(found), drawn, len(rows), covers)
@@ -144,8 +145,7 @@ def histogram(
     """
     rows, allowed = listed(values), bounds(range)
     edges = _edges(allowed, bins)
-    half = exact(epsilon, "epsilon") / 2
-    drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), half, relation, 1, whole=True)
+    drawn = _for_counts(mechanism, len(rows), exact(epsilon, "epsilon") / 2, relation)
     counts = [0] * (len(edges) - 1)
     for value in clipped(rows, allowed, missing):
         counts[sum(edge <= value for edge in edges[1:-1])] += 1
@@ -164,35 +164,25 @@ def _for_two_bins(one: Guarantee, rows: int) -> Guarantee:
     return replace(one, epsilon=twice, metric="records replaced", diameter=Fraction(rows))
 
 
+def _for_counts(name: str | None, rows: int, epsilon: Number, relation: str) -> ScalarMechanism:
+    query = {"range": Range(0, rows), "sensitivity": Fraction(1), "relation": relation}
+    return _mechanism(name, whole=True, epsilon=epsilon, step=1, **query)
+
+
 def _mechanism(
-    name: str | None,
-    allowed: Range,
-    moved: Fraction,
-    epsilon: Number,
-    relation: str,
-    step: Number | None,
-    *,
-    whole: bool,
+    name: str | None, *, whole: bool, epsilon: Number, step: Number | None, **query: Any
 ) -> ScalarMechanism:
     """Return the mechanism of that name, or the one of least expected error: from public facts alone.
 
     It is ready to draw, so errors are raised before any value is examined.
     """
-    budget, points = exact(epsilon, "epsilon"), None if step is None else exact(step, "step")
-    return _ready(name, allowed, moved, budget, relation, points, whole)
+    query["epsilon"] = exact(epsilon, "epsilon")
+    query["step"] = None if step is None else exact(step, "step")
+    return _ready(name, whole, **query)
 
 
 @lru_cache(maxsize=16)
-def _ready(
-    name: str | None,
-    allowed: Range,
-    moved: Fraction,
-    epsilon: Fraction,
-    relation: str,
-    step: Fraction | None,
-    whole: bool,
-) -> ScalarMechanism:
-    query = {"range": allowed, "sensitivity": moved, "epsilon": epsilon, "relation": relation, "step": step}
+def _ready(name: str | None, whole: bool, **query: Any) -> ScalarMechanism:
     drawn = choose(**query, whole=whole) if name is None else build(name, **query)
     drawn.prepare()
     return drawn

@@ -47,12 +47,6 @@ def leading(case: LatentCase, count: int, scale: Fraction) -> tuple[Amount, ...]
     return tuple(scale if i < count else DROPPED for i in range(case.space.length))
 
 
-def one_more(case: LatentCase) -> tuple[Amount, ...]:
-    """Return what algorithm 1 as printed keeps: one component too many, with noise for as many."""
-    count = min(case.kept + 1, case.space.length)
-    return leading(case, count, count * SIDE / _epsilon(case))
-
-
 def _epsilon(case: LatentCase) -> Fraction:
     return Fraction(case.guarantee.epsilon or 1)
 

@@ -34,6 +34,10 @@ class Number:
     mechanism: ScalarMechanism
     point: int
 
+    def __hash__(self) -> int:
+        """Return a hash without the mechanism's settings, which take long to hash and rarely differ."""
+        return hash((self.mechanism.name, self.point))
+
 
 Released = tuple[Number, ...]
 """All that is released of one table."""

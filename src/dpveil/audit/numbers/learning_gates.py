@@ -74,17 +74,20 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     beyond = max(Fraction(0), limit - case.asked)
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
     limit = min(limit, case.asked)
-    asks = {table: version.learned(case, table) for table in case.tables}
+    learned: dict[Learned, int] = {}  # most tables are asked the same as others are
+    asks = {table: learned.setdefault(version.learned(case, table), len(learned)) for table in case.tables}
+    kinds = list(learned)
     worst: tuple[Fraction, Table, Table] = Fraction(0), (), ()
     pairs = 0
-    known: dict[tuple[Learned, Learned], Fraction] = {}
+    known: dict[tuple[int, int], Fraction] = {}
     for one in case.tables:
         for other in case.neighbours(one):
             if other in asks:
                 pairs += 1
                 both = asks[one], asks[other]
-                found = known[both] if both in known else known.setdefault(both, cost(*both))
-                worst = max(worst, (found, one, other))
+                if both not in known:
+                    known[both] = cost(kinds[both[0]], kinds[both[1]])
+                worst = max(worst, (known[both], one, other))
     value, one, other = worst
     what = f"log-ratio of all that is released, {pairs:,} pairs of tables"
     where = f"{case}, {_shown(case, one)} and {_shown(case, other)}"

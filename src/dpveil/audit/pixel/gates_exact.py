@@ -164,7 +164,8 @@ def _floats(masses: Masses) -> Any:
 
 
 def _rationals(masses: Masses) -> Any:
-    return np.array([Fraction(mass, masses.sum()) for mass in masses], object)
+    whole = masses.sum()
+    return np.array([Fraction(mass, whole) for mass in masses], object)
 
 
 DIVERGENCES: Final[dict[str, Callable[[_Look], Finding]]] = {

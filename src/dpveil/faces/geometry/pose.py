@@ -91,16 +91,6 @@ def pose_of(landmarks: Landmarks) -> Pose:
     return _angles(cv2.Rodrigues(turn)[0], error)
 
 
-def rotation(yaw: float, pitch: float, roll: float) -> Float64[np.ndarray, "3 3"]:
-    """Return the rotation of a head by `roll`, then `pitch`, then `yaw`, in the axes of `HEAD`."""
-    (cy, sy), (cp, sp), (cr, sr) = ((math.cos(a), math.sin(a)) for a in (yaw, pitch, roll))
-    side = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
-    nod = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
-    tilt = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
-    turned: Float64[np.ndarray, "3 3"] = side @ nod @ tilt
-    return turned
-
-
 def _angles(turn: Float64[np.ndarray, "3 3"], error: float) -> Pose:
     pitch = math.asin(max(-1.0, min(1.0, -turn[1, 2])))
     return Pose(math.atan2(-turn[0, 2], turn[2, 2]), pitch, math.atan2(turn[1, 0], turn[1, 1]), error)

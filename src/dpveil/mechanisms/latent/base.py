@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Between
 from dpveil.errors import InvalidParameter
@@ -72,16 +72,31 @@ class LatentMechanism(ABC):
     source: ClassVar[str]
     metric: ClassVar[str | None] = None
     """The name of the distance of a metric guarantee."""
+    diameter: ClassVar[int | None] = None
+    """The largest distance of two codes, where the guarantee is a metric one."""
 
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
 
     @abstractmethod
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return what one release of one code will cost."""
-
-    @abstractmethod
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         """Return private points of the grid: the only place where noise meets codes."""
+
+    def guarantee(self, space: CodeSpace) -> Guarantee:
+        """Return what one release of one code costs: the budget, for any two inputs or times a distance."""
+        return Guarantee(
+            kind=self.kind,
+            epsilon=getattr(self, "epsilon", None),
+            rho=getattr(self, "rho", None),
+            metric=self.distance or None,
+            diameter=self.diameter,
+            relation=Relation("latent-cell"),
+            scope=self.scope(space),
+        )
+
+    @property
+    def distance(self) -> str:
+        """What the distance of a metric guarantee is, in words; empty for other guarantees."""
+        return ""
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise what would keep a code of this space from being drawn, before anything is paid."""

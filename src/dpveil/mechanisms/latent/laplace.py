@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
-from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
@@ -41,21 +40,16 @@ class CroftMetric(LatentMechanism):
     name: ClassVar[str] = "croft-metric"
     kind: ClassVar[str] = "metric"
     metric: ClassVar[str | None] = "box-mean"
+    diameter: ClassVar[int | None] = 1
     summary: ClassVar[str] = "Laplace noise on every coordinate, by the distance of codes"
     source: ClassVar[str] = "Croft 2022 theorem 1, Croft thesis theorem 8"
 
     epsilon: Positive = Positive()
 
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε·d with diameter 1."""
-        return Guarantee(
-            kind="metric",
-            epsilon=self.epsilon,
-            metric=METRIC.format(grid=self.grid),
-            diameter=1,
-            relation=Relation("latent-cell"),
-            scope=self.scope(space),
-        )
+    @property
+    def distance(self) -> str:
+        """What d is."""
+        return METRIC.format(grid=self.grid)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""
@@ -88,12 +82,6 @@ class BoxLaplace(LatentMechanism):
 
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
-
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε for any two inputs."""
-        return Guarantee(
-            kind="pure", epsilon=self.epsilon, relation=Relation("latent-cell"), scope=self.scope(space)
-        )
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""

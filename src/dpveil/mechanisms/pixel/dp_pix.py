@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -42,18 +42,13 @@ class DPPix(BudgetedMethod):
     summary: ClassVar[str] = "mean level of each block, discrete Laplace noise"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E12"
     one_scale: ClassVar[bool] = True
+    calibrations: ClassVar[Mapping[str, str]] = {
+        "approximate": "privacy-loss distributions of the dominating movement, and zCDP",
+        "zcdp": "zCDP of the dominating movement",
+    }
 
     block: Count = Count(default=1)
     neighbourhood: OptionalCount = OptionalCount(optional=True)
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the noise: none for ε alone."""
-        return {
-            "pure": "",
-            "approximate": "privacy-loss distributions of the dominating movement, and zCDP",
-            "zcdp": "zCDP of the dominating movement",
-        }[self.target]
 
     def account(self, *, height: int, width: int, channels: int) -> LaplaceAccount:
         """Return what the noise costs."""

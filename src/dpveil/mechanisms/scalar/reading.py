@@ -29,7 +29,6 @@ from dpveil.mechanisms.scalar.ranges import Range
 
 OFF: Final = Fraction(1, 1 << 40)
 """η, how far a float may be off, in parts of the largest number that floats may be: 8192 roundings of it."""
-QUARTER: Final = Fraction(1, 4)
 FINE: Final = 256
 """Steps to ΔF from which half a step more costs less than the pull."""
 FINEST_PULL: Final = 64

@@ -81,7 +81,11 @@ def interpolate(
     most = min(MOST_POINTS, max(FEWEST_POINTS, out.nbytes // BYTES_PER_POINT))
     windows = list(_windows(shown, Window(0, 0, *shown.shape), most))
     paint = painter(shown.size)
-    with ThreadPoolExecutor(1 if paint is paint_plain else THREADS) as pool:  # NumPy would wait for itself
+    if len(windows) == 1 or paint is paint_plain:  # threads of NumPy would wait for one another
+        for window in windows:
+            _fill(out, shown, window, paint)
+        return out
+    with ThreadPoolExecutor(THREADS) as pool:
         # a shown pixel is painted with its own level, so it does not matter who is first
         list(pool.map(lambda window: _fill(out, shown, window, paint), windows))
     return out
