@@ -31,7 +31,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice, Spans
 DIGITS: Final = 60
 SPARE: Final = mpmath.mpf(10) ** -30
 PARTS: Final = 1 << 40
-"""The scale is found to one part in so many."""
+"""Relative precision of the scale, as one part in this number."""
 FLOAT_SPARE: Final = 1e-9
 ROUGH: Final = 1 / 16
 HULL: Final = 1 << 16
