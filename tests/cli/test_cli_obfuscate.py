@@ -12,8 +12,6 @@ from PIL import Image
 
 import dpveil
 from dpveil.batch.state import NAME
-from dpveil.cli import run
-from dpveil.core.registry import METHODS
 from dpveil.release.plan import Plan
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
@@ -21,19 +19,13 @@ OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "-
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(shell):
     Path("in").mkdir()
     for number, name in enumerate(("anna", "bob")):
         levels = (np.arange(20 * 24 * 3) % (251 - number)).astype(np.uint8).reshape(20, 24, 3)
         Image.fromarray(levels).save(f"in/{name}.png")
 
-    def call(*arguments):
-        code = run([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return shell
 
 
 @pytest.fixture
@@ -73,12 +65,6 @@ def test_help_shows_common_options_and_the_methods_own(cli):
     assert (
         "The share of pixels that are shown as they are" in cli("obfuscate", "--method", "snow", "--help")[1]
     )
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_takes_its_own_options(cli, name):
-    for option in cli("obfuscate", "--method", name, "--help")[1].splitlines():
-        assert "See what is written" not in option
 
 
 @pytest.mark.parametrize(
@@ -229,7 +215,7 @@ def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):
     Path("out", NAME).write_bytes(b"{")
     code, document, err = release()
     assert (code, len(document["skipped"])) == (0, 2)
-    assert err.count("is damaged: not all that was replaced before now may be noticed") == 1
+    assert err.count("is damaged: inputs that were replaced may go unnoticed") == 1
 
 
 def test_copies_are_said_to_add_up(cli, release):

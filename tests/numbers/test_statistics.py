@@ -204,7 +204,7 @@ def test_metric_guarantees_without_an_end_compose():
         (lambda: numbers.mean([1], **{**MEAN, "range": "0:"}), "range = '0:' does not bound the values"),
         (lambda: numbers.mean([1], **{**MEAN, "range": Range(0, 9, [(1, 2)])}), "has gaps"),
         (lambda: numbers.mean([], **MEAN), "values are none"),
-        (lambda: numbers.mean([[1, 2]], **MEAN), "values are no column"),
+        (lambda: numbers.mean([[1, 2]], **MEAN), "values are not a column"),
         (lambda: numbers.mean([1], **{**MEAN, "epsilon": 0}), "epsilon = 0 is not above 0"),
         (lambda: numbers.mean([1], **MEAN).release(7), "bits = 'int' is not a source of bits"),
         (lambda: numbers.mean([1], **MEAN, missing=121), "missing = '121' is not in the range 0:120"),

@@ -1,4 +1,4 @@
-"""What a folder of releases remembers of its inputs: a private file for reruns, never part of a release.
+"""The state of an output folder, for reruns: a private file that is never part of a release.
 
 JSON Lines, each line one of
 
@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.io import lies_there, received
+from dpveil.io import is_present, received
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
 
@@ -70,7 +70,7 @@ class State:
         """Return the state that lies in `folder`; an empty one where there is none or it is damaged."""
         path = folder / NAME
         state = cls(folder)
-        if not lies_there(path):
+        if not is_present(path):
             return state
         try:
             lines = received(path, MOST_BYTES).splitlines()

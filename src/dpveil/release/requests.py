@@ -1,4 +1,4 @@
-"""Does a certificate protect what it says was asked for?"""
+"""Does a certificate protect everything that it says was requested?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import box_of_text
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
-"""What is no description that a finder gives itself."""
+"""Descriptions that are not those of a finder."""
 FACES: Final = "faces"
 """How the finder of faces describes itself, before its settings; and what some methods are applied to."""
 
@@ -51,7 +51,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
-            yield f"the requested region {text} is no box"
+            yield f"the requested region {text} is not a box"
         elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
 
