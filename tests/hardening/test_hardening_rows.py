@@ -251,10 +251,12 @@ def test_of_another_version_what_matters_is_computed_and_the_rest_is_said_to_be_
     assert dpveil.verify(image).status == "consistent"
     _, [row] = verified(capsys, tmp_path)
     assert words in row
-    assert "words and warnings not checked: written by 'dpveil 9.9'" in row
+    assert "NOT CHECKED, as 'dpveil 9.9' wrote it" in row
+    assert "not publishable (" in row
     run(["verify", str(tmp_path), "--json"])
     [entry] = json.loads(capsys.readouterr().out)["verified"]
-    assert "not checked" in " ".join(entry["notes"])
+    assert "NOT CHECKED" in " ".join(entry["notes"])
+    assert "not all of its certificate is checked" in entry["objections"]
 
 
 @pytest.mark.parametrize("kind", ["image changed", "image missing", "pixels", "box", "tool"])

@@ -35,8 +35,15 @@ def finished(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
             hint="release it anew with --force, which costs again, or choose another --out",
         )
-    enough = choices.at_least is None or at_least(certificate.strength, choices.at_least)
-    if choices.at_least is not None and (not enough or certificate.missing):
+    if choices.at_least is None:
+        return place
+    if not certificate.in_these_words:
+        raise DPVeilError(
+            f"{shown(output)} is a release by {certificate.tool}, whose certificate this version cannot check"
+            " in full",
+            hint="leave out --at-least, or use that version of dpveil",
+        )
+    if not at_least(certificate.strength, choices.at_least) or certificate.missing:
         raise TooWeak(
             asked=choices.at_least,
             strength=certificate.strength,

@@ -72,7 +72,7 @@ def _too_weak(result: Verification, least: str | None) -> str:
     if least is None or result.status != "consistent" or stated is None:
         return ""
     if at_least(stated.strength, least):
-        return "" if result.publishable else f"it is not publishable ({', '.join(stated.objections)})"
+        return "" if result.publishable else f"it is not publishable ({', '.join(result.objections)})"
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
@@ -121,7 +121,7 @@ def _entry(result: Verification, refused: str = "") -> dict[str, Any]:
         "certificate": str(certificate_path(result.path)),
         "status": result.status,
         "publishable": result.publishable,
-        "objections": [] if certificate is None else list(certificate.objections),
+        "objections": list(result.objections),
         "guarantee": None if certificate is None else _guarantee(result),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
@@ -162,7 +162,7 @@ def _worth(result: Verification) -> str:
     if stated is None or stated.composition is None:
         return ""
     told = (stated.strength, str(stated.composition))
-    against = [reason for reason in stated.objections if reason not in told]
+    against = [reason for reason in result.objections if reason not in told]
     why = f" ({', '.join(against)})" if against else ""
     grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
     return f"{grade}{'publishable' if result.publishable else f'not publishable{why}'}"

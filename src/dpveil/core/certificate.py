@@ -138,6 +138,11 @@ class Certificate:
         return tuple(reason for reason, holds in reasons.items() if holds)
 
     @property
+    def in_these_words(self) -> bool:
+        """Whether its sentences are worded as this version words them, so that `verify` compares them."""
+        return (self.schema, self.wording) == (SCHEMA, WORDING)
+
+    @property
     def settings(self) -> dict[str, Json]:
         """What the user chose: two releases with equal settings promise the same."""
         return {

@@ -28,7 +28,7 @@ from dpveil.postprocessing import parse_all
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
-from dpveil.release.words import MISSING, bit_cautions, share, verdict
+from dpveil.release.words import MISSING, NOT_CHECKED, bit_cautions, share, unchecked, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
@@ -57,8 +57,16 @@ class Verification:
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes."""
-        return self.status == "consistent" and self.certificate is not None and self.certificate.publishable
+        """Whether the release may be published, as far as its certificate goes, and all of that was checked."""
+        return self.status == "consistent" and self.certificate is not None and not self.objections
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why the release may not be published, in a few words each: its certificate's, and what is unchecked."""
+        stated = self.certificate
+        if stated is None:
+            return ()
+        return (*stated.objections, *(() if stated.in_these_words else (NOT_CHECKED,)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -70,9 +78,7 @@ class Verification:
         notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
-        if _comparable(stated):
-            return notes
-        return (*notes, f"words and warnings not checked: written by {stated.tool!r}")
+        return (*notes, *unchecked(stated))
 
 
 def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
@@ -227,20 +233,15 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"
     needed = bit_cautions(certificate.bits)
-    if _comparable(certificate):
+    if certificate.in_these_words:
         needed += quote.warnings(sizes=MOST_SIZES)
         needed += tuple(MISSING.format(text) for text in certificate.missing)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
 
 
-def _comparable(certificate: Certificate) -> bool:
-    """Whether the words are of this version's wording, and can be compared; numbers always are."""
-    return (certificate.schema, certificate.wording) == (SCHEMA, WORDING)
-
-
 def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
-    if _comparable(certificate):
+    if certificate.in_these_words:
         return told == due
     if certificate.schema != SCHEMA and certificate.method == "fill":
         return told.kind == "heuristic"  # as all of its releases stated then: less than is true
