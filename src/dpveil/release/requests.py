@@ -71,9 +71,7 @@ def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -
             yield f"the region {record.in_words()} is no face, and the finder of faces found it"
 
 
-def _former_problems(
-    regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool
-) -> Iterator[str]:
+def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool) -> Iterator[str]:
     """Yield what can be said where regions do not name their finder, as in schema /1.
 
     Each of the choices `given` made a region or more, a mask one that is masked. A region was found where

@@ -57,12 +57,12 @@ class Verification:
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes, and all of that was checked."""
+        """Whether the release may be published, as far as its certificate goes and is checked."""
         return self.status == "consistent" and self.certificate is not None and not self.objections
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the release may not be published, in a few words each: its certificate's, and what is unchecked."""
+        """Why the release may not be published, in a few words each: words left unchecked, too."""
         stated = self.certificate
         if stated is None:
             return ()
