@@ -81,6 +81,11 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
             f"{shown(task.output)} exists and is not a release with these settings",
             hint="choose another --out, or replace it with --force",
         )
+    for place in earlier(task):
+        raise DPVeilError(
+            f"{shown(place)} may be an earlier release of it, so releasing it again would cost twice",
+            hint="name outputs as then (--names), or choose another --out; with --force their costs add",
+        )
     if task.former is None or not _exists(task.former):
         return None
     # A name with both suffixes can only come from this photo; a name without may come from a sibling.
@@ -91,6 +96,11 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
         f"{shown(task.former)} may be an earlier release of it, so releasing it again would cost twice",
         hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use --force",
     )
+
+
+def earlier(task: Task) -> list[Path]:
+    """Return where releases lie that may be of this photo, from runs that named outputs in the other way."""
+    return [place for place in task.elsewhere if place != task.output and _exists(place)]
 
 
 def _exists(output: Path) -> bool:
