@@ -67,6 +67,20 @@ def test_no_certificate_chooses_what_its_row_says(tmp_path, kind, capsys):
     assert (SEEDED if kind == "seeded" else HEURISTIC) in line
 
 
+@pytest.mark.parametrize(
+    "distance", [None, {"name": "singular-values", "settings": {"rank": 9, "steps": 1024}}]
+)
+def test_no_certificate_chooses_what_its_promise_measures(tmp_path, distance):
+    data = deepcopy(next(data for name, data in HONEST.items() if name.startswith("dp-svd")))
+    stated = data["guarantees"][0]["distance"]
+    assert stated["name"] == "singular-values"
+    for part in (*data["guarantees"], data["composition"]):
+        part.pop("distance")
+        part |= {} if distance is None else {"distance": distance}
+    problems = dpveil.verify(placed(tmp_path, sealed(data))).problems
+    assert any("not what the parameters and regions give" in problem for problem in problems)
+
+
 @pytest.mark.parametrize("channels", [0, 2, 4, 2**31])
 def test_no_photo_has_another_number_of_channels_than_one_or_three(tmp_path, channels):
     data = deepcopy(next(data for name, data in HONEST.items() if name.startswith("gallery")))

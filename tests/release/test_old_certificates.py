@@ -94,6 +94,17 @@ def test_a_certificate_1_claims_no_more_regions_than_it_has(tmp_path, change):
     assert "edited" not in now.problems[0]
 
 
+def test_no_certificate_1_states_a_distance(tmp_path):
+    name = next(n for n in sorted(EXPECTED) if n.startswith("dp-svd"))
+    (tmp_path / name).write_bytes((KEPT / name).read_bytes())
+    data = json.loads((KEPT / f"{name}.certificate.json").read_text(encoding="utf-8"))
+    assert data["composition"]["kind"] == "metric"
+    data["composition"]["distance"] = {"name": "singular-values", "settings": {"rank": 3, "steps": 1024}}
+    data["checksum"] = checksum(data)
+    (tmp_path / f"{name}.certificate.json").write_text(canonical(data), encoding="utf-8")
+    assert "schema /1 has no distances" in verify(tmp_path / name).problems[0]
+
+
 def test_at_least_asks_for_what_a_certificate_1_cannot_show(tmp_path, capsys):
     name = "older-version.png"
     for each in (name, f"{name}.certificate.json"):
