@@ -31,7 +31,7 @@ class Detector(ABC):
         return ""
 
     def another(self) -> Detector:
-        """Return one more such detector, for another thread: of the same network, whatever its file is now."""
+        """Return such a detector for another thread: of the same network, whatever lies in its file now."""
         return type(self)()
 
     @classmethod
