@@ -81,6 +81,17 @@ def test_no_certificate_chooses_what_its_promise_measures(tmp_path, distance):
     assert any("not what the parameters and regions give" in problem for problem in problems)
 
 
+@pytest.mark.parametrize("name", [".original.jpg", ".thumbnails/a.png", "._a.png"])
+def test_a_hidden_picture_beside_releases_is_no_release(tmp_path, name, capsys):
+    placed(tmp_path, sealed(HONEST[ONE]))
+    assert run(["verify", str(tmp_path)]) == 0
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(picture())
+    capsys.readouterr()
+    assert run(["verify", str(tmp_path)]) == 1
+    assert f"MISSING       {tmp_path / name}  " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("channels", [0, 2, 4, 2**31])
 def test_no_photo_has_another_number_of_channels_than_one_or_three(tmp_path, channels):
     data = deepcopy(next(data for name, data in HONEST.items() if name.startswith("gallery")))

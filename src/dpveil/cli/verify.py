@@ -93,7 +93,8 @@ def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]
 def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Yield the files to verify, and with a problem what cannot be one.
 
-    In folders these are pictures and videos, certificates, links, and folders that cannot be read.
+    In folders these are pictures and videos, certificates, links, and folders that cannot be read; hidden
+    ones as well, as whoever publishes a folder publishes them.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNREAD, is_folder, is_link, walk
@@ -105,7 +106,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         elif is_link(output):
             yield output, LINK
         else:
-            for path, problem in walk(output):
+            for path, problem in walk(output, hidden=True):
                 link = LINK if is_link(path) else ""
                 image = path.suffix.lower() in UNREAD.union(FORMATS) or path.name.endswith(SUFFIX)
                 if problem or link or image:
