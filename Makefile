@@ -43,12 +43,15 @@ $(BIN)/python:
 # dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers' experiments.
 FACES := packages/dpveil-faces
 RESEARCH := packages/dpveil-research
+# Modules are compiled when they are first imported, and packages of this repository share one build environment.
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile
 SETTINGS := pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml
 
 $(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 	@echo "installing dpveil[$*] into $(VENV)"
-	@$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH))
-	@$(if $(filter dev bench demo,$*),$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r requirements-faces.txt)
+	@$(INSTALL) -c constraints.txt hatchling editables
+	@$(INSTALL) --no-build-isolation -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH))
+	@$(if $(filter dev bench demo,$*),$(INSTALL) --no-deps --require-hashes -r requirements-faces.txt)
 	@touch $@
 
 venv: $(DEV) ## make .venv with everything that development needs

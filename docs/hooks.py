@@ -23,9 +23,9 @@ from mkdocs.structure.pages import Page
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import make_architecture
 import make_attributes
 import make_gallery
-import make_house
 import make_mechanism_pictures
 import make_pictures
 import reproduced
@@ -71,7 +71,7 @@ With `--json`, stdout holds exactly one JSON document. Progress and messages go 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the generated pages and pictures."""
-    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_house.pictures()
+    drawn = make_pictures.pictures() | make_mechanism_pictures.pictures() | make_architecture.pictures()
     for name, content in drawn.items():
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
@@ -243,7 +243,9 @@ def _docstring(source: Path) -> str:
 def _figure(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {part}" for name, part in value.items())
-    return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f") if abs(value) >= 10_000 else str(value)
+    return str(value).replace("|", "\\|")
 
 
 PARTS = {
@@ -254,6 +256,6 @@ PARTS = {
     "certificate_schema": certificate_schema,
     "attributes": make_attributes.results,
     "gallery": make_gallery.results,
-    **make_house.PARTS,
+    **make_architecture.PARTS,
     **reproduced.PARTS,
 }

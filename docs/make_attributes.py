@@ -53,12 +53,5 @@ def results() -> str:
         row = [cells.get((of, setting, measure)) for of, measure in measures]
         if setting == "clean":
             row[0] = cells["LFW", "clean", "embedding"]
-        lines.append("| " + " | ".join([name, *(_cell(one) for one in row)]) + " |")
+        lines.append("| " + " | ".join([name, *(reproduced.percent(one) for one in row)]) + " |")
     return "\n".join(lines)
-
-
-def _cell(row: dict[str, str] | None) -> str:
-    if row is None:
-        return ""
-    mean, low, high = (100 * float(row[name]) for name in ("mean", "low", "high"))
-    return f"{mean:.1f} ({low:.1f} to {high:.1f})"

@@ -70,12 +70,5 @@ def results() -> str:
         name = "*the photos themselves*" if setting == "clean" else setting.replace("epsilon", "ε")
         row = [cells.get((setting, measure)) for measure in measures]
         row[0] = cells["clean", "embedding"] if setting == "clean" else row[0]
-        lines.append("| " + " | ".join([name, *(_cell(one) for one in row)]) + " |")
+        lines.append("| " + " | ".join([name, *(reproduced.percent(one) for one in row)]) + " |")
     return "\n".join(lines)
-
-
-def _cell(row: dict[str, str] | None) -> str:
-    if row is None:
-        return ""
-    mean, low, high = (100 * float(row[name]) for name in ("mean", "low", "high"))
-    return f"{mean:.1f} ({low:.1f} to {high:.1f})"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
-from make_code_pictures import GAP, LABEL, ZOOM, faces, trained
-from PIL import Image, ImageDraw, ImageFont
+from make_code_pictures import faces, sheet, trained
 
 from dpveil.codecs import PCA
 from dpveil.mechanisms.ksame import KSameFurthest, KSameM, KSamePixel
@@ -24,17 +21,6 @@ def groups() -> bytes:
         "k-same-m, k = 10": KSameM(k=10, space=codec),
         "k-same-furthest, k = 10": KSameFurthest(k=10, space=codec),
     }
-    rows = {"original": every} | {n: m.release(every, people=people).faces for n, m in methods.items()}
-    side = ZOOM * every.shape[1]
-    canvas = Image.new("RGB", (LABEL + SHOWN * (side + GAP), len(rows) * (side + GAP)), "white")
-    pen, font = ImageDraw.Draw(canvas), ImageFont.load_default(size=22)
-    for row, (label, crops) in enumerate(rows.items()):
-        top = row * (side + GAP)
-        pen.text((2, top + side // 3), label, fill="black", font=font)
-        for column, crop in enumerate(crops[:SHOWN]):
-            tile = Image.fromarray(np.ascontiguousarray(crop[:, :, 0]))
-            tile = tile.resize((side, side), Image.Resampling.NEAREST)
-            canvas.paste(tile, (LABEL + column * (side + GAP), top))
-    buffer = io.BytesIO()
-    canvas.save(buffer, "PNG", optimize=True)
-    return buffer.getvalue()
+    rows = [("original", every)]
+    rows += [(name, method.release(every, people=people).faces) for name, method in methods.items()]
+    return sheet([(label, np.ascontiguousarray(crops[:SHOWN])) for label, crops in rows])

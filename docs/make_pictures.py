@@ -12,6 +12,7 @@ import io
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import make_attributes
 import make_code_pictures
@@ -50,8 +51,12 @@ from dpveil.postprocessing import parse as step
 
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
 VIEW = (slice(20, 220), slice(132, 308))
-ZOOM = 2
-LABEL = 74
+SHOWN = 850
+"""Pixels of the page's column, in which a sheet is shown."""
+CAPTION = 14
+"""Height of a caption's letters on the page, in pixels."""
+WIDEST = 2 * SHOWN
+"""Tiles are enlarged twice if the sheet stays this narrow: a sharp screen shows no more."""
 GAP = 12
 
 Tile = tuple[np.ndarray, str]
@@ -73,26 +78,48 @@ def labelled(method: PixelMethod, budget: str, m: int | None, seed: int) -> Tile
     """Return the view released by `method`, and its budget and noise in two lines."""
     scale = method.noise_scale(height=120, width=88, channels=3)
     relation = "any-image" if m is None else f"m = {m}"
-    words = f"{scale:,.0f}".replace(",", " ") if scale >= 10 else f"{scale:.1f}"
+    words = f"{scale:.0f}" if scale >= 10 else f"{scale:.1f}"
     return released(method, seed), f"{budget}, {relation}\nnoise scale {words} levels"
 
 
 def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
-    """Return a PNG of tiles in rows, with their labels, on white."""
+    """Return a PNG of tiles in rows on white, with captions that can be read at the width of the page."""
     grid = [list(row) for row in rows]
-    height, width = (ZOOM * side for side in grid[0][0][0].shape[:2])
-    size = (len(grid[0]) * (width + GAP) - GAP, len(grid) * (height + LABEL))
-    canvas = Image.new("RGB", size, "white")
+    columns, (height, width) = len(grid[0]), grid[0][0][0].shape[:2]
+    zoom = 2 if 2 * columns * width <= WIDEST else 1
+    height, width = zoom * height, zoom * width
+    whole = columns * (width + GAP) - GAP
+    font = ImageFont.load_default(size=max(1, round(CAPTION * whole / SHOWN)))
+    captions = [[wrapped(label, width, font) for _, label in row] for row in grid]
+    line = sum(font.getmetrics()) + 4
+    label = 12 + line * max(caption.count("\n") + 1 for row in captions for caption in row)
+    canvas = Image.new("RGB", (whole, len(grid) * (height + label)), "white")
     pen = ImageDraw.Draw(canvas)
-    font = ImageFont.load_default(size=27)
-    for row, tiles in enumerate(grid):
-        for column, (image, label) in enumerate(tiles):
-            corner = (column * (width + GAP), row * (height + LABEL))
-            canvas.paste(Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST), corner)
-            pen.multiline_text((corner[0] + 2, corner[1] + height + 4), label, fill="black", font=font)
+    for row, (tiles, words) in enumerate(zip(grid, captions, strict=True)):
+        for column, ((image, _), caption) in enumerate(zip(tiles, words, strict=True)):
+            left, top = column * (width + GAP), row * (height + label)
+            canvas.paste(
+                Image.fromarray(image).resize((width, height), Image.Resampling.NEAREST), (left, top)
+            )
+            pen.multiline_text((left + 2, top + height + 2), caption, fill="black", font=font)
     buffer = io.BytesIO()
     canvas.save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
+
+
+def wrapped(text: str, width: int, font: Any) -> str:
+    """Return the text with its lines broken between words, so that none is wider than `width`."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        words = line.split(" ")
+        lines.append(words[0])
+        for word in words[1:]:
+            longer = f"{lines[-1]} {word}"
+            if font.getlength(longer) <= width:
+                lines[-1] = longer
+            else:
+                lines.append(word)
+    return "\n".join(lines)
 
 
 def pictures() -> dict[str, bytes]:

@@ -11,9 +11,9 @@ from dpveil.noise.bits import SeededBits
 
 VIEW = (slice(0, 264), slice(92, 356))
 CHOICES = (
-    ("attributes", {"attributes": "gender=1,age=1"}, "faces", "a face of nobody"),
-    ("gallery", {"epsilon": 6}, "faces", "a face like it"),
-    ("dp-pix", {"epsilon": 2, "block": 16, "neighbourhood": 16}, "176,60,88,120", "16 pixels"),
+    ("attributes", {"attributes": "gender=1,age=1"}, "faces", "new face"),
+    ("gallery", {"epsilon": 6}, "faces", "similar face"),
+    ("dp-pix", {"epsilon": 2, "block": 16, "neighbourhood": 16}, "176,60,88,120", "m = 16 pixels"),
 )
 
 Tile = tuple[np.ndarray, str]
@@ -38,9 +38,9 @@ def faces() -> list[Tile]:
     other = dpveil.plan(photo, "attributes", attributes="gender=1,age=1", regions="faces")
     shown = other.release(bits=SeededBits(40)).image
     return [
-        (_outlined(pixels), "found, and what dp-pix will replace"),
-        (_outlined(other), "what attributes will replace"),
-        (shown, f"released: {other.total}\n{other.strength}, {other.guarantees[0]} each"),
+        (_outlined(pixels), "found faces, replaced by dp-pix"),
+        (_outlined(other), "replaced by attributes"),
+        (shown, f"released: {other.total}\n{other.strength}; each face {other.guarantees[0]}"),
     ]
 
 

@@ -78,3 +78,11 @@ PARTS = {
     "reproduced_win_mse": lambda: mechanisms("mse", "exponential", "Laplace"),
     "reproduced_clip_ssim": lambda: mechanisms("ssim", "published exponential", "published, clipped"),
 }
+
+
+def percent(row: Row | None) -> str:
+    """Return a row's mean and its interval in per cent; nothing for no row."""
+    if row is None:
+        return ""
+    mean, low, high = (100 * float(row[name]) for name in ("mean", "low", "high"))
+    return f"{mean:.1f} ({low:.1f} to {high:.1f})"

@@ -1,4 +1,4 @@
-"""The house: no circle among imports, every room in a layer, and a page that draws both from the code."""
+"""The architecture: no import cycles, every package in a layer, and a page that draws both from the code."""
 
 import sys
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "docs"))
-house = pytest.importorskip("make_house")
+architecture = pytest.importorskip("make_architecture")
 
 PASSED = [
     "io.reading.read",
@@ -22,42 +22,42 @@ PASSED = [
 ]
 
 
-def test_no_modules_import_each_other_in_a_circle():
-    imports = house.graph()
-    assert house.circle(imports) == []
+def test_there_are_no_import_cycles():
+    imports = architecture.graph()
+    assert architecture.cycle(imports) == []
     imports.add_import(importer="dpveil.assets.store", imported="dpveil.codecs.kind")
-    assert {"dpveil.assets.store", "dpveil.codecs.kind"} <= {*house.circle(imports)}
+    assert {"dpveil.assets.store", "dpveil.codecs.kind"} <= {*architecture.cycle(imports)}
 
 
 def test_what_a_lazy_package_loads_counts_as_imported():
-    imports = house.graph().find_modules_directly_imported_by("dpveil.mechanisms.pixel")
+    imports = architecture.graph().find_modules_directly_imported_by("dpveil.mechanisms.pixel")
     assert "dpveil.mechanisms.pixel.dp_pix" in imports
 
 
-def test_every_room_is_in_one_layer():
-    rooms = [room for layer in house.layers() for room in layer]
+def test_every_package_is_in_one_layer():
+    packages = [package for layer in architecture.layers() for package in layer]
     source = ROOT / "src" / "dpveil"
     found = {
         path.stem for path in source.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert sorted(rooms) == sorted(found - {"__init__", "__main__"})
+    assert sorted(packages) == sorted(found - {"__init__", "__main__"})
 
 
-def test_the_page_shows_rooms_and_way_as_they_are():
+def test_the_page_shows_packages_and_calls():
     page = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
-    for part in ("pictures/house.svg", *(f"{{{{ {name} }}}}" for name in house.PARTS)):
+    for part in ("pictures/architecture.svg", *(f"{{{{ {name} }}}}" for name in architecture.PARTS)):
         assert part in page
-    drawing = house.pictures()["house.svg"].decode()
-    for layer in house.layers():
-        for room in layer:
-            assert f">{room}</text>" in drawing
-            assert f"| `{room}` |" in house.rooms_table()
+    drawing, table = architecture.pictures()["architecture.svg"].decode(), architecture.packages_table()
+    for layer in architecture.layers():
+        for package in layer:
+            assert f">{package}</text>" in drawing
+            assert f"| `{package}` |" in table
 
 
-def test_the_way_of_a_photo_is_recorded_in_order():
-    stops = house.way()
-    names = [f"{stop.module.removeprefix('dpveil.')}.{stop.name}" for stop in stops]
+def test_the_calls_for_a_photo_are_recorded_in_order():
+    calls = architecture.recorded_calls()
+    names = [f"{call.module.removeprefix('dpveil.')}.{call.name}" for call in calls]
     assert [name for name in names if name in PASSED] == PASSED
-    assert list(dict.fromkeys(stop.stage for stop in stops)) == ["read", "plan", "release", "save"]
-    assert not [stop for stop in stops if stop.stage == "plan" and stop.name == "discrete_laplace"]
+    assert list(dict.fromkeys(call.stage for call in calls)) == ["read", "plan", "release", "save"]
+    assert not [call for call in calls if call.stage == "plan" and call.name == "discrete_laplace"]
     assert sys.getprofile() is None

@@ -1,8 +1,9 @@
 """The code blocks of README and docs are run, page by page, in a folder with a made photo.
 
 `python` blocks share one namespace a page, and a `text` block right after one is its output. In `console`
-blocks, lines after `$` are commands: those of dpveil are run, and have to end with 0 or with the status that
-a comment says (`# exit status 2`); lines that follow are their output, in which `...` stands for anything.
+blocks, lines after `$` are commands: those of dpveil are run, in this process, and have to end with 0 or with
+the status that a comment says (`# exit status 2`); lines that follow are their output, in which `...` stands
+for anything. `tests/e2e` runs commands in processes of their own.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ import io
 import json
 import re
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,12 +25,13 @@ import pytest
 from PIL import Image
 from skimage import data
 
+from dpveil import cli
+
 ROOT = Path(__file__).parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 FENCE = re.compile(r"^( *)```(\S*)[^\n]*\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 STATUS = re.compile(r"#\s*exit status (\d+)\s*$")
 NOT_RUN = {"make", ".ci/run", "git"}
-DPVEIL = Path(sys.executable).with_name("dpveil")
 
 
 @dataclass(frozen=True)
@@ -85,10 +86,15 @@ def expand(word: str) -> list[str]:
     return sorted(map(str, Path().glob(word))) if set(word) & set("*?") else []
 
 
-def run(command: str) -> subprocess.CompletedProcess[str]:
-    """Run a dpveil command in the current folder, its file patterns expanded as a shell would."""
+def run(command: str) -> tuple[int, str, str]:
+    """Run a dpveil command in the current folder, its file patterns expanded as a shell would.
+
+    Returns its exit code and what it wrote to stdout and stderr.
+    """
     words = [name for word in shlex.split(command)[1:] for name in (expand(word) or [word])]
-    return subprocess.run([DPVEIL, *words], capture_output=True, text=True, timeout=120, check=False)
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = cli.run(words)
+    return code, out.getvalue(), err.getvalue()
 
 
 def make_photos(folder: Path) -> None:
@@ -123,11 +129,10 @@ def run_console(block: Block, page: Path) -> None:
         if command.split()[0] in NOT_RUN:
             continue
         assert command.split()[0] == "dpveil", f"{where}: no such command in a page that is tested"
-        done = run(command)
-        assert done.returncode == status, f"{where}: exit {done.returncode}\n{done.stdout}{done.stderr}"
-        assert "Traceback" not in done.stderr, f"{where}\n{done.stderr}"
+        code, out, err = run(command)
+        assert code == status, f"{where}: exit {code}\n{out}{err}"
         if output is not None:
-            assert agrees(output, done.stdout), f"{where}\n{done.stdout}"
+            assert agrees(output, out), f"{where}\n{out}"
 
 
 RUNNERS = {

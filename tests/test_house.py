@@ -115,6 +115,17 @@ def as_words(explained: Iterable[str]) -> list[str]:
     return [shown for field in explained for shown in (f"`{field}`", f"`--{field.replace('_', '-')}`")]
 
 
+def test_thousands_are_written_one_way() -> None:
+    """Four digits stand together; longer numbers have narrow spaces. Code and its output are left alone."""
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")]
+    clean(
+        f"{name_of(page)}: {found}"
+        for page in pages
+        for text in [re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)]
+        for found in re.findall(r"(?<![\d.,])\d{1,3} \d{3}(?!\d)|(?<![\d.,\u202f])\d\u202f\d{3}(?!\d)", text)
+    )
+
+
 def test_methods_are_documented() -> None:
     clean(
         lack

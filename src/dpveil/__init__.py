@@ -1,4 +1,4 @@
-"""dpveil: provably private photos, each with a certificate of what that means.
+"""dpveil: provably private photos, each with a certificate that states the guarantee.
 
 >>> import numpy, dpveil
 >>> release = dpveil.obfuscate(numpy.zeros((8, 8), numpy.uint8), "dp-pix", epsilon=1, block=8)
@@ -79,7 +79,7 @@ _load, _ = lazy(
     verify="release.verification",
 )
 _MODULES: Final = ("audit", "numbers")
-"""Modules that are reached as attributes, and loaded when they are."""
+"""Modules that are loaded when accessed as attributes."""
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""`python -m dpveil` is `dpveil`."""
+"""Run the command line with `python -m dpveil`."""
 
 from dpveil.cli import main
 

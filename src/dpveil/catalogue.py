@@ -1,4 +1,4 @@
-"""Every method by name: what it is called, what it takes, what it promises."""
+"""Every method by name: parameters, guarantees, summary and source."""
 
 from __future__ import annotations
 
@@ -23,9 +23,8 @@ REQUIRED: Final = "required"
 class MethodRow(TypedDict):
     """One method: kebab-case name, guarantees, parameters with their defaults, summary, source.
 
-    `kind` is the usual kind of guarantee, `kinds` are all that it can state, by its parameters.
-
-    `budgets` are the sets of numbers that say how much noise is drawn; exactly one of them has to be given.
+    `kind` is the default kind of guarantee, `kinds` are all kinds that the method can state, depending on its
+    parameters. `budgets` are the sets of parameters that determine the noise; exactly one set must be given.
     """
 
     name: str
@@ -38,9 +37,10 @@ class MethodRow(TypedDict):
 
 
 def methods() -> list[MethodRow]:
-    """Return every method, in the table's order; a parameter without a default is "required".
+    """Return every method in the table's order; a parameter without a default is "required".
 
-    Those of plug-ins follow; one that cannot be loaded is left out, with a `PluginWarning` that names it.
+    Methods of plug-ins come last. A plug-in that cannot be loaded is left out, with a `PluginWarning` that
+    names it.
 
     >>> methods()[0]["name"], methods()[0]["parameters"]["epsilon"]
     ('dp-pix', 'required')
@@ -71,7 +71,7 @@ class MechanismRow(TypedDict):
 
 
 def latent_mechanisms() -> list[MechanismRow]:
-    """Return every latent mechanism, in the table's order: what the method "latent" draws codes with.
+    """Return every latent mechanism in the table's order, for the method "latent".
 
     >>> latent_mechanisms()[0]["name"], latent_mechanisms()[0]["metric"]
     ('croft-metric', 'box-mean')
@@ -90,15 +90,15 @@ def latent_mechanisms() -> list[MechanismRow]:
 
 
 def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
-    """Return the method of that name with these parameters; a ready-made one is returned as it is.
+    """Return the method of that name with these parameters; a ready-made method is returned unchanged.
 
-    Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or not the
-    method's own; both name the nearest that exists.
+    Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or unknown to
+    the method; both suggest the nearest match.
     """
     if isinstance(method, Method):
         for name, value in parameters.items():
             raise InvalidParameter(
-                name, value, "was given beside a ready-made method", hint="put it into the method itself"
+                name, value, "was given with a ready-made method", hint="set it on the method itself"
             )
         return method
     if method not in METHODS:
@@ -115,11 +115,12 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
 
 
 def stated(method: object, parameters: Mapping[str, Json]) -> Method:
-    """Return the method of a received certificate: like `build`, but no parameter can open or name a file.
+    """Return the method stated in a received certificate: like `build`, but no parameter can open or name a
+    file.
 
-    A plug-in's method is taken only from what is installed, under exactly this name. Raises `MissingPlugin`
-    for a name that nothing here has, `PluginError` for a plug-in that fails, and `InvalidParameter` for
-    whatever is not stated as certificates state it.
+    A plug-in method is used only if an installed plug-in has exactly this name. Raises `MissingPlugin` for an
+    unknown name, `PluginError` for a plug-in that fails, and `InvalidParameter` for values in any form that
+    certificates do not use.
     """
     if not isinstance(method, str) or method not in METHODS:
         raise MissingPlugin("method", str(method), METHODS.group)

@@ -1,4 +1,4 @@
-"""Everything that dpveil refuses, as one tree.
+"""Every error that dpveil raises on purpose, as one tree.
 
     DPVeilError                  exit code
     ├── UsageError               2   the call itself is wrong; nothing was read

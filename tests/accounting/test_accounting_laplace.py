@@ -2,6 +2,7 @@
 
 import itertools
 from fractions import Fraction
+from functools import lru_cache
 
 import mpmath
 import numpy as np
@@ -15,6 +16,7 @@ from dpveil.core.numbers import float_above
 from dpveil.mechanisms.pixel.cells import fullest_cells
 
 
+@lru_cache(maxsize=8)
 def losses(shifts: tuple[int, ...], scale: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the exact law of the privacy loss, by enumerating every draw clipped to its movement."""
     loss, mass = np.zeros(1), np.ones(1)

@@ -12,13 +12,16 @@ from dpveil.assets import card_path, defaults
 from dpveil.assets.defaults import default_path
 from dpveil.codecs import load
 from dpveil.errors import UsageError
+from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
+from dpveil.faces.readings import Readings
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"
 FILES = PACKAGE / "src" / "dpveil_faces"
-MODELS = sorted(FILES.glob("*.safetensors"))
+READINGS = FILES / "readings.safetensors"
+MODELS = sorted(set(FILES.glob("*.safetensors")) - {READINGS})
 
 
 @pytest.fixture(scope="module")
@@ -54,6 +57,14 @@ def test_its_licence_is_its_own_and_dpveils_distributions_do_not_contain_it():
     assert targets["wheel"]["packages"] == ["src/dpveil"]
     assert "/packages" in targets["sdist"]["exclude"]
     assert not list((ROOT / "src" / "dpveil").rglob("*.safetensors"))
+
+
+def test_readings_are_what_the_model_reads_in_the_gallery(gallery):
+    model, known = AttributeModel.load(FILES / "attributes.safetensors"), Readings.load(READINGS)
+    assert (known.gallery, known.model) == (gallery.digest, model.digest)
+    answers = known.checked(model.values, len(gallery))
+    assert all(np.array_equal(read, answers[name]) for name, read in model.read(gallery.faces).items())
+    assert known.pack() == READINGS.read_bytes()
 
 
 def test_defaults_are_found_where_it_is_installed(monkeypatch):

@@ -77,8 +77,8 @@ def test_distributions_by_hand():
     assert math.isclose(last, math.exp(-1) / 2)
     assert math.isclose(first + last, 1)
     coins = [(half, half), (Fraction(1, 4), Fraction(3, 4))]
-    assert distributions.apart(coins)[0, 1] == Fraction(3, 8)
-    assert distributions.together(coins) == {
+    assert distributions.independent_draws(coins)[0, 1] == Fraction(3, 8)
+    assert distributions.single_draw(coins) == {
         (0, 0): Fraction(1, 4),
         (0, 1): Fraction(1, 4),
         (1, 0): 0,

@@ -193,7 +193,7 @@ def test_a_distribution_that_leaves_no_bins_has_no_power():
 
 @pytest.mark.parametrize("mass", [[0.5, 0.4], [1.5, -0.5], []])
 def test_a_mass_that_is_no_distribution_is_refused(mass):
-    with pytest.raises(InvalidParameter, match="mass is no distribution"):
+    with pytest.raises(InvalidParameter, match="mass is not a distribution"):
         finite_distribution(mass)
 
 

@@ -12,7 +12,7 @@ import pytest
 from dpveil.audit import mutation
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
-from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate, sharpest
+from dpveil.audit.pixel.gates_drawn import bound_gate, distinguish_gate, fit_gate, sharpest
 from dpveil.audit.pixel.gates_exact import exact_gate, hockey_stick, same_gate
 from dpveil.audit.pixel.pairs import Pair
 from dpveil.audit.pixel.product import Part, ProductDistribution, product_distribution
@@ -24,7 +24,6 @@ from dpveil.noise.bits import SeededBits
 
 CHANCE = Fraction(3, 4)
 LOSS = math.log(3)
-PIXEL = np.array([[0, 0, 0]])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,8 +239,8 @@ def test_a_method_without_a_promise_has_to_tell_neighbours_apart():
     filled = replace(
         RIGHT, releases=lambda method, image, count, bits: np.zeros((count, *image.shape), np.uint8)
     )
-    assert next(apart_gate(copied, setting, ENTRY, bits=SeededBits(6))).passed
-    assert not next(apart_gate(filled, setting, ENTRY, bits=SeededBits(6))).passed
+    assert next(distinguish_gate(copied, setting, ENTRY, bits=SeededBits(6))).passed
+    assert not next(distinguish_gate(filled, setting, ENTRY, bits=SeededBits(6))).passed
 
 
 def test_an_entry_runs_through_all_gates(monkeypatch):

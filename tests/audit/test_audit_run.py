@@ -41,7 +41,7 @@ def broken_gates(report: audit.Report) -> set[str]:
 def documented_killers(name: str) -> dict[str, str]:
     """Return what the page says about the mutants of a method: mutant to the gates that reject it."""
     page = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
-    head = f"`{name}` dies at"
+    head = f"`{name}`: rejected by"
     [table] = [lines for lines in page.split("\n\n") if head in lines]
     heads, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     column = heads.index(head)

@@ -11,7 +11,7 @@ from dpveil.batch.copies import copies
 from dpveil.batch.numbering import keep_numbers, numbered
 from dpveil.batch.state import MOST_BYTES, State, key_of, stamp_of, state_path
 from dpveil.errors import OutputError, UsageError
-from dpveil.io import lies_there
+from dpveil.io import is_present
 
 SHA = "a" * 64
 STAMP = (10, 20)
@@ -140,7 +140,7 @@ def number(folder, *names):
 
 def test_numbers_stay_a_photos_own(tmp_path):
     assert numbered(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.png", "photo-000002.png"]
-    assert not lies_there(state_path(tmp_path))
+    assert not is_present(state_path(tmp_path))
     assert number(tmp_path, "b.jpg", "d.jpg") == [1, 2]
     assert number(tmp_path, "a.jpg", "b.jpg", "c.jpg", "d.jpg") == [3, 1, 4, 2]
     assert number(tmp_path, "d.jpg") == [2]
@@ -165,7 +165,7 @@ def test_numbered_releases_that_nobody_knows_are_not_numbered_again(tmp_path, da
     if damage == "damaged":
         state_path(tmp_path).write_bytes(b"x")
     for again in (lambda: numbered(["a.jpg"], tmp_path), lambda: keep_numbers({}, tmp_path)):
-        with pytest.raises(UsageError, match="nobody knows of which photo"):
+        with pytest.raises(UsageError, match="numbered release of an unknown photo"):
             again()
 
 

@@ -5,20 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from dpveil.cli import run
 from dpveil.noise.matrix import IntegerMatrix
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run([*map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def cli(shell):
+    return shell
 
 
 def test_a_sampler_passes_and_says_what_was_looked_at(cli):

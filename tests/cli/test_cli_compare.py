@@ -2,6 +2,7 @@
 
 import json
 import math
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -9,7 +10,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import run
 from dpveil.cli.compare_sheet import NOT_PRIVATE
 from dpveil.cli.grid import Choice, lines, neighbourhoods
 from dpveil.cli.sheet import ALARM
@@ -33,16 +33,10 @@ def shown(name, budgets):
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(shell):
     photo("a.png", (40, 60, 3))
 
-    def call(*arguments):
-        code = run(["compare", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(shell, "compare")
 
 
 def test_every_method_and_budget_is_on_the_sheet(cli):

@@ -2,13 +2,12 @@
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
-
-from dpveil.cli import run
 
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
@@ -16,15 +15,8 @@ LINE = np.array([0x0B, 0x7A, 0x75])
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def call(*arguments):
-        code = run(["explain", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+def cli(shell):
+    return partial(shell, "explain")
 
 
 def test_the_answer_in_words(cli):

@@ -13,8 +13,6 @@ from PIL import Image
 
 import dpveil
 from dpveil.batch.state import state_path
-from dpveil.cli import run
-from dpveil.core.registry import METHODS
 from dpveil.release.plan import Plan
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
@@ -22,19 +20,13 @@ OPTIONS = ("--threshold", "--if-none", "--at-least", "--names", "--manifest", "-
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(shell):
     Path("in").mkdir()
     for number, name in enumerate(("anna", "bob")):
         levels = (np.arange(20 * 24 * 3) % (251 - number)).astype(np.uint8).reshape(20, 24, 3)
         Image.fromarray(levels).save(f"in/{name}.png")
 
-    def call(*arguments):
-        code = run([str(a) for a in arguments])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return shell
 
 
 @pytest.fixture
@@ -74,12 +66,6 @@ def test_help_shows_common_options_and_the_methods_own(cli):
     assert (
         "The share of pixels that are shown as they are" in cli("obfuscate", "--method", "snow", "--help")[1]
     )
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_takes_its_own_options(cli, name):
-    for option in cli("obfuscate", "--method", name, "--help")[1].splitlines():
-        assert "See what is written" not in option
 
 
 @pytest.mark.parametrize(
@@ -186,7 +172,7 @@ def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
     state_path(Path("out")).unlink()
     code, document, err = release("--names", "number")
     assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert "nobody knows of which photo" in document["error"]
+    assert "numbered release of an unknown photo" in document["error"]
 
 
 @pytest.mark.parametrize("first", ["keep", "number"])
@@ -212,7 +198,7 @@ def test_numbers_need_a_folder_and_names_that_differ(cli):
     assert cli("obfuscate", "in", "--out", "out", *GOOD, "--names", "secret")[0] == 2
     shutil.copytree("in", "more")
     code, _, err = cli("obfuscate", "in", "more", "--out", "out", *GOOD, "--names", "number")
-    assert (code, "have one name" in err) == (2, True)
+    assert (code, "have the same name" in err) == (2, True)
 
 
 @pytest.mark.parametrize("manifest", ["gone/m.csv", "m.txt", "out/m.csv", "out/sub/m.csv"])
@@ -258,7 +244,7 @@ def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):
     state_path(Path("out")).write_bytes(b"{")
     code, document, err = release()
     assert (code, len(document["skipped"])) == (0, 2)
-    assert err.count("is damaged: not all that was replaced before now may be noticed") == 1
+    assert err.count("is damaged: inputs that were replaced may go unnoticed") == 1
 
 
 def test_copies_are_said_to_add_up(cli, release):

@@ -3,13 +3,13 @@
 import io
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import run
 from dpveil.mechanisms.scalar import TABLE, Geometric
 
 QUERY = ["--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5"]
@@ -19,16 +19,10 @@ MEAN = ["--column", "age", "--query", "mean", "--range", "0:120", "--epsilon", "
 
 
 @pytest.fixture
-def cli(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def cli(shell):
     Path("data.csv").write_text(DATA, encoding="utf-8")
 
-    def call(*arguments):
-        code = run(["mechanism", *map(str, arguments)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return call
+    return partial(shell, "mechanism")
 
 
 def document(cli, *arguments):
@@ -87,12 +81,12 @@ def test_several_answers_cost_several_times_as_much(cli):
     assert found["each"]["epsilon"] == 0.5
     assert (
         found["composition"]
-        == "3 answers about the same records, 0.5 each: epsilon 1.5 together (sequential)"
+        == "3 answers about the same records, 0.5 each: epsilon 1.5 in total (sequential)"
     )
     assert found["guarantee"]["scope"]["covers"].startswith("3 answers, each one number")
     _, out, _ = cli("release", *GEOMETRIC, "1", "2")
     assert "guarantee     1·d-privacy" in out
-    assert "composition   2 answers about the same records, 0.5 each: epsilon 1 together" in out
+    assert "composition   2 answers about the same records, 0.5 each: epsilon 1 in total" in out
     free = document(cli, "release", "--mechanism", "laplace", "--range", ":", *QUERY[2:], "1", "2")
     assert (free["guarantee"]["epsilon"], free["guarantee"]["diameter"]) == (1, None)
 

@@ -199,7 +199,7 @@ def test_pictures_find_their_labels_in_either_order(tmp_path):
     assert "no labels of an adult" in problems
     assert "b.png has no labels" in problems
     path.write_bytes(path.read_bytes()[:80_000])
-    assert any("no intact .tar" in str(one) for one in labelled([path]))
+    assert any("not an intact .tar" in str(one) for one in labelled([path]))
 
 
 def train(*words):

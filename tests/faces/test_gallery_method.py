@@ -118,7 +118,7 @@ def test_certificates_name_the_gallery_by_its_hash(tmp_path, monkeypatch):
     assert again == own
     assert again.guarantee(**SIZE) == own.guarantee(**SIZE)
     monkeypatch.setattr(dpveil.assets.defaults, "PACKAGE", "no_such_package")
-    with pytest.raises(ModelError, match="not at hand"):
+    with pytest.raises(ModelError, match="not available"):
         again.prepare(**SIZE)
     with pytest.raises(UsageError, match="the default gallery of faces is not installed") as refusal:
         Gallery(epsilon=1)
@@ -143,7 +143,7 @@ def test_bad_parameters_are_refused(more, match):
 
 
 def test_what_cannot_be_drawn_is_refused_before_it_is_paid_for():
-    with pytest.raises(InvalidParameter, match="near = 12 does not go with"):
+    with pytest.raises(InvalidParameter, match="near = 12 does not fit"):
         Gallery(epsilon=1, near=12, gallery=FACES).prepare(**SIZE)
     with pytest.raises(InvalidParameter, match="too large for a choice among 12"):
         Gallery(epsilon=99, gallery=FACES).prepare(**SIZE)

@@ -94,20 +94,20 @@ def test_a_network_that_is_not_at_hand_is_asked_for_before_anything_is_paid(name
     method = TABLE[name](**GIVEN[name], inpainting=ELSEWHERE)
     assert method.parameters()["inpainting"] == ELSEWHERE
     assert method.guarantee(height=90, width=80, channels=3) is not None
-    with pytest.raises(ModelError, match="network with the hash 000000000000… is not at hand") as refusal:
+    with pytest.raises(ModelError, match="network with the hash 000000000000… is not available") as refusal:
         method.prepare(height=90, width=80, channels=3)
     assert "--inpainting" in refusal.value.hint
 
 
 def test_nothing_is_paid_and_no_face_is_drawn_without_the_network() -> None:
     Flat.seen.clear()
-    with pytest.raises(ModelError, match="not at hand"):
+    with pytest.raises(ModelError, match="not available"):
         dpveil.obfuscate(
             astronaut(), Flat(placing="box", inpainting=ELSEWHERE), regions=FACE, ledger=Untouchable()
         )
     photo = Photo(astronaut())
     heads = Flat(placing="box", inpainting=ELSEWHERE).place(photo, [Region(Box(177, 65, 88, 108))])
-    with pytest.raises(ModelError, match="not at hand"):
+    with pytest.raises(ModelError, match="not available"):
         heads.draw(SeededBits(1), ())
     assert Flat.seen == []
 

@@ -162,8 +162,8 @@ def test_an_input_disk_that_vanishes(call, disk, photos, place, monkeypatch):
         (errno.EROFS, "the disk is read-only"),
         (errno.EACCES, "permission denied"),
         (errno.EIO, "the disk does not answer"),
-        (errno.ENODEV, "the disk has gone"),
-        (errno.ESTALE, "the network disk has gone"),
+        (errno.ENODEV, "the disk is gone"),
+        (errno.ESTALE, "the network disk is gone"),
     ],
 )
 def test_a_disk_that_fails_in_the_middle_of_a_run(call, place, photos, monkeypatch, step, number, words):

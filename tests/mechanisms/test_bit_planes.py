@@ -2,23 +2,19 @@
 
 import itertools
 import math
-from collections import Counter
 from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
-from dpveil.audit.pixel.methods.bit_planes import coefficients, distribution, drawn_bits, truth
+from dpveil.audit.pixel.methods.bit_planes import coefficients, drawn_bits, truth
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Plane, allocated, bands, squared_error
-from dpveil.noise.bernoulli import bernoulli
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import TOTAL
 from dpveil.release.explain import explain
 
-FACE = {"height": 120, "width": 88, "channels": 3}
 BUDGETS = [{"epsilon": 7}, {"epsilon": 60}, {"rho": 2}, {"epsilon": 9, "delta": "1e-4"}]
 
 
@@ -36,14 +32,6 @@ def worst_pair(made, inputs):
     costs = np.array([math.log((TOTAL - plane.flip) / plane.flip) for _, plane in bits])
     table = np.array([truth(bits, coefficients(one)) for one in inputs])
     return max(float(((row != table) @ costs).max()) for row in table)
-
-
-def shown_law(method, group):
-    """The chance of everything that a group of one channel can show."""
-    made, found = distribution(method, group[None, :, :, None]), Counter()
-    for look, chance in zip(made.parts[0].looks.tolist(), made.floats[0][0].tolist(), strict=True):
-        found[tuple(look)] += chance
-    return found
 
 
 def groups(levels):
@@ -65,22 +53,7 @@ def test_all_neighbours_of_one_group_keep_the_budget(budget):
     assert worst >= total * 0.8  # few pairs differ in all bits, but it is no loose bound
     largest = max(cost for _, cost in flips(method, height=2, width=2, channels=1))
     if len(list(flips(method, height=2, width=2, channels=1))) > 2:
-        assert worst > largest + 0.1  # the mutant that counts one plane alone is not private
-
-
-@pytest.mark.parametrize("drop_coarse", [False, True])
-@pytest.mark.parametrize("epsilon", [4, 15])
-def test_laws_of_what_is_shown_keep_the_budget(drop_coarse, epsilon):
-    """By enumerating every outcome of every bit and decoding it: all pairs of 81 images of 2 × 2 pixels."""
-    method = BitPlanes(epsilon=epsilon, drop_coarse=drop_coarse)
-    laws = []
-    for values in itertools.product((0, 120, 255), repeat=4):
-        laws.append(shown_law(method, np.array(values, np.uint8).reshape(2, 2)))
-        assert sum(laws[-1].values()) == pytest.approx(1)
-    shown = sorted(set().union(*laws))
-    table = np.log([[one[outcome] for outcome in shown] for one in laws])
-    worst = max(float((row - table).max()) for row in table)
-    assert epsilon * 0.5 < worst <= epsilon * (1 + 1e-9)
+        assert worst > largest + 0.1  # counting one plane alone is not enough
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -98,66 +71,8 @@ def test_every_group_and_channel_is_paid_for(budget, size, changed):
         cost = groups_ * size[2] * sum(count * e for count, e in drawn)
         assert float(account.pure) == pytest.approx(cost, rel=1e-9)
         assert method.limit * Fraction(99, 100) <= method.spent(account) <= method.limit
-        if method.target == "pure":
+        if method.kind == "pure":
             assert cost <= float(method.epsilon) * (1 + 1e-12)
-
-
-def test_mutant_without_the_group_factor_overspends():
-    """Two pixels of two groups: a budget as for one group costs twice what is promised."""
-    dark, other = np.full((2, 4, 1), 100, np.uint8), np.full((2, 4, 1), 100, np.uint8)
-    other[0, 0], other[1, 3] = 255, 255
-
-    def cost(method):
-        return distribution(method, np.stack([other, dark])).largest_loss(np.array([[0, 1]]))
-
-    promised, mutant = BitPlanes(epsilon=6, neighbourhood=2), BitPlanes(epsilon=6, neighbourhood=1)
-    assert 1 < cost(promised) <= 6 + 1e-9
-    assert cost(mutant) > 6 + 1e-3
-
-
-def test_mutant_with_one_draw_for_all_channels_is_noticed(monkeypatch):
-    """A grey photo in colour: channels are drawn apart, so they differ; flips shared by them do not."""
-    image = np.full((40, 40, 3), 77, np.uint8)
-    method = BitPlanes(epsilon=20, neighbourhood=1)
-
-    def apart(shown):
-        return float((shown[:, :, 0] != shown[:, :, 1]).mean())
-
-    assert apart(method.release(image, bits=SeededBits(1))) > 0.1
-
-    def shared(chance, size, bits):
-        return np.repeat(bernoulli(chance, size // 3, bits), 3)
-
-    monkeypatch.setattr("dpveil.mechanisms.pixel.bit_planes.method.bernoulli", shared)
-    assert apart(method.release(image, bits=SeededBits(1))) == 0
-
-
-def fit(seen, law, size):
-    """p of a χ² test of counted outcomes; those expected fewer than 10 times are pooled."""
-    if not set(seen) <= set(law):
-        return 0.0
-    expected = {o: p * size for o, p in law.items()}
-    common = [o for o, e in expected.items() if e >= 10]
-    cells = [(seen[o], expected[o]) for o in common]
-    rest = size - sum(n for n, _ in cells), size - sum(e for _, e in cells)
-    cells += [rest] if rest[1] > 1e-6 else []
-    return float(chi2.sf(sum((n - e) ** 2 / e for n, e in cells), max(1, len(cells) - 1)))
-
-
-@pytest.mark.parametrize("epsilon", [1, 6, 20])
-@pytest.mark.parametrize("values", [(255, 0, 10, 200), (100, 101, 99, 100)])
-def test_the_release_fits_its_law(epsilon, values):
-    """20 000 equal groups in two channels' places; p above 1e-10, and laws of other budgets are rejected."""
-    group = np.array(values, np.uint8).reshape(2, 2)
-    copies = 20_000
-    image = np.tile(group, (1, copies))[:, :, None]
-    method = BitPlanes(epsilon=epsilon, neighbourhood=1)
-    shown = method.release(image, bits=SeededBits(3))[:, :, 0]
-    seen = Counter(tuple(shown[:, 2 * i : 2 * i + 2].ravel().tolist()) for i in range(copies))
-
-    assert fit(seen, shown_law(BitPlanes(epsilon=epsilon), group), copies) > 1e-10
-    for wrong in (epsilon * 2, Fraction(epsilon) * 4 / 5):
-        assert fit(seen, shown_law(BitPlanes(epsilon=wrong), group), copies) < 1e-10
 
 
 def test_hardly_any_noise_loses_nothing():

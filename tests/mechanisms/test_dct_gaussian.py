@@ -1,4 +1,4 @@
-"""dct-gaussian: exact coefficients, the cost over all neighbours, the allocation, and mutants of each."""
+"""dct-gaussian: exact coefficients, the cost over all neighbours, and the allocation."""
 
 import dataclasses
 import math
@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import fft, special, stats
+from scipy import fft, special
 
 from dpveil.audit.pixel.methods.dct_right import coefficients, kernels
 from dpveil.errors import InvalidParameter
@@ -24,14 +24,13 @@ def random_image(shape, seed):
     return (SeededBits(seed).words(math.prod(shape)) % np.uint64(256)).astype(np.uint8).reshape(shape)
 
 
-def cost(method, first, second, *, clip=True, fill="grey", variances=None):
+def cost(method, first, second):
     """ρ of one pair of images: the sum of squared movements over twice the variances, exactly."""
-    made, a = coefficients(method, first, fill=fill)
-    b = coefficients(method, second, fill=fill)[1]
-    if clip:
-        a, b = (np.clip(x, -made.transform.bounds, made.transform.bounds) for x in (a, b))
+    made, a = coefficients(method, first)
+    b = coefficients(method, second)[1]
+    a, b = (np.clip(x, -made.transform.bounds, made.transform.bounds) for x in (a, b))
     total = Fraction(0)
-    for column, variance in enumerate(variances or made.variances):
+    for column, variance in enumerate(made.variances):
         if variance is not None:
             total += Fraction(int(((a[:, column] - b[:, column]).astype(object) ** 2).sum())) / (2 * variance)
     return total
@@ -125,52 +124,8 @@ def test_cost_is_at_most_rho_for_pairs_made_to_hurt(shape, block, m, kept):
             assert cost(method, first, second) <= Fraction(1, 3)
 
 
-def ends(shape):
-    """Black and white: the dearest pair wherever means are kept."""
-    return np.zeros(shape, np.uint8), np.full(shape, 255, np.uint8)
-
-
-def stripes(shape):
-    """Two images that differ most in the highest frequency."""
-    board = np.indices(shape).sum(axis=0) % 2 * 255
-    return board.astype(np.uint8), (255 - board).astype(np.uint8)
-
-
-def test_mutants_cost_more_than_they_say():
-    """Each pair costs at most ρ as it is, and more than ρ with the bug."""
-    uneven = DCTGaussian(rho=1, raw=True, coefficients=64)  # variances differ, so that clipping matters
-    pair = stripes((8, 8, 1))
-    assert cost(uneven, *pair) <= 1 < cost(uneven, *pair, clip=False), "clipping after the noise"
-
-    near = DCTGaussian(rho=1, block=4, neighbourhood=1, coefficients=1)
-    dark, light = np.full((5, 5, 1), 0, np.uint8), np.full((5, 5, 1), 0, np.uint8)
-    light[4, 4] = 255
-    assert cost(near, dark, light) <= 1 < cost(near, dark, light, fill="repeated"), "repetition not counted"
-
-    colour = DCTGaussian(rho=1, block=2)
-    black, white = ends((2, 2, 3))
-    grey = [v and v / 3 for v in colour.plan(height=2, width=2, channels=3).variances]
-    assert cost(colour, black, white) <= 1 < cost(colour, black, white, variances=grey), (
-        "channels not counted"
-    )
-
-    one = reach_of((2, 2, 1), 2, None)
-    each = [Fraction(one.cost(s)) for s in (np.where(np.arange(4) == k, 0, -1) for k in range(4))]
-    norms = one.transform.norms.tolist()
-    alone = [e * n for e, n in zip(each, norms, strict=True)]  # ρ = 1 for every coefficient by itself
-    costs = [cost(DCTGaussian(rho=1, block=2), a, b, variances=alone) for a, b in [*adversarial_all()]]
-    assert max(costs) > 1, "allocation not normalised"
-
-
-def adversarial_all():
-    made = DCTGaussian(rho=1, block=2).plan(height=2, width=2, channels=1)
-    yield from adversarial(made, 4, 2, 2, 1)
-    edge = np.array([[[255], [0]], [[0], [0]]], np.uint8)
-    yield edge, 255 - edge
-
-
 def test_settings_of_the_noise_come_from_public_settings_alone(monkeypatch):
-    """Mutant: widths from the private image. Whatever the image, variances are those of the plan."""
+    """Whatever the image, variances are those of the plan."""
     asked = []
 
     def silent(variance, size, bits):
@@ -180,7 +135,7 @@ def test_settings_of_the_noise_come_from_public_settings_alone(monkeypatch):
     monkeypatch.setattr(dct_gaussian, "discrete_gaussian", silent)
     method = DCTGaussian(rho=1, block=4, raw=True, coefficients=16)
     seen = []
-    for image in (*ends((9, 10, 3)), random_image((9, 10, 3), 1)):
+    for image in (*(np.full((9, 10, 3), level, np.uint8) for level in (0, 255)), random_image((9, 10, 3), 1)):
         asked.clear()
         method.release(image, bits=SeededBits(1))
         seen.append(tuple(asked))
@@ -190,21 +145,6 @@ def test_settings_of_the_noise_come_from_public_settings_alone(monkeypatch):
 
 
 # The sampler, and the noise in the picture
-
-
-@pytest.mark.parametrize("rho", [2, 50])
-def test_release_of_one_pixel_fits_its_law(rho):
-    """1 × 1 grey: level + N(0, 255²/(2ρ)), clamped. Fails for the right sampler with probability 1e-9."""
-    method, bits = DCTGaussian(rho=rho, raw=True), SeededBits(2)
-    drawn = [method.release(np.array([[100]], np.uint8), bits=bits)[0, 0] for _ in range(6000)]
-    for wrong in (1.0, 0.8):
-        law = stats.norm(100, 255 / math.sqrt(2 * rho) * wrong)
-        expected = np.diff(law.cdf([-math.inf, *(np.arange(255) + 0.5), math.inf])) * 6000
-        counts, rare = np.bincount(drawn, minlength=256), expected < 8
-        bins = [np.append(x[~rare], x[rare].sum()) for x in (counts, expected)]
-        bins = [x[bins[1] > 0] for x in bins]
-        fits = stats.chisquare(bins[0], bins[1] * 6000 / bins[1].sum()).pvalue > 1e-9
-        assert fits == (wrong == 1.0)
 
 
 def test_every_coefficient_of_every_block_has_its_own_noise():

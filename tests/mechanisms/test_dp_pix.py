@@ -89,9 +89,7 @@ def test_no_pixel_is_left_unprocessed():
             assert len(np.unique(out[rows, columns])) == 1
 
 
-@pytest.mark.parametrize(
-    ("m", "scale"), [(None, 1577.8), (256, 38.25), (16, 2.390625), (1, 255 * 3 / 20 / 256)]
-)
+@pytest.mark.parametrize(("m", "scale"), SCALES)
 def test_noise_scales_of_the_architecture_page(m, scale):
     method = DPPix(epsilon=20, block=16, neighbourhood=m)
     assert method.noise_scale(height=88, width=120, channels=3) == pytest.approx(scale, rel=1e-4)

@@ -1,23 +1,21 @@
 """MSE exponential mechanism: what a draw costs, exact laws over all neighbours, and the sampler's fit."""
 
-import itertools
 import math
 from decimal import Context, Decimal
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
 
 from dpveil.accounting.pairs import DrawsAccount, extremes
-from dpveil.audit.pixel.methods.mse_exponential import right
 from dpveil.errors import InvalidParameter, NoiseError
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import BAND, cell_areas, cell_levels, cell_sums, mean_levels
 from dpveil.mechanisms.pixel.mse.law import certified_law, pair, shown_levels
 from dpveil.noise import backend
 from dpveil.noise.bits import SeededBits
-from dpveil.noise.matrix import TOTAL, IntegerMatrix
+from dpveil.noise.matrix import TOTAL
 from dpveil.release.explain import explain
 
 FACE = {"height": 120, "width": 88, "channels": 3}
@@ -26,13 +24,13 @@ WORK = Context(prec=60)
 
 def formula(budget, levels):
     """ln of the probabilities of formula 6.32 with sixty digits, for every x: rows of `levels` Decimals."""
-    found = []
+    exp, found = cache(WORK.exp), []  # the same distances come again and again
     for x in range(256):
         exponents = [
             -Decimal(budget) * (Decimal(x) - Decimal(255 * j) / (levels - 1)) ** 2 / 255**2
             for j in range(levels)
         ]
-        total = WORK.ln(sum((WORK.exp(e) for e in exponents), Decimal(0)))
+        total = WORK.ln(sum(map(exp, exponents), Decimal(0)))
         found.append([e - total for e in exponents])
     return found
 
@@ -63,18 +61,9 @@ def test_integers_are_certified_within_the_budget_and_near_the_formula(budget, l
             )
 
 
-def test_mutant_that_rounds_without_a_margin_overspends():
-    """12 megapixels under any-image: rounded down from the formula at ε′ itself, integers cost more."""
+def test_integers_of_a_tiny_share_keep_it():
+    """12 megapixels under any-image: ε′ = 5.6e-7, of which rounding may take a part."""
     wanted = Fraction(20, 36_000_000)
-    weights = [
-        [int(e.exp(WORK).scaleb(50)) for e in row] for row in formula(WORK.divide(20, 36_000_000), 256)
-    ]
-    naive = []
-    for row in weights:
-        rounded = [w * TOTAL // sum(row) for w in row]
-        rounded[rounded.index(max(rounded))] += TOTAL - sum(rounded)
-        naive.append(tuple(rounded))
-    assert IntegerMatrix(tuple(naive)).log_ratio() > wanted
     matrix = MSEExponential(epsilon=20).matrix(height=3000, width=4000, channels=3)
     assert wanted * Fraction(999_999, 10**6) < matrix.log_ratio() <= wanted
 
@@ -84,92 +73,21 @@ def test_rows_that_cost_less_than_64_bits_can_tell_are_uniform():
     assert matrix.log_ratio() == 0
 
 
-def images(count):
-    """Images of one row with every level, or of more pixels with five levels."""
-    levels = range(256) if count == 1 else (0, 1, 100, 128, 255)
-    for values in itertools.product(levels, repeat=count):
-        yield np.array(values, np.uint8)
-
-
-def cost(method, inputs, factor):
-    """The largest log-ratio over all pairs of images, with ε′ multiplied by `factor`."""
-    pairs = np.array(list(itertools.permutations(range(len(inputs)), 2)))
-    return right(method, np.stack(inputs), factor=lambda method, size: factor).largest_loss(pairs)
-
-
-@pytest.mark.parametrize(
-    ("shape", "block"), [((1, 1, 1), 1), ((1, 2, 1), 1), ((1, 1, 3), 1), ((1, 3, 1), 2), ((2, 2, 1), 2)]
-)
-def test_all_neighbours_of_tiny_images_keep_the_budget(shape, block):
-    """The law by formula, written apart, costs ε; with 2ε′ or draws that are not counted it does not."""
-    method = MSEExponential(epsilon=3, block=block, levels=6)
-    inputs = [i.reshape(shape) for i in images(math.prod(shape))]
-    if len(inputs) > 300:
-        inputs = inputs[::7] + inputs[-1:]
-    found = cost(method, inputs, 1)
-    assert found == pytest.approx(3, rel=1e-9)
-    doubled = cost(method, inputs, 2)
-    assert doubled == pytest.approx(6, rel=1e-9)
-    draws = -(-shape[0] // block) * -(-shape[1] // block) * shape[2]
-    if draws > 1:
-        uncounted = cost(method, inputs, draws)
-        assert uncounted > 3.1
-
-
 @pytest.mark.parametrize("method", [{"epsilon": 3}, {"rho": "0.5"}, {"epsilon": 3, "delta": "1e-5"}], ids=str)
-@pytest.mark.parametrize(("shape", "draws"), [((4, 6, 1), 24), ((4, 6, 3), 72), ((5, 7, 3), 105)])
-def test_every_cell_and_channel_is_a_draw_that_is_paid_for(method, shape, draws):
+@pytest.mark.parametrize(
+    ("shape", "draws", "levels"), [((4, 6, 1), 24, 256), ((4, 6, 3), 72, 9), ((5, 7, 3), 105, 9)]
+)
+def test_every_cell_and_channel_is_a_draw_that_is_paid_for(method, shape, draws, levels):
     """From the integers that are drawn: n·c times their cost is within the budget, and nearly all of it."""
     size = dict(zip(("height", "width", "channels"), shape, strict=True))
-    made = MSEExponential(**method)
+    made = MSEExponential(**method, levels=levels)
     matrix = made.matrix(**size)
     account = DrawsAccount(((extremes(matrix), draws),))
     assert made.account(**size) == account
     assert made.limit * Fraction(99, 100) < made.spent(account) <= made.limit
     assert draws * matrix.log_ratio() <= account.pure
-    blocks = MSEExponential(**method, block=2).account(**size)
+    blocks = MSEExponential(**method, levels=levels, block=2).account(**size)
     assert blocks.draws == -(-shape[0] // 2) * -(-shape[1] // 2) * shape[2]
-
-
-def statistic(counts, expected):
-    """χ² over outcomes of at least 10, the others pooled, and its degrees of freedom."""
-    small = expected < 10
-    seen = np.append(counts[~small], counts[small].sum())
-    likely = np.append(expected[~small], expected[small].sum())
-    keep = likely > 0
-    return float(((seen - likely)[keep] ** 2 / likely[keep]).sum()), int(keep.sum()) - 1
-
-
-@pytest.mark.parametrize("plain", [True, False])
-@pytest.mark.parametrize(("rate", "levels"), [("0.5", 256), ("4", 256), ("30", 256), ("3", 2), ("6", 7)])
-def test_the_release_fits_its_law(rate, levels, plain, monkeypatch):
-    """χ² of 40 000 cells at four true levels, p above 1e-10; laws of 2ε′ and of other levels are rejected."""
-    monkeypatch.setattr(backend._State, "plain", plain)
-    if not plain:
-        backend.compile_now()
-    image = np.repeat(np.array([0, 90, 128, 255], np.uint8), 40_000).reshape(4, 40_000)
-    method = MSEExponential(epsilon=Fraction(rate) * image.size, levels=levels)
-    shown = method.release(image, bits=SeededBits(11))
-    doubled = 0
-    for row, level in zip(shown, (0, 90, 128, 255), strict=True):
-        one = np.full((1, 1, 1), level, np.uint8)
-
-        def rejected(budget, places=0, one=one, row=row):
-            alone = MSEExponential(epsilon=budget, levels=levels)
-            expected = right(alone, one[None])
-            table = np.zeros(256)
-            table[expected.parts[0].looks[:, 0]] = expected.floats[0][0]
-            table = np.roll(table, places)
-            counts = np.bincount(row, minlength=256)
-            if counts[table == 0].sum():
-                return True
-            value, freedom = statistic(counts, table * row.size)
-            return chi2.sf(value, max(1, freedom)) < 1e-10
-
-        assert not rejected(rate)
-        doubled += rejected(2 * Fraction(rate))
-        assert rejected(rate, 40) or rate == "0.5"
-    assert doubled >= 2
 
 
 def test_plain_and_compiled_draw_the_same(monkeypatch):

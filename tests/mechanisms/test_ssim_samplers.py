@@ -12,7 +12,7 @@ from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
 from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
 from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, ways
@@ -282,7 +282,8 @@ def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
         return found
 
     monkeypatch.setattr(counted, "ROOM", 1)
-    monkeypatch.setattr(counted, "tabulate", watched)
+    for module in (counted, weights):
+        monkeypatch.setattr(module, "tabulate", watched)
     assert np.array_equal(one.draw(windows, SeededBits(5)), first)
     assert np.mean(cleared) > 0.5
 

@@ -8,23 +8,8 @@ from scipy import stats
 
 from dpveil.errors import NoiseError
 from dpveil.noise.bernoulli import CHUNK, bernoulli
-from dpveil.noise.bits import BitSource, SeededBits
-
-
-class Scripted(BitSource):
-    """A source that gives these words and then fails."""
-
-    def __init__(self, *words):
-        super().__init__()
-        self.left = list(words)
-
-    def _first_key(self):
-        return bytes(32)
-
-    def words(self, count):
-        given, self.left = self.left[:count], self.left[count:]
-        assert len(given) == count, "more bits were drawn"
-        return np.array(given, np.uint64)
+from dpveil.noise.bits import SeededBits
+from sources import Scripted
 
 
 @pytest.mark.parametrize("chance", ["1e-9", "1/256", "0.3", "1/3", "1/2", "0.999"])

@@ -209,7 +209,7 @@ def test_metric_guarantees_without_an_end_compose():
         (lambda: numbers.mean([1], **{**MEAN, "range": "0:"}), "range = '0:' does not bound the values"),
         (lambda: numbers.mean([1], **{**MEAN, "range": Range(0, 9, [(1, 2)])}), "has gaps"),
         (lambda: numbers.mean([], **MEAN), "values are none"),
-        (lambda: numbers.mean([[1, 2]], **MEAN), "values are no column"),
+        (lambda: numbers.mean([[1, 2]], **MEAN), "values are not a column"),
         (lambda: numbers.mean([1], **{**MEAN, "epsilon": 0}), "epsilon = 0 is not above 0"),
         (lambda: numbers.mean([1], **MEAN).release(7), "bits = 'int' is not a source of bits"),
         (lambda: numbers.mean([1], **MEAN, missing=121), "missing = '121' is not in the range 0:120"),
@@ -404,8 +404,9 @@ def test_answers_that_are_looked_at_are_in_the_range():
 def test_errors_of_continuous_answers_are_those_of_any_answers(rows, epsilon):
     """What decides between mechanisms holds for answers that lie nowhere in particular, to a fifth."""
     generator = np.random.default_rng(rows)
-    for one in numbers.candidates(range=(0, 1), sensitivity=Fraction(1, rows), epsilon=epsilon, whole=False):
-        if one.mechanism is None or one.name not in ("laplace", "geometric", "staircase"):
+    query = {"range": (0, 1), "sensitivity": Fraction(1, rows), "epsilon": epsilon, "whole": False}
+    for one in numbers.candidates(**query, names=["laplace", "geometric", "staircase"]):
+        if one.mechanism is None:
             continue
         answers = [Fraction(f"{x:.9f}") for x in generator.uniform(0.1, 0.9, 24)]
         anywhere = utility(one.mechanism, answers, remap=False).mean

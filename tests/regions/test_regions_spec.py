@@ -230,7 +230,7 @@ def test_a_photo_is_no_mask(tmp_path):
     ramp = (rows * 2 + columns).astype(np.uint8)
     path = save(np.stack([ramp, ramp // 2, 255 - ramp], axis=2), tmp_path / "portrait.jpg")
     with pytest.raises(
-        PhotoError, match=r"portrait\.jpg is no mask: [0-9]+% of its pixels are neither"
+        PhotoError, match=r"portrait\.jpg is not a mask: [0-9]+% of its pixels are neither"
     ) as caught:
         regions.parse(path)
     assert "everything else black" in caught.value.hint

@@ -1,6 +1,7 @@
 """Releases of version 0.1.0, whose certificates have the schema dpveil.certificate/1, are verified as then.
 
-`fixtures/certificates-1/make.py` says how they were made.
+The code of that version made them, by `make.py` beside them in commit 54562ed; `expected.json` is what its
+`verify` said of each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 import hashlib
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -107,12 +105,6 @@ def test_every_public_name_is_there_and_says_what_it_is():
     assert set(dpveil.__all__) == set(dir(dpveil))
     with pytest.raises(AttributeError, match="nonsense"):
         dpveil.nonsense  # noqa: B018
-
-
-def test_importing_dpveil_imports_nothing_heavy():
-    code = "import sys, dpveil; print(sorted({m.split('.')[0] for m in sys.modules}))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert not {"numpy", "cv2", "numba", "scipy", "dp_accounting", "PIL", "cryptography"} & set(eval(loaded))  # noqa: S307
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 1, 1), (1, 7, 3), (7, 1, 3), (17, 31), (20, 24, 3)])
@@ -258,7 +250,7 @@ def test_a_refused_debit_draws_nothing():
         ({"epsilon": 0}, InvalidParameter, "epsilon = 0 is not above 0"),
         ({"epsilon": float("nan")}, InvalidParameter, "epsilon = nan is not a finite number"),
         ({"blocks": 8}, InvalidParameter, "did you mean block"),
-        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' is no budget that dp-pix takes"),
+        ({"rho": 1}, InvalidParameter, "budget = 'epsilon and rho' is not a budget that dp-pix takes"),
         ({"block": 0}, InvalidParameter, "block = 0 is out of range"),
         ({"regions": "0,0,25,1"}, RegionError, "24 × 20 pixels"),
         ({"regions": "nowhere"}, UnknownName, "unknown regions 'nowhere'"),

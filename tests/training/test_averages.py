@@ -183,7 +183,7 @@ def test_contributors_are_the_nearest_that_may(candidates):
     )
     allowed = np.arange(55)
     members = loose.around(4, allowed)
-    turned = np.abs(loose.turns[allowed] - loose.turns[4]) < contributors.APART
+    turned = np.abs(loose.turns[allowed] - loose.turns[4]) < contributors.MOST_TURN_DIFFERENCE
     away = np.linalg.norm(loose.features[allowed] - loose.features[4], axis=1)
     assert members.tolist() == allowed[turned][np.argsort(away[turned], kind="stable")[:10]].tolist()
 
@@ -213,8 +213,8 @@ def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
 def test_nobody_contributes_to_more_than_four(candidates, monkeypatch):
     """Also where sets may share as many as they like."""
     monkeypatch.setattr(contributors, "MOST_SHARED", 10)
-    cells, apart = np.zeros(60, np.int64), np.full(60, 1e-9)
-    groups = Groups(dataclasses.replace(candidates, cells=cells, apart=apart), 3)
+    cells, separation = np.zeros(60, np.int64), np.full(60, 1e-9)
+    groups = Groups(dataclasses.replace(candidates, cells=cells, separation=separation), 3)
     for members in groups:
         groups.keep(members)
     assert groups.used.max() == contributors.MOST_USES

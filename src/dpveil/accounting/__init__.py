@@ -1,4 +1,4 @@
-"""Composing, converting and calibrating guarantees."""
+"""Composition, conversion and calibration of guarantees."""
 
 from dpveil.accounting.approximate import to_approximate
 from dpveil.accounting.compose import compose, meet

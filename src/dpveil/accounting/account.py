@@ -1,4 +1,4 @@
-"""The same noise in three currencies: what many draws cost together as pure ε, as ρ, and as (ε, δ).
+"""The cost of many draws under three definitions: pure ε, ρ, and (ε, δ).
 
 A method made of many small draws has one account for each region; a budget in any of the three currencies is
 calibrated against it, and all that hold can be stated of one release.

@@ -1,4 +1,4 @@
-"""Many releases as one (ε, δ): regions of a photo, photos of one person, the same photo again and again."""
+"""Many releases as one (ε, δ): regions of a photo, photos of a person, repeated releases of a photo."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def to_approximate(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:
         raise InvalidParameter(
             "delta",
             delta,
-            "is not above what the parts spend together",
+            "is not above the sum of the parts' own deltas",
             hint=f"choose more than {float(spent):.3g}",
         )
     relation, scope = meet(*(part.relation for part in guarantees)), union(*(p.scope for p in guarantees))
@@ -85,5 +85,5 @@ def _refuse_or_heuristic(guarantees: Sequence[Guarantee]) -> Guarantee:
     kinds = ", ".join(sorted({part.kind for part in guarantees}))
     raise UnsupportedRelation(
         f"{kinds} guarantees are not stated as (epsilon, delta)",
-        hint="compose metric guarantees by themselves",
+        hint="compose metric guarantees separately",
     )

@@ -1,4 +1,4 @@
-"""Many draws of bounded range as one (ε, δ): the exact optimum for draws that do not wait for each other.
+"""Many draws of bounded range as one (ε, δ): the exact optimum for non-adaptive draws.
 
 A draw has range η if, for any two inputs, ln P(y)/Q(y) lies in some interval [t - η, t]. Weights e^(ε′q) with
 q in [0, 1] have range η = 2ε′: ε′(q - q′) spans at most 2ε′, and the normalisers add a constant. Since P and
@@ -35,12 +35,12 @@ from dpveil.accounting.zcdp import smallest, zcdp_epsilon, zcdp_rho
 from dpveil.core.numbers import float_above, root_above
 
 MOST_DRAWS: Final = 1 << 15
-"""Beyond, zCDP alone is asked: it is within a few per cent there, and the optimum takes seconds."""
+"""Beyond, only zCDP is used: it is within a few per cent there, and the optimum takes seconds."""
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
 CDF_ERROR: Final = 1e-9
 """More than the relative error of SciPy's incomplete beta function: near 1e-12 for these sizes."""
 SMALLEST_CHANCE: Final = 1e-290
-"""Below, floats lose digits: such a chance under Q is taken as none, which is the private side."""
+"""Below, floats lose digits: such a probability under Q counts as 0, which is the private side."""
 FARTHEST: Final = 700.0
 TOLERANCE: Final = Fraction(1, 10**6)
 Chances = Float64[np.ndarray, " draws"]

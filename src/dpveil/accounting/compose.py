@@ -1,4 +1,4 @@
-"""Composition: what several releases that read the same photo cost together.
+"""Composition: the total cost of several releases that read the same photo.
 
 Sums are exact rationals. Every rule is a theorem for adaptive composition under one neighbour relation:
 pure and approximate guarantees add (Dwork & Roth 2014, theorem 3.16), ρ adds and ε-DP is ε²/2-zCDP (Bun &
@@ -45,7 +45,7 @@ def compose(guarantees: Parts) -> Guarantee:
     if kinds not in RULES:
         raise UnsupportedRelation(
             f"{' and '.join(sorted(kinds))} guarantees do not compose",
-            hint="state all as (epsilon, delta), or release them under separate certificates",
+            hint="convert all to (epsilon, delta), or release them under separate certificates",
         )
     return RULES[kinds](guarantees, meet(*(part.relation for part in guarantees)), scope)
 
@@ -124,4 +124,4 @@ RULES: Final[dict[frozenset[str], Callable[[Parts, Relation, Scope], Guarantee]]
     frozenset({"pure", "zcdp"}): _zcdp,
     frozenset({"metric"}): _metric,
 }
-"""The kinds that occur among the parts, and how they add."""
+"""How guarantees add, by the kinds among the parts."""

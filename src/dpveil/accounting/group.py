@@ -1,4 +1,4 @@
-"""What a promise about few pixels says about many: group privacy, and chances to lose everything."""
+"""Group privacy, from m pixels to a whole region, and the probability of at least one failure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dpveil.core.numbers import float_above
 MOST_POWER: Final = 700
 """Beyond, e^(kε) is near the largest float, and δ is taken as one."""
 SMALLEST: Final = Fraction(1, 10**300)
-"""An ε that a float can still hold; the sum grows with ε, so a larger one is safe."""
+"""The smallest ε in use; the sum grows with ε, so a larger one is safe."""
 SLACK: Final = Fraction(1, 2**40)
 """Above the rounding of the exponentials: some units in the last place, of 2^-53 each."""
 EXACT_BITS: Final = 4096
-"""Powers that have at most so many bits are computed exactly; longer ones are rounded to `WORK_BITS`."""
+"""Powers with at most this many bits are computed exactly; longer ones are rounded to `WORK_BITS`."""
 WORK_BITS: Final = 256
 DIGITS: Final = 12
 

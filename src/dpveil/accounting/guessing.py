@@ -1,4 +1,4 @@
-"""What tests and guesses can reach against ρ-zCDP: no smaller detection is true of all such releases.
+"""The best tests and guesses against ρ-zCDP: tight bounds over all ρ-zCDP releases.
 
 A test turns the release into one bit, which keeps ρ-zCDP: with false alarms a and detection d, the Rényi
 divergences of the bits are at most αρ at every order α ≥ 1, in both directions (Bun & Steinke 2016, lemma
@@ -22,7 +22,7 @@ GAPS: Final = np.geomspace(1e-3, 1e6, 400)
 """The orders less one; order one itself, the Kullback-Leibler divergence, is beside them."""
 ROOM: Final = 1e-9
 ROUNDING: Final = 1e-12
-"""What the divergences may exceed αρ by, in parts of it and by itself: far above the rounding of floats."""
+"""Relative and absolute amounts by which divergences may exceed αρ: far above float rounding."""
 STEPS: Final = 60
 
 

@@ -1,4 +1,4 @@
-"""Many discrete Laplace draws as one (ε, δ): privacy-loss distributions over the worst neighbour.
+"""Many discrete Laplace draws as one (ε, δ): privacy-loss distributions at the worst neighbour.
 
 A neighbour moves the true answers by integers t_1, ..., t_k, and each answer gets discrete Laplace noise
 of one scale. Which movement is worst? Write s for the scale, q = e^(-1/s), and let T = clip(X, 0, t) for one
@@ -37,9 +37,9 @@ SMALLEST_DELTA: Final = Fraction(1, 10**10)
 MOST_DRAWS: Final = 200_000
 GRID: Final = 20
 WHOLE: Final = 20_000
-"""Losses that are composed whole: looking for tails to leave out would take longer."""
+"""Numbers of losses composed in full: truncating tails would take longer."""
 TAIL: Final = 1e-15
-"""Mass of the tails that are left out of more: it counts as an infinite loss."""
+"""Mass of the truncated tails for more losses: it counts as an infinite loss."""
 CLOSE: Final = Fraction(7, 8)
 
 Shifts = tuple[tuple[int, int], ...]

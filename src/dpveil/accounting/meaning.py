@@ -1,4 +1,4 @@
-"""What a guarantee means for somebody who guesses: odds, success among candidates, false alarms, strength.
+"""What a guarantee means to an attacker: odds, guesses among candidates, false alarms, strength.
 
 All are upper bounds over every adversary, whatever they know or compute, and are rounded up.
 """
@@ -14,15 +14,15 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import float_above
 
 STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "weak": Fraction(9999, 10000)}
-"""The most that a guess between two equally likely candidates may reach; beyond: practically none."""
+"""Largest success of a guess between two equally likely candidates; beyond it: practically none."""
 NONE: Final = "practically none"
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
 """The largest δ of each strength: in the worst case there is no protection at all with probability δ."""
 ROUNDING: Final = 2.0**-50
-"""More than what the few roundings of a bound near or below one can lose together, each 2^-53 or an ulp."""
+"""More than the total rounding error of a bound near or below one."""
 
 
-def line(guarantee: Guarantee) -> tuple[float, float] | None:
+def epsilon_delta(guarantee: Guarantee) -> tuple[float, float] | None:
     """Return the (ε, δ) that the guarantee states, rounded up; None for ρ-zCDP and heuristic ones.
 
     Metric guarantees are taken at the diameter of their domain: without an end, ε is infinite.
@@ -41,7 +41,7 @@ def odds(guarantee: Guarantee) -> float | None:
     None for ρ-zCDP and wherever δ > 0: δ bounds how far odds go too far *on average*, and more than e^ε comes
     up far more often than with probability δ (docs: explain, "Odds").
     """
-    stated = line(guarantee)
+    stated = epsilon_delta(guarantee)
     return None if stated is None or guarantee.delta else _exp_above(stated[0])
 
 
@@ -58,7 +58,7 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
     """
     if guarantee.rho is not None:
         return zcdp_success(guarantee.rho, candidates)
-    stated = line(guarantee)
+    stated = epsilon_delta(guarantee)
     if stated is None:
         return 1.0
     epsilon, delta = stated
@@ -76,7 +76,7 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     """
     if guarantee.rho is not None:
         return zcdp_detection(guarantee.rho, false_alarm)
-    stated = line(guarantee)
+    stated = epsilon_delta(guarantee)
     if stated is None:
         return 1.0
     epsilon, delta = stated

@@ -1,4 +1,4 @@
-"""What ε means where a promise is ε·d: how far odds move, also between real people."""
+"""What ε means in a guarantee of ε·d: changes of odds, also between real people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS: Final = (
 
 
 @dataclass(frozen=True)
-class At:
+class MetricAtDistance:
     """The promise at one distance: odds move by at most `factor`.
 
     Of two codes that far apart, equally likely before, nobody names the true one with more than `success`.
@@ -53,8 +53,8 @@ class MetricMeaning:
     """
 
     guarantee: Guarantee
-    at: tuple[At, ...]
-    people: tuple[At, ...]
+    at: tuple[MetricAtDistance, ...]
+    people: tuple[MetricAtDistance, ...]
     epsilon_for: dict[str, float]
 
     @property
@@ -115,10 +115,10 @@ def meaning(guarantee: Guarantee, distances: Mapping[float, float] | None = None
     )
 
 
-def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> At:
+def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> MetricAtDistance:
     spent = float_above(epsilon * distance)
     success = min(1.0, (1 + ROUNDING) / (1 + math.exp(-spent)))
-    return At(float_above(distance), _exp_above(spent), success, share)
+    return MetricAtDistance(float_above(distance), _exp_above(spent), success, share)
 
 
 def _wanted(distance: Fraction) -> dict[str, float]:

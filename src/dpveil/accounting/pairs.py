@@ -1,4 +1,4 @@
-"""Many draws from finite laws as one ε, ρ or (ε, δ): pairs of integer laws that dominate every neighbour.
+"""Many draws from finite distributions as one ε, ρ or (ε, δ): dominating pairs of integer distributions.
 
 A pair (P, Q) dominates a draw when no two neighbours are easier to tell apart, at any ratio of errors: their
 hockey-stick divergence is largest for it at every ε. Every other number here follows from that curve, under
@@ -29,9 +29,9 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
 
 GRID: Final = 32
-"""Points of the accountant's grid in the largest loss of one draw."""
+"""Grid points of the accountant per largest loss of one draw."""
 ROUNDING: Final = Fraction(1, 10**9)
-"""Added to what 64-bit arithmetic computes, in parts of it: a thousand times its rounding here."""
+"""Relative amount added to 64-bit results: a thousand times their rounding error."""
 DIGITS: Final = 192
 
 

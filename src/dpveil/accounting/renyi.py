@@ -1,4 +1,4 @@
-"""The ρ of zCDP of one pair of finite laws: the supremum of D_α/α over all orders, never below it.
+"""The ρ of zCDP for a pair of finite distributions: an upper bound on sup D_α/α over all orders.
 
 With ψ(α) = ln Σ P^α·Q^(1-α), D_α = ψ(α)/(α - 1), and D_α/α = ψ(α)/(α(α - 1)) is the divided difference of ψ
 at 0, 1 and α, as ψ(0) = ψ(1) = 0. So it is an average of ψ'' (Hermite and Genocchi), which is the variance of

@@ -1,4 +1,4 @@
-"""Calibration: the least noise that an accountant accepts, found with few questions."""
+"""Calibration: the smallest noise that an accountant accepts, found with few evaluations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 STEPS: Final = 40
 TOLERANCE: Final = Fraction(1, 10**5)
 NOTHING: Final = 1e-12
-"""What stands for a cost of zero, which no logarithm knows."""
+"""Replaces a cost of zero, which has no logarithm."""
 
 
 def least_scale(

@@ -1,4 +1,4 @@
-"""ρ-zCDP as (ε, δ) and back, by the tight conversion, every result on the private side.
+"""ρ-zCDP to (ε, δ) and back, by the tight conversion, rounded to the private side.
 
 δ(ε) = inf over α > 1 of exp((α - 1)(αρ - ε)) · (1 - 1/α)^α / (α - 1)  (Canonne, Kamath & Steinke 2020,
 proposition 12). Any α gives a valid δ, so the best α is searched for in floating point and the formula is
@@ -35,7 +35,7 @@ PRECISION: Final = Fraction(1, 2**41)
 MOST_LOG: Final = 700.0
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
-"""More than any δ that is smaller than e^-5000, and less than any that can be asked for."""
+"""Larger than any δ below e^-5000, and smaller than any δ that can be requested."""
 MOST: Final = 10**300
 LEAST: Final = Fraction(1, 10**100)
 

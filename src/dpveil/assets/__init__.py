@@ -1,4 +1,4 @@
-"""Trained files by hash: how they are written and read, their model cards, and how methods name them.
+"""Trained files by hash: writing and reading them, their model cards, and how methods refer to them.
 
 What a file holds is defined where it is used: codecs in `dpveil.codecs`, galleries and models of attributes
 in `dpveil.faces`. Each is a `Stored`, and each kind is told to `AssetField` by one `Kind`.

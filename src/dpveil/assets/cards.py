@@ -1,4 +1,4 @@
-"""Model cards: what has to be known of a trained file, as data inside of it and as Markdown beside it."""
+"""Model cards: the provenance of a trained file, as data inside it and as Markdown beside it."""
 
 from __future__ import annotations
 

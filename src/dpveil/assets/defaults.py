@@ -1,4 +1,4 @@
-"""The files that come with the side package dpveil-faces: found, never imported."""
+"""Files that come with the side package dpveil-faces, which is located but never imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trained file a method uses: by name and hash, as certificates write it; loaded when it is needed."""
+"""A reference to a trained file by name and hash, as in certificates; loaded on demand."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Reference:
         except UsageError:
             default = None
         if default is None or default != self:
-            problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not at hand"
+            problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not available"
             raise ModelError(problem, hint=f"name its file with --{self.kind.option}")
         return default.source
 

@@ -1,4 +1,4 @@
-"""Trained files: safetensors, with a card inside and beside, and a hash over all that counts."""
+"""Trained files: safetensors with a model card, and a hash over the contents."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ FORMAT: Final = 2
 KEY: Final = "dpveil"
 SUFFIX: Final = ".safetensors"
 MOST: Final = 1 << 30
-"""Bytes of the largest file that is read."""
+"""Size limit in bytes of files that are read."""
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """What reading a file raises that says something else than its kind does: anybody may have written it."""
-AGAIN: Final = "fetch it again, or train it again"
+AGAIN: Final = "download it again, or train it again"
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -57,6 +57,9 @@ class Stored(ABC):
     @abstractmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return what a file holds; raises `ModelError`, or any of `UNFIT`, where something does not fit."""
+
+    def check(self, digest: str) -> None:  # noqa: B027  most have nothing left to check
+        """Check what `of_file` leaves to somebody who knows the file's hash; raises like `of_file`."""
 
     @abstractmethod
     def card_words(self) -> CardWords:
@@ -105,11 +108,13 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
         raise ModelError(f"{name} is of the kind {held}", hint=f"needed here: {', '.join(kinds)}")
     kind = str(about["codec"])
     try:
-        return kinds[kind].of_file(about, tensors, Card(**about["card"])), digest
+        made = kinds[kind].of_file(about, tensors, Card(**about["card"]))
+        made.check(digest)
+        return made, digest
     except ModelError as error:
         raise ModelError(f"{name} cannot be used: {error.message}", hint="train it again") from error
     except UNFIT as error:
-        raise ModelError(f"{name} is no complete {kind} model", hint="train it again") from error
+        raise ModelError(f"{name} is not a complete {kind} model", hint="train it again") from error
 
 
 def packed(held: Stored) -> tuple[bytes, str]:
@@ -149,7 +154,7 @@ def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
             hint="make one: dpveil train pca IMAGES... --out model.safetensors",
         )
     if path.stat().st_size > MOST:
-        raise ModelError(f"{shown(path)} is larger than 1 GiB", hint="no codec of dpveil is")
+        raise ModelError(f"{shown(path)} is larger than 1 GiB", hint="models of dpveil are smaller")
     try:
         with safe_open(path, framework="numpy") as opened:
             tensors = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  not a dict
@@ -169,7 +174,8 @@ def opened(
     name = shown(path)
     if expected is not None and digest != expected.strip().lower():
         raise ModelError(
-            f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…", hint="it is another model"
+            f"{name} has the hash {digest[:12]}…, not {expected.strip()[:12]}…",
+            hint="it is a different model",
         )
     if about.get("format") != FORMAT:
         raise ModelError(

@@ -1,6 +1,4 @@
-"""The adversary's side: what somebody learns of who is on a released picture. Nothing of the release side
-imports it.
-"""
+"""The adversary's side: recognising people in released pictures. No release code imports it."""
 
 from dpveil.attacks.identify import Identified, identify
 from dpveil.attacks.parrot import parrot, strongest

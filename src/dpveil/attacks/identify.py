@@ -1,4 +1,4 @@
-"""Closed-set re-identification by embeddings: of the people whom an attacker knows, who is it?"""
+"""Closed-set re-identification by embeddings: which of the known people is it?"""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def means_of(known: Embeddings, people: Sequence[str]) -> Known:
 def check_named(what: str, embeddings: Embeddings, people: Sequence[str]) -> None:
     """Raise `InvalidParameter` unless there is one name for each of one or more embeddings."""
     if embeddings.ndim != 2 or len(embeddings) != len(people) or not len(people):
-        problem = f"of shape {embeddings.shape} do not go with {len(people)} names"
+        problem = f"of shape {embeddings.shape} do not match {len(people)} names"
         raise InvalidParameter(what, None, problem, hint="give a row and a name for each photo, n × d")
 
 

@@ -1,4 +1,4 @@
-"""The parrot attack: an attacker who learns from released pictures instead of clean ones."""
+"""The parrot attack: an attacker who trains on released pictures instead of clean ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from jaxtyping import Float64
 from dpveil.attacks.identify import Embeddings, Identified, Known, check_named, means_of, nearest
 
 LEAST: Final = 1e-3
-"""The least part that is mixed in, so that no direction is free of scatter."""
+"""Smallest shrinkage, so that no direction has zero scatter."""
 
 
 def parrot(

@@ -1,4 +1,4 @@
-"""Intervals over people: photos of one person are alike, so that people are drawn, and not photos."""
+"""Bootstrap intervals that resample people instead of photos, as photos of one person are alike."""
 
 from __future__ import annotations
 

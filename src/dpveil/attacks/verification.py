@@ -1,6 +1,4 @@
-"""Verification by embeddings: is this the person whom it claims to be? True accepts at fixed
-false accepts.
-"""
+"""Verification by embeddings: is this the claimed person? True accept rate at a fixed false accept rate."""
 
 from __future__ import annotations
 
@@ -72,7 +70,7 @@ def verify(
     """
     check_named("probes", probes, people)
     if not 0 <= far < 1:
-        raise InvalidParameter("far", far, "is not from 0 up to 1", hint="such as 0.001")
+        raise InvalidParameter("far", far, "is not at least 0 and below 1", hint="such as 0.001")
     everybody = means_of(known, known_people)
     if len(everybody.names) < 2:
         raise InvalidParameter("known", None, "are fewer than two people", hint="impostors are needed")

@@ -1,4 +1,4 @@
-"""Does a mechanism keep its promise? Exact distributions, fits, lower bounds, and mutants that have to die.
+"""Does a mechanism keep its promise? Exact distributions, fits, lower bounds, and mutants to reject.
 
 `run` audits one method or sampler, or everything; the families of what is audited are `runner.FAMILIES`.
 """

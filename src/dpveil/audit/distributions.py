@@ -1,4 +1,4 @@
-"""Distributions of integers in closed form, written without the samplers that they are there to check."""
+"""Distributions over the integers in closed form, independent of the samplers that they check."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def finite_distribution(
     chances = np.asarray(mass, np.float64)
     if chances.ndim != 1 or np.any(chances < 0) or abs(math.fsum(chances) - 1) > 1e-9:
         raise InvalidParameter(
-            "mass", None, "is no distribution", hint="give chances of at least 0 that sum to 1"
+            "mass", None, "is not a distribution", hint="give chances of at least 0 that sum to 1"
         )
     below = np.minimum(np.concatenate([[0.0], np.cumsum(chances)]), 1.0)
     above = np.minimum(np.concatenate([np.cumsum(chances[::-1])[::-1], [0.0]]), 1.0)

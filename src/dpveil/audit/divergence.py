@@ -1,4 +1,4 @@
-"""Divergences of exact distributions: Rényi, and hockey-stick through the distribution of the privacy loss.
+"""Divergences of exact distributions: Rényi, and hockey-stick from the privacy-loss distribution.
 
 Written without the accountants that they are there to check. A loss between two points of the grid is split
 between them such that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function
@@ -14,12 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 from scipy.signal import fftconvolve
-from scipy.special import logsumexp
 
 from dpveil.audit.noises import NoiseKind
 
@@ -129,8 +128,7 @@ def renyi_of_shift(kind: NoiseKind, parameter: Fraction, gap: int, order: float)
     reach = kind.reach(parameter) + math.ceil(order * gap)
     z = np.arange(-reach, reach + 1)
     own, moved = kind.log_mass(z, parameter), kind.log_mass(z - gap, parameter)
-    constant = logsumexp(own)
-    return float(logsumexp(order * own + (1 - order) * moved) - constant) / (order - 1)
+    return float(log_sum(order * own + (1 - order) * moved) - log_sum(own)) / (order - 1)
 
 
 def renyi_of_masses(
@@ -141,5 +139,13 @@ def renyi_of_masses(
         logs = np.log(masses)
         terms = order * logs[:, None] + (1 - order) * logs[None]
     terms = np.where(masses[:, None] > 0, terms, -np.inf)  # 0^α · 0^(1-α) is nothing
-    table: Float64[np.ndarray, "distinct distinct"] = logsumexp(terms, axis=2) / (order - 1)
+    table: Float64[np.ndarray, "distinct distinct"] = log_sum(terms) / (order - 1)
     return table
+
+
+def log_sum(logs: Float64[np.ndarray, "*rows terms"]) -> Any:
+    """Return the logarithm of the sum of e^logs over the last axis: SciPy's takes ten times as long."""
+    most = np.max(logs, axis=-1, keepdims=True)
+    most = np.where(np.isfinite(most), most, 0.0)  # nothing at all, or something infinite
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(logs - most).sum(axis=-1)) + most[..., 0]

@@ -1,4 +1,4 @@
-"""A row of the audit's table: the settings of both levels, what every gate looks at, and the mutants.
+"""An entry of the audit's table: the settings of both levels, the checks of every gate, and the mutants.
 
 A family of audits is a subclass of `Entry` with its `checks`, and a table of them by name: `mutation.run`
 does the rest.

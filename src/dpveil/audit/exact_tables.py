@@ -1,4 +1,4 @@
-"""Tables and decisions of the exact samplers, compared with seventy-digit decimals, number by number."""
+"""Tables and decisions of the exact samplers, compared with seventy-digit decimals entry by entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an audit has found: frozen data that the command line prints and writes as JSON."""
+"""Results of an audit: frozen data that the command line prints and writes as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Goodness of fit of integer samplers: does a sample follow the distribution that it should?
+"""Goodness of fit of integer samplers: does a sample follow its stated distribution?
 
 Five looks at one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
 counts in 64 bins of equal chance (scale, shape), the same in as many bins as have 50 expected draws (fine

@@ -1,4 +1,4 @@
-"""What gates of all families share: the finding of a fit, the lower bounds, and that of a refusal."""
+"""Findings that gates of all families share: fits, lower bounds, and refusals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def fit_finding(
 
 
 @dataclass(frozen=True)
-class Apart:
+class ComparedPair:
     """Two inputs that releases are told apart by: in words, the budget allowed, and its bound at an alpha."""
 
     where: str
@@ -62,7 +62,7 @@ def of_releases(
 
 
 def bound_findings(
-    pairs: Sequence[Apart],
+    pairs: Sequence[ComparedPair],
     what: str,
     *,
     unit: str = "ε",
@@ -79,5 +79,5 @@ def bound_findings(
         sees = ""
         if seen is not None and math.isfinite(seen) and pair.limit:
             sees = f"{unit} ≥ {seen:.3g} for {pair.limit:.3g}"
-        label, kept = f"lower bound from {what}, {found.event}", found.lower <= pair.limit
+        label, kept = f"{what}, {found.event}", found.lower <= pair.limit
         yield Finding("bound", label, pair.where, found.lower, pair.limit, kept, unit, seen, sees)

@@ -1,4 +1,4 @@
-"""A statistical lower bound on a budget from releases of two neighbours: what the promise cannot be below.
+"""A statistical lower bound on a budget, from releases of two neighbours.
 
 Train draws choose one event, test draws bound its two chances (Clopper & Pearson 1934), so that the choice
 costs nothing: with probability at least 1 - alpha, the true ε at this δ, or the true ρ, is not below `lower`.
@@ -76,7 +76,7 @@ def lower_bound(
     4.5
     """
     if min(len(draws) for draws in (*train, *test)) < 1000:
-        raise InvalidParameter("draws", None, "are too few", hint="take 1000 or more of each input")
+        raise InvalidParameter("draws", None, "are too few", hint="use 1000 or more of each input")
     budget = measure or epsilon_at(0.0)
     event = max(_candidates(train, budget), key=lambda scored: scored[0])[1]
     first, second = test[::-1] if event.swapped else test
@@ -100,15 +100,14 @@ def _candidates(train: tuple[Draws, Draws], measure: Measure) -> Iterator[tuple[
     half = len(train[0]) // 2
     learned, ranked = (train[0][:half], train[1][:half]), (train[0][half:], train[1][half:])
     for name, projection in _projections(learned):
-        values = [np.sort(projection(draws)) for draws in ranked]
+        values = [np.sort(projection(draws), kind="stable") for draws in ranked]  # counts small integers
         edges = np.unique([v[:: max(1, len(v) // THRESHOLDS)] for v in values])
-        for above in (False, True):
-            hits = [_hits(v, edges, above) for v in values]
-            for swapped in (False, True):
-                first, second = hits[::-1] if swapped else hits
-                found = scores(first, second, len(ranked[0]), measure)
-                best = int(np.argmax(found))
-                yield float(found[best]), _Event(name, projection, float(edges[best]), above, swapped)
+        hits = np.array([[_hits(v, edges, above) for v in values] for above in (False, True)])
+        both = np.stack([hits, hits[:, ::-1]], axis=1)  # above, swapped, side, edge
+        found = scores(both[:, :, 0], both[:, :, 1], len(ranked[0]), measure)
+        for (above, swapped), best in np.ndenumerate(found.argmax(axis=2)):
+            event = _Event(name, projection, float(edges[best]), bool(above), bool(swapped))
+            yield float(found[above, swapped, best]), event
 
 
 def _hits(ordered: Projected, edges: Real[np.ndarray, " k"], above: bool) -> Int64[np.ndarray, " k"]:
@@ -118,14 +117,14 @@ def _hits(ordered: Projected, edges: Real[np.ndarray, " k"], above: bool) -> Int
 
 
 def scores(
-    first: Int64[np.ndarray, " k"], second: Int64[np.ndarray, " k"], size: int, measure: Measure
-) -> Float64[np.ndarray, " k"]:
+    first: Int64[np.ndarray, "*k"], second: Int64[np.ndarray, "*k"], size: int, measure: Measure
+) -> Float64[np.ndarray, "*k"]:
     """Return about the budget that would be certain: Poisson score limits, in closed form."""
     half = DEVIATIONS**2 / 2
     low = first + half - DEVIATIONS * np.sqrt(first + half / 2)
     high = second + half + DEVIATIONS * np.sqrt(second + half / 2)
     # Events that show nothing are ranked as well, so that some event is always chosen.
-    scores: Float64[np.ndarray, " k"] = measure(np.maximum(low, 0) / size, np.minimum(high / size, 1))
+    scores: Float64[np.ndarray, "*k"] = measure(np.maximum(low, 0) / size, np.minimum(high / size, 1))
     return scores + 1e-9 * (low - high) / size
 
 

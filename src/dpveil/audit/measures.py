@@ -1,4 +1,4 @@
-"""What an event of chance p under one neighbour and q under the other says about the budget spent."""
+"""The budget spent according to an event with probability p under one neighbour and q under the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSED: Final = 1e-9
 """The chance at most that a violation which is called detectable is missed."""
 ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
 
-Chances = Float64[np.ndarray, " k"]
+Chances = Float64[np.ndarray, "*k"]
 Measure = Callable[[Chances, Chances], Chances]
 """Gives the smallest budget that allows p under one neighbour where the other has q; 0 where p ≤ q."""
 

@@ -1,4 +1,4 @@
-"""The mutation run: every gate on the intact version, then on every mutant until one rejects it."""
+"""The mutation run: every gate on the intact version, then on each mutant until one rejects it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kinds of noise that methods add to exact integers: how each is drawn, and its closed form."""
+"""Noise added to exact integers: how each kind is drawn, and its distribution in closed form."""
 
 from __future__ import annotations
 

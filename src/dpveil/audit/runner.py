@@ -1,4 +1,4 @@
-"""Running audits by name: the families, and what one of the user's own objects is audited by."""
+"""Runs audits by name, and audits objects that a user passes in."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 
 LEVELS: Final = ("quick", "deep")
-DRAWING: Final = ("fit", "bound", "apart")
+DRAWING: Final = ("fit", "bound", "distinguish")
 Entries = Mapping[str, Entry[Any, Any]]
 FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     lambda: TABLE,

@@ -1,4 +1,4 @@
-"""Audits of the samplers themselves: tables compared number by number, fits, and faults that must be seen."""
+"""Audits of the samplers: tables compared entry by entry, fits, and faults that must be detected."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> lis
     made = []
     for what, seen in looks.items():
         value = max(0.0, float(-np.log10(max(seen.p_value, 1e-300))))
-        name = f"fit of {len(sample):,} draws, {what}"
+        name = f"{len(sample):,} draws, {what}"
         made.append(Finding("fit", name, case.label, value, limit, not seen.rejected, "-log10 p"))
     return made
 

@@ -1,4 +1,4 @@
-"""What is the same for all photos of a run."""
+"""The settings that all photos of a run share."""
 
 from __future__ import annotations
 

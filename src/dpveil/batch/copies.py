@@ -1,4 +1,4 @@
-"""Copies of one photo among the inputs: each release of it is paid for, and their costs add up."""
+"""Identical files among the inputs: each release costs budget, and the costs add up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and termination wait while a pair of files is saved."""
+"""Delays Ctrl-C and termination while a pair of files is saved."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One row for every input of a run. It says whom each numbered release shows: only its owner may read it."""
+"""A manifest: one row for every input of a run. It tells whom each release shows: keep it private."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ COLUMNS: Final = (
 )
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
-"""What a manifest begins with: one of an earlier run is replaced, and nothing else is."""
+"""First bytes of a manifest: only a file that starts like this is replaced."""
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""What a spreadsheet takes a cell for a formula by."""
+"""First characters that make a spreadsheet read a cell as a formula."""
 
 
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
@@ -59,7 +59,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if path.exists() and (not path.is_file() or not (replace or _ours(path))):
         raise OutputError(
-            f"cannot write {shown(path)}: it exists and is no manifest",
+            f"cannot write {shown(path)}: it exists and is not a manifest",
             hint="choose another name, or replace it with --force",
         )
 

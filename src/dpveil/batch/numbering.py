@@ -1,4 +1,4 @@
-"""Numbers in place of names: photo-000001.png says nothing about whom it shows, and stays the photo's own."""
+"""Numbered outputs such as photo-000001.png, which reveal no name; a photo keeps its number across runs."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def _check(out: Path, state: State) -> None:
         if number_of(name) not in known:
             reason = state.problem or "the state of this folder does not say so"
             raise UsageError(
-                f"{shown(out / name)} is a numbered release, and nobody knows of which photo: {reason}",
+                f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
                 hint="choose another --out",
             )

@@ -1,4 +1,4 @@
-"""Reading ahead: the next few photos are read and planned while this one is drawn, encoded and written.
+"""Prefetching: the next photos are read and planned while one is drawn, encoded and written.
 
 A face detector on all cores leaves a tenth of them idle, and waits whenever anything else needs one: two
 photos, each on its own core, fill both (docs: benchmarks). What runs ahead spends nothing, draws nothing and

@@ -1,4 +1,4 @@
-"""What became of every input of a run, as data: whoever called it prints, and decides what it amounts to."""
+"""The outcome of every input of a run, as data; the caller prints it and chooses the exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reruns: what an earlier run released with the same settings is not paid for again."""
+"""Reruns: a photo already released with the same settings is not paid for again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Releasing many photos: one bad file never stops the rest, and nothing is paid for twice."""
+"""Releasing many photos: a bad file does not stop the rest, and nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpveil.release.plan import Plan, plan
 from dpveil.release.saving import Release, tidy
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
-"""Why one output cannot be written although the next one can."""
+"""Errors that affect one output only; the next may still be written."""
 COPY: Final = "it is a copy of {}: each release reads the same photo, so their costs add"
 AGAIN: Final = "{} may be an earlier release of it: if it is, their costs add"
 FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
@@ -58,9 +58,7 @@ class _Run:
             tidy(folder)
             state = self.states[folder] = State.read(folder)
             if state.problem:
-                self.report.notes.append(
-                    f"{state.problem}: not all that was replaced before now may be noticed"
-                )
+                self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
         self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
@@ -123,7 +121,7 @@ class _Run:
         elif self.made[folder] != identity(folder):
             raise OutputError(
                 f"cannot write {shown(folder)}: it was removed or replaced since the run began",
-                hint="see whether its disk is still there, and run the same command again",
+                hint="check that its disk is still there, and run the same command again",
             )
 
     def _save(self, task: Task, release: Release, stamp: Stamp | None) -> None:
@@ -139,7 +137,7 @@ class _Run:
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Keep what the input of a release was like; return what to say where that fails."""
         if certificate.output is None or stamp is None:
-            return (FORGOTTEN.format("its file cannot be looked at"),)
+            return (FORGOTTEN.format("its file cannot be inspected"),)
         try:
             self.states[task.output.parent].note_release(certificate.output.sha256, stamp)
         except OSError as error:

@@ -1,4 +1,4 @@
-"""What is remembered of the inputs of a folder of releases: for reruns, and never part of a release.
+"""The state of an output folder, for reruns: a private file elsewhere, never part of a release.
 
 Each such folder has a file in the user's own state folder (XDG Base Directory Specification), where nobody
 publishes it by accident; its name is a hash of the folder's path. JSON Lines, each line one of
@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from dpveil.io import lies_there, received
+from dpveil.io import is_present, received
 from dpveil.io.folders import real
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
@@ -88,7 +88,7 @@ class State:
         state = cls(folder)
         try:
             path = state_path(folder)
-            lines = received(path, MOST_BYTES).splitlines() if lies_there(path) else []
+            lines = received(path, MOST_BYTES).splitlines() if is_present(path) else []
         except OSError as error:
             return cls(folder, problem=f"nothing is remembered of {shown(folder)}: {error}")
         except Refused as refusal:

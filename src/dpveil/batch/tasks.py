@@ -1,4 +1,4 @@
-"""Which photos to release and where each lands: worked out before any of them is read."""
+"""Which photos to release and where to write each, decided before any of them is read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpveil.io.names import shown
 from dpveil.release.saving import SUFFIX, certificate_path
 
 NAMES: Final = ("keep", "number")
-"""How outputs are named: after their inputs, or numbered."""
+"""How outputs are named."""
 FOREIGN = UNREAD | {".pdf", ".svg"}
 
 
@@ -67,7 +67,7 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
             hint="name a folder, such as out",
         )
     if names == "number":
-        problem = f"--out {shown(out)} is a name, and --names number would give another"
+        problem = f"--out {shown(out)} is a file name, and --names number would choose another"
         raise UsageError(problem, hint="name a folder, or leave out --names")
     format_of(out)
     return Task(given[0], out, out.name)
@@ -90,7 +90,7 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
         other = sources.setdefault(relative, source)
         if other is not source:
             raise UsageError(
-                f"{shown(other)} and {shown(source)} have one name, and would have one number",
+                f"{shown(other)} and {shown(source)} have the same name and would get the same number",
                 hint="rename one, or release them into different folders",
             )
     names = numbered([relative.as_posix() for relative in sources], out)

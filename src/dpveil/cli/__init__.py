@@ -1,4 +1,4 @@
-"""The command line, a thin shell: parse, call, turn errors into exit codes. Heavy imports come later."""
+"""The command line, a thin shell: parse, call, map errors to exit codes. Heavy imports are deferred."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each with a certificate.")(
     obfuscate_command
 )
-app.command("explain", cls=MethodCommand, short_help="Say what a method would promise, before it is spent.")(
-    explain_command
-)
+app.command(
+    "explain", cls=MethodCommand, short_help="State what a method would promise, before any budget is spent."
+)(explain_command)
 app.command("compare", short_help="Show one photo under several methods and budgets.")(compare_command)
 app.command("methods", short_help="List every method and its parameters.")(methods_command)
 app.command("verify", short_help="Check releases against their certificates.")(verify_command)
@@ -53,7 +53,7 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "compare": {"compared": []},
     "train": {"trained": [], "failed": []},
 }
-"""What the JSON document of a command holds when the call itself was wrong."""
+"""JSON document of a command that was called wrongly."""
 
 
 def _version(wanted: bool) -> None:
@@ -129,7 +129,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _refuse((), f"cannot go on: {error.strerror or error}", "", exits.IMPOSSIBLE)
     if code == exits.INTERRUPTED:
-        say.note("dpveil: interrupted; what was finished is whole, and nothing else was written")
+        say.note("dpveil: interrupted; finished outputs are complete, and nothing else was written")
     return int(code or exits.DONE)
 
 

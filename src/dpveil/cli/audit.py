@@ -1,4 +1,4 @@
-"""`dpveil audit`: does the code keep what its certificates promise?"""
+"""`dpveil audit`: does the code keep its promises?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ def audit_command(
             help="A method, mechanism, query or sampler, growth, recombination or naive-bayes; default: all.",
         ),
     ] = None,
-    deep: Annotated[bool, typer.Option("--deep", help="More settings, five to ten times the draws.")] = False,
+    deep: Annotated[
+        bool, typer.Option("--deep", help="More settings, and five to ten times the draws.")
+    ] = False,
     json: AsJson = False,
     seed: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Repeat an audit; default: secure bits.")
@@ -61,12 +63,12 @@ def _tell(report: Report) -> None:
         f"{counts['mutants']} mutants, {counts['survived']} survived"
     )
     chance = f"by chance with probability below {report.false_alarm:.0e}" if report.false_alarm else "never"
-    say.answer(f"level {report.level}, bits: {report.bits}; what is right fails {chance}")
+    say.answer(f"level {report.level}, bits: {report.bits}; a correct method fails {chance}")
     say.answer("every promise held" if report.passed else "NOT PASSED")
 
 
 def _tell_gates(one: Audited) -> None:
-    rows = [("GATE", "VERDICT", "CHECKS", "NEAREST TO ITS LIMIT", "WOULD SEE", "KILLED")]
+    rows = [("GATE", "RESULT", "CHECKS", "CLOSEST TO ITS LIMIT", "DETECTS", "KILLS")]
     for gate in one.gates:
         of_gate = [finding for finding in one.findings if finding.gate == gate]
         worst, broken = one.worst(gate), sum(not finding.passed for finding in of_gate)
@@ -77,7 +79,7 @@ def _tell_gates(one: Audited) -> None:
                 gate,
                 f"{broken} BROKEN" if broken else "kept",
                 str(len(of_gate)),
-                f"{worst.what}: {worst.value:.4g} of {worst.limit:.4g} {worst.unit}".rstrip(),
+                f"{worst.what}: {worst.value:.3g} of {worst.limit:.3g} {worst.unit}".rstrip(),
                 one.sees(gate),
                 f"{kills} of {tried}" if tried else "-",
             )

@@ -46,10 +46,10 @@ def compare_command(
             metavar="SPEC", help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: whole."
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a sheet that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing sheet.")] = False,
     json: AsJson = False,
     max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo that has more pixels.")
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo with more pixels.")
     ] = 100_000_000,
 ) -> int:
     """Lay releases of one photo by several methods and budgets side by side, each with what it promises.

@@ -1,4 +1,4 @@
-"""What `dpveil compare` computes: releases of one photo, how near the original they are, and the sheet."""
+"""The computations of `dpveil compare`: releases of one photo, their measures, and the sheet."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from dpveil.release.saving import Release
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
 UNITS: Final = {"psnr": " dB"}
 WIDE: Final = 340
-"""The width in pixels of a square picture on the sheet; others have about the same area."""
+"""Width in pixels of a square picture on the sheet; others have about the same area."""
 CONTEXT: Final = 0.4
-"""How much of the photo is shown around the regions, in parts of their extent."""
+"""Margin shown around the regions, relative to their extent."""
 
 Levels = UInt8[np.ndarray, "h w c"]
 

@@ -1,4 +1,4 @@
-"""The plot of `dpveil explain`: how often a test can be right, for every rate of false alarms."""
+"""The plot of `dpveil explain`: the highest detection rate for every false alarm rate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpveil.io import write_together
 from dpveil.release.explain import Explanation
 
 USUAL = 1e-3
-"""False alarms that an axis from 0 to 1 still shows; where most is allowed there, it is logarithmic."""
+"""False alarms visible on a linear axis; if most is allowed below, the axis is logarithmic."""
 RAREST, DECADES = 300, 6
 """The rarest false alarms that a logarithmic axis begins at, as a negative power of ten; its length."""
 LIMITLESS = "No test is ruled out: this photo may be\nrecognised always, without false alarms."

@@ -24,5 +24,5 @@ def demo_command(
     sheet, count = make_gallery(out)
     say.answer(f"wrote {count} releases with their certificates to {out}")
     say.answer(f"check them with: dpveil verify {out}/*epsilon*.png")
-    say.answer(f"look at {sheet}: every tile says what it promises, how strong that is, and its noise")
+    say.answer(f"look at {sheet}: every tile states its guarantee, its strength and its noise")
     return 0

@@ -1,4 +1,4 @@
-"""The demonstration's releases: one photograph, two regions, three budgets; another face, or noisy pixels."""
+"""The releases of the demo: one photograph, two regions, three budgets; a new face, or noisy pixels."""
 
 from __future__ import annotations
 

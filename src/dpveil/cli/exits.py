@@ -1,4 +1,4 @@
-"""Exit codes: the whole mapping, together with `DPVeilError.exit_code`, which it is made of.
+"""Exit codes: the complete mapping, together with `DPVeilError.exit_code`.
 
 0    all done
 1    some or all photos were not released, no region was found, or a verification or an audit failed

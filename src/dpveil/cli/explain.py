@@ -1,4 +1,4 @@
-"""`dpveil explain`: what a method would promise, before anything is spent."""
+"""`dpveil explain`: what a method would promise, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 MOST_PIXELS = 2**31
 USUAL = "128x128"
-"""The size of a face where none is said: methods of faces promise the same for all."""
+"""Default size of a face: face methods promise the same for all sizes."""
 
 
 @takes_method
@@ -44,9 +44,9 @@ def explain_command(
     ] = None,
     channels: Annotated[int, typer.Option(metavar="1|3", help="1 for grey, 3 for colour.")] = 3,
     plot: Annotated[
-        Path | None, typer.Option(metavar="PNG", help="Also draw the curve of detection over false alarms.")
+        Path | None, typer.Option(metavar="PNG", help="Also plot detection over false alarms.")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a plot that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
     json: AsJson = False,
 ) -> int:
     """Say what a method would promise about a region of this size, or a photo's. Draws and spends nothing.
@@ -61,7 +61,9 @@ def explain_command(
     if photo is not None:
         if size is not None or plot is not None:
             option = "--size" if size is not None else "--plot"
-            raise InvalidParameter(option, None, "does not go with a photo", hint="leave one of them out")
+            raise InvalidParameter(
+                option, None, "cannot be combined with a photo", hint="leave one of them out"
+            )
         return _of_photo(photo, method, regions, json)
     if regions:
         raise InvalidParameter("--regions", None, "are those of a photo", hint="name one, or give --size")
@@ -108,7 +110,7 @@ def _of_photo(photo: Path, method: Method, regions: list[str] | None, json: bool
         return 0
     for region, each in zip(quote.regions, quote.guarantees, strict=True):
         say.answer(f"{region.in_words()}: {each}")
-    say.answer(f"together: {quote.total}: {quote.strength}")
+    say.answer(f"total: {quote.total}: {quote.strength}")
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
     for text in planned.warnings:

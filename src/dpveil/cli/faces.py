@@ -1,4 +1,4 @@
-"""`dpveil faces`: which faces are found in a photo, with their numbers."""
+"""`dpveil faces`: finds and numbers the faces in a photo."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def faces_command(
     long_side: faces_options.LongSide = None,
     detector: faces_options.DetectorName = None,
     detector_model: faces_options.DetectorModel = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a preview that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing preview.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
     max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo that has more pixels.")
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse a photo with more pixels.")
     ] = 100_000_000,
 ) -> int:
     """Find the faces of a photo, and number them for --only and --except of dpveil obfuscate.
@@ -71,7 +71,7 @@ def faces_command(
         found = [replace(found[(r.origin.number or 1) - 1], box=r.box, mask=r.mask) for r in planned.regions]
     if preview is not None:
         write_together([(preview, encode(draw_preview(picture, found), "png"))], replace=force)
-        say.note(f"wrote {preview}: it shows the original photo, so keep it as private as that")
+        say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
     if json:
         boxes = [[face.box.x, face.box.y, face.box.w, face.box.h] for face in found]
         entries = [
@@ -85,5 +85,5 @@ def faces_command(
     for text in finder.notes:
         say.note(f"warning: {text}")
     if not found:
-        say.note(f"{photo}: no face was found: lower --threshold or raise --long-side, and look for yourself")
+        say.note(f"{photo}: no face was found: lower --threshold or raise --long-side, and check yourself")
     return exits.DONE if found else exits.INCOMPLETE

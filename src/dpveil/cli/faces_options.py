@@ -1,4 +1,4 @@
-"""The options that say how faces are found, shared by the commands that find them."""
+"""The options for face detection that several commands share."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ if TYPE_CHECKING:
 
 Threshold = Annotated[
     str | None,
-    typer.Option(metavar="S", help="Faces count from this score, 0 to 1; default: the detector's own."),
+    typer.Option(metavar="S", help="Lowest score of a face, 0 to 1; default: the detector's own."),
 ]
 Margin = Annotated[
     str | None,
     typer.Option(
         metavar="F",
-        help="Part of a face's width and height added on each side. Default: 0.3; not for methods of faces.",
+        help="Margin on each side, relative to the face's size. Default: 0.3; not for face methods.",
     ),
 ]
-MinFace = Annotated[
-    str | None, typer.Option(metavar="N", help="Leave faces as they are that have fewer pixels. Default: 1.")
-]
+MinFace = Annotated[str | None, typer.Option(metavar="N", help="Ignore faces with fewer pixels. Default: 1.")]
 LongSide = Annotated[
     str | None,
-    typer.Option(metavar="N", help="Search for faces in the photo shrunk to this long side. Default: 1920."),
+    typer.Option(metavar="N", help="Scale the photo down to this long side for the search. Default: 1920."),
 ]
 DetectorName = Annotated[
     str | None, typer.Option(metavar="NAME", help="centerface, dlib, yunet, or auto. Default: auto.")

@@ -1,4 +1,4 @@
-"""Methods × budgets: every way to release one photo that a comparison shows."""
+"""Methods × budgets: all the releases of one photo in a comparison."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method
 
 DELTA: Final = "1e-6"
-"""δ for methods that cannot do without, where none was chosen."""
+"""Default δ for methods that require one."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`dpveil methods`: what there is to choose from."""
+"""`dpveil methods`: the available methods."""
 
 from __future__ import annotations
 

@@ -30,9 +30,9 @@ def obfuscate_command(
             help="whole, faces, x,y,w,h, or a mask image; repeatable. Default: by the method.",
         ),
     ] = None,
-    only: Annotated[Text, typer.Option(metavar="N,N", help="Of the faces, only these numbers.")] = None,
+    only: Annotated[Text, typer.Option(metavar="N,N", help="Protect only these faces.")] = None,
     except_: Annotated[
-        Text, typer.Option("--except", metavar="N,N", help="Of the faces, all but these numbers.")
+        Text, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
     ] = None,
     threshold: faces_options.Threshold = None,
     margin: faces_options.Margin = None,
@@ -41,18 +41,18 @@ def obfuscate_command(
     detector: faces_options.DetectorName = None,
     detector_model: faces_options.DetectorModel = None,
     if_none: Annotated[
-        Text, typer.Option(metavar="whole|copy", help="What to do where no region is found; default: refuse.")
+        Text, typer.Option(metavar="whole|copy", help="What to do if no region is found; default: refuse.")
     ] = None,
     at_least: AtLeast = None,
     names: Annotated[
         str,
-        typer.Option(metavar="keep|number", help="Name outputs after inputs, or photo-000001.png and on."),
+        typer.Option(metavar="keep|number", help="Name outputs like inputs, or number them."),
     ] = "keep",
     manifest: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Also write a row for every input to this .csv or .jsonl file."),
+        typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace outputs that exist.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
     seed: Annotated[
         int | None,
@@ -63,7 +63,7 @@ def obfuscate_command(
         ),
     ] = None,
     max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos that have more pixels.")
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
     ] = 100_000_000,
 ) -> int:
     """Release photos with differential privacy, each with a certificate beside it.
@@ -82,7 +82,7 @@ def obfuscate_command(
     The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
     """
     from dpveil.batch import Choices, check_manifest, plan_tasks, release_all
-    from dpveil.cli.run_report import exit_code, tell
+    from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
     from dpveil.release.plan import check_strength_name
 
@@ -108,13 +108,15 @@ def obfuscate_command(
     )
     tasks = plan_tasks(inputs, out, names=names)
     if not tasks:
-        raise PhotoError("there are no photos among the inputs", hint="name image files or folders with some")
+        raise PhotoError(
+            "there are no photos among the inputs", hint="name image files, or folders that contain some"
+        )
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step)
     listed = _listed(report, manifest)
-    tell(report, json)
+    print_report(report, json)
     return max(exit_code(report), listed)
 
 

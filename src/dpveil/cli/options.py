@@ -1,4 +1,4 @@
-"""Options that several commands share, and the method that they build."""
+"""Options that several commands share, and the method built from them."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ PostProcessing = Annotated[
     list[str] | None,
     typer.Option(
         metavar="STEP",
-        help="Then, within each region: gaussian:1, median:3, non-local-means:10 or total-variation:1;"
+        help="Applied to each released region: gaussian:1, median:3, non-local-means:10 or total-variation:1;"
         " free and repeatable.",
     ),
 ]
 AtLeast = Annotated[
     Text,
-    typer.Option(metavar="STRENGTH", help="Refuse what promises less than this: weak, moderate or strong."),
+    typer.Option(metavar="STRENGTH", help="Refuse anything weaker than this: weak, moderate or strong."),
 ]
 
 ALL: Final = "all"
-"""The word for a neighbourhood of every pixel, any-image."""
+"""Stands for a neighbourhood of all pixels, any-image."""
 FLAG: Final = ""
 NAME: Final = "dpveil.method"
 OPTIONS: Final = "dpveil.options"
 GIVEN: Final = "dpveil.parameters"
-"""Where a context keeps the method's name, its options, and what was given for them."""
+"""Keys of a context for the method's name, its options, and their values."""
 
 
 def may_take_method(command: Callable[..., int]) -> Callable[..., int]:

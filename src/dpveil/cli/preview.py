@@ -1,4 +1,4 @@
-"""The preview of found faces: the photo with numbered boxes and their scores."""
+"""The preview of detected faces: the photo with numbered boxes and scores."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 
 LEAST: Final = 800
-"""The long side of the smallest preview: smaller photos are enlarged, so that letters fit."""
+"""Smallest long side of a preview: smaller photos are enlarged so that labels fit."""
 
 EDGE: Final = (255, 214, 10)
 INK: Final = (20, 20, 20)

@@ -1,4 +1,4 @@
-"""A bar on a terminal, and nothing where stderr is no terminal."""
+"""A progress bar, shown only if stderr is a terminal."""
 
 from __future__ import annotations
 

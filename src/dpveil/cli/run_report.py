@@ -1,4 +1,4 @@
-"""What became of the photos of a run, told to people or programs, and the exit code that it amounts to."""
+"""The outcome of a run, printed for people or programs, and its exit code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def exit_code(report: Report) -> int:
     return exits.INCOMPLETE if errors else exits.DONE
 
 
-def tell(report: Report, json: bool) -> None:
+def print_report(report: Report, json: bool) -> None:
     """Print what became of every input: the answer on stdout, everything else on stderr."""
     if json:
         say.document(report.to_json())

@@ -1,4 +1,4 @@
-"""What the command line says: the answer on stdout, everything else on stderr, one JSON document at most."""
+"""Output of the command line: the answer on stdout, everything else on stderr, at most one JSON document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contact sheet: many releases on one page, with what each promises printed under it."""
+"""The contact sheet: many releases on one page, each captioned with its guarantee."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOFT: Final = (104, 108, 116)
 ALARM: Final = (176, 42, 32)
 RULE: Final = (214, 211, 204)
 LOUD: Final = 128
-"""A noise scale in grey levels from which a caption is printed in red: hardly anything is left to see."""
+"""Noise scale in grey levels from which a caption is red: hardly anything is visible."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from dpveil.cli.options import AsJson
-from dpveil.cli.train_told import Common
+from dpveil.cli.train_common import Common
 from dpveil.errors import InvalidParameter, UsageError
 
 
@@ -30,7 +30,7 @@ def train_command(
         str, typer.Option(metavar="WORDS", help="What the images are, for the model card.")
     ] = "not stated",
     terms: Annotated[
-        str, typer.Option(metavar="WORDS", help="What their licence allows, for the model card.")
+        str, typer.Option(metavar="WORDS", help="Terms of their licence, for the model card.")
     ] = "not stated",
     landmarks_68: Annotated[
         str | None,
@@ -40,7 +40,7 @@ def train_command(
         ),
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
-    force: Annotated[bool, typer.Option("--force", help="Replace a model that exists.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
 ) -> int:
     """Learn a codec of face crops from public images, and write it with a model card.
@@ -115,5 +115,5 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
         if problem or path.suffix.lower() in UNREAD.union(FORMATS, [SHARD])
     ]
     if not files:
-        raise UsageError("there are no images in what was given", hint="name images, folders or .tar shards")
+        raise UsageError("there are no images among the inputs", hint="name images, folders or .tar shards")
     return tuple(files)

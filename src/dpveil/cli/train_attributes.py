@@ -1,10 +1,10 @@
-"""`dpveil train attributes`: learn what a face looks like."""
+"""`dpveil train attributes`: learn to read attributes such as gender and age from a face."""
 
 from __future__ import annotations
 
 from dpveil.cli import say
 from dpveil.cli.progress import bar
-from dpveil.cli.train_told import Common, document, failed
+from dpveil.cli.train_common import Common, document, failed
 from dpveil.errors import InvalidParameter
 from dpveil.training.attribute_models import AttributeOrder, train_attributes
 from dpveil.training.landmarks import PACKAGE
@@ -14,7 +14,7 @@ def attributes(common: Common, landmarks_68: str | None, json: bool) -> int:
     """Train, and tell what came of it."""
     if landmarks_68 not in (None, PACKAGE):
         hint = f"{PACKAGE}, or leave it out"
-        raise InvalidParameter("--landmarks-68", landmarks_68, "is not taken for attributes", hint=hint)
+        raise InvalidParameter("--landmarks-68", landmarks_68, "is not accepted for attributes", hint=hint)
     order = AttributeOrder(landmarks=5 if landmarks_68 is None else 68, **common)
     made = train_attributes(order, bar)
     code, model = failed(made), made.model

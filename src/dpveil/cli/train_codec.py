@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dpveil.cli import say
 from dpveil.cli.progress import bar
-from dpveil.cli.train_told import Common, document, failed
+from dpveil.cli.train_common import Common, document, failed
 from dpveil.errors import UsageError
 from dpveil.training.codecs import CodecOrder, train_codec
 from dpveil.training.crops import EVERY

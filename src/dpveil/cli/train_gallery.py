@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dpveil.cli import say
 from dpveil.cli.progress import bar
-from dpveil.cli.train_told import Common, document, failed
+from dpveil.cli.train_common import Common, document, failed
 from dpveil.errors import InvalidParameter
 from dpveil.training.galleries import GalleryOrder, train_gallery
 from dpveil.training.landmarks import PACKAGE
@@ -14,7 +14,7 @@ def gallery(common: Common, faces: int, landmarks_68: str | None, json: bool) ->
     """Make a gallery of so many faces, and tell what came of it."""
     if landmarks_68 != PACKAGE:
         hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"
-        problem = "is missing" if landmarks_68 is None else "is not taken for a gallery"
+        problem = "is missing" if landmarks_68 is None else "is not accepted for a gallery"
         raise InvalidParameter("--landmarks-68", landmarks_68, problem, hint=hint)
     order = GalleryOrder(faces=faces, **common)
     made = train_gallery(order, bar)

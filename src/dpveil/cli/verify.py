@@ -1,4 +1,4 @@
-"""`dpveil verify`: do saved releases fit their certificates?"""
+"""`dpveil verify`: do saved releases match their certificates?"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def verify_command(
     at_least: AtLeast = None,
     json: AsJson = False,
     max_pixels: Annotated[
-        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos that have more pixels.")
+        int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
     ] = 100_000_000,
 ) -> int:
     """Check that released photos are the ones their certificates describe, and recompute every guarantee.
@@ -56,7 +56,9 @@ def verify_command(
         sound = result.status == "consistent" and not refused
         (good if sound else bad).append(_entry(result, refused) if json else {})
     if not good and not bad:
-        raise PhotoError("there is nothing to verify", hint="name released images or folders with some")
+        raise PhotoError(
+            "there is nothing to verify", hint="name released images, or folders that contain some"
+        )
     if json:
         say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
     passed = "consistent" if least is None else f"at least {least}"

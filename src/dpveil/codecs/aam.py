@@ -1,4 +1,4 @@
-"""Active appearance model: where the parts of a face are, and how they look there."""
+"""Active appearance model: the shape of a face, and its texture in the mean shape."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.errors import ModelError
 
 TEXTURE: Final = "texture."
-"""How the names of what a file keeps of texture begin."""
+"""Prefix of the names of texture arrays in a file."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""The role of a codec: face crops to codes, and codes back to crops."""
+"""The codec interface: face crops to codes, and codes back to crops."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ Crops = UInt8[np.ndarray, "n h w c"]
 Canvas = tuple[int, int, int]
 
 CHUNK: Final = 256
-"""Crops that are worked on at a time."""
+"""Crops processed at a time."""
 
 
 class Codec(ABC):
-    """A pair of encoder and decoder; everything in it was learned from public images.
+    """An encoder and a decoder, trained on public images only.
 
     `canvas` is the height, width and channels of a crop, `length` the number of coordinates of a code,
-    `statistics` what is publicly known of codes, `in_the_clear` what a decoded picture shows beside its code.
-    `digest` is a hash of all that decides what is encoded and decoded: certificates name it. How a codec was
-    trained and how it is kept is not said here: those of dpveil are `StoredCodec`, and `dpveil.training`
-    makes them. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section of the
-    page on codecs.
+    `statistics` the public statistics of the codes, and `in_the_clear` what a decoded picture shows besides
+    its code. `digest` is a hash of everything that determines encoding and decoding; certificates contain it.
+    Training and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
+    `dpveil.training`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
+    of the page on codecs.
     """
 
     name: ClassVar[str]
@@ -57,7 +57,7 @@ class Codec(ABC):
         """Return crops of checked codes."""
 
     def encode(self, crops: UInt8[np.ndarray, ...]) -> Codes:
-        """Return the codes of crops, n × m, not clipped yet.
+        """Return the codes of crops, n × m, before clipping.
 
         Crops are uint8, n × h × w × c of the codec's canvas. Raises `InvalidParameter` for others.
         """
@@ -71,7 +71,8 @@ class Codec(ABC):
         return self._encode(crops)
 
     def decode(self, codes: Codes) -> Crops:
-        """Return the crops of codes, n × h × w × c, uint8. Codes beyond any of training are clipped first.
+        """Return the crops of codes, n × h × w × c, uint8. Codes outside the training range are clipped
+        first.
 
         Raises `InvalidParameter` for codes of another shape, or that are not finite.
         """

@@ -18,20 +18,20 @@ from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.errors import ModelError
 
 STEPS: Final = 200
-"""Soft thresholdings that make a code: a fixed number, so that the same crop has the same code."""
+"""Soft-thresholding steps per code: a fixed number, so that the same crop has the same code."""
 THRESHOLD: Final = 0.01
 """λ, as a part of the largest coordinate (FaceIDP §IX-A)."""
 SMALLEST: Final = 1e-9
-"""The least norm that anything is divided by."""
+"""Smallest norm used as a divisor."""
 
 
 @dataclass(frozen=True, eq=False)
 class Dictionary(StoredCodec):
-    """A code is what a crop takes of each atom, mostly of few: min ½‖P - mean - D·F‖² + λ·‖F‖₁.
+    """A code holds the weights of a sparse combination of atoms: min ½‖P - mean - D·F‖² + λ·‖F‖₁.
 
     `mean` and the columns of D, rows of `atoms`, were learned from public crops; an atom has norm 1, in grey
-    levels. λ is 1 % of the largest product of the crop with an atom, as published; what is minimised is
-    approached by `STEPS` steps of ISTA, with |F| in the soft threshold (FaceIDP eq. 23, errata E11).
+    levels. λ is 1 % of the largest inner product of the crop with an atom, as published. The minimum is
+    approximated by `STEPS` steps of ISTA, with |F| in the soft threshold (FaceIDP eq. 23, errata E11).
     Source: FaceIDP §V-A (DLNet), eqs. 19-24.
     """
 

@@ -1,4 +1,4 @@
-"""Codecs that are kept in files: what is the same for all of them."""
+"""What all codecs stored in files have in common."""
 
 from __future__ import annotations
 

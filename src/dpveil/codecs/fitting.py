@@ -1,4 +1,4 @@
-"""The shape of a face in a crop, by a cascade of linear regressions that starts from the mean shape."""
+"""Fitting the shape of a face in a crop: a cascade of linear regressions from the mean shape."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dpveil.codecs.base import CHUNK, Crops
 from dpveil.codecs.mesh import Mesh, Shapes
 
 STAGES: Final = 4
-"""Regressions, one after the other: a fixed number, so that a crop's shape depends on that crop alone."""
+"""Number of regressions in sequence: fixed, so that a shape depends on its crop alone."""
 SEEN: Final = 36
-"""Pixels of the longer side of what a regression sees."""
+"""Longer side, in pixels, of the picture that a regression sees."""
 
 Parameters = Float64[np.ndarray, "n k"]
 Steps = Float32[np.ndarray, "stages k features"]

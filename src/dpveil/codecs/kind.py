@@ -1,4 +1,4 @@
-"""How methods name the files of codecs, and how one is read."""
+"""How methods refer to codec files, and how such a file is read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Triangles over a crop: pictures are moved between a shape and the mean shape, each triangle by its own
-affine map.
-"""
+"""Triangle meshes over a crop, to warp pictures between a shape and the mean shape."""
 
 from __future__ import annotations
 
@@ -14,16 +12,16 @@ from jaxtyping import Float32, Float64, Int64, UInt8
 from dpveil.errors import InvalidParameter, ModelError
 
 ON_A_SIDE: Final = 3
-"""Points that stay where they are on each side of a crop, beside its corners."""
+"""Fixed points on each side of a crop, besides its corners."""
 AROUND: Final = 0.15
-"""How far outside of the crop the border lies, in parts of its sides: chins and temples may leave it."""
+"""Distance of the border outside the crop, relative to its sides: chins and temples may extend beyond it."""
 INSIDE: Final = 0.01
-"""How far inside of the border other points stay, in parts of the crop's sides."""
+"""Distance that other points keep from the border, relative to the crop's sides."""
 LEAST: Final = 0.05
-"""Part of its area in the mean shape that a triangle keeps in any shape."""
+"""Fraction of its area in the mean shape that a triangle keeps in any shape."""
 EDGE: Final = 1e-9
 FEWEST: Final = 12
-"""Points that make a mesh: five landmarks say where a face is, and not what shape it has."""
+"""Least number of points of a mesh: five landmarks locate a face but do not describe its shape."""
 
 Crops = UInt8[np.ndarray, "n h w c"]
 Points = Float64[np.ndarray, "n 2"]

@@ -1,4 +1,4 @@
-"""Distances between codes of different people in the public training set, so that ε·d can be judged."""
+"""Distances between codes of different people in the public training set, to judge ε·d."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from dpveil.errors import ModelError
 from dpveil.noise.bits import SeededBits
 
 SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
-"""Shares of the pairs that lie no further apart than the distance that is kept."""
+"""Quantiles of the pair distances that are stored."""
 PAIRS: Final = 20_000
-"""Pairs of training codes that are measured: the least share holds 200 of them."""
+"""Number of pairs of training codes measured: the lowest quantile has 200 of them below."""
 CHUNK: Final = 2_000
-"""Pairs that are measured at a time."""
+"""Pairs measured at a time."""
 Places = Float64[np.ndarray, "n m"]
 
 
@@ -44,7 +44,7 @@ MEASURES: Final[dict[str, Callable[[Places, Places], Float64[np.ndarray, " n"]]]
     "chord": on_sphere,
     "radius": from_middle,
 }
-"""Measures of pairs of which quantiles are kept; the order is that of a file."""
+"""Pair distances whose quantiles are stored, in the order of the file."""
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,11 @@ from dpveil.errors import ModelError
 
 @dataclass(frozen=True, eq=False)
 class PCA(StoredCodec):
-    """A code is the part of a crop, in grey levels, along each of the first principal components.
+    """Eigenfaces: a code holds the coordinates of a crop along the leading principal components, in grey
+    levels.
 
-    `mean` and the orthonormal rows of `components` were learned from public crops, the components in the
-    order of their variance. Source: Croft thesis §6.5; Turk & Pentland 1991.
+    `mean` and the orthonormal rows of `components` were learned from public crops, components in order of
+    decreasing variance. Source: Croft thesis §6.5; Turk & Pentland 1991.
     """
 
     name: ClassVar[str] = "pca"

@@ -1,4 +1,4 @@
-"""What is publicly known of a codec's codes: their bounds, deviations, distances, and what they show."""
+"""Public statistics of a codec's codes: bounds, deviations, distances, and energy in the picture."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ SHARES: Final = [float(p) for p in PERCENTILES]
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """The public box of codes, `low` below `high` in every coordinate. Codes are clipped to it before
-    anything is drawn. Raises `InvalidParameter` where a side is empty.
+    """The public box of codes, `low` below `high` in every coordinate; codes are clipped to it before noise
+    is added. Raises `InvalidParameter` if a side is empty.
     """
 
     low: Float64[np.ndarray, " m"]
@@ -50,13 +50,13 @@ class Bounds:
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """What training codes were like: all that a latent mechanism needs to know of a codec.
+    """Public statistics of the training codes: all that a latent mechanism needs to know of a codec.
 
-    `quantiles` are their lower and upper bounds, a row for every share in `PERCENTILES`; `distances` between
-    pairs of them are as `distances_of` gives them. `column_energy` is W_m, the squared norm of what one unit
-    of coordinate m adds to the picture, in grey levels squared over all pixels and channels (FaceIDP eq. 15):
-    it weighs a budget, and no promise rests on it. `deviations` are standard deviations of codes, of mean 0,
-    where coordinates are principal components.
+    `quantiles` are lower and upper bounds, one row for every share in `PERCENTILES`; `distances` between
+    pairs of codes are as returned by `distances_of`. `column_energy` is W_m, the squared norm of the change
+    of the picture per unit of coordinate m, in squared grey levels over all pixels and channels (FaceIDP eq.
+    15). It weights the division of a budget; no guarantee depends on it. `deviations` are standard deviations
+    of the codes, with mean 0, if coordinates are principal components.
     """
 
     quantiles: Float64[np.ndarray, "2 percentiles m"]
@@ -106,11 +106,11 @@ class Statistics:
         return len(self.column_energy)
 
     def bounds(self, clip: Number = 0) -> Bounds:
-        """Return the box that leaves out the outer `clip` per cent of training codes on each side.
+        """Return the box that leaves out the outer `clip` per cent of training codes at either end.
 
-        0 is the whole range seen in training, 50 would be the median; from 0 to 40 are allowed, and shares
-        between those kept are interpolated (Li & Clifton 2021 §3.2). Raises `InvalidParameter`, also where
-        so many training codes are alike in a coordinate that the box has no side there.
+        0 is the whole range seen in training, 50 would be the median. 0 to 40 are allowed; values between the
+        stored shares are interpolated (Li & Clifton 2021 §3.2). Raises `InvalidParameter`, also if the
+        training codes are so concentrated in a coordinate that its side is empty.
         """
         at = _share(clip)
         low, high = (
@@ -125,15 +125,15 @@ class Statistics:
         return Bounds(low, high)
 
     def pair_distances(self, clip: Number = 0) -> PairDistances:
-        """Return how far different people of the training set lie from each other, clipped to `bounds(clip)`.
+        """Return the distances between different people of the training set, clipped to `bounds(clip)`.
 
-        Between the shares that are kept it is interpolated. Raises `InvalidParameter` where `bounds` does.
+        Values between the stored shares are interpolated. Raises `InvalidParameter` where `bounds` does.
         """
         self.bounds(clip)
         return interpolated(self.distances, SHARES, _share(clip))
 
     def radius(self, clip: Number = 0) -> float:
-        """Return how far half of the training codes lie at most from the middle of the box, in half sides."""
+        """Return the median distance of the training codes from the centre of the box, in half sides."""
         return self.pair_distances(clip).radius[0.5]
 
 

@@ -1,4 +1,4 @@
-"""Faces that a generator has not seen, as mixtures of those it has: least absolute deviations."""
+"""Faces that a generator has not seen, as mixtures of faces that it has: least absolute deviations."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ RULES: Final = ("simplex", "free")
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """Weights of n targets over the m rows of a gallery, and how far each mixture stays from its target.
+    """Weights of n targets over the m rows of a gallery, and the distance of each mixture from its target.
 
-    `deviations` are sums of absolute differences over the coordinates: no other weights have smaller ones.
+    `deviations` are sums of absolute differences over the coordinates, minimal over all weights.
     """
 
     weights: Float64[np.ndarray, "n m"]
@@ -36,15 +36,15 @@ class Mixture:
 
 
 def approximate(targets: Rows, gallery: Float64[np.ndarray, "m d"], *, weights: str = "simplex") -> Mixture:
-    """Return for every target the mixture of gallery rows that lies nearest in absolute differences.
+    """Return for every target the mixture of gallery rows with the least absolute deviations.
 
-    `targets` is n × d and `gallery` m × d: codes or embeddings of one kind, finite. `weights` "simplex" keeps
-    them at 0 or more with the sum 1, so that a mixture stays among known faces; "free" takes any numbers, and
-    refuses a gallery whose rows are mixtures of each other, where weights are not unique. Makes the sum of
-    u_i + v_i least where y_i - Σ_j W_j·X_ji = u_i - v_i: a difference, where the papers print a sum (errata
-    E3). A target's weights depend on it and the gallery alone. Nothing is promised: this is no mechanism.
-    Raises `InvalidParameter`, and `DataError` where the solver gives up.
-    Source: Croft 2022 eq. 11-13, Croft thesis 6.18-6.20; HiGHS.
+    `targets` is n × d and `gallery` m × d: codes or embeddings of the same kind, finite. `weights` "simplex"
+    keeps weights non-negative with sum 1, so that a mixture stays among the known faces; "free" allows any
+    numbers, and refuses a gallery with linearly dependent rows, where weights are not unique. Minimises the
+    sum of u_i + v_i where y_i - Σ_j W_j·X_ji = u_i - v_i: a difference, where the papers print a sum (errata
+    E3). The weights of a target depend only on it and the gallery. This is not a mechanism, and promises
+    nothing. Raises `InvalidParameter`, and `DataError` if the solver fails. Source: Croft 2022 eq. 11-13,
+    Croft thesis 6.18-6.20; HiGHS.
 
     >>> import numpy as np
     >>> known = np.array([[0.0, 0.0, 9.0], [4.0, 0.0, 9.0], [0.0, 4.0, 9.0]])
@@ -86,7 +86,7 @@ def _solved(
     cost = np.concatenate([np.zeros(m), np.ones(2 * d)])
     result: OptimizeResult = linprog(cost, A_eq=equal, b_eq=right, bounds=bounds, method="highs")
     if result.status != 0:
-        raise DataError(f"no least deviations were found: {result.message}", hint="scale the codes")
+        raise DataError(f"the least deviations were not found: {result.message}", hint="scale the codes")
     found: Float64[np.ndarray, " m"] = result.x[:m]
     if weights == "simplex":  # the solver's own tolerance is 1e-7
         found = np.clip(found, 0, None) / np.clip(found, 0, None).sum()

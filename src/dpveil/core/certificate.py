@@ -1,4 +1,4 @@
-"""The certificate: what was released, what is promised about it, and what is not, as canonical JSON."""
+"""The certificate: what was released, what is promised and what is not, as canonical JSON."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever 
 
 
 MOST_BYTES: Final = 1 << 24
-"""Bytes of the largest certificate that is read or written; MOST_REGIONS regions take up to 10 MB."""
+"""Size limit in bytes of a certificate; MOST_REGIONS regions take up to 10 MB."""
 MOST_REGIONS: Final = 10_000
-"""Regions of one release, choices of regions that were asked for, and steps after the draw."""
+"""Limit on the regions of a release, on requested choices, and on post-processing steps."""
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
 """Strengths of a photo's total that a release may be published with."""
 CHANNELS: Final = (1, 3)
-"""Of grey photos and of those in colour."""
+"""Channels of grey and colour photos."""
 MOST_DIGITS: Final = 32
-"""Letters of a JSON number: honest ones are at most 2^53 or the shortest decimal of a float."""
+"""Longest JSON number in characters: valid ones are at most 2^53 or the shortest decimal of a float."""
 
 
 @cache
@@ -78,14 +78,14 @@ class Output:
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """A release in words and numbers; `to_text` is its canonical form, byte for byte.
+    """A release described by data and sentences; `to_text` is its canonical form, byte for byte.
 
-    `guarantees` and `regions` run in parallel, one entry per protected region; `composition` is what they
-    cost the photo together (None for a copy) and `strength` what that is worth: strong, moderate, weak,
-    "practically none", or None for a copy. `request` is the regions as the user asked for them, `missing`
-    those of it that were not found and stay in the clear, `post_processing` the steps that followed the draw
-    in each region. `output` is None until the release is saved. `schema` is that of the file it was read
-    from. Certificates are not signed: they show inconsistency, not forgery. Source: docs, "Certificate".
+    `guarantees` and `regions` run in parallel, one entry per protected region. `composition` is their total
+    for the photo (None for a copy) and `strength` its rating: strong, moderate, weak, "practically none", or
+    None for a copy. `request` lists the regions as the user asked for them, `missing` those of them that were
+    not found and stay in the clear, `post_processing` the steps applied after the draw in each region.
+    `output` is None until the release is saved. `schema` is that of the file it was read from. Certificates
+    are not signed: they detect inconsistency, not forgery. Source: docs, "Certificate".
     """
 
     method: str | None
@@ -117,15 +117,15 @@ class Certificate:
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes: nothing speaks against it."""
+        """Whether the certificate has no objection to publishing the release."""
         return not self.objections
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the release may not be published, in a few words each.
+        """Why the release should not be published, in a few words each.
 
-        It needs a formal guarantee that is at least weak for the photo as a whole, secure bits, and nothing
-        that was asked for and left in the clear because it was not found.
+        Publishing requires a formal guarantee for the whole photo that is at least weak, secure bits, and no
+        requested region that was not found and stays in the clear.
         """
         formal = bool(self.guarantees) and self.composition is not None and self.composition.formal
         reasons = {
@@ -144,7 +144,7 @@ class Certificate:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """What the user chose: two releases with equal settings promise the same."""
+        """The user's choices: releases with equal settings have the same guarantee."""
         return {
             "method": self.method,
             "parameters": dict(self.parameters),

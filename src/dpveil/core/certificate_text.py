@@ -1,4 +1,4 @@
-"""Certificates as text that anybody may have written: nothing of it is believed, nothing it names is opened.
+"""Parsing certificates from untrusted text: nothing is believed, and nothing that it names is opened.
 
 Schema /2 is what this version writes. Of /1 the regions have labels in words; they become origins here, and
 nowhere else are words taken apart.
@@ -209,12 +209,12 @@ def _short(digits: str) -> str:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**6:
-        raise CertificateError("the certificate is malformed: its wording is no whole number")
+        raise CertificateError("the certificate is malformed: its wording is not an integer")
     return value
 
 
@@ -242,5 +242,5 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _single(value: object) -> Json:
     if isinstance(value, list | dict):
-        raise CertificateError("the certificate is malformed: a parameter is no single value")
+        raise CertificateError("the certificate is malformed: a parameter is not a single value")
     return cast(Json, value)

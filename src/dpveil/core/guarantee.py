@@ -1,4 +1,4 @@
-"""What a release promises, as frozen data, separate from samplers and accountants."""
+"""The guarantee of a release, as frozen data, independent of samplers and accountants."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KINDS: Final = {
 
 @dataclass(frozen=True)
 class Relation:
-    """Which two inputs count as neighbours; `m` is a number of pixels and only `m-pixels` has it.
+    """Which pairs of inputs are neighbours; `m` is a number of pixels and is set for `m-pixels` only.
 
     Raises `InvalidParameter` for an unknown name or a missing m. Source: docs, "Guarantees".
 
@@ -101,7 +101,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a guarantee is about: the pixels it covers, and what is released as it is beside them."""
+    """What a guarantee covers, and what is released unchanged besides."""
 
     covers: str
     in_the_clear: tuple[str, ...] = ()
@@ -113,12 +113,12 @@ class Scope:
 
 @dataclass(frozen=True, kw_only=True)
 class Guarantee:
-    """What one release promises. `epsilon` has no unit; `relation` names the neighbours it is about.
+    """The guarantee of one release. `epsilon` has no unit; `relation` defines the neighbours.
 
-    Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp,
-    ε with a metric in words and the diameter of the domain for metric (None for answers without end), and
-    what is known to break it for heuristic. Numbers are exact rationals. `distance` is that metric as data;
-    None where it is not known, as of a query that only the user knows. Raises `InvalidParameter`.
+    Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp, ε
+    with the name of the metric and the diameter of the domain for metric (None for unbounded answers), and
+    the known attacks for heuristic. Numbers are exact rationals. `distance` is that metric as
+    data, None if it is not known, as for a query that only the user knows. Raises `InvalidParameter`.
     Source: docs, "Guarantees".
 
     >>> str(Guarantee(kind="pure", epsilon=0.5, relation=Relation("any-image"), scope=Scope("the photo")))
@@ -177,7 +177,7 @@ class Guarantee:
 
     @property
     def formal(self) -> bool:
-        """Whether anything is promised at all."""
+        """Whether anything is promised."""
         return self.kind != "heuristic"
 
     def __str__(self) -> str:

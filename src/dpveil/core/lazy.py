@@ -1,4 +1,4 @@
-"""Packages that load a name when it is first asked for (PEP 562), so that importing one costs nothing."""
+"""Packages that load an attribute when it is first used (PEP 562), so that importing one is cheap."""
 
 from __future__ import annotations
 

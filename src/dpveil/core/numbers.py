@@ -1,4 +1,4 @@
-"""Exact numbers: privacy parameters are rationals, and are rounded only towards more privacy lost."""
+"""Exact numbers: privacy parameters are rationals, rounded only towards more privacy loss."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numbers import Integral, Rational, Real
 from dpveil.errors import InvalidParameter
 
 Number = int | float | str | Fraction | Decimal
-"""What users may write: a number is taken as its shortest decimal, so 0.1 is exactly 1/10."""
+"""Accepted numbers: each is read as its shortest decimal, so 0.1 is exactly 1/10."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 
@@ -19,10 +19,9 @@ SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
 
 
 def exact(value: object, name: str = "number") -> Fraction:
-    """Return `value` as the rational that its shortest decimal names.
+    """Return `value` as the rational number of its shortest decimal.
 
-    Raises `InvalidParameter` for anything that is not a finite number.
-    Source: docs, "Guarantees".
+    Raises `InvalidParameter` for anything that is not a finite number. Source: docs, "Guarantees".
 
     >>> exact(0.1), exact("1/3"), exact(20)
     (Fraction(1, 10), Fraction(1, 3), Fraction(20, 1))
@@ -93,7 +92,7 @@ def to_json(value: Fraction) -> int | float | str:
 
 
 def show(value: Fraction, digits: int = 4) -> str:
-    """Return `value` for people: exact when short, else rounded up to `digits` significant digits.
+    """Return `value` for display: exact if short, else rounded up to `digits` significant digits.
 
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(20)), show(Fraction(1, 10**6))
     ('0.1', '0.3334', '20', '1e-06')

@@ -1,4 +1,4 @@
-"""How a region came to be, as data: certificates carry it, and words about regions are written from it."""
+"""How a region was determined, as data: certificates store it, and labels are generated from it."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ MOST_LETTERS: Final = 10_000
 
 @dataclass(frozen=True)
 class Origin:
-    """How a region came to be.
+    """How a region was determined.
 
-    `kind` is "whole", "box", "mask", "face" or a finder's own noun; `finder` the description of the finder,
-    one of the certificate's requests; `number` counts from 1 among the finder's regions. `found` is true
-    where place or presence follow from the photo's pixels, `outlined` where the region follows the outline
-    of a head, `fallback` where it is the whole photo because nothing was found. `grown_to` names the lossy
-    format to whose blocks the region grew; `escapes` says that this format spreads traces beyond any margin.
-    Raises `InvalidParameter`.
+    `kind` is "whole", "box", "mask", "face" or a noun of a custom finder. `finder` is the description of the
+    finder, one of the certificate's requests, and `number` counts from 1 among its regions. `found` is true
+    if position or presence follow from the photo's pixels, `outlined` if the region follows the outline of a
+    head, `fallback` if it is the whole photo because nothing was found. `grown_to` names the lossy format to
+    whose blocks the region grew; `escapes` says that this format spreads traces beyond any margin. Raises
+    `InvalidParameter`.
 
     >>> Origin("face", "faces", number=2, found=True, grown_to="JPEG").in_words()
     'face 2, grown to the JPEG blocks'
@@ -65,7 +65,7 @@ class Origin:
                 raise InvalidParameter(name, None, "is neither true nor false")
 
     def in_words(self) -> str:
-        """Return what the region is called."""
+        """Return the label of the region."""
         name = self.kind if self.number is None else f"{self.kind} {self.number}"
         if self.kind == WHOLE:
             name = "whole photo, as no region was found" if self.fallback else "whole photo"

@@ -1,4 +1,4 @@
-"""Dataclass fields that check and normalise what users write, so that every method does it alike."""
+"""Dataclass fields that validate and normalise user input, the same way in every method."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Value(Parameter[In, Out]):
     def stated(self, value: Json) -> Any:
         """Return `value` itself: `check` opens nothing."""
         if isinstance(value, list | dict):
-            raise InvalidParameter(self.name, type(value).__name__, "is no single value")
+            raise InvalidParameter(self.name, type(value).__name__, "is not a single value")
         return value
 
 
@@ -215,7 +215,7 @@ def positive(value: Number, name: str) -> Fraction:
     if number <= 0:
         raise InvalidParameter(name, value, "is not above 0", hint="give a positive number")
     if not Fraction(1, 10**12) <= number <= 10**12:
-        raise InvalidParameter(name, value, "is out of range", hint="stay between 1e-12 and 1e12")
+        raise InvalidParameter(name, value, "is out of range", hint="choose a value between 1e-12 and 1e12")
     return number
 
 

@@ -1,4 +1,4 @@
-"""A decoded photo: fresh pixels and the little that regions must know about how it was stored."""
+"""A decoded photo: fresh pixels, and the facts about its encoding that regions need."""
 
 from __future__ import annotations
 
@@ -11,17 +11,18 @@ from jaxtyping import UInt8
 from dpveil.errors import InvalidParameter
 
 ESCAPING: Final = "WebP"
-"""The codec that predicts blocks from one another: no margin holds all traces of a region."""
+"""The format that predicts blocks from one another: no margin contains all traces of a region."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Blocks in which a lossy format mixes pixels: lines at `x0 + i·width` and `y0 + j·height`, in pixels.
+    """The blocks in which a lossy format mixes pixels: lines at `x0 + i·width` and `y0 + j·height`, in
+    pixels.
 
-    What lies inside a region has leaked to the edges of the blocks it touches and `margin` pixels beyond
-    (docs: limits; chroma upsampling crosses a block's edge), so regions grow that far. Coordinates are those
-    of the oriented photo: a flip moves the first line away from zero. `codec` names the format in labels.
-    Raises `InvalidParameter` for other than whole numbers, blocks without a pixel and margins below 0.
+    The contents of a region leak to the edges of the blocks it touches and `margin` pixels beyond (docs:
+    limits; chroma upsampling crosses block edges), so regions grow that far. Coordinates are those of the
+    oriented photo; after a flip, the first line may not be at zero. `codec` names the format in labels.
+    Raises `InvalidParameter` for non-integers, empty blocks and negative margins.
     """
 
     width: int
@@ -41,10 +42,10 @@ class Grid:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Photo:
-    """An sRGB or grey photo in memory; nothing else of the file it came from survives.
+    """An sRGB or grey photo in memory, without anything else from its file.
 
     `image` is uint8 of shape height × width × channels (1 or 3), range 0..255, orientation applied, and
-    read-only. `grid` is set when a lossy format mixed neighbouring pixels. `notes` say what was converted.
+    read-only. `grid` is set if a lossy format mixed neighbouring pixels. `notes` say what was converted.
     Raises `InvalidParameter` for another shape or type.
 
     >>> Photo(np.zeros((2, 3), np.uint8)).image.shape

@@ -1,4 +1,4 @@
-"""A region: which pixels of an oriented photo a guarantee is about."""
+"""A region: the pixels of an oriented photo that a guarantee covers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter, RegionError
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle in pixels of the oriented photo: left `x`, top `y`, width `w`, height `h`, all whole."""
+    """A rectangle in pixels of the oriented photo: left `x`, top `y`, width `w`, height `h`, all integers."""
 
     x: int
     y: int
@@ -86,10 +86,11 @@ def first_overlap(boxes: Sequence[Box]) -> tuple[int, tuple[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A box, optionally narrowed by a mask (true where protected), in pixels of the oriented photo.
+    """A box, optionally restricted by a mask (true where protected), in pixels of the oriented photo.
 
-    The mechanism sees the whole box and only pixels under the mask are replaced, so a mask never lowers the
-    noise. `origin` says how the region came to be, and reaches the certificate. Raises `InvalidParameter`.
+    The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
+    noise. `origin` says how the region was determined, and is stored in the certificate. Raises
+    `InvalidParameter`.
     """
 
     box: Box
@@ -199,7 +200,7 @@ class RegionRecord:
         if origin.fallback and origin.kind != WHOLE:
             return "is a fallback and not the whole photo"
         if origin.kind == FACE and not origin.found:
-            return "is no face that was found"
+            return "is not a detected face"
         if origin.outlined and self.masked is None:
             return "has no outline"
         escapes = origin.grown_to == ESCAPING

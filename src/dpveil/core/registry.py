@@ -1,4 +1,4 @@
-"""What there is in every role: names to classes that are loaded when they are asked for, and plug-ins.
+"""The registry of every role: names of classes that are loaded on demand, and plug-ins.
 
 A row is "module:Class", so that this module imports nothing, and listing names costs nothing. To add a
 method, a detector or a codec to dpveil: a file, and a row here. Other packages add theirs by entry point
@@ -25,9 +25,9 @@ NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
 class Table(Mapping[str, Any]):
     """The names of one role, each loaded when it is looked up; dpveil's own come first, in their order.
 
-    `group` is where plug-ins of this role are found, `base` the class that theirs has to extend. A name that
-    is not dpveil's own is looked for among installed entry points of exactly that name, so that whoever
-    writes a certificate can load nothing but what is installed, and import nothing.
+    `group` is the entry-point group of this role, `base` the class that plug-ins must extend. A name that is
+    not dpveil's own is looked up among installed entry points of exactly that name, so that the author of a
+    certificate can only select an installed plug-in, and import nothing else.
 
     >>> METHODS["dp-pix"].__name__, "dp-picks" in METHODS
     ('DPPix', False)
@@ -159,7 +159,7 @@ METHODS: Final = Table(
     group="dpveil.methods",
     base="dpveil.mechanisms.method:Method",
 )
-"""Every method that releases photos: those of pixels, those that put other faces in place, and plug-ins."""
+"""Every method that releases photos: pixel methods, face methods, and plug-ins."""
 
 LATENT: Final = Table(
     "latent mechanism",

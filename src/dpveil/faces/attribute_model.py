@@ -1,4 +1,4 @@
-"""A model that reads what a face looks like, and its file: a small network over gradients and colours."""
+"""The attribute model and its file: a small network on gradients and colours."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter, ModelError
 
 SIDE: Final = 128
 SMALL: Final = 64
-"""Side of the picture whose gradients are counted, in cells of 8 × 8 pixels and 9 directions."""
+"""Side of the picture whose gradients are histogrammed, in cells of 8 × 8 pixels and 9 directions."""
 COARSE: Final = 16
 """Side of the picture whose colours are read."""
 LENGTH: Final = 7 * 7 * 36 + COARSE * COARSE * 3
@@ -98,7 +98,7 @@ class AttributeModel(Stored):
         """Return the model of what a file holds; raises `ModelError` where something does not fit."""
         values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"]}
         if not values or not all(2 <= len(words) <= MOST_VALUES for words in values.values()):
-            raise ModelError("the file's attributes have no 2 to 256 values each")
+            raise ModelError("the file's attributes do not have 2 to 256 values each")
         kept = [tensors[name].astype(np.float32) for name in ("hidden", "hidden bias", "out", "out bias")]
         hidden, hidden_bias, out, out_bias = kept
         units, answers = len(hidden_bias), sum(len(words) for words in values.values())

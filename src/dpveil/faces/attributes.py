@@ -1,4 +1,4 @@
-"""A face of nobody with a few attributes of the face, each drawn by randomised response."""
+"""A face of nobody that keeps a few attributes of the face, each by randomised response."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.assets.reference import AssetField
+from dpveil.assets.reference import AssetField, Reference
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
 from dpveil.errors import InvalidParameter
+from dpveil.faces import readings
 from dpveil.faces.attribute_model import ATTRIBUTES, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
@@ -30,16 +31,16 @@ Numbers = Int64[np.ndarray, " n"]
 
 @dataclass(frozen=True, kw_only=True)
 class Attributes(FaceMethod):
-    """A model reads a face; each attribute that is kept is drawn by randomised response; a face is shown.
+    """A face of nobody whose attributes are those of the original, each after randomised response.
 
-    `attributes` names what is kept and what it may cost: "gender=4,age=2", or "gender,age" with a total
-    `epsilon` that is shared equally, or "none", which costs nothing. Shown is a face of `gallery`, drawn
-    evenly among those with the values that were drawn. Both that and `model`, which reads the face, are
-    "default" or a file, by kind and hash in certificates. Pure ε-DP for any two crops, where ε is the sum:
-    the attributes are drawn apart, each is a function of the crop followed by randomised response, so log-
-    ratios add up, and the face is drawn from the answers alone. `protect`, `placing` and `inpainting`
-    as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and
-    `UsageError` where the defaults are not installed. Source: Warner 1965; docs, "Attributes".
+    `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
+    total `epsilon` shared equally, or "none", which costs nothing. The output is drawn uniformly from the
+    faces of `gallery` with the attribute values that were drawn. `gallery` and `model`, which reads the face,
+    are "default" or a file; certificates contain kind and hash. Pure ε-DP for any two crops, where ε is the
+    sum: each attribute is a function of the crop followed by independent randomised response, so log-ratios
+    add, and the face depends on the responses alone. `protect`, `placing` and `inpainting` as in
+    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if
+    the defaults are not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -113,12 +114,12 @@ class Attributes(FaceMethod):
         model: AttributeModel = self.model.held
         for name, _ in self.costs:
             if model.values.get(name) != VALUES[name]:
-                hint = f"it knows {', '.join(model.values)}"
+                hint = f"the model reads {', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
         gallery: FaceGallery = self.gallery.held
         names = tuple(name for name, _ in self.costs)
         order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
-        return model, gallery, _sorted(model, gallery, names, order)
+        return model, gallery, _sorted(self.model, self.gallery, names, order)
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
@@ -131,8 +132,7 @@ class Attributes(FaceMethod):
         drawn = [response.draw(true[name], bits) for name, response in self.responses.items()]
         answers = np.stack(drawn, axis=1) if drawn else np.empty((len(crops), 0), np.int64)
         numbers = [evenly(faces[tuple(answer)], bits) for answer in answers.tolist()]
-        shown: Crops = gallery.faces[numbers]
-        return shown
+        return gallery.decoded(numbers)
 
 
 def evenly(faces: Numbers, bits: BitSource) -> int:
@@ -144,28 +144,33 @@ def evenly(faces: Numbers, bits: BitSource) -> int:
     return int(faces[word % count])
 
 
-def looks_of(model: AttributeModel, gallery: FaceGallery, name: str) -> list[Numbers]:
+def looks_of(model: Reference, gallery: Reference, name: str) -> list[Numbers]:
     """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
 
     Both are public. Averages look younger than who is in them, so that labels alone would not do, and
     readings alone would be wrong where the model is. A label counts where its name and values are the same.
     """
-    found = [_read(model, gallery)[name]]
-    for own, words in gallery.values.items():
-        if own == name and set(words) == set(model.values[name]):
-            places = np.array([model.values[name].index(word) for word in words], np.int64)
-            found.append(places[gallery.labels[own].astype(np.int64)])
+    found, known, faces = [_read(model, gallery)[name]], model.held.values[name], gallery.held
+    for own, words in faces.values.items():
+        if own == name and set(words) == set(known):
+            places = np.array([known.index(word) for word in words], np.int64)
+            found.append(places[faces.labels[own].astype(np.int64)])
     return found
 
 
 @lru_cache(maxsize=4)
-def _read(model: AttributeModel, gallery: FaceGallery) -> dict[str, Numbers]:
-    return model.read(gallery.faces)
+def _read(model: Reference, gallery: Reference) -> dict[str, Numbers]:
+    """Return what the model reads in the gallery: as it is kept for the defaults, else anew."""
+    reader: AttributeModel = model.held
+    known = readings.kept()
+    if known is not None and (known.gallery, known.model) == (gallery.digest, model.digest):
+        return known.checked(reader.values, len(gallery.held))
+    return reader.read(gallery.held.faces)
 
 
 @lru_cache(maxsize=8)
 def _sorted(
-    model: AttributeModel, gallery: FaceGallery, names: tuple[str, ...], order: tuple[str, ...]
+    model: Reference, gallery: Reference, names: tuple[str, ...], order: tuple[str, ...]
 ) -> dict[tuple[int, ...], Numbers]:
     """Return the faces for every combination of answers: those that have it, or else the nearest ones.
 
@@ -173,10 +178,10 @@ def _sorted(
     the second, and so on; by places where values have an order. A rule that knows the gallery and no input.
     """
     looks = [looks_of(model, gallery, name) for name in order]
-    counts = [len(model.values[name]) for name in names]
+    counts = [len(model.held.values[name]) for name in names]
     table = {}
     for answer in product(*map(range, counts)):
-        left = np.arange(len(gallery))
+        left = np.arange(len(gallery.held))
         for rows, name in zip(looks, order, strict=True):
             wanted = answer[names.index(name)]
             away = np.sum([_away(row[left], wanted, name) for row in rows], axis=0)

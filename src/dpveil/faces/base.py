@@ -1,4 +1,4 @@
-"""The role of a face-space method: canonical crops of faces in, crops of other faces out."""
+"""The interface of a face-space method: canonical face crops in, other face crops out."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ PLACING: Final = ("auto", "landmarks", "box")
 
 @dataclass(frozen=True, kw_only=True)
 class FaceMethod(Method):
-    """A method that sees a face as a crop of its `frame` and returns another face as such a crop.
+    """A method that reads a face as a crop of its `frame` and returns another face as such a crop.
 
-    What it returns is a function of a draw that `guarantee` covers, and of nothing else of the crop. Where
-    the crop lay in a photo is not its matter: `shown_by_place` says what that shows. `guarantee` and
-    `parameters` need no model file, so that a certificate is verified without one; `prepare` loads it.
+    The result depends on the crop only through a draw that `guarantee` covers. What the crop's position in
+    the photo reveals is stated by `shown_by_place`. `guarantee` and `parameters` need no model file, so a
+    certificate can be verified without one; `prepare` loads it.
 
-    `protect` is what of a photo is replaced: "box", all around any head that could be there, or "head", a
-    mask that shows the head's silhouette. `placing` is how the face is put into place: "landmarks" refuses a
-    face whose landmarks are not sure, "box" takes its box alone, "auto" takes landmarks where they are sure.
-    `inpainting` is what fills the rest of what is replaced: "telea", or the file of a network as
-    `geometry.lama` takes it; in certificates its hash.
+    `protect` says what is replaced: "box", large enough for any head in that position, or "head", a mask that
+    shows the head's silhouette. `placing` says how the new face is positioned: "landmarks" refuses a face
+    with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if they are certain.
+    `inpainting` fills the rest of the replaced area: "telea", or a network file as accepted by
+    `geometry.lama`; certificates contain its hash.
     """
 
     regions: ClassVar[str] = "faces"
@@ -75,9 +75,9 @@ class FaceMethod(Method):
         """Return one released crop for every crop: the only place where noise meets faces."""
 
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
-        """Return finders of faces as they are found: what is replaced is wider in any case.
+        """Return finders of the bare detected faces: the replaced area is larger in any case.
 
-        Raises `InvalidParameter` for masks, margins, and the whole photo beside more.
+        Raises `InvalidParameter` for masks, margins, and the whole photo together with other regions.
         """
         kinds = [finder.kind for finder in finders]
         if WHOLE in kinds and len(kinds) > 1:
@@ -89,9 +89,9 @@ class FaceMethod(Method):
         return tuple(finder.without_margin(reason) for finder in finders)
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
-        """Return where the faces are and what of the photo is replaced; the whole photo is a portrait.
+        """Return where the faces are and which pixels are replaced; the whole photo is treated as a portrait.
 
-        Raises `RegionError` where a face cannot be placed.
+        Raises `RegionError` if a face cannot be placed.
         """
         whole = [region for region in regions if region.covers(photo) and not region.origin.found]
         if whole and len(regions) > 1:
@@ -99,7 +99,7 @@ class FaceMethod(Method):
         return Portrait(photo, whole[0], self) if whole else Heads(photo, regions, self)
 
     def shown_by_place(self, *, found: bool) -> tuple[str, ...]:
-        """Return what the place of another face shows of the first one, by the rule that puts it there."""
+        """Return what the position of the new face reveals about the original, depending on `placing`."""
         return (*((POSE[self.placing],) if found and self.placing in POSE else ()), DURATION)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
@@ -107,9 +107,9 @@ class FaceMethod(Method):
         return
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise what would keep a face from being put back, such as a network that is not at hand.
+        """Raise any error that would keep a face from being put back, such as a missing network file.
 
-        Methods with files of their own add to this.
+        Methods with files of their own extend this.
         """
         _ = self.inpainting.held
 

@@ -18,9 +18,9 @@ from dpveil.faces.geometry.landmarks import INSTALL, PACKAGE, predictor
 FILE: Final = "dlib_face_recognition_resnet_model_v1.dat"
 LENGTH: Final = 128
 SAME: Final = 0.6
-"""Embeddings that lie nearer are taken for one person: dlib's own cut."""
+"""Embeddings closer than this are taken for one person: dlib's own threshold."""
 CHIP: Final = Frame(150, 0.14)
-"""What the network sees: about what dlib's own chips of a quarter's padding show."""
+"""Crop seen by the network: about that of dlib's own chips with a padding of a quarter."""
 
 
 class Embedder:

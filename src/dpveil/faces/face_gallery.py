@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
@@ -16,13 +16,14 @@ from dpveil.assets.reference import Kind
 from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
+from dpveil.faces import readings
 from dpveil.io import read_bytes
 
 SIDE: Final = 128
 SMALL: Final = 32
-"""Side of the pictures that distances are taken of."""
+"""Side of the pictures between which distances are computed."""
 QUALITY: Final = 92
-"""Of the WebP pictures in a file, of 100."""
+"""Quality of the WebP pictures in a file, out of 100."""
 MOST_FACES: Final = 1 << 15
 BATCH: Final = 256
 
@@ -63,14 +64,22 @@ class FaceGallery(Stored):
 
     @cached_property
     def faces(self) -> Faces:
-        """Every face, n × 128 × 128 × 3, uint8 in sRGB."""
-        out = np.empty((len(self), SIDE, SIDE, 3), np.uint8)
-        for number, picture in enumerate(self.pictures):
-            photo = read_bytes(picture, f"face {number}", max_pixels=SIDE * SIDE)
+        """Every face, n × 128 × 128 × 3, uint8 in sRGB. Raises `ModelError` where a picture is none."""
+        out = self.decoded(range(len(self)))
+        out.setflags(write=False)
+        return out
+
+    def decoded(self, numbers: Sequence[int]) -> Faces:
+        """Return the faces of these numbers, k × 128 × 128 × 3, uint8 in sRGB. Raises `ModelError`."""
+        out = np.empty((len(numbers), SIDE, SIDE, 3), np.uint8)
+        for place, number in enumerate(numbers):
+            try:
+                photo = read_bytes(self.pictures[number], f"face {number}", max_pixels=SIDE * SIDE)
+            except PhotoError as error:
+                raise ModelError(error.message, hint=error.hint) from error
             if photo.image.shape != out.shape[1:]:
                 raise ModelError(f"face {number} is not {SIDE} × {SIDE} in colour")
-            out[number] = photo.image
-        out.setflags(write=False)
+            out[place] = photo.image
         return out
 
     @cached_property
@@ -109,9 +118,9 @@ class FaceGallery(Stored):
         starts = np.concatenate([[0], ends[:-1]])
         rows = tensors["rows"].astype(np.float32)
         if ends.ndim != 1 or not 2 <= len(ends) <= MOST_FACES or data.dtype != np.uint8 or data.ndim != 1:
-            raise ModelError(f"the file holds no gallery of 2 to {MOST_FACES} faces")
+            raise ModelError(f"the file is not a gallery of 2 to {MOST_FACES} faces")
         if not (starts < ends).all() or ends[-1] != len(data):
-            raise ModelError("the file's pictures do not follow each other")
+            raise ModelError("the file's pictures are not contiguous")
         if (
             rows.ndim != 2
             or rows.shape[1] != SMALL * SMALL * 3
@@ -130,12 +139,13 @@ class FaceGallery(Stored):
             if not ((share > 0) & (share <= 1)).all():
                 raise ModelError(f"the file's labels of {name} have no share that agrees")
         pictures = tuple(data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
-        gallery = cls(pictures, labels, agreement, values, rows, card)
-        try:
-            _ = gallery.faces
-        except PhotoError as error:
-            raise ModelError(error.message, hint=error.hint) from error
-        return gallery
+        return cls(pictures, labels, agreement, values, rows, card)
+
+    def check(self, digest: str) -> None:
+        """Decode every face, but for the default gallery: that was done when its readings were made."""
+        known = readings.kept()
+        if known is None or known.gallery != digest:
+            _ = self.faces
 
     def card_words(self) -> CardWords:
         """Return what the card says of faces and labels."""

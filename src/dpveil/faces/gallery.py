@@ -1,4 +1,4 @@
-"""A face of nobody that is like the face: chosen from a gallery by the rank of its distance."""
+"""A face of nobody that resembles the face: drawn from a gallery by the rank of its distance."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ from dpveil.noise.bits import BitSource
 
 @dataclass(frozen=True, kw_only=True)
 class Gallery(FaceMethod):
-    """All faces of a gallery are ranked by how like the face they are; one is drawn by rank, and shown.
+    """A face of nobody, drawn from a gallery by the rank of its distance to the original.
 
-    `gallery` is "default", or a file of `dpveil train gallery`; in certificates its hash. `law` says how
-    chances fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1 to all others
-    (by default so many that the mean rank is least), "exponential" and "permute-and-flip" fall smoothly and
-    are less true at the same ε. Pure ε-DP for any two crops: chances of two ranks are at most e^ε apart, and
-    nothing else depends on the crop (proof in `mechanisms.choice.rank_choice`). `protect`,
-    `placing` and `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, and `UsageError`
-    where the default gallery is not installed. Source: McKenna & Sheldon 2020; docs, "Gallery".
+    `gallery` is "default", or a file made by `dpveil train gallery`; certificates contain its hash. `law`
+    sets how probabilities fall with the rank: "two-level" gives weight e^ε to the `near` nearest faces and 1
+    to all others (by default the number that minimises the mean rank); "exponential" and "permute-and-flip"
+    fall smoothly and are less accurate at the same ε. Pure ε-DP for any two crops: the probabilities of two
+    ranks differ by a factor of at most e^ε, and nothing else depends on the crop (proof in
+    `mechanisms.choice.rank_choice`). `protect`, `placing` and `inpainting` as in `FaceMethod`. Raises
+    `InvalidParameter`, `ModelError`, and `UsageError` if the default gallery is not installed. Source:
+    McKenna & Sheldon 2020; docs, "Gallery".
 
     >>> method = Gallery(epsilon=8, gallery="gallery sha256:" + 64 * "0")
     >>> str(method.guarantee(height=100, width=80, channels=3))
@@ -56,7 +57,7 @@ class Gallery(FaceMethod):
     def __post_init__(self) -> None:
         if self.near is not None and self.law != "two-level":
             problem = f"is not a parameter of the law {self.law}"
-            raise InvalidParameter("near", self.near, problem, hint="leave it out, or take two-level")
+            raise InvalidParameter("near", self.near, problem, hint="leave it out, or use two-level")
         if self.gallery.source is not None:
             self._fits()
 
@@ -87,7 +88,7 @@ class Gallery(FaceMethod):
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load the gallery, and raise what keeps a face from being drawn."""
         super().prepare(height=height, width=width, channels=channels)
-        _ = self._choice.weights
+        _ = self._choice.weights, self._faces.features
 
     @cached_property
     def _faces(self) -> FaceGallery:

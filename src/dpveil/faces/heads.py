@@ -1,4 +1,4 @@
-"""Faces in a photo: each found head is replaced by another one, in the same place."""
+"""Faces in a photo: each detected head is replaced by another one in the same position."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
 
 LEAST: Final = 8
-"""Pixels of the shorter side of a box that a user gives as that of a face."""
+"""Smallest shorter side, in pixels, of a face box given by a user."""
 
 
 class Heads(Placement):

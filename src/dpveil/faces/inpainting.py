@@ -1,4 +1,4 @@
-"""What fills the place that a head leaves free: Telea's rule, or the file of a user's network."""
+"""Inpainting around a new head: Telea's method, or the file of a user's network."""
 
 from __future__ import annotations
 

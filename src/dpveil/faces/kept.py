@@ -1,4 +1,4 @@
-"""Which attributes of a face are kept, and what each may cost."""
+"""Which attributes of a face are kept, and the budget of each."""
 
 from __future__ import annotations
 

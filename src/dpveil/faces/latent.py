@@ -1,4 +1,4 @@
-"""Faces through a code: encoded, drawn anew in a public box, decoded."""
+"""Faces by way of a code: encoded, noised in a public box, decoded."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.shares import RULES
 from dpveil.noise.bits import BitSource
 
-USUAL: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
-"""Kind of guarantee to the mechanism that is taken where none is named."""
+DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
+"""Default mechanism for each kind of guarantee."""
 METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
 """Mechanism with a metric guarantee to the name of its metric."""
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")
-"""Parameters that some mechanisms take and others do not."""
+"""Parameters that only some mechanisms take."""
 WRITTEN: Final = "guarantee"
 GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 
 @dataclass(frozen=True)
-class Told:
-    """A space of codes of which a certificate tells the length; all else takes the codec's file."""
+class StatedSpace:
+    """A code space known only by its length, from a certificate; everything else needs the codec file."""
 
     codec: Reference
 
@@ -69,15 +69,15 @@ class Told:
 
 @dataclass(frozen=True, kw_only=True)
 class Latent(FaceMethod):
-    """A face becomes a code, the code is drawn anew by a latent mechanism, and what was drawn is decoded.
+    """A face is encoded, a latent mechanism replaces the code by a private one, and that is decoded.
 
-    `codec` is "default", a model's file or a `Codec`; in certificates its name, length and hash. `mechanism`
-    is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`, "box-gaussian" for
-    `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance: its epsilon is
-    for each unit of that. `clip` is the share of public codes, in per cent, that each side of the box leaves
-    out, `allocation` "equal" or "optimal" where the mechanism divides its budget, `ratio` how large noise may
-    be beside a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting` as in
-    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` where the default codec is not
+    `codec` is "default", a model file or a `Codec`; certificates contain its name, length and hash.
+    `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`,
+    "box-gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance;
+    its epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out
+    at either end of each side, `allocation` "equal" or "optimal" if the mechanism divides its budget, `ratio`
+    the largest noise relative to a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting`
+    as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not
     installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
@@ -112,7 +112,7 @@ class Latent(FaceMethod):
 
     def __post_init__(self) -> None:
         if self.mechanism is None:
-            object.__setattr__(self, "mechanism", USUAL["pure" if self.rho is None else "zcdp"])
+            object.__setattr__(self, "mechanism", DEFAULT_MECHANISMS["pure" if self.rho is None else "zcdp"])
         needed = METRICS.get(str(self.mechanism))
         if needed and self.metric is None:
             hint = f"epsilon of {self.mechanism} is for one unit of a distance: say --metric {needed}"
@@ -145,6 +145,12 @@ class Latent(FaceMethod):
             raise InvalidParameter(WRITTEN, wanted, "is not what the mechanism has", hint=hint)
         return cls(**given)
 
+    def with_budget(self, **budget: Any) -> Self:
+        """Return the same method with another budget; tables of noise are not made before it draws."""
+        made = replace(self, codec=replace(self.codec, source=None), **budget)
+        object.__setattr__(made, "codec", self.codec)
+        return made
+
     @classmethod
     def accepted_parameters(cls) -> tuple[str, ...]:
         """Return the names of the parameters, and "guarantee"."""
@@ -163,17 +169,18 @@ class Latent(FaceMethod):
         return kind(clip=self.clip, **{n: v for n, v in given.items() if v is not None})
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return what the mechanism promises about one face's code, whatever the size of its region.
+        """Return the mechanism's guarantee for one face's code, whatever the size of its region.
 
-        A distance is one of codes, so that it names the codec: other codecs have others, which never add.
+        A distance between codes depends on the codec, so its name includes the codec; guarantees with
+        different codecs never add.
         """
-        promised = self._own.guarantee(Told(self.codec))
+        promised = self._own.guarantee(StatedSpace(self.codec))
         codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec
         scope = replace(promised.scope, in_the_clear=(*codec.in_the_clear, *promised.scope.in_the_clear))
         if promised.metric is None:
             return replace(promised, scope=scope)
         metric = f"{promised.metric}, codec sha256:{self.codec.digest[:16]}"
-        return replace(promised, scope=scope, metric=metric, distance=self._own.distance(self.codec.digest))
+        return replace(promised, scope=scope, metric=metric, distance=self._own.measured(self.codec.digest))
 
     def pair_distances(self) -> Mapping[float, float] | None:
         """Return how far different people of the codec's training set are from each other, by share of pairs.
@@ -215,7 +222,7 @@ class Latent(FaceMethod):
 def _of_kind(kind: str, metric: object) -> str:
     """Return the usual mechanism of a kind of guarantee; a metric one by its metric."""
     if kind != "metric":
-        return USUAL[kind]
+        return DEFAULT_MECHANISMS[kind]
     if metric is None:
         hint = f"epsilon is for one unit of a distance: say --metric {' or '.join(METRICS.values())}"
         raise InvalidParameter("metric", None, "is missing", hint=hint)

@@ -1,4 +1,4 @@
-"""A photo that is one face: another face, in the canonical place, takes the place of everything."""
+"""A photo treated as a single face: replaced as a whole by another face in the canonical position."""
 
 from __future__ import annotations
 

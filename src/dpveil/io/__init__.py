@@ -1,10 +1,10 @@
-"""Photos from files and back: the only code that touches image files; metadata never crosses it."""
+"""Reading and writing photos: the only code that touches image files; metadata is never passed on."""
 
 from dpveil.io.encoding import encode
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
 from dpveil.io.reading import MAX_PIXELS, most_bytes, read, read_bytes, read_mask
-from dpveil.io.received import lies_there, received
+from dpveil.io.received import is_present, received
 from dpveil.io.writing import make_folder, write_together
 
 __all__ = [
@@ -12,8 +12,8 @@ __all__ = [
     "MAX_PIXELS",
     "encode",
     "format_of",
+    "is_present",
     "leftovers",
-    "lies_there",
     "make_folder",
     "most_bytes",
     "read",

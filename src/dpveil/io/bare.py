@@ -1,4 +1,4 @@
-"""Is a file nothing but one picture, laid out as `encode` lays it out? Asked before decoding."""
+"""Checks, before decoding, that a file is a single picture with the layout that `encode` writes."""
 
 from __future__ import annotations
 

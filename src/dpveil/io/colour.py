@@ -1,4 +1,4 @@
-"""Colour: whatever Pillow decoded becomes 8-bit grey or sRGB without transparency."""
+"""Colour conversion: whatever Pillow decodes becomes 8-bit grey or sRGB without transparency."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What file bytes say before any pixel is decoded: the format, size, animation, blocks and truncation."""
+"""Facts from file bytes before decoding: format, size, animation, blocks and truncation."""
 
 from __future__ import annotations
 

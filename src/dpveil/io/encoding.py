@@ -1,4 +1,4 @@
-"""Writing: fresh levels in, file bytes out, with settings that never depend on the input."""
+"""Encoding: fresh levels in, file bytes out, with settings that never depend on the input."""
 
 from __future__ import annotations
 

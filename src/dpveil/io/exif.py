@@ -1,4 +1,4 @@
-"""Orientation as EXIF or XMP states it, read without trusting counts and offsets (EXIF 2.32, tag 0x0112).
+"""The orientation in EXIF or XMP, read without trusting counts and offsets (EXIF 2.32, tag 0x0112).
 
 Of all metadata only this number is used. Pillow would load every tag, at the cost that the file names.
 """

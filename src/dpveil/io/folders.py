@@ -1,4 +1,4 @@
-"""Folders of files, walked without following links; what cannot be read is never left out in silence."""
+"""Walking folders without following links; unreadable entries are always reported."""
 
 from __future__ import annotations
 

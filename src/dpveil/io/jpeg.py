@@ -1,4 +1,4 @@
-"""JPEG before decoding: only the segments that a decoder needs, and no more scans than a photo has.
+"""JPEG before decoding: keeps only the segments that a decoder needs, and limits the number of scans.
 
 Pillow keeps every segment in memory, joins what is split in quadratic time, and libjpeg goes over all pixels
 once for each scan: files of a few kilobytes could cost minutes and gigabytes (ITU-T T.81 §B).

@@ -1,4 +1,4 @@
-"""One writer at a time in a folder: what is half done there while nobody writes, a killed run has left."""
+"""One writer per folder: unfinished files found while holding the lock were left by a killed run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ except ImportError:  # no such locks on this system: writers go on without, and 
     LOCKS = False
 
 PATIENCE: Final = 120.0
-"""Seconds to wait for another writer, who holds a folder only while it writes one photo."""
+"""Seconds to wait for another writer, which locks a folder only while it writes one photo."""
 PAUSE: Final = 0.005
 TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")
 

@@ -1,4 +1,4 @@
-"""File names: which format a suffix stands for, and how a message shows a path."""
+"""File names: the format of a suffix, and how messages show a path."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ FORMATS: Final[dict[str, str]] = {
 """Suffix of an output, in small letters, to the format that is written."""
 
 LONGEST_TEXT: Final = 500
-"""Letters of a text of a received file that a message shows."""
+"""Longest text from an untrusted file that a message shows, in characters."""
 LONGEST: Final = 1000
-"""Letters of a path that a message shows."""
+"""Longest path that a message shows, in characters."""
 SPACES: Final = re.compile("  +")
 BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
-"""Letters that are printable and show nothing."""
+"""Printable characters that are invisible."""
 
 
 def format_of(path: str | Path) -> str:

@@ -1,4 +1,4 @@
-"""EXIF orientation: the eight ways in which a camera may have been held (EXIF 2.32, tag 0x0112)."""
+"""EXIF orientation: the eight ways to hold a camera (EXIF 2.32, tag 0x0112)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Silence for Pillow's warnings while it decodes: what matters in them is an error or a note of ours."""
+"""Silences Pillow's warnings while decoding: what matters in them becomes an error or a note of ours."""
 
 from __future__ import annotations
 

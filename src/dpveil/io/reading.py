@@ -1,4 +1,4 @@
-"""Reading: a regular file of an allowed format in, plain levels out; everything else is one clear line."""
+"""Reading: a regular file of an allowed format in, levels out; anything else is one clear error line."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dpveil.io.refused import COPY_AGAIN, Refused
 from dpveil.io.screening import check_pixels, screened
 
 MAX_PIXELS: Final = 100_000_000
-"""Pixels that a photo may have before it is taken for a decompression bomb; `read` can be told another."""
+"""Default limit on the pixels of a photo, against decompression bombs; an argument of `read`."""
 
 MASK_LEVELS: Final = 16
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
@@ -39,7 +39,7 @@ DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 
 KINDS: Final = "JPEG, PNG, WebP, TIFF or BMP"
 CONVERT: Final = f"save it as {KINDS} and try again"
-INTACT_OR_PNG: Final = "get an intact copy of it, or save it as an 8-bit PNG"
+INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 BYTES_PER_PIXEL: Final = 8
 SPARE_BYTES: Final = 2**26
 
@@ -65,12 +65,12 @@ class _Decoded:
 
 
 def read(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
-    """Return the photo in the file at `path`: 8-bit grey or sRGB, upright, and nothing else of the file.
+    """Return the photo in the file at `path`: 8-bit grey or sRGB, upright, and nothing else from the file.
 
-    Only regular files of format JPEG, PNG, WebP, TIFF or BMP are decoded, whatever their suffix; at most
-    `max_pixels` pixels, which is checked before decoding. EXIF orientation is applied; transparency is laid
-    over white; of a phone's multi-picture JPEG only the first picture is read. Raises `PhotoError` in one
-    line: the file, the problem, the remedy.
+    Decodes only regular files in JPEG, PNG, WebP, TIFF or BMP format, whatever their suffix, with at most
+    `max_pixels` pixels, which is checked before decoding. Applies EXIF orientation, puts transparency on
+    white, and reads only the first picture of a phone's multi-picture JPEG. Raises `PhotoError` in one line:
+    the file, the problem, the remedy.
     """
     decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=255)
     return Photo(decoded.levels, decoded.grid, decoded.notes)
@@ -94,9 +94,9 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
 def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:
     """Return the mask in the image file at `path`: true where its brightest channel is 128 or more.
 
-    Orientation is applied as to photos, so that the mask is what a viewer shows; transparency is laid over
-    black, so that what is not painted is not protected. Raises `PhotoError` as `read` does, and for what
-    rather is a photo: many levels, and a quarter of its pixels neither dark nor bright.
+    Orientation is applied as for photos, so the mask is what a viewer shows. Transparency is put on black, so
+    unpainted areas are not protected. Raises `PhotoError` as `read` does, and for an image that is more
+    likely a photo: many levels, with a quarter of its pixels neither dark nor bright.
     """
     decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=0)
     brightest = decoded.levels.max(axis=2)
@@ -104,7 +104,7 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     between = counts[DARK:BRIGHT].sum() / brightest.size
     if np.count_nonzero(counts) > MASK_LEVELS and between > MASK_BETWEEN:
         raise PhotoError(
-            f"{shown(path)} is no mask: {between:.0%} of its pixels are neither black nor white",
+            f"{shown(path)} is not a mask: {between:.0%} of its pixels are neither black nor white",
             hint="paint what is to be protected white, and everything else black",
         )
     return np.asarray(brightest >= 128)
@@ -121,7 +121,7 @@ def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
 
 
 def most_bytes(max_pixels: int) -> int:
-    """Return how many bytes a file may have whose photo has at most so many pixels."""
+    """Return the largest file size in bytes for a photo with at most that many pixels."""
     return SPARE_BYTES + BYTES_PER_PIXEL * max_pixels
 
 
@@ -168,7 +168,7 @@ def _unopened(error: OSError | ValueError) -> Refused:
     if isinstance(error, IsADirectoryError):
         return Refused("is a folder", "name an image file")
     if isinstance(error, NotADirectoryError):
-        return Refused("does not exist: a part of its path is no folder", "check the name")
+        return Refused("does not exist: part of its path is not a folder", "check the name")
     reason = getattr(error, "strerror", None) or "not a valid file name"
     return Refused(f"cannot be opened ({reason})", "check the name")
 

@@ -1,4 +1,4 @@
-"""Files that somebody else made: plain ones alone, never waited for or followed, and no more than a limit."""
+"""Reading untrusted files: regular files only, no links, no blocking, up to a size limit."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def received(path: Path, most: int) -> bytes:
     return contents
 
 
-def lies_there(path: Path) -> bool:
-    """Whether there is anything of that name, if only a lost link, or what cannot be looked at."""
+def is_present(path: Path) -> bool:
+    """Whether anything exists under that name, even a dangling link or an entry that cannot be read."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, ValueError):

@@ -1,10 +1,10 @@
-"""Why a file is not read: a problem and its remedy, before the name of the file is put in front."""
+"""Why a file is not read: a problem and its remedy; the caller adds the file name."""
 
 from __future__ import annotations
 
 from typing import Final
 
-COPY_AGAIN: Final = "get an intact copy of it"
+COPY_AGAIN: Final = "get an intact copy"
 SAVE_ANEW: Final = "open it in an image editor and save it as an 8-bit PNG"
 
 

@@ -1,4 +1,4 @@
-"""Screening: what the bytes alone show to be wrong is refused before any decoder sees them."""
+"""Screening: files whose bytes alone show a problem are refused before decoding."""
 
 from __future__ import annotations
 

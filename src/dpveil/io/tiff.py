@@ -1,4 +1,5 @@
-"""TIFF before decoding: directories, strips and tiles that fit the pixels they are for (TIFF 6.0 §2, §15).
+"""TIFF before decoding: directories, strips and tiles must be plausible for the image size (TIFF 6.0 §2,
+§15).
 
 Tags that share their values, strips by the million and tiles far larger than the photo would make a small
 file cost gigabytes.

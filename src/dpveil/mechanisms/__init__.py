@@ -1,1 +1,1 @@
-"""Mechanisms: the only places where private pixels meet noise."""
+"""Mechanisms: the only code in which private pixels meet noise."""

@@ -1,4 +1,4 @@
-"""What every method has in common: a name, parameters, and a guarantee that is stated before it draws."""
+"""What every method has: a name, parameters, and a guarantee that is stated before anything is drawn."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from dpveil.regions import Finder
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
 
-UNEXPLAINED: Final = "See what is written about the method."
+UNEXPLAINED: Final = "See the page of the method."
 
 
 class Method(ABC):
-    """A frozen dataclass of parameters that states its guarantee before it draws.
+    """A frozen dataclass of parameters that states its guarantee before anything is drawn.
 
-    Concrete methods are never subclassed. `name` is the kebab-case name of command line and certificates,
-    `kinds` are the kinds of guarantee that it can state, the usual one first, `summary` is one line for
-    tables. `typical` are values of required parameters that comparisons and demonstrations use where the user
-    chose none. `help` says in one line what each parameter is, beside those that a base class explains.
-    `budgets` are the currencies that it takes, if there are several, `regions` what it is applied to where
-    the user says nothing. `one_scale` says that the noise of a region is one number, so that an equal
-    `noise_scale` is equal noise.
+    Concrete methods are never subclassed. `name` is the kebab-case name on the command line and in
+    certificates, `kinds` are the kinds of guarantee that the method can state, the default first, `summary`
+    is one line for tables. `typical` are values of required parameters for comparisons and demonstrations
+    where the user chose none. `help` explains each parameter in one line, besides those that a base class
+    explains. `budgets` are the alternative sets of budget parameters, if there are several; `calibrations`
+    names the accountant that chooses the noise, by kind of guarantee; `regions` is the default choice of
+    regions. `one_scale` says that the noise of a region is a single number, so that equal
+    `noise_scale` means equal noise.
     """
 
     name: ClassVar[str]
@@ -43,13 +44,14 @@ class Method(ABC):
     source: ClassVar[str]
     typical: ClassVar[Mapping[str, Json]] = {}
     help: ClassVar[Mapping[str, str]] = {
-        "epsilon": "What each region may cost. No default.",
-        "delta": "δ of an (ε, δ) promise. No default.",
-        "rho": "ρ of a zero-concentrated promise. No default.",
+        "epsilon": "The budget of each region. No default.",
+        "delta": "δ of an (ε, δ) guarantee. No default.",
+        "rho": "ρ of a zero-concentrated guarantee. No default.",
         "block": "Side of a block in pixels.",
-        "neighbourhood": "Pixels in which neighbours differ, or all; default: all.",
+        "neighbourhood": "How many pixels neighbours differ in, or all; default: all.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = ()
+    calibrations: ClassVar[Mapping[str, str]] = {}
     regions: ClassVar[str] = "whole"
     one_scale: ClassVar[bool] = False
 
@@ -60,10 +62,10 @@ class Method(ABC):
 
     @classmethod
     def stated(cls, parameters: Mapping[str, Json]) -> Self:
-        """Return the method with the parameters that a received certificate states; never opens anything.
+        """Return the method with the parameters stated in a received certificate; never opens anything.
 
-        All of them have to be there and no other, so that none is taken from a default, which may be a file.
-        Raises `InvalidParameter`.
+        All parameters must be present, and no others, so that none is taken from a default, which may be a
+        file. Raises `InvalidParameter`.
         """
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
         for name in sorted({*names} ^ {*parameters}):
@@ -74,7 +76,7 @@ class Method(ABC):
         return cls(**{n: None if value is None else kinds[n].stated(value) for n, value in given.items()})
 
     def with_budget(self, **budget: Any) -> Self:
-        """Return the same method with another budget, such as `epsilon`: what `explain` tries."""
+        """Return the same method with another budget, such as `epsilon`; used by `explain`."""
         return replace(self, **budget)  # type: ignore[type-var]
 
     @classmethod
@@ -84,9 +86,9 @@ class Method(ABC):
 
     @classmethod
     def options(cls) -> dict[str, tuple[str, str]]:
-        """Return name, what stands for the value (nothing for a flag) and help of every parameter.
+        """Return name, placeholder (empty for a flag) and help of every parameter.
 
-        Among them are parameters that exist to be refused with the reason.
+        This includes parameters that exist only to be refused with a reason.
         """
         words = {n: text for base in reversed(cls.__mro__) for n, text in vars(base).get("help", {}).items()}
         names = dict.fromkeys((*cls.accepted_parameters(), *inspect.signature(cls).parameters))
@@ -95,12 +97,12 @@ class Method(ABC):
 
     @classmethod
     def unfit(cls) -> str:
-        """Return what keeps certificates from stating the parameters; empty where nothing does."""
+        """Return why certificates cannot state the parameters; empty if they can."""
         if "__dataclass_fields__" not in vars(cls):
-            return "is no dataclass"
+            return "is not a dataclass"
         kinds = {field.name: inspect.getattr_static(cls, field.name, None) for field in fields(cls)}  # type: ignore[arg-type]
         plain = [name for name, kind in kinds.items() if not isinstance(kind, Parameter)]
-        return f"has fields that are no parameters of dpveil.core: {', '.join(plain)}" if plain else ""
+        return f"has fields that are not parameters of dpveil.core: {', '.join(plain)}" if plain else ""
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
@@ -108,63 +110,64 @@ class Method(ABC):
 
     @property
     def kind(self) -> str:
-        """The kind of its guarantee, which follows from the parameters."""
+        """The kind of the guarantee, which depends on the parameters."""
         return self.guarantee(height=64, width=64, channels=1).kind
 
     @property
     def calibration(self) -> str:
-        """Which accountant chose the noise; empty where it follows from the budget by a formula."""
-        return ""
+        """The accountant that determined the noise; empty if a formula gives it from the budget."""
+        return self.calibrations.get(self.kind, "") if self.calibrations else ""
 
     @abstractmethod
     def noise_scale(self, *, height: int, width: int, channels: int) -> float | None:
         """Return the noise scale in grey levels on the largest cell of such a region.
 
-        That is Laplace's scale or Gauss's standard deviation; for a method that draws levels instead of
-        noise, the root of the mean squared error that it makes on mid-grey, or on the photos that it is tuned
-        to; None where levels get no noise.
+        This is the Laplace scale or the Gaussian standard deviation. For a method that draws levels instead
+        of noise, it is the root mean squared error on mid-grey, or on the photos that the method is tuned
+        for; None if levels get no noise.
         """
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise what would keep a region of this size from being drawn: asked before anything is paid.
+        """Raise any error that would keep a region of this size from being drawn, before any budget is spent.
 
-        Whatever can be known from parameters and sizes alone is known here, and may be kept for the draw.
+        Everything that follows from parameters and sizes alone is checked here, and may be cached for the
+        draw.
         """
         self.noise_scale(height=height, width=width, channels=channels)
 
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
-        """Return the finders as this method takes them; raises `InvalidParameter` for others."""
+        """Return the finders as this method uses them; raises `InvalidParameter` for others."""
         return tuple(finders)
 
     @abstractmethod
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the regions of a photo as they will be replaced; nothing is drawn.
 
-        Raises `RegionError` where one does not fit the method.
+        Raises `RegionError` if a region does not fit the method.
         """
 
     def shown_by_place(self, *, found: bool) -> tuple[str, ...]:
-        """Return what the place of a region shows beside its origin; `found` as in `Origin`."""
+        """Return what the position of a region reveals besides its origin; `found` as in `Origin`."""
         return ()
 
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
-        """Return what regions of these sizes cost together; no two overlap, and `total` is their sum."""
+        """Return the total cost of regions of these sizes, no two of which overlap; `total` is their sum."""
         return total
 
     def account(self, *, height: int, width: int, channels: int) -> Account | None:
-        """Return what the noise of one release of a region costs in every currency, where that is known."""
+        """Return the cost of the noise of one release of a region as ε, ρ and (ε, δ), if known."""
         return None
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> Account | None:
-        """Return what the noise that it draws costs where `changed` pixels (None: all) are changed.
+        """Return the cost of the noise if `changed` pixels (None: all) differ.
 
-        `sizes` are those of regions without a common pixel, each released once, and the pixels may lie in
-        any of them. None where no better rule is known than adding up and group privacy.
+        `sizes` are those of regions without a common pixel, each released once; the changed pixels may be in
+        any of them. None if no rule better than addition and group privacy is known.
         """
         return None
 
     def pair_distances(self) -> Mapping[float, float] | None:
-        """Return how far people lie apart, by shares of pairs, where the promise is a metric one."""
+        """Return distances between people, by share of pairs, if the guarantee is metric."""
         return None
 
     def parameters(self) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""A method and the regions of one photo as they will be replaced: nothing is drawn yet."""
+"""A method with the regions of one photo as they will be replaced, before anything is drawn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The role of a measure: how alike two images of one shape are, as one number."""
+"""The interface of a measure: the similarity of two images of the same shape, as one number."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def check_pair(original: Image, released: Image, data_range: float) -> None:
     """Raise `InvalidParameter` unless both are images of one shape, and `data_range` is above zero."""
     if original.ndim not in (2, 3) or original.size == 0:
         shape = "×".join(map(str, original.shape))
-        raise InvalidParameter("original", shape, "is no image", hint="h × w or h × w × channels levels")
+        raise InvalidParameter("original", shape, "is not an image", hint="h × w or h × w × channels levels")
     if original.shape != released.shape:
         raise InvalidParameter(
             "released",

@@ -1,4 +1,4 @@
-"""Alias tables over integer weights: one word, one look-up, and no rounding anywhere.
+"""Alias tables over integer weights: one word, one look-up, no rounding.
 
 A law with integer weights that sum to 2^total_bits is drawn exactly from `total_bits` uniform bits: the low
 `column_bits` choose a column, the others are compared with the column's threshold (Walker 1977; the layout,

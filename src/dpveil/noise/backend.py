@@ -83,7 +83,10 @@ def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:
 
 
 def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
-    """Return the functions compiled, each calling the others compiled."""
+    """Return the functions compiled, each with the others inside: a call counts references to its arrays.
+
+    Nothing divides by zero, which plain code would raise; without the question loops are done in parallel.
+    """
     from numba import njit  # takes half a second
 
     done: dict[str, Any] = {}
@@ -91,5 +94,7 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
         space = {**vars(module), **done}
         for name, function in _functions((module,)).items():
             twin = FunctionType(function.__code__, space, name, function.__defaults__)
-            space[name] = done[name] = njit(cache=True, nogil=True)(twin)
+            space[name] = done[name] = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
+                twin
+            )
     return SimpleNamespace(**done)

@@ -1,4 +1,4 @@
-"""Independent events of one rational probability, exactly: a byte decides most, more bits decide the rest."""
+"""Independent events with one rational probability, exactly: a byte decides most, more bits the rest."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _ZEROS = memoryview(bytes(1 << 16))
 
 
 class BitSource(ABC):
-    """A stream of independent uniform bits; `kind_of` says what a certificate states about it.
+    """A stream of independent uniform bits; `kind_of` returns what a certificate states about it.
 
     Sources have slots and no other attributes, so that no method of one can be replaced by accident.
     """
@@ -81,7 +81,7 @@ class BitSource(ABC):
 
 @final
 class SecureBits(BitSource):
-    """Bits that nobody can predict: keyed by the operating system, rekeyed in every forked child.
+    """Unpredictable bits: keyed by the operating system, rekeyed in every forked child.
 
     >>> SecureBits().words(3).shape
     (3,)
@@ -126,7 +126,7 @@ class SeededBits(BitSource):
 def kind_of(bits: BitSource) -> str:
     """Return what a certificate says about `bits`: "secure", "seeded", or "unknown".
 
-    The exact type decides, and nothing that a source says of itself: a subclass may hand out other bits. Who
+    Only the exact type counts, not what a source says of itself: a subclass may return other bits. Code that
     sets the private state of a source, or changes its class, changes this package.
 
     >>> kind_of(SecureBits()), kind_of(SeededBits(7))

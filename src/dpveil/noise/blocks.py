@@ -1,4 +1,4 @@
-"""The discrete Gaussian law in blocks of whole numbers, whose chances are enclosed and kept in one table.
+"""The discrete Gaussian distribution in blocks of integers, whose probabilities are bounded and tabulated.
 
 Block k holds the B = 2^b numbers from kB to (k+1)B - 1. It is proposed in proportion to B·exp(-a²/2σ²), with
 its anchor a, the number of it that is nearest to zero; one of its numbers, each as likely, is then accepted

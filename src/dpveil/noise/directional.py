@@ -1,4 +1,4 @@
-"""Von Mises-Fisher draws: directions around a direction, rounded to whole numbers, exactly.
+"""Von Mises-Fisher draws, rounded to integers, exactly.
 
 The density on the sphere of i dimensions is ∝ exp(κ·⟨x, μ⟩). A uniform direction u, with y = ⟨u, μ⟩, is moved
 towards μ by the map x = ρ·u + (w - ρ·y)·μ with w = (y + t)/(1 + t·y) and ρ = √(1 - t²)/(1 + t·y), which keeps

@@ -1,4 +1,4 @@
-"""Numbers of which only bounds are known: uniform ones, bit by bit, and decimals that enclose what they give.
+"""Interval arithmetic for exact sampling: uniform numbers bit by bit, and decimals that enclose results.
 
 A draw is a function of uniform numbers. Of those only the leading bits are known, so every number computed
 from them is an interval; what it is rounded to, or compared with, is settled by taking more bits.

@@ -1,4 +1,4 @@
-"""The discrete Gaussian law, exactly, by rejection from blocks of whole numbers (`blocks`)."""
+"""The discrete Gaussian distribution, exactly, by rejection from blocks of integers (`blocks`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled kernels; each has a plain twin that gives the same result (see `backend`)."""
+"""Compiled kernels; each has a plain twin with the same result (see `backend`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The discrete Laplace law, exactly, at any rational scale: digit by digit.
+"""The discrete Laplace distribution, exactly, at any rational scale: digit by digit.
 
 |z| is a geometric variable, and the digits of a geometric variable in any base are independent: with base
 B, digit i is a geometric variable of ratio exp(-B^i/scale) cut at B, and the leading one is not cut. Each is

@@ -1,4 +1,4 @@
-"""Laws with irrational probabilities, drawn exactly: integer weights first, the missing digits on demand.
+"""Exact sampling with irrational probabilities: integer weights first, missing digits on demand.
 
 Probability p_j is split into ⌊2^63·p_j⌋ and a remainder below one unit. The integers go into an alias table
 together with one more outcome, the tie, that holds all remainders. A tie is met with probability at most
@@ -9,7 +9,6 @@ needs. The result has exactly the law p: no distance to bound, none to add to δ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -84,8 +83,3 @@ class LazyTable:
                 return outcome
             below_low, below_high = next_low, next_high
         return None
-
-    @cached_property
-    def tie_probability(self) -> float:
-        """The probability that one look-up ends in a tie."""
-        return float(self.rest / (1 << self.total_bits))

@@ -1,4 +1,4 @@
-"""Finite laws as integer matrices: what is certified is what is drawn.
+"""Finite distributions as integer matrices: what is certified is what is drawn.
 
 Row x of the matrix is the law of the outcome when the true answer is x, in units of 2^-64. The integers are
 the mechanism; a formula that they came from is not. The largest log-ratio within a column, which is what a
@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from functools import cached_property
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -59,19 +58,8 @@ class IntegerMatrix:
 
         Raises `NoiseError` where a column mixes zero and non-zero entries: the ratio is unbounded.
         """
-        return log_above(max((self._span(column) for column in self._columns()), default=Fraction(1)))
-
-    def log_ratio_per_row(self) -> Fraction:
-        """Return max |ln(W[x][y] / W[x'][y])| / |x - x'|, rounded up.
-
-        Neighbouring rows suffice: over longer distances log-ratios add up (triangle inequality).
-        """
-        columns = self._columns()
-        steps = (self._span(pair) for column in columns for pair in pairwise(column))
-        return log_above(max(steps, default=Fraction(1)))
-
-    def _columns(self) -> list[tuple[int, ...]]:
-        return [column for column in zip(*self.weights, strict=True) if any(column)]
+        columns = zip(*self.weights, strict=True)
+        return log_above(max((self._span(column) for column in columns), default=Fraction(1)))
 
     def _span(self, column: Sequence[int]) -> Fraction:
         low, high = min(column), max(column)

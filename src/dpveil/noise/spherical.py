@@ -1,4 +1,4 @@
-"""Noise whose density falls with its Euclidean length, exp(-‖y‖₂/scale), rounded to whole numbers, exactly.
+"""Noise with density ∝ exp(-‖y‖₂/scale), rounded to integers, exactly.
 
 In i dimensions the length is a Gamma(i) variable times the scale and the direction is uniform. Both are
 computed from uniform numbers of which only the leading bits are known, with decimals that enclose the true
@@ -48,7 +48,7 @@ def _rounded(scale: Fraction, dimension: int, pairs: list[Pair], lengths: list[U
 
     Of i independent Gaussians g, and u_1, ..., u_i uniform, scale·(-ln Πu)·g/‖g‖ has the law.
     """
-    work = Enclosing(lengths[0].length)  # as many digits as bits are plenty
+    work = Enclosing(lengths[0].length // 2)  # a decimal digit for two bits: the bits are what is not known
     product = ONE
     for number in lengths:
         product = work.multiply(product, work.of(*number.ends()))

@@ -1,4 +1,4 @@
-"""Which mechanism to take: the expected errors of all that fit a query, from public facts alone."""
+"""Which mechanism to use: the expected errors of all that fit a query, from public facts alone."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def candidates(
 ) -> list[Candidate]:
     """Return every mechanism for a query, the least expected error first, those that do not fit last.
 
-    What holds any-database holds database-record too. Answers are `whole` (on the coarsest lattice, such as
-    counts) or any numbers, or those given; all are as likely. Nothing here reads data. Raises
-    `InvalidParameter` where the query itself is wrong, and `UnknownName`.
+    A mechanism for any-database also satisfies database-record. Answers are integers on the coarsest lattice
+    if `whole` (such as counts), any numbers otherwise, or those given; all are equally likely. Reads no data.
+    Raises `InvalidParameter` if the query itself is wrong, and `UnknownName`.
 
     >>> best, *_ = candidates(range=(0, 3), sensitivity=1, epsilon=1, names=["uniform", "geometric"])
     >>> best.name, round(best.utility.mean, 3)
@@ -121,7 +121,7 @@ def _points(query: dict[str, Any]) -> int:
 def choose(**query: Any) -> ScalarMechanism:
     """Return the mechanism with the least expected absolute error for a query: see `candidates`.
 
-    The choice depends on public facts alone, so it costs nothing.
+    The choice depends only on public facts, so it costs nothing.
     """
     best = candidates(**query)[0]
     if best.mechanism is None:

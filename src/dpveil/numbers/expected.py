@@ -1,4 +1,4 @@
-"""How far responses are from answers, worked out from the law: nothing is drawn, and no data are read."""
+"""Expected distance of responses from answers, computed from the distribution; no draws and no data."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ TICKS: Final = 300
 class Utility:
     """Expected absolute errors, in the units of the answer.
 
-    `mean` is that of an answer taken at random from those asked for, `worst` the largest of any of them, and
-    `remapped` the mean after every response was replaced by the best guess for it (Croft thesis 5.75 to
-    5.79, absolute loss, all answers as likely): free, and None where not all answers were looked at.
+    `mean` is the average over the answers, `worst` the largest for any of them, and `remapped` the average
+    after every response is replaced by the best guess for it (Croft thesis 5.75 to 5.79, absolute loss,
+    equally likely answers). Remapping is free; `remapped` is None unless all answers were considered.
     """
 
     mean: float
@@ -42,11 +42,10 @@ class Utility:
 def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: bool = True) -> Utility:
     """Return the expected absolute errors of a mechanism, over these answers of its range.
 
-    `remap` asks for the error after remapping too, which means something where these are all the answers
-    that there can be.
+    `remap` also computes the error after remapping, which is meaningful if these are all possible answers.
 
-    Finite laws are summed over every response. Others are summed over some 600 intervals around the answer,
-    each response taken for its interval's middle, which is off by less than one per cent.
+    Finite distributions are summed over every response. Others are summed over some 600 intervals around the
+    answer, each represented by its midpoint, which is off by less than one per cent.
 
     >>> from dpveil.mechanisms.scalar import Geometric
     >>> one = utility(Geometric(range=(0, 1), sensitivity=1, epsilon=1), [Fraction(0), Fraction(1)])

@@ -1,4 +1,4 @@
-"""What one record can move in the counts, means and deviations of classes, and how they are released.
+"""What one record can change in the counts, means and deviations of classes, and how they are released.
 
 Features are clipped to public bounds and rounded to codes 0..2^16 between them, record by record, so that
 every sum below is a whole number. Take two tables, one of which has one record more, of class c with codes u.
@@ -27,6 +27,7 @@ for R, and holds only for a public m, with records left out or made up.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
@@ -76,8 +77,8 @@ class Moments:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The true answers of some numbers that are released: points of the lattice of what draws them."""
+class TrueAnswers:
+    """True answers about to be released, as points of the lattice of the mechanism that draws them."""
 
     mechanism: ScalarMechanism
     points: Int64[np.ndarray, " n"] = field(repr=False)
@@ -121,7 +122,7 @@ class Deviations:
         """Return the mechanism for a class of a public size."""
         return _made(self.mechanism, self.top(size), self.epsilon, self.relation)
 
-    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], Asked]:
+    def plan(self, squares: Ints, reach: Ints, sizes: list[int]) -> dict[tuple[int, ...], TrueAnswers]:
         """Return what is asked about every root √squares / reach, by the classes that are drawn together."""
         nearest = square_point if self.squared else root_point
         tops = [self.top(size) for size in sizes]
@@ -131,7 +132,7 @@ class Deviations:
             mechanism = self.at(sizes[rows[0]])
             pairs = zip(squares[[*rows]].ravel().tolist(), reach[[*rows]].ravel().tolist(), strict=True)
             points = np.array([nearest(s, w, mechanism) for s, w in pairs], np.int64)
-            found[rows] = Asked(mechanism, points)
+            found[rows] = TrueAnswers(mechanism, points)
         return found
 
     def release(self, squares: Ints, reach: Ints, sizes: list[int], bits: BitSource) -> Any:
@@ -182,8 +183,9 @@ def root_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
 
 def square_point(squares: int, reach: int, mechanism: ScalarMechanism) -> int:
     """Return the point of a lattice from 0 on that is nearest squares / reach², exactly, or its end."""
-    place = Fraction(squares, reach * reach) / mechanism.lattice.step
-    return _at_most_the_end((place + Fraction(1, 2)).__floor__(), mechanism)
+    step = mechanism.lattice.step
+    above, below = squares * step.denominator, reach * reach * step.numerator
+    return _at_most_the_end((2 * above + below) // (2 * below), mechanism)
 
 
 def _at_most_the_end(point: int, mechanism: ScalarMechanism) -> int:
@@ -228,22 +230,21 @@ class Plan:
         ends = np.cumsum(np.bincount(labels, minlength=classes))[:-1]
         return cls(tuple(np.split(codes[np.argsort(labels, kind="stable")], ends)), shares, deviations)
 
-    def sizes(self) -> Asked:
+    def sizes(self) -> TrueAnswers:
         """Return what is asked about the size of every class."""
         sizes = np.array([len(group) for group in self.groups], np.int64)
-        return Asked(count_mechanism(self.shares.count), sizes)
+        return TrueAnswers(count_mechanism(self.shares.count), sizes)
 
-    def sums(self) -> Asked:
+    def sums(self) -> TrueAnswers:
         """Return what is asked about the centred sum of every feature of every class, class by class."""
         mechanism = sum_mechanism(self.shares.mean)
-        sums = [total for group in self.groups for total in centred_sums(group)]
-        points = {total: int(mechanism.lattice.index(total)[0]) for total in set(sums)}
-        return Asked(mechanism, np.array([points[total] for total in sums], np.int64))
+        each, at = np.unique(centred_sums(self.groups), return_inverse=True)
+        points = [int(mechanism.lattice.index(Fraction(int(total), LEVELS))[0]) for total in each]
+        return TrueAnswers(mechanism, np.array(points, np.int64)[at.ravel()])
 
     def spreads(self, means: Ints) -> tuple[Ints, Ints]:
         """Return Σ (u - j)² of every feature of every class about its public code j, and its reach W."""
-        squares = np.stack([squares_about(*both) for both in zip(self.groups, means, strict=True)])
-        return squares, np.maximum(means, LEVELS - means)
+        return squares_about(self.groups, means), np.maximum(means, LEVELS - means)
 
     def release(self, bits: BitSource) -> Moments:
         """Return private counts, means and deviations of every class."""
@@ -255,12 +256,12 @@ class Plan:
         return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)
 
 
-def centred_sums(codes: Codes) -> list[Fraction]:
-    """Return T of every feature, which one record changes by at most 1."""
-    return [Fraction(int(total), LEVELS) for total in (2 * codes - LEVELS).sum(axis=0)]
+def centred_sums(groups: Sequence[Codes]) -> Ints:
+    """Return 2^16·T of every feature of every class, which one record changes by at most 2^16."""
+    return _sums(2 * np.concatenate(groups) - LEVELS, groups)
 
 
-def mean_codes(sums: Asked, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
+def mean_codes(sums: TrueAnswers, counts: Int64[np.ndarray, " classes"], bits: BitSource) -> Ints:
     """Return the code of every mean, from noisy sums and released counts."""
     noisy = sums.mechanism.lattice.value(sums.draw(bits)).reshape(len(counts), -1)
     middle = noisy / np.maximum(counts, 1)[:, None]
@@ -268,7 +269,14 @@ def mean_codes(sums: Asked, counts: Int64[np.ndarray, " classes"], bits: BitSour
     return codes
 
 
-def squares_about(codes: Codes, centre: Int64[np.ndarray, " features"]) -> Int64[np.ndarray, " features"]:
-    """Return Σ (u - j)² of every feature, at most 2^32 a record."""
-    squares: Int64[np.ndarray, " features"] = ((codes - centre) ** 2).sum(axis=0)
-    return squares
+def squares_about(groups: Sequence[Codes], centres: Ints) -> Ints:
+    """Return Σ (u - j)² of every feature of every class about its centre, at most 2^32 a record."""
+    own = np.repeat(centres, [len(group) for group in groups], axis=0)
+    return _sums((np.concatenate(groups) - own) ** 2, groups)
+
+
+def _sums(terms: Codes, groups: Sequence[Codes]) -> Ints:
+    """Return the sums of terms over the records of every class, from running sums over all records."""
+    ends = np.cumsum([0, *(len(group) for group in groups)])
+    running = np.concatenate([np.zeros((1, terms.shape[1]), np.int64), terms.cumsum(axis=0)])
+    return np.diff(running[ends], axis=0)

@@ -1,4 +1,4 @@
-"""Gaussian naive Bayes whose every learned number is a private release; an estimator of scikit-learn."""
+"""Gaussian naive Bayes in which every learned number is a private release; a scikit-learn estimator."""
 
 from __future__ import annotations
 

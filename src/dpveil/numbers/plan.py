@@ -1,4 +1,4 @@
-"""A query about a column before anything is drawn, and what it gives back."""
+"""A query about a column before anything is drawn, and its result."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it 
 class Answer:
     """One private answer about a column of `rows` records: `response` is a number, or one for each bin.
 
-    `guarantee` is about all of it, `mechanism` drew each number, `edges` are a histogram's public bins, and
-    `bits` says what kind they were.
+    `guarantee` covers all of it, `mechanism` drew each number, `edges` are the public bins of a histogram,
+    and `bits` is the kind of bit source.
     """
 
     query: str
@@ -32,11 +32,11 @@ class Answer:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What speaks against publishing it."""
+        """Reasons not to publish it."""
         return () if self.bits == SECURE else (SEEDED,)
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON document: nothing in it is of the data but the response."""
+        """Return the JSON document; only the response depends on the data."""
         shown: Json = list(self.response) if isinstance(self.response, tuple) else self.response
         named = "responses" if isinstance(self.response, tuple) else "response"
         edges: dict[str, Json] = {} if self.edges is None else {"edges": [to_json(e) for e in self.edges]}
@@ -55,10 +55,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Plan:
-    """One query about a column of `rows` records: `mechanism` draws each of the true `answers` by itself.
+    """One query about a column of `rows` records: `mechanism` draws each of the true `answers` independently.
 
-    The answers are private, and exact; all else is public and holds for every column of as many rows.
-    `guarantee` is about all answers together, and `edges` are a histogram's bins.
+    The answers are private and exact; everything else is public and the same for every column with that many
+    rows. `guarantee` covers all answers together, and `edges` are the bins of a histogram.
     """
 
     query: str
@@ -69,9 +69,9 @@ class Plan:
     edges: tuple[Fraction, ...] | None = None
 
     def release(self, bits: BitSource) -> Answer:
-        """Draw every response, each time anew and at the full cost.
+        """Draw every response, anew and at the full cost each time.
 
-        Raises `InvalidParameter` for what is no source of bits.
+        Raises `InvalidParameter` if `bits` is not a bit source.
         """
         if not isinstance(bits, BitSource):
             raise InvalidParameter(

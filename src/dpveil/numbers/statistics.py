@@ -40,12 +40,12 @@ def mean(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Plan a private mean of a column, between the ends of `range`.
+    """Plan a private mean of a column, within `range`.
 
     Values are clipped to the range (both ends public, in the values' units), and missing ones count as
-    `missing`. One record of n moves the mean by at most (high - low)/n. `mechanism` is a name of the scalar
-    table; the default has the least expected error. Raises `InvalidParameter`, and `DataError` for values
-    that are missing or no numbers.
+    `missing`. One record of n changes the mean by at most (high - low)/n. `mechanism` is a name from the
+    scalar table; the default has the least expected error. Raises `InvalidParameter`, and `DataError` for
+    values that are missing or not numbers.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = mean([23, 31, 47, 62, 35], range=(0, 120), epsilon=1)
@@ -53,8 +53,8 @@ def mean(
     ('1-DP, database-record', True)
     """
     rows, allowed = listed(values), bounds(range)
-    moved = _width(allowed) / len(rows)
-    drawn = _mechanism(mechanism, allowed, moved, epsilon, relation, step, whole=False)
+    query = {"range": allowed, "sensitivity": _width(allowed) / len(rows), "relation": relation}
+    drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
     numbers = clipped(rows, allowed, missing)
     covers = f"the mean of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     return _one("mean", sum(numbers, Fraction(0)) / len(rows), drawn, len(rows), covers)
@@ -70,11 +70,10 @@ def standard_deviation(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Plan a private standard deviation (of a population, divided by n), at most half the range's width.
+    """Plan a private standard deviation (of a population, divided by n), at most half the width of the range.
 
-    Arguments are those of `mean`. One record of n moves it by at most (high - low)·√(n-1)/n; what is taken
-    for ΔF is a little more, and divides the range. The answer is the point of the mechanism's lattice that is
-    nearest to the root.
+    Arguments are those of `mean`. One record of n changes it by at most (high - low)·√(n-1)/n; the ΔF in use
+    is slightly larger, and divides the range. The answer is the lattice point nearest to the root.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = standard_deviation([1, 5, 3], range=(0, 6), epsilon=1)
@@ -85,7 +84,8 @@ def standard_deviation(
     if len(rows) < 2:
         raise InvalidParameter("values", None, "are one row, whose deviation is always 0")
     moved = deviation_moves(_width(allowed), len(rows))
-    drawn = _mechanism(mechanism, Range(0, _width(allowed) / 2), moved, epsilon, relation, step, whole=False)
+    query = {"range": Range(0, _width(allowed) / 2), "sensitivity": moved, "relation": relation}
+    drawn = _mechanism(mechanism, whole=False, epsilon=epsilon, step=step, **query)
     numbers = clipped(rows, allowed, missing)
     covers = f"the standard deviation of {len(rows)} values, clipped to {allowed}; {REPLACED}"
     nearest = _nearest_root(_variance(numbers), drawn.lattice.step)
@@ -102,10 +102,10 @@ def count(
     mechanism: str | None = None,
     relation: str = RECORD,
 ) -> Plan:
-    """Plan a private count of the rows whose value equals a text or number, is above, or below another.
+    """Plan a private count of the rows whose value equals a text or number, or is above or below another.
 
-    Conditions that are given have to hold together; a missing value holds none. One record moves the count
-    by at most 1, and it stays from 0 to n. Raises as `mean` does.
+    All given conditions must hold; a missing value satisfies none. One record changes the count by at most 1,
+    and responses are from 0 to n. Raises as `mean` does.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = count(["yes", "no", "yes"], equals="yes", epsilon=1)
@@ -117,7 +117,7 @@ def count(
         raise InvalidParameter("condition", None, "is missing", hint="give equals, above or below")
     ends = {"above": above, "below": below}
     over, under = (None if end is None else exact(end, name) for name, end in ends.items())
-    drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), epsilon, relation, 1, whole=True)
+    drawn = _for_counts(mechanism, len(rows), epsilon, relation)
     found = sum(_holds(value, row, equals, over, under) for row, value in enumerate(rows, 1))
     covers = f"how many of {len(rows)} rows hold a public condition; {REPLACED}"
     return _one("count", Fraction(found), drawn, len(rows), covers)
@@ -133,11 +133,11 @@ def histogram(
     relation: str = RECORD,
     missing: Number | None = None,
 ) -> Plan:
-    """Plan private counts of public bins: `bins` equal ones, or those between the edges given.
+    """Plan private counts of public bins: `bins` of equal width, or those between the given edges.
 
-    A bin holds its lower edge and not its upper one, but for the last. A record that is replaced leaves one
-    bin and enters another, so that each count is drawn with half of `epsilon`. Other arguments are those of
-    `mean`. Counts lie from 0 to n, and need not sum to n.
+    A bin includes its lower edge and excludes its upper one, except for the last bin. A replaced record
+    leaves one bin and enters another, so each count is drawn with half of `epsilon`. Other arguments are
+    those of `mean`. Counts are from 0 to n, and need not sum to n.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> made = histogram([1, 2, 5], range=(0, 6), bins=2, epsilon=1).release(SeededBits(3))
@@ -146,8 +146,7 @@ def histogram(
     """
     rows, allowed = listed(values), bounds(range)
     edges = _edges(allowed, bins)
-    half = exact(epsilon, "epsilon") / 2
-    drawn = _mechanism(mechanism, Range(0, len(rows)), Fraction(1), half, relation, 1, whole=True)
+    drawn = _for_counts(mechanism, len(rows), exact(epsilon, "epsilon") / 2, relation)
     counts = [0] * (len(edges) - 1)
     for value in clipped(rows, allowed, missing):
         counts[sum(edge <= value for edge in edges[1:-1])] += 1
@@ -167,35 +166,25 @@ def _for_two_bins(one: Guarantee, rows: int) -> Guarantee:
     return replace(one, epsilon=twice, metric="records replaced", distance=replaced, diameter=Fraction(rows))
 
 
+def _for_counts(name: str | None, rows: int, epsilon: Number, relation: str) -> ScalarMechanism:
+    query = {"range": Range(0, rows), "sensitivity": Fraction(1), "relation": relation}
+    return _mechanism(name, whole=True, epsilon=epsilon, step=1, **query)
+
+
 def _mechanism(
-    name: str | None,
-    allowed: Range,
-    moved: Fraction,
-    epsilon: Number,
-    relation: str,
-    step: Number | None,
-    *,
-    whole: bool,
+    name: str | None, *, whole: bool, epsilon: Number, step: Number | None, **query: Any
 ) -> ScalarMechanism:
     """Return the mechanism of that name, or the one of least expected error: from public facts alone.
 
     It is ready to draw, so that what keeps it from that is told before any value is looked at.
     """
-    budget, points = exact(epsilon, "epsilon"), None if step is None else exact(step, "step")
-    return _ready(name, allowed, moved, budget, relation, points, whole)
+    query["epsilon"] = exact(epsilon, "epsilon")
+    query["step"] = None if step is None else exact(step, "step")
+    return _ready(name, whole, **query)
 
 
 @lru_cache(maxsize=16)
-def _ready(
-    name: str | None,
-    allowed: Range,
-    moved: Fraction,
-    epsilon: Fraction,
-    relation: str,
-    step: Fraction | None,
-    whole: bool,
-) -> ScalarMechanism:
-    query = {"range": allowed, "sensitivity": moved, "epsilon": epsilon, "relation": relation, "step": step}
+def _ready(name: str | None, whole: bool, **query: Any) -> ScalarMechanism:
     drawn = choose(**query, whole=whole) if name is None else build(name, **query)
     drawn.prepare()
     return drawn

@@ -1,4 +1,4 @@
-"""One column of a CSV file, as text: the names of columns are public, everything else is not."""
+"""One column of a CSV file, as text: column names are public, everything else is private."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ DELIMITERS: Final = ";\t|,"
 def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
     """Return the texts of a column, one for each row under the header line; UTF-8.
 
-    Lines without any cell are no rows, but in a table of one column, where they are missing values. Raises
-    `DataError` where there is no such file, or no table in it, and `InvalidParameter` for a name that is not
+    Empty lines are skipped, except in a table with one column, where they are missing values. Raises
+    `DataError` if the file does not exist or contains no table, and `InvalidParameter` for a name that is not
     in its header.
     """
     if len(delimiter) != 1 or delimiter in '"\r\n':

@@ -1,4 +1,4 @@
-"""One record's value, made fit for a query: missing ones replaced, others clipped, each by itself.
+"""Preparing one record's value for a query: missing values replaced, others clipped, each independently.
 
 Every rule here looks at one record alone and at public facts, so a record that is replaced moves the answer
 by no more than the query's sensitivity.
@@ -38,7 +38,9 @@ def listed(values: Iterable[Any]) -> list[Any]:
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     given = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(given, str | bytes | dict | set | frozenset) or not isinstance(given, Iterable):
-        raise InvalidParameter("values", type(values).__name__, "is no column", hint="give a list of values")
+        raise InvalidParameter(
+            "values", type(values).__name__, "is not a column", hint="give a list of values"
+        )
     if kind in ("M", "m"):  # NumPy takes a missing date for a number
         raise InvalidParameter(
             "values", None, "are dates or times", hint="give numbers, such as days or years"
@@ -50,7 +52,7 @@ def listed(values: Iterable[Any]) -> list[Any]:
         isinstance(value, (list, tuple, dict, set, np.ndarray)) and value is not np.ma.masked
         for value in found
     ):
-        raise InvalidParameter("values", None, "are no column", hint="give one value for each row")
+        raise InvalidParameter("values", None, "are not a column", hint="give one value for each row")
     return found
 
 

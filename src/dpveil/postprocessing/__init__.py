@@ -1,4 +1,4 @@
-"""Post-processing: what may follow a release without costing anything, one step a file, and this table.
+"""Post-processing: free steps after a release, one per file, and this table.
 
 A step sees the released pixels of one region and nothing else, so no guarantee changes.
 """

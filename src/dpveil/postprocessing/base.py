@@ -1,4 +1,4 @@
-"""The role of a post-processing step: released pixels in, released pixels of the same shape out."""
+"""The interface of a post-processing step: released pixels in, released pixels of the same shape out."""
 
 from __future__ import annotations
 

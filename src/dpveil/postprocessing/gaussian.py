@@ -15,7 +15,7 @@ from dpveil.postprocessing.base import Step
 
 @dataclass(frozen=True)
 class GaussianBlur(Step):
-    """Every level becomes the Gaussian mean of its surroundings; `sigma` is in pixels, 0.001 to 1 000.
+    """Every level becomes the Gaussian mean of its surroundings; `sigma` is in pixels, 0.001 to 1000.
 
     Raises `InvalidParameter`. Source: Croft 2022 §6.
 

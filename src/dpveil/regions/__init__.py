@@ -1,4 +1,4 @@
-"""Whose pixels: finders that turn a photo into regions, the table of the named ones, and what users write."""
+"""Finders that turn a photo into regions: the table of named ones, and what users write."""
 
 from dpveil.regions.faces import FaceFound, Faces
 from dpveil.regions.finder import Finder

@@ -1,4 +1,4 @@
-"""Faces: boxes that a detector finds in each photo, numbered as one reads."""
+"""Faces: boxes from a detector, numbered in reading order."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ class FaceFound:
 
 @dataclass(frozen=True, kw_only=True)
 class Faces(Finder):
-    """Every face that a detector finds, as a box of its own; a face that it misses stays in the clear.
+    """Every face that a detector finds, as a box of its own; missed faces stay in the clear.
 
     `detector` is "centerface", "dlib", "yunet" (with the local file `model`), or "auto": the first of the
     first two that is installed. Faces count from the score `threshold` (between 0 and 1, default: the
-    detector's own) and from `min_face` pixels on their longer side. The photo is shrunk for the search until
-    its long side has `long_side` pixels. Boxes grow by `margin` of their width or height on each side, and
-    are clipped. They are numbered from 1 in reading order, whatever their margin is, and never merged: those
-    that overlap each read the original, and their costs add. `only` and `exclude` choose by number.
-    Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
+    detector's own) and from `min_face` pixels on their longer side. The photo is scaled down for the search
+    until its long side has `long_side` pixels. Boxes grow by `margin` of their width or height on each side,
+    and are clipped to the photo. They are numbered from 1 in reading order, whatever their margin, and never
+    merged: overlapping boxes each read the original, and their costs add. `only` and `exclude` select by
+    number. Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)
@@ -206,7 +206,9 @@ class Faces(Finder):
         height, width = image.shape[:2]
         whole = found.ndim == 2 and found.shape[1] == 5 and bool(np.isfinite(found).all())
         if not whole or not all(_plausible(row, width, height) for row in found):
-            raise RegionError("the face detector returned what is no face of this photo", hint=REMEDY)
+            raise RegionError(
+                "the face detector returned something that is not a face in this photo", hint=REMEDY
+            )
         return found
 
     def _grown(self, face: Sequence[float] | np.ndarray, photo: Photo) -> Box:

@@ -1,4 +1,4 @@
-"""The role of a finder: a photo in, the regions to protect in it out."""
+"""The interface of a finder: a photo in, the regions to protect out."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dpveil.core.region import Region
 class Finder(ABC):
     """A callable from a photo to its regions, in pixels of the oriented photo, before they grow.
 
-    A finder checks its settings when it is made, before any photo is read. It raises `RegionError` where it
-    does not fit a photo and `NoRegion` where it finds nothing: it never returns an empty list, so that a
-    photo without a region is never released as if it had been protected.
+    A finder checks its settings when it is created, before any photo is read. It raises `RegionError` if it
+    does not fit a photo and `NoRegion` if it finds nothing. It never returns an empty list, so that a photo
+    without a region is never released as if it had been protected.
     """
 
     kind: ClassVar[str] = "region"
@@ -23,29 +23,29 @@ class Finder(ABC):
     @property
     @abstractmethod
     def description(self) -> str:
-        """What a certificate says was asked for: never a file name."""
+        """What a certificate stores as the request: never a file name."""
 
     @property
     def data_dependent(self) -> bool:
-        """Whether what is found depends on the photo's pixels: certificates then say what the guarantee
-        compares. True unless a finder knows better.
+        """Whether the result depends on the photo's pixels; certificates then say what the guarantee
+        compares. True unless a finder declares otherwise.
         """
         return True
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What certificates warn of wherever this finder was used."""
+        """Warnings for certificates of releases that used this finder."""
         return ()
 
     @property
     def at_once(self) -> int:
-        """How many photos may be searched at once, each in a thread of its own: one, unless it says more."""
+        """How many photos may be searched at once, each in its own thread; default: one."""
         return 1
 
     def without_margin(self, reason: str) -> Finder:
-        """Return the finder whose boxes are as they are found, for methods that place regions themselves.
+        """Return the finder without a margin around its boxes, for methods that place regions themselves.
 
-        Raises `InvalidParameter` with this `reason` where the user chose a margin. Most finders add none.
+        Raises `InvalidParameter` with this `reason` if the user chose a margin. Most finders add none.
         """
         return self
 

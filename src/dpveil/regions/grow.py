@@ -1,4 +1,4 @@
-"""Growth: a region takes in every pixel that a lossy format let its contents leak to (docs: limits)."""
+"""Growth: extends a region to every pixel that a lossy format may have leaked it to (docs: limits)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpveil.core.region import Box, Region
 def grow(region: Region, photo: Photo) -> Region:
     """Return `region` grown to all blocks it touches and the margin beyond, clipped to the photo.
 
-    A mask grows block by block too. Without a grid, and where there is nothing to grow into, the region is
-    returned as it is; else its origin says that it grew. A lossy WebP spreads traces beyond any margin:
-    what is not the whole photo always grows there, so its origin tells, and certificates name the traces.
+    A mask grows block by block too. Without a grid, or if there is nothing to grow into, the region is
+    returned unchanged; otherwise its origin says that it grew. A lossy WebP spreads traces beyond any margin:
+    any region but the whole photo grows there, so its origin says so and certificates name the traces.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()

@@ -1,4 +1,4 @@
-"""Masks: any set of pixels, from an image file, an array or a ready-made region."""
+"""Masks: any set of pixels, from an image file, an array or a region."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers of faces: the order they are given in, and how users write a choice of them."""
+"""Numbers of faces: their order, and how users select by number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users write to choose regions, and the regions of a photo that it stands for."""
+"""Parsing what users write to choose regions, and finding those regions in a photo."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or the name of a mask ima
 
 
 def parse(spec: object) -> Finder:
-    """Return the finder that `spec` stands for, checked as far as possible before any photo is read.
+    """Return the finder for `spec`, checked as far as possible before any photo is read.
 
-    Accepts the names of `TABLE`; a box as "x,y,w,h", four whole numbers or `Box`; a mask as the path of an
-    image file or an array of booleans or uint8 levels (128 and more is protected); a `Region`; a finder.
-    Raises `UnknownName`, `InvalidParameter`, `UsageError` where a face detector is missing, and for masks
-    `PhotoError` or `NoRegion`.
+    Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a mask as the path of an image
+    file or an array of booleans or uint8 levels (128 and more is protected); a `Region`; a finder. Raises
+    `UnknownName`, `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError`
+    or `NoRegion`.
 
     >>> parse("40,52,112,112").description
     '40,52,112,112'
@@ -71,10 +71,10 @@ def describe(spec: object) -> str:
 
 
 def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
-    """Return the regions of `photo` that `specs` ask for, in order, grown to the blocks of a lossy format.
+    """Return the regions of `photo` selected by `specs`, in order, grown to the blocks of a lossy format.
 
-    They may overlap: each will read the original, and their costs add. Several of one
-    kind are numbered. Raises `RegionError` where one does not fit the photo, and `NoRegion`.
+    They may overlap: each will read the original, and their costs add. Several of one kind are numbered.
+    Raises `RegionError` if one does not fit the photo, and `NoRegion`.
     """
     if isinstance(specs, str | bytes):
         raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")

@@ -1,1 +1,1 @@
-"""From a photo to a release: plan, draw, certify, save; and what a release or a method means."""
+"""From a photo to a release: plan, draw, certify, save; and the meaning of a guarantee."""

@@ -1,4 +1,4 @@
-"""What a method would promise about a region, in numbers and in words, before anything is spent."""
+"""What a method would promise about a region, in numbers and in words, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.placement import Size
 from dpveil.release.needs import Need, need
-from dpveil.release.quote import Quote, usual
+from dpveil.release.quote import Quote, quote_of_sizes
 from dpveil.release.words import exposure
 
 CANDIDATES: Final = (2, 10, 100, 1000)
@@ -44,11 +44,10 @@ CLAIMS: Final = {
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell, None where nothing is drawn. `odds` is None unless pure.
-    `success_bound` maps a number
-    of equally likely candidates to the highest chance of naming the true one. `curve` pairs false-alarm rates
-    with the highest detection rate. `same_noise` states the same release in other currencies,
-    `metric` what ε·d says at several distances d.
+    `noise_scale` is in grey levels on a full cell, None if nothing is drawn. `odds` is None unless pure.
+    `success_bound` maps a number of equally likely candidates to the highest probability of naming the true
+    one. `curve` pairs false-alarm rates with the highest detection rate. `same_noise` states the same release
+    under other definitions of privacy, `metric` what ε·d means at several distances d.
     """
 
     method: Method
@@ -97,7 +96,7 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
     """
     _check_method(method)
     check_size(height, width, channels)
-    return explain_region(usual(method, [{"height": height, "width": width, "channels": channels}]))
+    return explain_region(quote_of_sizes(method, [{"height": height, "width": width, "channels": channels}]))
 
 
 def explain_region(quote: Quote, index: int = 0) -> Explanation:

@@ -1,4 +1,4 @@
-"""What a strength takes: the budget, or the neighbourhood, that a method would need for it."""
+"""What it takes to reach a strength: the budget, or the neighbourhood."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _budget(method: Method, name: str, size: Size) -> Method | None:
 
 
 def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
-    """Return the largest value in hundredths (or finer, below one) that is `good`, below 1 000."""
+    """Return the largest value in hundredths (or finer, below one) that is `good`, below 1000."""
     low, high = Fraction(1, 1000), Fraction(1000)
     if not good(low):
         return None

@@ -1,4 +1,4 @@
-"""The whole way in one call: plan, then release."""
+"""Plan and release in one call."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def obfuscate(
     at_least: str | None = None,
     **parameters: Any,
 ) -> Release:
-    """Return a release of `photo` in which every pixel of `regions` went through `method`.
+    """Return a release of `photo` in which `method` was applied to every pixel of `regions`.
 
-    Everything but `bits` and `ledger` is as in `plan`, and these two are as in `Plan.release`: with `bits`
-    given the result is a function of the arguments alone. Raises errors of `dpveil.errors`; nothing is
-    released then. Source: docs, "Guarantees".
+    `bits` and `ledger` are as in `Plan.release`, all other arguments as in `plan`. With `bits` given, the
+    result is a function of the arguments alone. Raises errors of `dpveil.errors`; then nothing is released.
+    Source: docs, "Guarantees".
 
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)

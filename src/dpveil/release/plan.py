@@ -1,4 +1,4 @@
-"""Plans: where a method will replace what, and for which promise. Nothing is drawn and nothing is spent."""
+"""Plans: what a method will replace, and its guarantee. Nothing is drawn and no budget is spent."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ IF_NONE: Final = (None, "whole", "copy")
 
 
 class Ledger(Protocol):
-    """Whoever keeps budgets: `debit` commits the cost, or raises `BudgetExceeded` and nothing is drawn."""
+    """A budget keeper: `debit` commits the cost, or raises `BudgetExceeded` and nothing is drawn."""
 
     def debit(self, guarantee: Guarantee) -> None:
-        """Commit what one photo costs, before any noise exists."""
+        """Commit the cost of one photo, before any noise exists."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """How `method` will treat one photo: `plan` makes it, previews and explanations read it.
+    """How `method` will treat one photo; created by `plan`, read by previews and explanations.
 
-    `request` is what was asked for, in a certificate's words; `missing` what of it was not found and stays in
-    the clear. `quote` and `placement` are None where the photo would be copied without any protection.
+    `request` is what was asked for, as in a certificate; `missing` what of it was not found and stays in the
+    clear. `quote` and `placement` are None if the photo would be copied without protection.
     """
 
     photo: Photo
@@ -60,33 +60,33 @@ class Plan:
 
     @property
     def regions(self) -> tuple[Region, ...]:
-        """The regions as they will be replaced, in the order in which they were asked for."""
+        """The regions as they will be replaced, in the order of the request."""
         return () if self.placement is None else self.placement.regions
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """What each region costs; parallel to `regions`."""
+        """The guarantee of each region; parallel to `regions`."""
         return () if self.quote is None else self.quote.guarantees
 
     @property
     def total(self) -> Guarantee | None:
-        """What the whole photo costs; None for a copy."""
+        """The guarantee of the whole photo; None for a copy."""
         return None if self.quote is None else self.quote.total
 
     @property
     def strength(self) -> str | None:
-        """What the total is worth: strong, moderate, weak or practically none; None for a copy."""
+        """The strength of the total: strong, moderate, weak or practically none; None for a copy."""
         return None if self.quote is None else self.quote.strength
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
-        """What a release by this plan shows of the original."""
+        """What a release by this plan reveals of the original."""
         everything = ("everything: the photo is copied as it is",)
         return everything if self.quote is None else self.quote.in_the_clear
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before releasing; a seeded bit source adds to it."""
+        """What to know before releasing; a seeded bit source adds a warning."""
         missing = tuple(MISSING.format(description) for description in self.missing)
         if self.quote is None:
             return (UNPROTECTED, *self.notes)
@@ -104,9 +104,9 @@ class Plan:
             raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=self.missing)
 
     def release(self, *, bits: BitSource | None = None, ledger: Ledger | None = None) -> Release:
-        """Pay, draw and certify: the only place where noise meets a photo.
+        """Pay, draw and certify: the only step in which noise meets a photo.
 
-        `bits=None` is a fresh `SecureBits`; with `bits` given the result is a function of plan and bits
+        `bits=None` is a fresh `SecureBits`; with `bits` given, the result is a function of plan and bits
         alone. Every call draws anew, and costs the total again. Raises `BudgetExceeded` before any bit is
         drawn.
         """
@@ -165,11 +165,11 @@ def plan(
     """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
 
     `photo` is a `Photo`, or a uint8 array of h × w or h × w × (1 or 3) levels. `method` is a name with its
-    `parameters`, or a ready-made method; face-space methods, such as "latent", put other faces in place.
-    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask; each reads the
-    original, so what overlaps costs twice. By default it is "whole", and "faces" for face-space methods.
+    `parameters`, or a ready-made method; face-space methods, such as "latent", replace faces by others.
+    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. Each reads the
+    original, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
     `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
-    nothing. Where one of the choices is not found `NoRegion` is raised, unless `if_none` is "whole" (protect
+    nothing. If one of the choices is not found, `NoRegion` is raised, unless `if_none` is "whole" (protect
     everything) or "copy" (protect what the other choices found, or nothing, and say so). `at_least` is the
     strength below which `TooWeak` is raised. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
 

@@ -1,4 +1,4 @@
-"""What a method promises about the regions of one photo, before anything is drawn or spent.
+"""What a method promises about the regions of one photo, before anything is drawn.
 
 Plans, explanations and certificates state it, and `verify` computes it again from a certificate's data.
 Everything follows from public settings alone.
@@ -96,8 +96,8 @@ class Quote:
         return replace(cost, scope=scope)
 
 
-def usual(method: Method, sizes: Sequence[Size]) -> Quote:
-    """Return the quote for regions of these sizes in a photo that is larger: boxes, or faces that were found.
+def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
+    """Return the quote for regions of these sizes in a larger photo: boxes, or detected faces.
 
     What the method is applied to where the user says nothing decides which; the boxes lie side by side.
     """

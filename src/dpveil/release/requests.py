@@ -1,4 +1,4 @@
-"""Does a certificate protect what it says was asked for?"""
+"""Does a certificate protect everything that it says was requested?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import box_of_text
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
-"""What is no description that a finder gives itself."""
+"""Descriptions that are not those of a finder."""
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """How masks, and regions with one, are requested."""
 FACES: Final = "faces"
@@ -56,7 +56,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
-            yield f"the requested region {text} is no box"
+            yield f"the requested region {text} is not a box"
         elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
 

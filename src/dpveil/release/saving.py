@@ -1,4 +1,4 @@
-"""A release: the private image and its certificate, which are saved together or not at all."""
+"""A release: the private image and its certificate, saved together or not at all."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from dpveil.io import (
     MAX_PIXELS,
     encode,
     format_of,
+    is_present,
     leftovers,
-    lies_there,
     most_bytes,
     received,
     sole_writer,
@@ -60,15 +60,15 @@ def read_certificate(image: Path) -> Certificate:
     Raises `CertificateError` where there is none, and where it is none.
     """
     beside = certificate_path(image)
-    if not lies_there(beside):
-        missing = "has no certificate" if lies_there(image) else "does not exist"
+    if not is_present(beside):
+        missing = "has no certificate" if is_present(image) else "does not exist"
         raise CertificateError(f"the file {missing}", hint="only what dpveil released can be verified")
     try:
         return parse_certificate(received(beside, MOST_BYTES).decode())
     except Refused as refusal:
         raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
     except UnicodeDecodeError as error:
-        problem = "the certificate cannot be read: it is no UTF-8 text"
+        problem = "the certificate cannot be read: it is not UTF-8 text"
         raise CertificateError(problem, hint="release the photo again") from error
 
 
@@ -76,8 +76,8 @@ def read_certificate(image: Path) -> Certificate:
 class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
-    `certificate` says what is promised about it. `notes` say how the file was converted when it was read:
-    they are for whoever holds the original, and are never saved.
+    `certificate` states the guarantee. `notes` say how the file was converted when it was read; they are for
+    the owner of the original, and are never saved.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -87,8 +87,8 @@ class Release:
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
-        The suffix of `path` chooses the format. Both are written or neither, the certificate first; files
-        that exist are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
+        The suffix of `path` determines the format. Both files are written or neither, the certificate first;
+        existing files are an error unless `replace`. Raises `UnknownName` for a suffix and `OutputError`.
         """
         self.write(path, replace=replace)
         return Path(path), certificate_path(path)

@@ -1,4 +1,6 @@
-"""Does a saved release fit its certificate? Finds inconsistency, not forgery: certificates are not signed."""
+"""Does a saved release match its certificate? Detects inconsistency, not forgery: certificates are
+unsigned.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from dpveil.catalogue import stated
 from dpveil.core.certificate import SCHEMA, SEEDED, UNPROTECTED, WORDING, Certificate, Output, this_tool
 from dpveil.core.guarantee import Guarantee, Scope
 from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
-from dpveil.io import FORMATS, MAX_PIXELS, lies_there, most_bytes, read_bytes, received
+from dpveil.io import FORMATS, MAX_PIXELS, is_present, most_bytes, read_bytes, received
 from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
 from dpveil.io.names import quoted
@@ -96,7 +98,7 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     try:
         certificate = _with_strength(read_certificate(image))
     except CertificateError as error:
-        status = "inconsistent" if lies_there(certificate_path(image)) else "missing"
+        status = "inconsistent" if is_present(certificate_path(image)) else "missing"
         return Verification(image, status, (str(error),))
     problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
@@ -171,7 +173,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
 def _file_problems(image: Path, output: Output, max_pixels: int) -> Iterator[str]:
     if FORMATS.get(image.suffix.lower()) != output.format:
         yield f"its name does not end as that of a {output.format} file"
-    if not lies_there(image):
+    if not is_present(image):
         yield "the image is missing"
         return
     try:

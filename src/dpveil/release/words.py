@@ -1,4 +1,4 @@
-"""Every sentence of certificates about regions and costs, written from data and never read back.
+"""Every sentence of certificates about regions and costs, generated from data and never parsed.
 
 Whoever changes one raises `core.certificate.WORDING`: words of another wording are not compared by `verify`.
 """

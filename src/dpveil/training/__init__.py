@@ -1,4 +1,4 @@
-"""Every trainer, callable from Python: of codecs, galleries and models of attributes, on public images.
+"""Every trainer, callable from Python: codecs, galleries and attribute models, on public images.
 
 An order says from which pictures to learn, and into which file; what it returns is the model, which was
 written with its card. Whatever is learned can be seen in the model: never train on what has to stay private.

@@ -1,4 +1,4 @@
-"""Training of an active appearance model, in steps each of which may go on from a checkpoint."""
+"""Training of an active appearance model, in steps that can resume from a checkpoint."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from dpveil.training.regression import Regression, shape_space
 from dpveil.training.source import Source
 
 PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
-"""Times that the training crops are read."""
+"""Passes over the training crops."""
 OF_SHAPE: Final = 8
-"""One of so many coordinates is of shape, the others are of texture."""
+"""One coordinate in this many is shape; the others are texture."""
 LEAST: Final = 1e-6
 """Variance in squared pixels, over all landmarks, below which a component of shape is nothing."""
 

@@ -1,4 +1,4 @@
-"""Training of a model of attributes, from shards to files."""
+"""Training of an attribute model, from shards to files."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from dpveil.training.labelled import Labelled, labelled
 from dpveil.training.order import Order, Progress, Trained, silent
 
 HELD_OUT: Final = 5
-"""The last one in so many images is held out: with many shards, those of the last ones."""
-TOLD: Final = ("gender", "age", "perceived-race")
-"""Attributes that shards tell; the others are taken from landmarks."""
+"""One image in this many is held out, from the end: with many shards, from the last ones."""
+LABELLED: Final = ("gender", "age", "perceived-race")
+"""Attributes labelled in the shards; the others are computed from landmarks."""
 SHIFT: Final = 0.03
 ZOOM: Final = 0.05
 TURN: Final = 5.0
@@ -36,7 +36,7 @@ NOSE: Final = 30
 TURNED: Final = 0.12
 """Where the tip of the nose lies beside the middle of the eyes, in their distance, if a head is turned."""
 WIDE: Final = 0.95
-APART: Final = 0.06
+OPEN_LIPS: Final = 0.06
 """Width of the mouth, and gap between the lips, in distances between the eyes, from which on it smiles."""
 
 
@@ -49,7 +49,7 @@ class AttributeOrder(Order):
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
         """Return the attributes that are learned."""
-        return {name: words for name, words in VALUES.items() if self.landmarks == 68 or name in TOLD}
+        return {name: words for name, words in VALUES.items() if self.landmarks == 68 or name in LABELLED}
 
     def settings(self) -> dict[str, Json]:
         """Return what, beside the images and the seed, decides what is learned."""
@@ -79,7 +79,7 @@ def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trai
         raise (
             rows.failed[0]
             if rows.failed
-            else PhotoError("the shards hold no pictures", hint="with .json labels")
+            else PhotoError("the shards contain no pictures", hint="with .json labels")
         )
     kept = count - count // HELD_OUT
     card = Card("attributes", order.data, order.terms, order.seed, {**order.settings(), "images": kept})
@@ -118,7 +118,7 @@ def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
     turned = float((points[NOSE] - (left + right) / 2) @ along) / apart
     wide, gap = (float(np.hypot(*(points[a] - points[b]))) / apart for a, b in ((54, 48), (66, 62)))
     pose = int(turned > -TURNED) + int(turned > TURNED)
-    return {"pose": pose, "smile": int(wide > WIDE and gap > APART)}
+    return {"pose": pose, "smile": int(wide > WIDE and gap > OPEN_LIPS)}
 
 
 def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UInt8[np.ndarray, "s s 3"]]:

@@ -1,4 +1,4 @@
-"""Training of a model of attributes: Adam over a network of one hidden layer, the same for the same seed."""
+"""Training of the attribute network: Adam on one hidden layer, deterministic for a seed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ FIRST: Final = 0.9
 SECOND: Final = 0.999
 LEAST_SPREAD: Final = 1e-2
 LEAST: Final = 40
-"""Images that are the least to learn from."""
+"""Smallest number of training images."""
 
 Features = Float32[np.ndarray, "n f"]
 Labels = Mapping[str, Int64[np.ndarray, " n"]]

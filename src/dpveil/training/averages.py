@@ -1,4 +1,4 @@
-"""Faces that are averages: several faces, warped to the mean of their shapes, so that they stay sharp."""
+"""Average faces: several faces warped to their mean shape, so that the average stays sharp."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The first and longest part of making a gallery: who of the public faces may contribute."""
+"""Candidates for a gallery: which of the public faces may contribute. The longest part of making one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpveil.training.crops import CropFile
 from dpveil.training.order import Progress
 
 KEEP: Final = 200
-"""Candidates after which what is finished is kept."""
+"""Candidates between two checkpoints."""
 FRAME: Final = Frame(SIDE)
 
 Numbers = Int64[np.ndarray, " n"]

@@ -1,4 +1,4 @@
-"""What a training has finished so far, so that an interrupted one can go on."""
+"""Checkpoints, so that an interrupted training can resume."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _refuse_none(crops: CropFile) -> None:
             f"none of {len(crops.failed)} images can be read", hint=f"the first one: {crops.failed[0]}"
         )
         if crops.failed
-        else PhotoError("the shards hold no images", hint="give .tar files with JPEG or PNG files")
+        else PhotoError("the shards contain no images", hint="give .tar files with JPEG or PNG files")
     )
 
 

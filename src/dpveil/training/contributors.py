@@ -1,4 +1,4 @@
-"""Which faces may become part of an average, and which of them go together."""
+"""Which faces may become part of an average, and which are averaged together."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from dpveil.training.averages import FEWEST
 
 COMPONENTS: Final = 40
 TURNED: Final = 0.35
-"""Logarithm of how much wider one half of a face is than the other, from which it counts as turned."""
+"""Logarithm of the width ratio of the two halves of a face from which it counts as turned."""
 MOST_TURNED: Final = 0.8
-APART: Final = 0.3
-"""How far contributors of one average may differ in it."""
+MOST_TURN_DIFFERENCE: Final = 0.3
+"""Largest difference in turn between contributors of one average."""
 LEAST_COLOUR: Final = 12
 LEAST_SHARP: Final = 60
 MOST_BRIDGE: Final = 1.42
@@ -29,7 +29,7 @@ MOST_SPREAD: Final = 0.03
 LEAST_SCORE: Final = 0.5
 MOST_USES: Final = 4
 MOST_SHARED: Final = 5
-"""Contributors that two averages may have in common."""
+"""Largest number of contributors that two averages share."""
 PER_CELL: Final = 120
 INNER: Final = (slice(30, 110), slice(24, 104))
 """Where the face is in a crop of 128 pixels."""
@@ -85,15 +85,15 @@ def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
 class Candidates:
     """Faces that may contribute: crops, 68 landmarks, embeddings, and the cell of labels that each is in.
 
-    `apart` is, for each, the distance of embeddings within which two faces may be of one person, `nobody`
-    that within which one is the other.
+    `separation` is, for each, the embedding distance below which two faces may show one person, `nobody` the
+    distance below which they are taken to.
     """
 
     crops: UInt8[np.ndarray, "n 128 128 3"]
     shapes: Float64[np.ndarray, "n 68 2"]
     embeddings: Float64[np.ndarray, "n 128"]
     cells: Numbers
-    apart: Float64[np.ndarray, " n"]
+    separation: Float64[np.ndarray, " n"]
     nobody: Float64[np.ndarray, " n"]
 
     @cached_property
@@ -118,12 +118,12 @@ class Candidates:
         They are of its cell, turned about as far, and `allowed`. None where there are not ten.
         """
         mates = allowed[(self.cells[allowed] == self.cells[centre]) & (allowed != centre)]
-        mates = mates[np.abs(self.turns[mates] - self.turns[centre]) < APART]
+        mates = mates[np.abs(self.turns[mates] - self.turns[centre]) < MOST_TURN_DIFFERENCE]
         away = np.linalg.norm(self.features[mates] - self.features[centre], axis=1)
         chosen = [centre]
         for mate in mates[np.argsort(away, kind="stable")]:
             from_them = np.linalg.norm(self.embeddings[chosen] - self.embeddings[mate], axis=1)
-            if from_them.min() > self.apart[centre]:
+            if from_them.min() > self.separation[centre]:
                 chosen.append(int(mate))
             if len(chosen) == FEWEST:
                 return np.array(chosen)
@@ -180,7 +180,7 @@ def likeness_cuts(
     for group in np.unique(groups):
         own = embeddings[groups == group]
         square = (own**2).sum(axis=1)
-        apart = np.sqrt(np.maximum(square[:, None] + square - 2 * own @ own.T, 0))
-        pairs = apart[np.triu_indices(len(own), 1)]
+        separation = np.sqrt(np.maximum(square[:, None] + square - 2 * own @ own.T, 0))
+        pairs = separation[np.triu_indices(len(own), 1)]
         cuts[groups == group] = np.quantile(pairs, share) if len(pairs) else 0.0
     return cuts

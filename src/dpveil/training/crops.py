@@ -1,4 +1,4 @@
-"""Training crops from files and WebDataset shards, decoded once into a file without a name."""
+"""Training crops from files and WebDataset shards, decoded once into an unnamed temporary file."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGEST: Final = 1 << 26
 MOST_PIXELS: Final = 100_000_000
 BATCH: Final = 512
 EVERY: Final = 20
-"""Of so many images one is held out of training, to measure with."""
+"""One image in this many is held out, to measure with."""
 
 Align = Callable[[Photo, Canvas], UInt8[np.ndarray, "h w c"]]
 """Makes a crop of the canvas of a photo."""
@@ -83,12 +83,14 @@ def _members(path: Path) -> Iterator[Photo | PhotoError]:
                 raise tarfile.ReadError("it ends early")
     except (OSError, tarfile.TarError, ValueError) as error:
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        raise PhotoError(f"{shown(path)} is no intact .tar ({reason})", hint="fetch it again") from error
+        raise PhotoError(
+            f"{shown(path)} is not an intact .tar ({reason})", hint="download it again"
+        ) from error
 
 
 def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Photo | PhotoError:
     if not member.isfile() or member.size > LARGEST:
-        return PhotoError(f"{shown(name)} is no plain file of at most 64 MiB", hint="leave it out")
+        return PhotoError(f"{shown(name)} is not a plain file of at most 64 MiB", hint="leave it out")
     opened = shard.extractfile(member)
     try:
         return read_bytes(opened.read() if opened else b"", name, max_pixels=MOST_PIXELS)

@@ -1,4 +1,4 @@
-"""Training of a dictionary by stochastic gradients and soft thresholds (FaceIDP §V-A, DLNet)."""
+"""Training of a dictionary by stochastic gradient descent and soft thresholding (FaceIDP §V-A, DLNet)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ RATE: Final = 0.01
 """η, for each image (FaceIDP §IX-A)."""
 BATCH: Final = 32
 EPOCHS: Final = 10
-"""Times that the training crops are read to learn the atoms."""
+"""Passes over the training crops to learn the atoms."""
 PASSES: Final = EPOCHS + 3
-"""Times that they are read in all."""
+"""Passes over the training crops in all."""
 STEPS: Final = 50
 """Soft thresholdings of a code while atoms are learned."""
 MEMORY: Final = 0.9

@@ -1,4 +1,4 @@
-"""Making of a gallery, from shards to files: who may contribute, which go together, and what is nobody."""
+"""Making a gallery, from shards to files: selecting, grouping and averaging contributors."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[F
         CropFile.of(_photos(order, labels, step), (SIDE, SIDE, 3), order.out.parent) as crops,
     ):
         if not crops.count:
-            raise crops.failed[0] if crops.failed else PhotoError("the shards hold no labelled pictures")
+            raise crops.failed[0] if crops.failed else PhotoError("the shards contain no labelled pictures")
         table = {name: np.array([one[name] for one in labels], np.int64) for name in CELL}
         checkpoint = _checkpoint(order, crops, table)
         marked = candidates_of(crops, _codes(table, CELL), order.seed, checkpoint, progress)
@@ -156,7 +156,9 @@ def made(candidates: Candidates, order: GalleryOrder, progress: Progress) -> tup
             if len(faces) == order.faces:
                 break
     if len(faces) < 2:
-        raise InvalidParameter("images", None, "make no two faces of nobody", hint="give more pictures")
+        raise InvalidParameter(
+            "images", None, "make fewer than two faces of nobody", hint="give more pictures"
+        )
     return faces, groups
 
 

@@ -1,4 +1,4 @@
-"""Labelled training pictures: WebDataset shards in which a .json with labels stands beside every picture."""
+"""Labelled training pictures: WebDataset shards with a .json of labels beside every picture."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def labels_of(text: bytes, name: str) -> dict[str, int]:
             "perceived-race": RACES.index(told["race"]),
         }
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise PhotoError(f"{shown(name)} holds no labels of an adult", hint=HINT) from error
+        raise PhotoError(f"{shown(name)} has no labels of an adult", hint=HINT) from error
 
 
 def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
@@ -79,7 +79,7 @@ def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
                 raise tarfile.ReadError("it ends early")
     except (OSError, tarfile.TarError, ValueError) as error:
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        yield PhotoError(f"{shown(path)} is no intact .tar ({reason})", hint="fetch it again")
+        yield PhotoError(f"{shown(path)} is not an intact .tar ({reason})", hint="download it again")
     for stem in waiting:
         yield PhotoError(f"{shown(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out")
 

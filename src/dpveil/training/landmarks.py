@@ -1,4 +1,4 @@
-"""Landmarks of training crops, by dlib's file of 68, which the user has to allow."""
+"""Landmarks of training crops from dlib's 68-point file, which the user must allow."""
 
 from __future__ import annotations
 

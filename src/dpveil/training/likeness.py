@@ -1,4 +1,4 @@
-"""What makes faces alike for a gallery: features in which people with other labels lie far apart."""
+"""Similarity of faces for a gallery: features in which people with different labels are far apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every training has in common: an order, what came of it, and who is told how far it is."""
+"""What all trainings share: an order, its result, and progress reporting."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from dpveil.training.checkpoint import NOWHERE, Checkpoint
 from dpveil.training.source import Source, mean_of
 
 SPARE: Final = 16
-"""Directions that are followed beside those that are kept, so that the last ones settle too."""
+"""Oversampling: additional directions, so that the last components converge too."""
 ROUNDS: Final = 6
-"""Times that the training crops are read to find the components."""
+"""Passes over the training crops to find the components."""
 PASSES: Final = ROUNDS + 3
-"""Times that they are read in all."""
+"""Passes over the training crops in all."""
 LEAST: Final = 1e-3
 """Variance in squared grey levels, over the whole crop, below which a component is nothing."""
 

@@ -1,4 +1,4 @@
-"""What an active appearance model learns of shape: principal components, and ridge regressions to them."""
+"""Learning the shapes of an active appearance model: principal components, and ridge regressions to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What trainers read: public crops in batches, as often as they ask."""
+"""The input of trainers: public crops in batches, which can be read repeatedly."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_points_are_aligned_and_frames_convert():
 
 
 def test_what_is_no_face_is_refused():
-    with pytest.raises(RegionError, match="fall together"):
+    with pytest.raises(RegionError, match="coincide"):
         of_points(np.full((5, 2), 3.0), np.array(FIVE))
     with pytest.raises(RegionError, match="no numbers"):
         Similarity(math.nan, 0.0, 0.0, 0.0)

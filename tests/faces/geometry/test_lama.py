@@ -118,16 +118,16 @@ def test_recombined_no_protected_pixel_is_read_and_no_other_changes(network: Lam
 @pytest.mark.parametrize(
     ("contents", "match"),
     [
-        (b"", "is no network that OpenCV can fill with"),
-        (b"no network", "is no network that OpenCV can fill with"),
-        (lama()[:300], "is no network that OpenCV can fill with"),
-        (yunet(), "is no network that OpenCV can fill with"),
-        (lama(mask="hole"), "is no network that OpenCV can fill with"),
+        (b"", "is not a network that OpenCV can inpaint with"),
+        (b"no network", "is not a network that OpenCV can inpaint with"),
+        (lama()[:300], "is not a network that OpenCV can inpaint with"),
+        (yunet(), "is not a network that OpenCV can inpaint with"),
+        (lama(mask="hole"), "is not a network that OpenCV can inpaint with"),
         (lama(channels=1), "gives 1 × 1 × 512 × 512 numbers, not 1 × 3 × 512 × 512"),
         (lama(gain=float("nan")), "numbers that are not finite"),
         (lama(fill=float("inf")), "numbers that are not finite"),
-        (lama(gain=1), "makes 0.502 of the level 128"),
-        (lama(gain=-255), "makes -128 of the level 128"),
+        (lama(gain=1), "turns level 128 into 0.502"),
+        (lama(gain=-255), "turns level 128 into -128"),
     ],
     ids=["empty", "text", "cut", "yunet", "other input", "grey", "nan", "infinite", "0 to 1", "negative"],
 )

@@ -11,9 +11,17 @@ import pytest
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, pose_of
 from dpveil.faces.geometry.landmarks import OF_68
-from dpveil.faces.geometry.pose import HEAD, rotation
+from dpveil.faces.geometry.pose import HEAD
 
 ANGLES = list(itertools.product((-50, -20, 0, 35), (-25, 0, 20), (-30, 0, 15)))
+
+
+def rotation(yaw: float, pitch: float, roll: float) -> np.ndarray:
+    """The rotation of a head by `roll`, then `pitch`, then `yaw`, in the axes of `HEAD`."""
+    (cy, sy), (cp, sp), (cr, sr) = ((math.cos(a), math.sin(a)) for a in (yaw, pitch, roll))
+    side = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
+    nod = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
+    return side @ nod @ np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
 
 
 def seen(yaw: float, pitch: float, roll: float, *, scale: float = 2.0, far: float = 20.0) -> np.ndarray:
@@ -59,5 +67,5 @@ def test_size_does_not_matter_and_noise_moves_little(size):
 
 def test_words_and_refusals():
     assert "yaw 23°" in pose_of(landmarks(seen(0.4, 0, 0, far=1.29), only5=False)).in_words
-    with pytest.raises(RegionError, match="fall together"):
+    with pytest.raises(RegionError, match="coincide"):
         pose_of(Landmarks(np.zeros((5, 2)), 0.0, 1.0))

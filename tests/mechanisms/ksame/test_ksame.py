@@ -13,7 +13,7 @@ import pytest
 
 from dpveil.assets import Card
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.ksame import TABLE, Group, Hidden, KSameM, KSamePixel, KSameSelect
+from dpveil.mechanisms.ksame import TABLE, Group, KSameM, KSamePixel, KSameResult, KSameSelect
 from dpveil.mechanisms.ksame.groups import exchanged, greedy, squared_distances
 from dpveil.noise.bits import SeededBits
 from dpveil.training import train_pca
@@ -57,7 +57,7 @@ def made(name: str, k: int, **more: Any) -> Any:
     return kind(k=k, **space, **more)
 
 
-def released(name: str, k: int, faces: np.ndarray) -> Hidden:
+def released(name: str, k: int, faces: np.ndarray) -> KSameResult:
     names = named(len(faces))
     return made(name, k).release(faces, people=names, classes=classes(len(faces)))
 
@@ -72,7 +72,7 @@ def eigenfaces(faces: np.ndarray, shown: np.ndarray, components: int = 12) -> np
     return nearest
 
 
-def breaches(faces: np.ndarray, shown: Hidden, k: int) -> list[str]:
+def breaches(faces: np.ndarray, shown: KSameResult, k: int) -> list[str]:
     """What of the method's own words does not hold of a release."""
     found, own = [], np.concatenate([group.members for group in shown.groups])
     if sorted(own) != list(range(len(faces))):

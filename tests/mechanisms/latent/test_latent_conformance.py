@@ -18,7 +18,8 @@ from dpveil.core.guarantee import KINDS, Guarantee
 from dpveil.errors import InvalidParameter, NoiseError, UnsupportedRelation
 from dpveil.mechanisms.latent import TABLE
 from dpveil.mechanisms.latent.base import STEPS, TIME
-from dpveil.noise.bits import BitSource, SecureBits, SeededBits
+from dpveil.noise.bits import SecureBits, SeededBits
+from sources import NoBits
 
 SETTINGS = {
     "croft-metric": {"usual": {"epsilon": 20}, "every option": {"epsilon": "1/3", "clip": "12.5"}},
@@ -39,19 +40,6 @@ LITTLE = {"box-truncated-laplace": {"epsilon": "0.1"}, "pca-basis": {"ratio": "1
 """For next to no budget: truncated draws take the longer, the less ε is; components have to be afforded."""
 NOT_A_BUDGET = [0, -1, math.nan, math.inf, "lots", "", True, [1], 1e-30, 1e30, None]
 CODES = np.array([[0.0, 7.0, 0.1], [0.9, 2.0, 0.25], [-1.0, 12.0, 0.0]])
-
-
-class NoBits(BitSource):
-    """A source that must not be asked."""
-
-    def _first_key(self):
-        return bytes(32)
-
-    def words(self, count):
-        raise AssertionError("bits were drawn")
-
-    def fill(self, out):
-        raise AssertionError("bits were drawn")
 
 
 def budget(name):
@@ -112,7 +100,7 @@ def test_other_distances_are_never_added_up(name):
 
     def promise(codec="a", **settings):
         mechanism = make(name, **settings)
-        return replace(mechanism.guarantee(UNEVEN), distance=mechanism.distance(codec))
+        return replace(mechanism.guarantee(UNEVEN), distance=mechanism.measured(codec))
 
     first, others = promise(), [promise(clip="2.5"), promise(codec="b"), make(name).guarantee(UNEVEN)]
     for other in others:

@@ -1,4 +1,4 @@
-"""What is drawn, exactly: every two inputs on small grids, the samplers' fit, and mutants that must fail."""
+"""What is drawn, exactly: every two inputs on small grids, the samplers' fit, and published mistakes."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ import pytest
 from latent_spaces import FLAT, UNEVEN, Space, clipped_law, worst
 from scipy.special import logsumexp
 
-from dpveil.audit.distributions import finite_distribution, laplace_distribution
-from dpveil.audit.fit import fit, fit_pairs
 from dpveil.mechanisms.latent import BoxLaplace, CroftMetric
 from dpveil.mechanisms.latent.base import STEPS
 from dpveil.noise.bits import SeededBits
 
 EPSILONS = [Fraction(1, 2), Fraction(3), Fraction(20)]
 SMALL = 4
-HALF = Fraction(1, 2)
 
 
 def croft_scale(space, epsilon, steps):
@@ -73,76 +70,7 @@ def test_box_laplace_keeps_epsilon_for_every_two_codes_and_wastes_nothing(space,
     assert most >= epsilon * 16 / 17  # scales are rounded up a little, to share tables
 
 
-def released_points(mechanism, space, code, count, steps, seed):
-    """Release one code often and return the points of the grid, count × m."""
-    codes = np.tile(np.array(code, float), (count, 1))
-    released = mechanism.release(codes, space, bits=SeededBits(seed))
-    box = space.bounds(mechanism.clip)
-    points = (released - box.low) / box.width * steps
-    assert np.allclose(points, np.rint(points), atol=1e-6)
-    return np.rint(points).astype(np.int64)
-
-
-@pytest.mark.parametrize("at", [(0, 0), (16, 5), (8, 16)], ids=str)
-def test_draws_follow_the_written_law_and_pile_up_at_the_ends(at, coarse):
-    """A right sampler fails with probability 1e-9 at most, in each of its columns."""
-    coarse(16)
-    space, epsilon = FLAT, Fraction(8)
-    box = space.bounds()
-    code = box.low + box.width * np.array(at) / 16
-    boxes = [BoxLaplace(epsilon=epsilon), BoxLaplace(epsilon=epsilon, allocation="equal")]
-    cases = [(CroftMetric(epsilon=epsilon), [croft_scale(space, epsilon, 16)] * 2)]
-    cases += [(one, own_scales(one, space, 16)) for one in boxes]
-    for seed, (mechanism, scales) in enumerate(cases):
-        points = released_points(mechanism, space, code, 20_000, 16, seed)
-        for column, scale in enumerate(scales):
-            law = finite_distribution(clipped_law(at[column], scale, 16))
-            assert not fit(np.ascontiguousarray(points[:, column]), law).rejected
-
-
-def test_draws_on_the_real_grid_follow_the_written_law():
-    """Scales of a few steps, so that nothing is clipped: every column against discrete Laplace."""
-    space, middle = UNEVEN, [0.0, 7.0, 0.125]
-    epsilon = Fraction(STEPS * 3, 5)
-    optimal = BoxLaplace(epsilon=epsilon)
-    for mechanism, scales in (
-        (CroftMetric(epsilon=epsilon), [Fraction(5)] * 3),
-        (optimal, own_scales(optimal, space, STEPS)),
-    ):
-        points = released_points(mechanism, space, middle, 30_000, STEPS, 7) - STEPS // 2
-        for column, scale in enumerate(scales):
-            assert not fit(np.ascontiguousarray(points[:, column]), laplace_distribution(scale)).rejected
-        wrong = laplace_distribution(float(scales[0]) * 1.1)
-        assert fit(np.ascontiguousarray(points[:, 0]), wrong).rejected
-
-
-def test_coordinates_and_codes_get_noise_of_their_own():
-    space, epsilon = FLAT, Fraction(STEPS * 2, 5)
-    points = released_points(CroftMetric(epsilon=epsilon), space, [0.5, 1.0], 20_000, STEPS, 9) - STEPS // 2
-    across = np.ascontiguousarray(points.ravel())  # neighbours are the coordinates of one code
-    down = np.ascontiguousarray(points[:, 0])
-    assert not fit_pairs(across, laplace_distribution(5)).rejected
-    assert not fit_pairs(down, laplace_distribution(5)).rejected
-    reused = np.repeat(down, 2)
-    assert fit_pairs(reused, laplace_distribution(5)).rejected
-
-
-# Mutants: each is a way in which such mechanisms go wrong, and each must cost more than it says.
-
-
-def test_mutant_scale_without_the_number_of_coordinates(coarse):
-    coarse(SMALL)
-    scale = Fraction(SMALL, 3)
-    most, per_distance = worst(lambda point: [scale] * FLAT.length, SMALL)
-    assert per_distance > 1.9 * 3
-    assert most > 1.9 * 3
-
-
-def test_mutant_weights_that_do_not_sum_to_one(coarse):
-    coarse(SMALL)
-    weights = [Fraction(1, 2), Fraction(1, 2), Fraction(1, 4)]
-    most, _ = worst(lambda point: box_scales(UNEVEN, Fraction(2), weights, SMALL), SMALL)
-    assert most > 1.2 * 2
+# Errata
 
 
 def test_errata_e7_weights_in_the_numerator_overspend(coarse):

@@ -15,8 +15,6 @@ from dpveil.mechanisms.scalar import Range
 from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.mechanisms.scalar.scales import least_scale
 
-FAR = 400
-
 
 @st.composite
 def queries(draw):

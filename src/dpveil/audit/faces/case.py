@@ -1,4 +1,6 @@
-"""What is audited in methods that show a face of a gallery: made galleries, inputs, versions, settings."""
+"""Audit cases for methods that show a face from a gallery: synthetic galleries, inputs, versions,
+settings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chances of every face: of the whole numbers that methods draw with, and by definition."""
+"""The probability of every face, from the integer weights in use and by definition."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
     parts = [
         [Fraction(weight, WHOLE) for weight in whole[true]] for whole, true in zip(rows, row, strict=False)
     ]
-    return spread(case, apart(parts), lambda answer: table[answer])
+    return spread(case, independent_draws(parts), lambda answer: table[answer])
 
 
 def written_answers(case: FacesCase, row: Row) -> Chances:
     """Return the distribution of randomised responses and of the face for them, by definition."""
-    return spread(case, apart(responses(case, row)), lambda answer: faces_for(case, answer))
+    return spread(case, independent_draws(responses(case, row)), lambda answer: faces_for(case, answer))
 
 
 def responses(case: FacesCase, row: Row, times: int = 1) -> list[tuple[Fraction, ...]]:
@@ -115,7 +115,7 @@ def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
     return shares([odds if value == true else 1.0 for value in range(count)])
 
 
-def apart(parts: Sequence[Sequence[Fraction]]) -> Joint:
+def independent_draws(parts: Sequence[Sequence[Fraction]]) -> Joint:
     """Return the distribution of combinations whose parts are drawn each by itself."""
     return {
         answer: math.prod((part[value] for part, value in zip(parts, answer, strict=True)), start=Fraction(1))
@@ -123,10 +123,10 @@ def apart(parts: Sequence[Sequence[Fraction]]) -> Joint:
     }
 
 
-def together(parts: Sequence[Sequence[Fraction]]) -> Joint:
+def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
     """Return the distribution of combinations whose parts are all read from one uniform number."""
     ends = [[sum(part[: value + 1], Fraction(0)) for value in range(len(part))] for part in parts]
-    found: Joint = {answer: Fraction(0) for answer in apart(parts)}
+    found: Joint = {answer: Fraction(0) for answer in independent_draws(parts)}
     last = Fraction(0)
     for cut in sorted({end for own in ends for end in own}):
         answer = tuple(sum(end <= last for end in own) for own in ends)

@@ -1,4 +1,4 @@
-"""Gates for methods that show a face of a gallery: exact costs over every two crops, fits, lower bounds."""
+"""Gates for methods that show a face from a gallery: exact cost over every two crops, fits, lower bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.faces.case import DistributionOf, FacesCase, FacesDrawn, FacesVersion, Row
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
 from dpveil.audit.lower_bound import Bound
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
@@ -68,7 +68,7 @@ def fit_gate(
         distribution = finite_distribution([float(chance) for chance in definition(case, row)])
         p_values[f"{row}"] = fit(seen, distribution).p_value
         p_values[f"neighbouring draws of {row}"] = fit_pairs(seen, distribution).p_value
-    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values)
+    yield fit_finding(case, f"{setting.draws:,} draws", p_values)
 
 
 def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
@@ -83,7 +83,7 @@ def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -
         return of_releases((one.astype(np.uint8), other.astype(np.uint8)), draws, alpha)
 
     pairs = [
-        Apart(f"{case}, {pair[0]} and {pair[1]}", float(case.epsilon), partial(bound, pair))
+        ComparedPair(f"{case}, {pair[0]} and {pair[1]}", float(case.epsilon), partial(bound, pair))
         for pair in setting.pairs
     ]
     yield from bound_findings(pairs, f"{draws:,} draws")

@@ -1,4 +1,4 @@
-"""What is audited in growth: lossy photos with a region, and what a release of it may still show."""
+"""Audit cases for growth: lossy photos with a region, and the traces that a release may still show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gates for growth: what neighbours show outside of what is replaced, in the photo and in its releases."""
+"""Gates for growth: differences between neighbours outside the replaced pixels, before and after release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which lossy photos growth is audited with, and its mutants."""
+"""The lossy photos that growth is audited on, and its mutants."""
 
 from __future__ import annotations
 
@@ -170,21 +170,21 @@ def _listed_as_asked(
 
 
 MUTANTS: Final = (
-    with_growth("regions as they are", lambda region, photo: region),
+    with_growth("regions not grown", lambda region, photo: region),
     with_growth("blocks of 8 for any chroma", _eights),
     with_growth(
-        "without the pixel of chroma interpolation",
+        "without the pixel for chroma interpolation",
         lambda region, photo: grow(region, _with(photo, margin=0)),
     ),
-    with_growth("lines of the stored picture, not mirrored", _upright),
-    with_growth("blocks of the stored picture, not turned", _lying),
-    with_growth("to the left and the top only", _left_and_top),
-    with_growth("up to the last whole block", _without_ragged),
-    with_growth("to the nearest line", _nearest),
-    with_growth("box grown, mask as it is", _thin),
-    GrowthVersion(name="last of several left out", release=_last_left_out),
-    GrowthVersion(name="listed as they were asked for", release=_listed_as_asked),
+    with_growth("block lines not mirrored", _upright),
+    with_growth("block sizes not rotated", _lying),
+    with_growth("grown to the left and top only", _left_and_top),
+    with_growth("grown to the last whole block only", _without_ragged),
+    with_growth("grown to the nearest block line", _nearest),
+    with_growth("box grown, mask not", _thin),
+    GrowthVersion(name="last of several regions not grown", release=_last_left_out),
+    GrowthVersion(name="ungrown regions listed", release=_listed_as_asked),
     with_growth(
-        "WebP's traces not named", lambda region, photo: replace(grow(region, photo), origin=region.origin)
+        "traces of WebP not stated", lambda region, photo: replace(grow(region, photo), origin=region.origin)
     ),
 )

@@ -1,4 +1,4 @@
-"""Choices of a face that are wrong on purpose."""
+"""Mutants of the choice of a face."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ import numpy as np
 
 from dpveil.audit.faces.case import Chances, DistributionOf, FacesCase, FacesVersion, Numbers, Row, Rows
 from dpveil.audit.faces.distributions import (
-    apart,
     by_rank,
     faces_for,
     flips,
+    independent_draws,
     kept_with,
     own_answers,
     own_choice,
     own_ranks,
     responses,
     shares,
+    single_draw,
     spread,
-    together,
 )
 from dpveil.faces.attribute_model import VALUES
 from dpveil.noise.bits import BitSource
@@ -113,7 +113,7 @@ GALLERY: Final = (
 
 
 def _shown(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chances:
-    return spread(case, apart(parts), lambda answer: faces_for(case, answer))
+    return spread(case, independent_draws(parts), lambda answer: faces_for(case, answer))
 
 
 def _two_values(case: FacesCase, row: Row) -> Chances:
@@ -135,7 +135,7 @@ def _among_all(case: FacesCase, row: Row) -> Chances:
 
 
 def _one_draw(case: FacesCase, row: Row) -> Chances:
-    return spread(case, together(responses(case, row)), lambda answer: faces_for(case, answer))
+    return spread(case, single_draw(responses(case, row)), lambda answer: faces_for(case, answer))
 
 
 def _undivided(case: FacesCase, row: Row) -> Chances:
@@ -160,7 +160,7 @@ def _nearest(case: FacesCase, row: Row) -> Chances:
         shade = len(row) - 1
         return (min(faces_for(case, answer), key=lambda n: abs(case.gallery.looks[n][shade] - row[shade])),)
 
-    return spread(case, apart(responses(case, row)), nearest)
+    return spread(case, independent_draws(responses(case, row)), nearest)
 
 
 def _true(case: FacesCase, row: Row) -> list[tuple[tuple[str, Fraction], int]]:
@@ -170,11 +170,11 @@ def _true(case: FacesCase, row: Row) -> list[tuple[tuple[str, Fraction], int]]:
 
 
 ATTRIBUTES: Final = (
-    wrong("kept as if there were two values", _two_values),
+    wrong("kept as with two values", _two_values),
     wrong("drawn among all values", _among_all),
     wrong("one draw for all attributes", _one_draw),
     wrong("budgets not divided", _undivided),
-    wrong("last attribute as it is", _last_shown),
+    wrong("last attribute not randomised", _last_shown),
     wrong("nearest face of the right kind", _nearest),
     wrong("every draw used twice", own_answers, reused=True),
 )

@@ -1,4 +1,4 @@
-"""Made photos for audits of growth and recombination: scenes, what is hidden in them, and files of them."""
+"""Synthetic photos for the audits of growth and recombination: scenes, hidden contents, encoded files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which audits look at what is done to photos around a draw: growth and recombination."""
+"""The audits of the steps around a draw: growth and recombination."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is audited in recombination: photos with faces, a made method, and what is hidden in them."""
+"""Audit cases for recombination: photos with faces, a stub method, and hidden contents."""
 
 from __future__ import annotations
 

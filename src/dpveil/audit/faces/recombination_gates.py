@@ -1,4 +1,4 @@
-"""Gates for recombination: what hidden pixels change, what is changed beside them, what is left of them."""
+"""Gates for recombination: the influence of hidden pixels, unlisted changes, and unreplaced pixels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which photos recombination is audited with, and its mutants."""
+"""The photos that recombination is audited on, and its mutants."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def _filled_from_hidden(image: Pixels, faces: Sequence[Placed], crops: Crops) ->
 
 
 def _toned(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """The tone of the photo with what is hidden in it."""
+    """Take colours from the whole photo, hidden pixels included."""
     match = match_of(image, np.zeros(image.shape[:2], np.bool_))
     return recombine(image, faces, [_levels(match(crop.astype(np.float32))) for crop in crops])
 
@@ -212,22 +212,22 @@ def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixel
 
 MUTANTS: Final = (
     wrong("filled from hidden pixels", _filled_from_hidden),
-    wrong("tone of the whole photo", _toned),
-    wrong("tone of the face that was there", _toned_by_face),
+    wrong("colours of the whole photo", _toned),
+    wrong("colours of the original face", _toned_by_face),
     wrong("seam feathered into the photo", _feathered),
     wrong("mask eroded by a pixel", lambda image, faces, crops: recombine(image, _smaller(faces, 1), crops)),
-    wrong("each face by itself", _one_by_one),
-    wrong("seam made soft before", _softened),
-    wrong("seam made soft after", _smooth_after),
+    wrong("each face filled on its own", _one_by_one),
+    wrong("seam blurred before", _softened),
+    wrong("seam blurred after", _smooth_after),
     wrong("last row and column left out", _left_out),
     wrong(
-        "less listed than painted",
+        "less listed than replaced",
         recombine,
         listed=lambda treated: [_eroded(region, 1) for region in treated.regions],
     ),
-    RecombinationVersion(name="crop put back as it was", draw=_not_released),
+    RecombinationVersion(name="original crop put back", draw=_not_released),
     RecombinationVersion(
-        name="faces of a JPEG not grown", treated=lambda made: made.case.treated(Photo(made.photo.image))
+        name="faces in a JPEG not grown", treated=lambda made: made.case.treated(Photo(made.photo.image))
     ),
-    RecombinationVersion(name="photo beside a portrait", draw=_beside),
+    RecombinationVersion(name="photo kept around a portrait", draw=_beside),
 )

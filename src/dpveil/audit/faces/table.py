@@ -1,4 +1,4 @@
-"""Which methods that show a face of a gallery are audited, and where."""
+"""Audit entries of the methods that show a face from a gallery."""
 
 from __future__ import annotations
 

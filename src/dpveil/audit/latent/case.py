@@ -1,4 +1,4 @@
-"""What is audited in latent mechanisms: small code spaces, codes to tell apart, versions, settings."""
+"""Audit cases for latent mechanisms: small code spaces, pairs of codes, versions, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Directions in two coordinates, rounded to whole points: exact chances of every point, by quadrature."""
+"""Directions in two coordinates, rounded to integer points: the exact probability of each, by quadrature."""
 
 from __future__ import annotations
 

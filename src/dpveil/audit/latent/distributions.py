@@ -1,4 +1,4 @@
-"""Distributions of released coordinates on the 2^16 steps of a box, by their formulas, as log-chances."""
+"""Distributions of released coordinates on the 2^16 steps of a box, from their formulas, as logarithms."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.special import logsumexp
 
-from dpveil.audit.divergence import ORDERS
+from dpveil.audit.divergence import ORDERS, log_sum
 from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase, Logs
 
 REACH: Final = 12
@@ -39,7 +38,7 @@ def _below(most: int, rate: float) -> float:
 def truncated_laplace(centre: int, scale: Fraction) -> Logs:
     """Return chances ∝ exp(-|y - centre|/scale) within the box."""
     logs = -np.abs(np.arange(SIDE + 1) - centre) / float(scale)
-    found: Logs = logs - logsumexp(logs)
+    found: Logs = logs - log_sum(logs)
     return found
 
 
@@ -50,9 +49,9 @@ def clipped_gaussian(centre: int, variance: Fraction) -> Logs:
     reach = math.ceil(REACH * math.sqrt(float(variance))) + SIDE + abs(centre)
     steps = np.arange(-reach, reach + 1, dtype=np.float64)
     logs = -((steps - centre) ** 2) / twice
-    logs -= logsumexp(logs)
+    logs -= log_sum(logs)
     inside = logs[reach : reach + SIDE + 1].copy()
-    inside[0], inside[-1] = logsumexp(logs[: reach + 1]), logsumexp(logs[reach + SIDE :])
+    inside[0], inside[-1] = log_sum(logs[: reach + 1]), log_sum(logs[reach + SIDE :])
     return inside
 
 
@@ -77,7 +76,8 @@ def loss(case: LatentCase, first: CodeDistribution, second: CodeDistribution) ->
     pairs = list(zip(first.parts, second.parts, strict=True))
     if case.guarantee.rho is None:
         return sum(_ratio(a, b) for a, b in pairs)
-    return max(sum(_renyi(a, b, order) for a, b in pairs) / order for order in ORDERS)
+    divergences = np.sum([_renyi(a, b) for a, b in pairs], axis=0)
+    return float(np.max(divergences / np.array(ORDERS)))
 
 
 def _ratio(first: Logs, second: Logs) -> float:
@@ -88,12 +88,12 @@ def _ratio(first: Logs, second: Logs) -> float:
     return float(np.max(first[seen] - second[seen]))
 
 
-def _renyi(first: Logs, second: Logs, order: float) -> float:
-    """Return D_α of the first distribution from the second."""
+def _renyi(first: Logs, second: Logs) -> Float64[np.ndarray, " orders"]:
+    """Return D_α of the first distribution from the second for every order."""
     if first is second:
-        return 0.0
+        return np.zeros(len(ORDERS))
     seen = first > -np.inf
     if np.any(second[seen] == -np.inf):
-        return math.inf
-    terms: Float64[np.ndarray, " k"] = order * first[seen] + (1 - order) * second[seen]
-    return float(logsumexp(terms)) / (order - 1)
+        return np.full(len(ORDERS), np.inf)
+    own, ratio = first[seen], first[seen] - second[seen]
+    return np.array([log_sum(own + (order - 1) * ratio) / (order - 1) for order in ORDERS])

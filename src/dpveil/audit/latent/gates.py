@@ -1,4 +1,4 @@
-"""Gates for latent mechanisms: exact costs of every two codes, fits, and lower bounds."""
+"""Gates for latent mechanisms: exact cost of every two codes, fits, and lower bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs, pair_fits
-from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
 from dpveil.audit.latent.case import Code, Codes, LatentCase, LatentDrawn, LatentVersion
 from dpveil.audit.latent.distributions import loss
 from dpveil.audit.lower_bound import Bound
@@ -76,7 +76,7 @@ def fit_gate(
         inside = np.maximum(seen[:, drawn], 0)
         both = pair_fits(inside, [masses[number] for number in drawn])
         p_values |= {f"{name} of {_place(code)}": p_value for name, p_value in both.items()}
-    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values)
+    yield fit_finding(case, f"{setting.draws:,} draws", p_values)
 
 
 def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
@@ -113,7 +113,7 @@ def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource)
         return of_releases((one, other), draws, alpha, measure)
 
     pairs = [
-        Apart(f"{case}, {_place(a)} and {_place(b)}", case.allowance(a, b), partial(bound, a, b))
+        ComparedPair(f"{case}, {_place(a)} and {_place(b)}", case.allowance(a, b), partial(bound, a, b))
         for a, b in setting.pairs
     ]
     yield from bound_findings(pairs, f"{draws:,} draws", unit=unit)

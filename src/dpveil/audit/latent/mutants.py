@@ -1,4 +1,4 @@
-"""Latent mechanisms as they are, and mutants of each: what is wrong on purpose."""
+"""Latent mechanisms, intact and mutated."""
 
 from __future__ import annotations
 
@@ -45,12 +45,6 @@ def own_leading(case: LatentCase) -> tuple[Amount, ...]:
 def leading(case: LatentCase, count: int, scale: Fraction) -> tuple[Amount, ...]:
     """Return one scale for `count` leading components."""
     return tuple(scale if i < count else DROPPED for i in range(case.space.length))
-
-
-def one_more(case: LatentCase) -> tuple[Amount, ...]:
-    """Return what algorithm 1 as printed keeps: one component too many, with noise for as many."""
-    count = min(case.kept + 1, case.space.length)
-    return leading(case, count, count * SIDE / _epsilon(case))
 
 
 def _epsilon(case: LatentCase) -> Fraction:
@@ -143,7 +137,7 @@ GAUSSIAN: Final = (
 LEADING: Final = (
     *common("laplace", own_leading, EIGHT),
     _instead("laplace", "number of components forgotten", _count_forgotten),
-    _instead("laplace", "dropped components as they are", _rest_shown),
+    _instead("laplace", "dropped components not noised", _rest_shown),
 )
 
 # Directions
@@ -216,7 +210,7 @@ def _twice(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
 
 DIRECTIONAL: Final = (
     _directed("noise ×0.8", _narrow),
-    _directed("length of the code not taken off", _by_length),
+    _directed("length of the code kept", _by_length),
     _directed("nearer half of the sphere only", _nearer_half),
     _directed("sign of the first coordinate kept", _sign_kept),
     LatentVersion(name="every draw used twice", distribution=None, release=_twice),

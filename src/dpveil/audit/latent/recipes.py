@@ -1,4 +1,4 @@
-"""How coordinates are released, intact or wrong: recipes that give both the distribution and the draws."""
+"""Recipes for releasing coordinates, intact or wrong, that give both the distribution and the draws."""
 
 from __future__ import annotations
 

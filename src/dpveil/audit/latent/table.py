@@ -1,4 +1,4 @@
-"""Which latent mechanisms are audited, and where: an entry for each in their table."""
+"""Audit entries of the latent mechanisms."""
 
 from __future__ import annotations
 

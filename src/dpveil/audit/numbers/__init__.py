@@ -1,1 +1,1 @@
-"""How queries and naive Bayes are audited: columns and tables of few records, gates, mutants."""
+"""Audits of queries and naive Bayes: tables of a few records, gates, mutants."""

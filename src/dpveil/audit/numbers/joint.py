@@ -1,4 +1,4 @@
-"""What neighbouring tables cost in all that is released of them: numbers that scalar mechanisms draw apart.
+"""The cost of neighbouring tables over all released numbers, which are drawn independently.
 
 A mechanism's integers are its distribution; where it has none, its distribution by definition takes their
 place, at an end, at both answers and far out, between which log-ratios of these distributions do not turn but
@@ -33,6 +33,10 @@ class Number:
 
     mechanism: ScalarMechanism
     point: int
+
+    def __hash__(self) -> int:
+        """Return a hash without the mechanism's settings, which take long to hash and rarely differ."""
+        return hash((self.mechanism.name, self.point))
 
 
 Released = tuple[Number, ...]

@@ -1,4 +1,4 @@
-"""What is audited in naive Bayes: tables of few records, all that a fit asks about them, and versions."""
+"""Audit cases for naive Bayes: tables of a few records, the queries of a fit, and versions."""
 
 from __future__ import annotations
 

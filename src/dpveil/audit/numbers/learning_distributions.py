@@ -1,4 +1,4 @@
-"""What naive Bayes asks and releases, by definition: written apart, in fractions and closed forms."""
+"""What naive Bayes asks and releases, reimplemented from the definition in fractions and closed forms."""
 
 from __future__ import annotations
 
@@ -161,16 +161,10 @@ class Definition:
         capped = root >= np.sqrt(sizes) * ALMOST
         most = np.ceil(np.sqrt(sizes) ** power / step - NOTHING)
         points = np.where(capped, most, np.rint(root**power / step)).astype(np.int64)
-        starts = np.array(
-            [
-                _nearest(
-                    Fraction(sum((u - c) ** 2 for u in own), max(c, LEVELS - c) ** 2),
-                    self.spread.lattice.step,
-                    squared=self.squared,
-                )
-                for c in centres.tolist()
-            ]
-        )
+        public, at = np.unique(centres, return_inverse=True)
+        about = [Fraction(sum((u - c) ** 2 for u in own), max(c, LEVELS - c) ** 2) for c in map(int, public)]
+        lattice = self.spread.lattice
+        starts = np.array([_nearest(square, lattice.step, squared=self.squared) for square in about])[at]
         below = np.where(points < 1, 0.0, self._at_most(starts, points - 1))
         return below, np.where(capped, 1.0, self._at_most(starts, points))
 

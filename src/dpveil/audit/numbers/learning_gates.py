@@ -1,4 +1,4 @@
-"""Gates for naive Bayes: what is asked by definition, exact costs of neighbours, fits, and lower bounds."""
+"""Gates for naive Bayes: queries by definition, exact cost of neighbours, fits, and lower bounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
 from dpveil.audit.lower_bound import Bound
 from dpveil.audit.numbers.joint import ROUNDED
 from dpveil.audit.numbers.learning import LearnCase, LearnDrawn, Learned, LearnVersion, Table, cost
@@ -74,17 +74,20 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
     beyond = max(Fraction(0), limit - case.asked)
     yield Finding("exact", "ε stated beyond ε asked", str(case), float(beyond), 0, not beyond, "ε")
     limit = min(limit, case.asked)
-    asks = {table: version.learned(case, table) for table in case.tables}
+    learned: dict[Learned, int] = {}  # most tables are asked the same as others are
+    asks = {table: learned.setdefault(version.learned(case, table), len(learned)) for table in case.tables}
+    kinds = list(learned)
     worst: tuple[Fraction, Table, Table] = Fraction(0), (), ()
     pairs = 0
-    known: dict[tuple[Learned, Learned], Fraction] = {}
+    known: dict[tuple[int, int], Fraction] = {}
     for one in case.tables:
         for other in case.neighbours(one):
             if other in asks:
                 pairs += 1
                 both = asks[one], asks[other]
-                found = known[both] if both in known else known.setdefault(both, cost(*both))
-                worst = max(worst, (found, one, other))
+                if both not in known:
+                    known[both] = cost(kinds[both[0]], kinds[both[1]])
+                worst = max(worst, (known[both], one, other))
     value, one, other = worst
     what = f"log-ratio of all that is released, {pairs:,} pairs of tables"
     where = f"{case}, {_shown(case, one)} and {_shown(case, other)}"
@@ -121,7 +124,7 @@ def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> 
         p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, distribution).p_value
     for (one, a), (other, b) in combinations(uniform.items(), 2):
         p_values[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), both).p_value
-    yield fit_finding(case, f"fit of {draws:,} fits", p_values)
+    yield fit_finding(case, f"{draws:,} fits", p_values)
 
 
 def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, " n"]:
@@ -139,7 +142,9 @@ def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -
 
     limit = float(min(stated(case), case.asked))
     pairs = [
-        Apart(f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair))
+        ComparedPair(
+            f"{case}, {_shown(case, pair[0])} and {_shown(case, pair[1])}", limit, partial(bound, pair)
+        )
         for pair in setting.pairs
     ]
     yield from bound_findings(pairs, f"{draws:,} models")

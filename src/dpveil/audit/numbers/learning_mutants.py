@@ -1,4 +1,4 @@
-"""Naive Bayes that is wrong on purpose."""
+"""Mutants of naive Bayes."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _draw_too_short(plan: Plan, bits: BitSource) -> Moments:
     counts = plan.sizes().draw(bits)
     means = mean_codes(plan.sums(), counts, bits)
     sizes, reach = np.maximum(counts, 1), _half_reach(means)
-    squares = np.stack([squares_about(*both) for both in zip(plan.groups, means, strict=True)])
+    squares = squares_about(plan.groups, means)
     roots = plan.deviations.release(squares, reach, sizes.tolist(), bits)
     most = np.sqrt(sizes)[:, None]
     return Moments(counts, means, np.minimum(roots, most) * (reach / LEVELS) / most)

@@ -1,4 +1,4 @@
-"""Which models are audited, and on which tables."""
+"""Audit entries of the models, with their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is audited in queries: columns of few values, what is asked of them, and versions of the queries.
+"""Audit cases for queries: columns of a few values, the queries, and versions of them.
 
 Answers by definition are written here a second time, in fractions, from the numbers that values stand for.
 """

@@ -15,7 +15,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
 from dpveil.audit.lower_bound import Bound
 from dpveil.audit.numbers.joint import ROUNDED, Number, Released, chances, cost, released
 from dpveil.audit.numbers.queries import (
@@ -187,7 +187,7 @@ def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -
         return of_releases((one, other), draws, alpha)
 
     pairs = [
-        Apart(
+        ComparedPair(
             f"{case}, {case.values(one)} and {case.values(other)}",
             float(case.allowance(INTACT.plan(case, one), one, other) or 0),
             partial(bound, (one, other)),

@@ -1,4 +1,4 @@
-"""Queries that are wrong on purpose."""
+"""Mutants of the queries."""
 
 from __future__ import annotations
 
@@ -197,8 +197,8 @@ COUNT: Final = (
     wrong("ε doubled", _doubled),
     wrong("rows counted twice, then clipped", _twice),
     wrong("missing values left out", _top),
-    wrong("refused where no row holds", _refused),
-    wrong("response shown as it is", lambda case, table: _changed(own_plan(case, table), epsilon=40)),
+    wrong("refused where no row matches", _refused),
+    wrong("response without noise", lambda case, table: _changed(own_plan(case, table), epsilon=40)),
 )
 HISTOGRAM: Final = (
     wrong("ε for every bin", _stated_alone),

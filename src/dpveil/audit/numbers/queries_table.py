@@ -1,4 +1,4 @@
-"""Which queries are audited, and about which columns."""
+"""Audit entries of the queries, with their columns."""
 
 from __future__ import annotations
 

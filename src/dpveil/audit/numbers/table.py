@@ -1,4 +1,4 @@
-"""Which audits look at released numbers: queries, and models where scikit-learn is installed."""
+"""Audits of released numbers: queries, and models if scikit-learn is installed."""
 
 from __future__ import annotations
 

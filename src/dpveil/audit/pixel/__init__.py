@@ -1,1 +1,1 @@
-"""How pixel methods are audited: versions, small images, gates, and a file for each method."""
+"""Audits of pixel methods: versions, small images, gates, and one file per method."""

@@ -1,4 +1,4 @@
-"""What is audited: settings of a method, the draws that gates take, and what they know about it."""
+"""Audit cases for pixel methods: parameters of a method, the draws of each gate, and known facts about it."""
 
 from __future__ import annotations
 
@@ -76,19 +76,19 @@ class Level:
     exact: tuple[Case, ...] = ()
     fit: tuple[Drawn, ...] = ()
     bound: tuple[Drawn, ...] = ()
-    apart: tuple[Drawn, ...] = ()
+    distinguish: tuple[Drawn, ...] = ()
 
     @property
     def cases(self) -> tuple[Case, ...]:
         """Every setting, once."""
-        drawn = self.fit + self.bound + self.apart
+        drawn = self.fit + self.bound + self.distinguish
         return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in drawn)]))
 
     def more(self, exact: tuple[Case, ...], times: int = 5) -> Level:
         """Return this level with more small images, and with `times` the draws."""
         fit, bound, apart = (
             tuple(replace(d, draws=times * d.draws) for d in drawn)
-            for drawn in (self.fit, self.bound, self.apart)
+            for drawn in (self.fit, self.bound, self.distinguish)
         )
         return Level(self.exact + exact, fit, bound, apart)
 
@@ -101,9 +101,9 @@ class Level:
             return tuple(dict.fromkeys(replace(s, case=s.case.of(method)) for s in settings))
 
         exact = tuple(dict.fromkeys(case.of(method) for case in self.exact))
-        level = Level(exact, drawn(self.fit), drawn(self.bound) + own, drawn(self.apart))
+        level = Level(exact, drawn(self.fit), drawn(self.bound) + own, drawn(self.distinguish))
         formal = all(case.guarantee.formal for case in level.cases)
-        return replace(level, apart=()) if formal else Level(apart=level.apart)
+        return replace(level, distinguish=()) if formal else Level(distinguish=level.distinguish)
 
 
 def usual_pairs(case: Case) -> list[Pair]:

@@ -1,4 +1,4 @@
-"""The whole entry of one pixel method, and that of a user's own."""
+"""The audit entry of a pixel method, and of a method that a user passes in."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dpveil.audit.entry import Bits, Check, Entry, computed, drawn
 from dpveil.audit.pixel.case import Known, Level
-from dpveil.audit.pixel.gates_drawn import apart_gate, bound_gate, fit_gate
+from dpveil.audit.pixel.gates_drawn import bound_gate, distinguish_gate, fit_gate
 from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
 from dpveil.audit.pixel.gates_noise import pld_gate
 from dpveil.audit.pixel.version import DistributionOf, Version
@@ -53,7 +53,9 @@ class MethodAudit(Entry[Version, Level], Known):
             fit = partial(fit_gate, distribution_of=self.distribution)
             yield from drawn("fit", fit, level.fit, bits, STREAM)
         yield from drawn("bound", partial(bound_gate, entry=self), level.bound, bits, STREAM)
-        yield from drawn("apart", partial(apart_gate, entry=self), level.apart, bits, STREAM)
+        yield from drawn(
+            "distinguish", partial(distinguish_gate, entry=self), level.distinguish, bits, STREAM
+        )
 
     def differs(self, mutant: Version, check: Check[Version]) -> bool:
         """Return whether a mutant can behave otherwise than the intact version where this gate looks."""

@@ -17,7 +17,7 @@ from jaxtyping import Float64, Int64
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, pair_fits, power
-from dpveil.audit.gates import Apart, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
 from dpveil.audit.lower_bound import Bound
 from dpveil.audit.measures import (
     MISSED,
@@ -39,7 +39,7 @@ from dpveil.noise.bits import BitSource
 
 MISSED_FIT: Final = 1e-6
 SHARPEST: Final = 400
-APART: Final = math.log(10)
+DISTINGUISHED: Final = math.log(10)
 """The ε that a method without a promise has to exceed for its neighbours to count as told apart."""
 
 Masses = Float64[np.ndarray, " outcomes"]
@@ -66,8 +66,8 @@ def fit_gate(
     }
     p_values |= pair_fits(outcomes, masses)
     seen = sharpest(tuple(masses[0].tolist()), draws, alpha / len(p_values))
-    sees = f"chances to the power {seen:.2f} or more" if seen else ""
-    yield fit_finding(case, f"fit of {draws:,} draws", p_values, alpha=alpha, sees=sees)
+    sees = f"power ≥ {seen:.2f}" if seen else ""
+    yield fit_finding(case, f"{draws:,} draws", p_values, alpha=alpha, sees=sees)
 
 
 def _observed(
@@ -121,7 +121,7 @@ def bound_gate(
     promise, drawer = case.guarantee, version.drawer(case.method)
     measure, limit, letter = measure_of(promise)
     pairs = [
-        Apart(
+        ComparedPair(
             f"{case}, {pair.name}",
             limit * pair.distance,
             partial(pair_bound, drawer, pair, setting.draws, bits, measure),
@@ -132,7 +132,7 @@ def bound_gate(
     yield from bound_findings(pairs, f"{setting.draws:,} draws", unit=letter, alpha=alpha, least=least)
 
 
-def apart_gate(
+def distinguish_gate(
     version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
 ) -> Iterator[Finding]:
     """Yield that a method without a promise tells neighbours apart: the pair that shows it best.
@@ -146,8 +146,8 @@ def apart_gate(
     ]
     bound, pair = max(seen, key=lambda found: found[0].lower)
     what = f"neighbours told apart in {setting.draws:,} draws, {bound.event}"
-    kept = bound.lower >= APART
-    yield Finding("apart", what, f"{case}, {pair.name}", bound.lower, APART, kept, "ε at least")
+    kept = bound.lower >= DISTINGUISHED
+    yield Finding("distinguish", what, f"{case}, {pair.name}", bound.lower, DISTINGUISHED, kept, "ε at least")
 
 
 def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:

@@ -1,4 +1,5 @@
-"""Gates that compute: a version is the method, and its exact divergence over all neighbours of small images.
+"""Gates that compute: a version equals the method, and its exact divergence over all neighbours of small
+images.
 
 They yield findings, one for everything they look at. Nothing is drawn but one release, so nothing is left
 to chance: what these gates see at all, they see to the tolerances below, without any where chances are exact.
@@ -75,7 +76,7 @@ def exact_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
 
 
 def _pure(look: _Look) -> Finding:
-    return _loss(look, "loss of what is shown", look.distribution.largest_loss(look.pairs))
+    return _loss(look, "loss of the output", look.distribution.largest_loss(look.pairs))
 
 
 def _metric(look: _Look) -> Finding:
@@ -87,7 +88,7 @@ def _metric(look: _Look) -> Finding:
         float(loss) / d if d else math.inf if loss > LOSS_TOLERANCE else 0.0
         for loss, d in zip(losses, apart.tolist(), strict=True)
     )
-    return _loss(look, "loss by distance of what is shown", value)
+    return _loss(look, "loss by distance of the output", value)
 
 
 def _loss(look: _Look, what: str, value: Any) -> Finding:
@@ -101,7 +102,7 @@ def _zcdp(look: _Look) -> Finding:
     limit = float(look.case.guarantee.rho or 0)
     value = max(float(_divergences(look.distribution, look.pairs, order).max()) / order for order in ORDERS)
     slack = tolerance("ρ", limit)
-    return held("Rényi rate of what is shown", look.case, value, limit, value <= limit + slack, "ρ", slack)
+    return held("Rényi rate of the output", look.case, value, limit, value <= limit + slack, "ρ", slack)
 
 
 def _divergences(distribution: ProductDistribution, pairs: Pairs, order: float) -> Any:
@@ -136,7 +137,7 @@ def _approximate(look: _Look) -> Finding:
     )
     slack = 0.0 if isinstance(value, Fraction) else tolerance("δ", float(delta))
     kept = value <= delta + Fraction(slack)
-    return held("divergence of what is shown", look.case, float(value), float(delta), kept, "δ", slack)
+    return held("divergence of the output", look.case, float(value), float(delta), kept, "δ", slack)
 
 
 def hockey_stick(draws: list[tuple[Masses, Masses]], epsilon: Fraction, unit: float | None = None) -> Any:
@@ -163,7 +164,8 @@ def _floats(masses: Masses) -> Any:
 
 
 def _rationals(masses: Masses) -> Any:
-    return np.array([Fraction(mass, masses.sum()) for mass in masses], object)
+    whole = masses.sum()
+    return np.array([Fraction(mass, whole) for mass in masses], object)
 
 
 DIVERGENCES: Final[dict[str, Callable[[_Look], Finding]]] = {

@@ -1,4 +1,4 @@
-"""What additive noise allows beside: divergences before division and clamping, and a second accountant."""
+"""Gates for additive noise: divergences before division and clamping, and a second accountant."""
 
 from __future__ import annotations
 

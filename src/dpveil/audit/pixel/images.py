@@ -1,4 +1,4 @@
-"""Every small image over a few levels, and every two of them that are neighbours."""
+"""All small images over a few levels, and all pairs of neighbours among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact distributions of releases that are made of independent finite draws, and what they cost.
+"""Exact distributions of releases made of independent finite draws, and their cost.
 
 A release whose draws are independent has the product of their distributions, so its largest log-ratio over
 all outputs is the sum of the draws' largest, and so are its Rényi divergences. Chances may be floats, or

@@ -1,4 +1,4 @@
-"""Which pixel methods are audited: one entry for every method, from `pixel.methods`.
+"""Audit entries of the pixel methods, one per method, from `pixel.methods`.
 
 To add a method: `audit/pixel/methods/<name>.py` with its `AUDIT`, and one name in this list.
 """

@@ -1,7 +1,8 @@
-"""What an audit knows of a method: one version of it, intact or wrong on purpose, that all gates work on."""
+"""A version of a method, intact or mutated, as all gates see it."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -64,6 +65,30 @@ class Version(Variant):
         if self.key is None or intact.key is None:
             return True
         return bool(self.key(method, size) != intact.key(method, size))
+
+
+class Steps:
+    """A method taken apart into steps, one field each: what its versions are made of."""
+
+    name: str
+
+    @abstractmethod
+    def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
+        """Return `count` independent releases."""
+
+    @abstractmethod
+    def distribution(self, method: Method, images: Images) -> ProductDistribution:
+        """Return the distribution of what is drawn."""
+
+    def version(self) -> Version:
+        """Return these steps as gates take them; `outcomes` and `key` are theirs if they have any."""
+        return Version(
+            name=self.name,
+            releases=self.releases,
+            distribution=self.distribution,
+            outcomes=getattr(self, "outcomes", None),
+            key=getattr(self, "key", None),
+        )
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:

@@ -1,1 +1,1 @@
-"""How scalar mechanisms are audited: settings, distributions by definition, gates, mutants."""
+"""Audits of scalar mechanisms: settings, distributions by definition, gates, mutants."""

@@ -1,4 +1,4 @@
-"""Answers as they arrive: two neighbours' numbers, floats and exact ones, read by the mechanism itself.
+"""Pairs of neighbouring numbers, floats and exact ones, as they are passed to a mechanism.
 
 `reach`, which the noise is made for, is not believed here. Numbers are looked for beside turns from one point
 to the next, found by bisection of what reads them, and worked out from tables as users do it.

@@ -1,4 +1,4 @@
-"""The gate of answers as they arrive: what two neighbours' numbers cost, once a mechanism has read them."""
+"""The `arrive` gate: the cost of two neighbours' numbers after a mechanism has read them."""
 
 from __future__ import annotations
 

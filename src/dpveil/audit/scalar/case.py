@@ -1,4 +1,4 @@
-"""What is audited in scalar mechanisms: settings, versions, and an entry for each, most of it by default.
+"""Audit cases for scalar mechanisms: settings, versions, and entries that are mostly defaults.
 
 A finite mechanism needs nothing: its integers are its distribution, and the usual settings and mutants suit
 it. What is known beside goes into `table.OWN`.

@@ -1,4 +1,4 @@
-"""Distributions of scalar mechanisms with 50 digits, from the definitions, apart from the mechanisms.
+"""Distributions of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
 
 A distribution knows the chance that the response of an answer lies between two points of the lattice, far out
 too, where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
@@ -30,7 +30,14 @@ End = int | None
 
 def real(value: Fraction | int) -> Real:
     """Return a rational with 50 digits."""
-    return MP.mpf(Fraction(value).numerator) / Fraction(value).denominator
+    return MP.mpf(value.numerator) / value.denominator
+
+
+@lru_cache(maxsize=64)
+def decay(rate: Fraction) -> Callable[[int], Real]:
+    """Return k ↦ e^(-rate·k), which computes every power once."""
+    numerator, denominator = rate.numerator, rate.denominator
+    return lru_cache(maxsize=1 << 15)(lambda k: MP.exp(-MP.mpf(numerator * k) / denominator))
 
 
 class PointDistribution(ABC):
@@ -42,8 +49,15 @@ class PointDistribution(ABC):
 
     def log(self, x: int, y: int) -> Real:
         """Return the logarithm of the chance of response `y`, or minus infinity."""
-        chance = self.mass(x, y, y)
-        return MP.log(chance) if chance > 0 else -MP.inf
+        known = self._logs.get((x, y))
+        if known is None:
+            chance = self.mass(x, y, y)
+            known = self._logs[x, y] = MP.log(chance) if chance > 0 else -MP.inf
+        return known
+
+    @cached_property
+    def _logs(self) -> dict[tuple[int, int], Real]:
+        return {}
 
 
 class Noise(ABC):
@@ -76,11 +90,15 @@ class Exponential(Noise):
 
     def tail(self, j: int) -> Real:
         """Return r^j/(1 + r)."""
-        return MP.exp(-real(self.rate * j)) / self._whole
+        return self._power(j) / self._whole
+
+    @cached_property
+    def _power(self) -> Callable[[int], Real]:
+        return decay(self.rate)
 
     @cached_property
     def _whole(self) -> Real:
-        return 1 + MP.exp(-real(self.rate))
+        return 1 + self._power(1)
 
 
 @dataclass(frozen=True)
@@ -186,24 +204,35 @@ class Truncated(PointDistribution):
 
     def mass(self, x: int, low: End, high: End) -> Real:
         """Return the share of the weights."""
-        rate = dict(self.rates).get(x, self.rate)
-        part = sum(_powers(x, a, b, rate) for a, b in self.spans.within(low, high))
-        return part / _total(x, self.spans, rate)
+        power = self._power(x)
+        return sum(_powers(x, a, b, power) for a, b in self.spans.within(low, high)) / self._total(x)
+
+    def _total(self, x: int) -> Real:
+        known = self._totals.get(x)
+        if known is None:
+            known = self._totals[x] = sum(_powers(x, a, b, self._power(x)) for a, b in self.spans.pieces())
+        return known
+
+    def _power(self, x: int) -> Callable[[int], Real]:
+        return self._decays.get(x) or self._decays[None]
+
+    @cached_property
+    def _totals(self) -> dict[int, Real]:
+        return {}
+
+    @cached_property
+    def _decays(self) -> dict[int | None, Callable[[int], Real]]:
+        return {None: decay(self.rate), **{x: decay(rate) for x, rate in self.rates}}
 
 
-@lru_cache(maxsize=4096)
-def _total(x: int, spans: Spans, rate: Fraction) -> Real:
-    return sum(_powers(x, a, b, rate) for a, b in spans.pieces())
-
-
-def _powers(x: int, low: End, high: End, rate: Fraction) -> Real:
+def _powers(x: int, low: End, high: End, power: Callable[[int], Real]) -> Real:
     """Return the sum of e^(-rate·|y - x|) for y from low to high."""
     if low is not None and low >= x:
-        cut = 0 if high is None else MP.exp(-real(rate * (high - low + 1)))
-        return MP.exp(-real(rate * (low - x))) * (1 - cut) / (1 - MP.exp(-real(rate)))
+        cut = 0 if high is None else power(high - low + 1)
+        return power(low - x) * (1 - cut) / (1 - power(1))
     if high is not None and high <= x:
-        return _powers(-x, -high, None if low is None else -low, rate)
-    return _powers(x, x, high, rate) + _powers(x, low, x - 1, rate)
+        return _powers(-x, -high, None if low is None else -low, power)
+    return _powers(x, x, high, power) + _powers(x, low, x - 1, power)
 
 
 @dataclass(frozen=True)

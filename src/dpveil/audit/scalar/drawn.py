@@ -1,4 +1,4 @@
-"""Gates that draw, for scalar mechanisms: fits of responses to the distribution, and lower bounds on ε."""
+"""Gates that draw, for scalar mechanisms: fits of responses, and lower bounds on ε."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float64, Int64
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
-from dpveil.audit.gates import Apart, bound_findings, fit_finding
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding
 from dpveil.audit.lower_bound import Bound, certain, scores
 from dpveil.audit.measures import MISSED, epsilon_at, epsilon_event, smallest_detectable
 from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion, masses
@@ -46,7 +46,7 @@ def fit_gate(
         name = place(case, x)
         p_values[f"answer {name}"] = fit(seen, distribution).p_value
         p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, distribution).p_value
-    yield fit_finding(case, f"fit of {setting.draws:,} draws", p_values, alpha=alpha)
+    yield fit_finding(case, f"{setting.draws:,} draws", p_values, alpha=alpha)
 
 
 @lru_cache(maxsize=512)
@@ -82,7 +82,7 @@ def bound_gate(
         return Bound(certain(hits, (draws, draws), epsilon_at(0.0), share), event.name, hits, draws, share)
 
     pairs = [
-        Apart(
+        ComparedPair(
             f"{case}, answers {place(case, x)} and {place(case, other)}",
             float(case.allowance(x, other) or 0),
             partial(bound, (x, other)),

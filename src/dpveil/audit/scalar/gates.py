@@ -1,4 +1,4 @@
-"""Gates that compute, for scalar mechanisms: distributions and integers against the promise."""
+"""Gates that compute, for scalar mechanisms: distributions and integers against the guarantee."""
 
 from __future__ import annotations
 

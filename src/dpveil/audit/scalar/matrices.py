@@ -1,4 +1,4 @@
-"""Integers that are wrong on purpose: mutants that every finite scalar mechanism can have."""
+"""Wrong integer matrices: mutants that apply to every finite scalar mechanism."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scalar mechanisms that are wrong on purpose: what has been published, and what is easily forgotten."""
+"""Mutants of scalar mechanisms: published errors and common slips."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def for_one_record(method: Any) -> Truncated:
 
 TRUNCATED: Final = (
     wrong("scale ΔF/ε", one_scale, has_edge),
-    replace(wrong("drawn again until in range", one_scale, has_edge), draw=redraw),
+    replace(wrong("redrawn until in range", one_scale, has_edge), draw=redraw),
     wrong("normaliser missing", lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)), has_edge),
     wrong("largest of 3n + 2 bounds dropped", without_a_bound, _one_bound_decides),
     wrong(
@@ -202,8 +202,8 @@ def _laplace(method: Any, times: Fraction = Fraction(1)) -> Exponential:
 
 LAPLACE: Final = (
     wrong("half the scale", snapped(partial(_laplace, times=Fraction(2)))),
-    wrong("drawn again until in range", one_scale, has_edge),
-    wrong("snapped mass forgotten", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge),
+    wrong("redrawn until in range", one_scale, has_edge),
+    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge),
     wrong("one-sided noise", snapped(lambda m: OneSided(_laplace(m)))),
     wrong("noise ×0.8", snapped(partial(_laplace, times=Fraction(5, 4)))),
 )
@@ -220,7 +220,7 @@ STAIRCASE: Final = (
         lambda case: case.method.lattice.reach > 2,
     ),
     wrong("ε doubled", snapped(lambda m: stairs_of(m, 2 * m.budget))),
-    wrong("snapped mass forgotten", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge),
+    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge),
     wrong("one-sided noise", snapped(lambda m: OneSided(stairs_of(m)))),
 )
 

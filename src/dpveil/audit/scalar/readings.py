@@ -1,4 +1,4 @@
-"""Mutants of what an answer is read as, and of how far that can move it, for every scalar mechanism."""
+"""Mutants of how an answer is read, and of how far that can move it, for every scalar mechanism."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _does_not_divide(case: ScalarCase) -> bool:
 
 READINGS: Final = (
     _reading("floats read as their shortest decimals", shortest_decimal),
-    _reading("halves to even", halves_to_even),
+    _reading("halves rounded to even", halves_to_even),
     wrong(
         "steps to ΔF rounded down", lambda method: distribution_of(_rounded_down(method)), _does_not_divide
     ),

@@ -1,4 +1,4 @@
-"""Which scalar mechanisms are audited, and where: every one of their table.
+"""Audit entries of the scalar mechanisms, every one in their table.
 
 A finite mechanism has the usual settings and mutants without a line here. `OWN` adds mutants to them, and
 `NOISY` is for mechanisms that also go without ends.

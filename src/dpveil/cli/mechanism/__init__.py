@@ -1,4 +1,4 @@
-"""`dpveil mechanism`: one number about a database, released within the range it is known to have."""
+"""`dpveil mechanism`: release a number about a database within its known range."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ mechanism_app = typer.Typer(add_completion=False, rich_markup_mode=None)
 mechanism_app.command("list", short_help="List every mechanism for numbers.")(list_command)
 mechanism_app.command(
     "release",
-    short_help="Release answers that you worked out.",
+    short_help="Release answers that you computed.",
     context_settings={"ignore_unknown_options": True},  # answers below 0 look like options
 )(release_command)
-mechanism_app.command("query", short_help="Work out and release an answer about a CSV column.")(query_command)
-mechanism_app.command("matrix", short_help="Tabulate the chances of every response.")(matrix_command)
+mechanism_app.command("query", short_help="Compute and release an answer about a CSV column.")(query_command)
+mechanism_app.command("matrix", short_help="Tabulate the probability of every response.")(matrix_command)
 mechanism_app.command("compare", short_help="Compare expected errors, and recommend.")(compare_command)
 
 

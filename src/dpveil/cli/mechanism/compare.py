@@ -1,4 +1,4 @@
-"""`dpveil mechanism compare`: the expected errors of all mechanisms for a query, and which one to take."""
+"""`dpveil mechanism compare`: the expected errors of all mechanisms for a query, with a recommendation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def compare_command(
     relation: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="What has to hold: database-record, or any-database, which is more."
+            metavar="NAME", help="Required guarantee: database-record, or any-database, which is stronger."
         ),
     ] = "database-record",
     step: options.Step = None,
@@ -40,13 +40,13 @@ def compare_command(
     ] = None,
     answers: Annotated[
         str | None,
-        typer.Option(metavar="A,B,...", help="True answers to average over. Default: all over the range."),
+        typer.Option(metavar="A,B,...", help="True answers to average over. Default: the whole range."),
     ] = None,
     continuous: Annotated[
-        bool, typer.Option("--continuous", help="Answers are any numbers of the range, not counts.")
+        bool, typer.Option("--continuous", help="Answers are real numbers, not counts.")
     ] = False,
-    out: Annotated[Path | None, typer.Option(metavar="PNG", help="Also draw error over epsilon.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace a plot that exists.")] = False,
+    out: Annotated[Path | None, typer.Option(metavar="PNG", help="Also plot error over epsilon.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing plot.")] = False,
     json: AsJson = False,
 ) -> int:
     """Compare the expected absolute error of all mechanisms that fit a query, and recommend one.

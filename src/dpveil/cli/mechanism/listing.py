@@ -1,4 +1,4 @@
-"""`dpveil mechanism list`: what there is to choose from."""
+"""`dpveil mechanism list`: the available mechanisms."""
 
 from __future__ import annotations
 

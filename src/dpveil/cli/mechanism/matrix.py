@@ -1,4 +1,4 @@
-"""`dpveil mechanism matrix`: the chance of every response to every answer."""
+"""`dpveil mechanism matrix`: the probability of every response given every answer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.scalar import ScalarMechanism
 
 WIDE = 12
-"""Columns that a terminal shows; the JSON document holds them all."""
+"""Columns shown on a terminal; the JSON document has all of them."""
 
 
 def matrix_command(

@@ -1,4 +1,4 @@
-"""Options that the commands for numbers share, and the mechanism that they build."""
+"""Options that the commands for numbers share, and the mechanism built from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Allowed = Annotated[
     typer.Option(
         "--range",
         metavar="LOW:HIGH",
-        help="Where answers are known to lie, and responses will: 0:5, --range=-5:5, 0: without an end.",
+        help="Known range of answers, and of responses: 0:5, --range=-5:5, or 0: without an end.",
     ),
 ]
 Gap = Annotated[
@@ -33,7 +33,7 @@ Gap = Annotated[
 Sensitivity = Annotated[
     str | None, typer.Option(metavar="DF", help="ΔF, the most that one record moves the answer. No default.")
 ]
-Epsilon = Annotated[str | None, typer.Option(metavar="E", help="What each answer may cost. No default.")]
+Epsilon = Annotated[str | None, typer.Option(metavar="E", help="The budget of each answer. No default.")]
 RelationOption = Annotated[
     str | None,
     typer.Option(
@@ -42,7 +42,7 @@ RelationOption = Annotated[
     ),
 ]
 Step = Annotated[
-    str | None, typer.Option(metavar="S", help="Distance of the points that answers are rounded to.")
+    str | None, typer.Option(metavar="S", help="Spacing of the points that answers are rounded to.")
 ]
 Seed = Annotated[
     int | None, typer.Option(metavar="N", min=0, help="Reproduce: bits follow from it. NOT FOR PUBLICATION.")

@@ -31,16 +31,16 @@ def query_command(
         typer.Option(
             "--range",
             metavar="LOW:HIGH",
-            help="What values can be: from what is publicly known, never from the data. Others are clipped.",
+            help="Range of the values: from public knowledge, never from the data. Others are clipped.",
         ),
     ] = None,
-    epsilon: Annotated[str | None, typer.Option(metavar="E", help="What it may cost. No default.")] = None,
+    epsilon: Annotated[str | None, typer.Option(metavar="E", help="The budget. No default.")] = None,
     mechanism: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="See `dpveil mechanism list`. Default: the least expected error."),
     ] = None,
     relation: Annotated[
-        str, typer.Option(metavar="NAME", help="database-record, or any-database, which is more.")
+        str, typer.Option(metavar="NAME", help="database-record, or any-database, which is stronger.")
     ] = "database-record",
     missing: Annotated[
         str | None, typer.Option(metavar="VALUE", help="What a missing value counts as. Default: refuse.")
@@ -52,7 +52,7 @@ def query_command(
     above: Annotated[str | None, typer.Option(metavar="X", help="Count rows above this number.")] = None,
     below: Annotated[str | None, typer.Option(metavar="X", help="Count rows below this number.")] = None,
     step: options.Step = None,
-    delimiter: Annotated[str, typer.Option(metavar="C", help="What stands between cells.")] = ",",
+    delimiter: Annotated[str, typer.Option(metavar="C", help="Separator between cells.")] = ",",
     json: AsJson = False,
     seed: options.Seed = None,
 ) -> int:

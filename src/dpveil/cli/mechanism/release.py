@@ -51,7 +51,7 @@ def release_command(
     bits = options.source(seed)
     responses = chosen.release(np.array(answers, dtype=object), bits).tolist()
     each = chosen.guarantee()
-    total, words = together(each, len(answers))
+    total, words = total_of(each, len(answers))
     warnings = [] if seed is None else [options.SEEDED]
     if json:
         document: dict[str, Any] = {"responses": responses, "guarantee": total.to_json()}
@@ -74,8 +74,8 @@ def release_command(
     return exits.DONE
 
 
-def together(each: Guarantee, count: int) -> tuple[Guarantee, str]:
-    """Return what `count` answers about the same records promise together, and how it was added up."""
+def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
+    """Return what `count` answers about the same records promise in total, and how it was added up."""
     from dataclasses import replace
     from fractions import Fraction
 
@@ -92,5 +92,5 @@ def together(each: Guarantee, count: int) -> tuple[Guarantee, str]:
         total = replace(total, scope=scope)
     one, all_of_them = show(each.epsilon or Fraction(0)), show(total.epsilon or Fraction(0))
     distance = "" if each.kind == "pure" else ", d being the largest distance of any of the answers"
-    words = f"{count} answers about the same records, {one} each: epsilon {all_of_them} together (sequential)"
+    words = f"{count} answers about the same records, {one} each: epsilon {all_of_them} in total (sequential)"
     return total, words + distance

@@ -1,4 +1,4 @@
-"""Where a head is in a photo, and how a released face takes its place."""
+"""Locating heads in a photo, and putting released faces in their place."""
 
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.landmarks import Landmarks, Predictor

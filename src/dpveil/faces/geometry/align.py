@@ -1,4 +1,4 @@
-"""Alignment: a similarity between a photo and a canonical crop, exact in both directions."""
+"""Alignment: a similarity transform between a photo and a canonical crop, exact in both directions."""
 
 from __future__ import annotations
 
@@ -82,7 +82,9 @@ class Similarity:
     def __post_init__(self) -> None:
         finite = all(map(math.isfinite, (self.scale, self.angle, self.x, self.y)))
         if not finite or not 1 / MOST < self.scale < MOST:
-            raise RegionError("the face's place and size are no numbers", hint="it may be no face")
+            raise RegionError(
+                "the position and size of the face are not finite numbers", hint="it may not be a face"
+            )
 
     @property
     def matrix(self) -> Float64[np.ndarray, "2 3"]:
@@ -137,7 +139,7 @@ def of_points(found: Points, wanted: Points) -> Similarity:
     a, b = (p[:, 0] + 1j * p[:, 1] for p in (found, wanted))
     spread = complex(np.vdot(a - a.mean(), a - a.mean()))
     if not spread.real > 0:
-        raise RegionError("the landmarks of a face fall together", hint="it may be no face, or too small")
+        raise RegionError("the landmarks of a face coincide", hint="it may not be a face, or be too small")
     turn = complex(np.vdot(a - a.mean(), b - b.mean())) / spread
     move = complex(b.mean() - turn * a.mean())
     return Similarity(abs(turn), math.atan2(turn.imag, turn.real), move.real, move.imag)

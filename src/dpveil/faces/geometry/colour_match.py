@@ -1,6 +1,4 @@
-"""Colours of released faces, matched to what is outside: without colour where the photo has none, and no
-brighter than what is bright there.
-"""
+"""Colour matching of released faces to the pixels outside: saturation and brightness."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 SAMPLES: Final = 1 << 16
-"""Pixels outside that are looked at, at most about so many."""
+"""Approximate limit on the outside pixels that are examined."""
 GREY: Final = (3.0, 9.0)
 """Levels between the largest and the least channel: a photo whose most colourful pixels have less than the
 first has no colour; from the second on it has."""
@@ -19,7 +17,7 @@ BRIGHT: Final = 60.0
 """Levels by which a face may be brighter than the brightest part of the photo around it, where more than half
 of the photo is seen: a face before a dark wall is not dark."""
 DARKEST: Final = 0.35
-"""The factor that a face is darkened by, at most."""
+"""Largest factor by which a face is darkened."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 

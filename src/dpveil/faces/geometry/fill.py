@@ -1,4 +1,4 @@
-"""Filling a hole from what is around it: never from the pixels that were in it."""
+"""Inpainting a hole from the pixels around it, never from those that were in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RADIUS: Final = 4
 REACH: Final = 6.0
 """How far what is missed at a hole's edge is carried into it, in pixels of `FINE`."""
 SOME: Final = 0.1
-"""Part of a small pixel that has to be known for it to count."""
+"""Fraction of a downscaled pixel that must be known for it to count."""
 
 Picture = Float32[np.ndarray, "h w c"]
 

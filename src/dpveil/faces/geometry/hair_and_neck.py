@@ -1,4 +1,4 @@
-"""Hair above a released face and neck below it, where its crop ends: drawn from its own pixels alone."""
+"""Hair and neck around a released face whose crop has none, drawn from the crop's own pixels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DARK: Final = 0.2
 FOREHEAD: Final = (0.493, 0.44, 0.425, 0.43)
 """What hair leaves free: centre and half axes, in parts of UTKFace's crop."""
 BELOW: Final = 0.38
-"""Hair ends here at the sides."""
+"""Lower end of the hair at the sides."""
 CHEEKS: Final = (0.493, 0.70, 0.20, 0.10)
 """Where the skin's colour is taken for the neck."""
 SHADE: Final = 0.74
@@ -30,7 +30,7 @@ UNDER: Final = (0.96, 1.10)
 """Between these rows the crop goes over into the neck."""
 SOFT: Final = 0.07
 LIGHTEST: Final = 0.75
-"""How bright hair may be at most, beside the skin: a white wall is no hair."""
+"""Largest brightness of hair relative to the skin: a white wall is not hair."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 
 Levels = Float32[np.ndarray, "t t 3"]

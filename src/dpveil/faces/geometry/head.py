@@ -1,4 +1,4 @@
-"""Which pixels a head takes up: ellipses around the landmarks, and what GrabCut makes of them."""
+"""The pixels of a head: ellipses around the landmarks, refined by GrabCut."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame, Points, Similarity
 
 SEEN: Final = Frame(124, 0.9)
-"""What GrabCut sees: 44 pixels for a side of UTKFace's crop."""
+"""Resolution for GrabCut: 44 pixels per side of UTKFace's crop."""
 ROUNDS: Final = 3
 
 Ellipse = tuple[float, float, float, float]
@@ -20,10 +20,10 @@ Yaws = tuple[float, ...]
 FACE: Final[Ellipse] = (0.493, 0.50, 0.36, 0.50)
 """Skin for certain: centre and half axes, in parts of UTKFace's crop."""
 LEAST: Final[Ellipse] = (0.493, 0.36, 0.52, 0.74)
-"""Head in any case: with ears, short hair and chin. What GrabCut leaves out of it is taken in."""
+"""Always head: with ears, short hair and chin, whatever GrabCut decides."""
 LIKELY: Final[Ellipse] = (0.493, 0.33, 0.62, 0.85)
 MOST: Final[Ellipse] = (0.493, 0.40, 0.98, 1.06)
-"""No head goes beyond, but for long hair and hats."""
+"""Outer limit of a head, except for long hair and hats."""
 BEHIND: Final = 0.5
 """How far behind its face the back of a head in full profile lies, in parts of UTKFace's crop."""
 WIDER: Final = 0.07

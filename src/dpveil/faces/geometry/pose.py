@@ -1,4 +1,4 @@
-"""Yaw, pitch and roll of a head, solved from landmarks and a mean head in three dimensions."""
+"""Yaw, pitch and roll of a head, solved from landmarks and a mean 3D head."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ HEAD: Final = {
 and away from the camera, from the line between the eyes. The five that are in both sets have the width and
 height of their means over 986 crops of UTKFace; depths, and the other four, are rounded anthropometry."""
 FOCAL: Final = 1000.0
-APART: Final = 50.0
-"""The camera that is assumed, in pixels: with the eyes 50 pixels apart it stands 1.3 m away."""
+EYE_PIXELS: Final = 50.0
+"""Assumed distance of the eyes in pixels; with `FOCAL`, the camera is 1.3 m away."""
 
 
 @dataclass(frozen=True)
@@ -76,29 +76,19 @@ def pose_of(landmarks: Landmarks) -> Pose:
     across = landmarks.eyes[1] - landmarks.eyes[0]
     unit = max(landmarks.distance, float(np.hypot(*(landmarks.points[4] - middle))) / 0.753)
     if not unit > 0:
-        raise RegionError("the landmarks of a face fall together", hint="it may be no face, or too small")
-    seen = (points - middle) * APART / unit
+        raise RegionError("the landmarks of a face coincide", hint="it may not be a face, or be too small")
+    seen = (points - middle) * EYE_PIXELS / unit
     camera = np.array([[FOCAL, 0, 0], [0, FOCAL, 0], [0, 0, 1]])
     turn = np.array([[0.0], [0.0], [math.atan2(across[1], across[0])]])
-    move = np.array([[0.0], [0.0], [FOCAL * 64.5 / APART]])
+    move = np.array([[0.0], [0.0], [FOCAL * 64.5 / EYE_PIXELS]])
     done, turn, move = cv2.solvePnP(
         model, seen, camera, None, turn, move, useExtrinsicGuess=True, flags=cv2.SOLVEPNP_ITERATIVE
     )
     if not done or not np.isfinite(turn).all() or not move[2, 0] > 0:
-        raise RegionError("no pose of a head explains the landmarks", hint="it may be no face")
+        raise RegionError("no pose of a head explains the landmarks", hint="it may not be a face")
     again = cv2.projectPoints(model, turn, move, camera, None)[0].reshape(-1, 2)
-    error = float(np.sqrt(((again - seen) ** 2).sum(axis=1).mean())) / APART
+    error = float(np.sqrt(((again - seen) ** 2).sum(axis=1).mean())) / EYE_PIXELS
     return _angles(cv2.Rodrigues(turn)[0], error)
-
-
-def rotation(yaw: float, pitch: float, roll: float) -> Float64[np.ndarray, "3 3"]:
-    """Return the rotation of a head by `roll`, then `pitch`, then `yaw`, in the axes of `HEAD`."""
-    (cy, sy), (cp, sp), (cr, sr) = ((math.cos(a), math.sin(a)) for a in (yaw, pitch, roll))
-    side = np.array([[cy, 0, -sy], [0, 1, 0], [sy, 0, cy]])
-    nod = np.array([[1, 0, 0], [0, cp, -sp], [0, sp, cp]])
-    tilt = np.array([[cr, -sr, 0], [sr, cr, 0], [0, 0, 1]])
-    turned: Float64[np.ndarray, "3 3"] = side @ nod @ tilt
-    return turned
 
 
 def _angles(turn: Float64[np.ndarray, "3 3"], error: float) -> Pose:

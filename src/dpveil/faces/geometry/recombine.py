@@ -1,4 +1,4 @@
-"""Recombination: released faces take the place of the protected pixels (Croft thesis, figure 6.3)."""
+"""Recombination: released faces replace the protected pixels (Croft thesis, figure 6.3)."""
 
 from __future__ import annotations
 

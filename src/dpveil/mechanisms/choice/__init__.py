@@ -1,6 +1,15 @@
 """Mechanisms that choose among public values: by rank, or by randomised response."""
 
-from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
+from typing import TYPE_CHECKING
+
+from dpveil.core.lazy import lazy
+
+if TYPE_CHECKING:
+    from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
+    from dpveil.mechanisms.choice.rank_choice import LAWS, RankChoice
 
 __all__ = ["LAWS", "RandomisedResponse", "RankChoice"]
+
+__getattr__, __dir__ = lazy(
+    __name__, {}, LAWS="rank_choice", RankChoice="rank_choice", RandomisedResponse="randomised_response"
+)

@@ -1,4 +1,4 @@
-"""Randomised response over k values: the true one is kept with a chance that ε decides, else another."""
+"""Randomised response over k values: keeps the true one with a probability that follows from ε."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ MOST: Final = 256
 
 @dataclass(frozen=True, kw_only=True)
 class RandomisedResponse:
-    """The value that is true is kept with chance e^ε/(e^ε + k - 1); else one of the others, all alike.
+    """Keeps the true value with probability e^ε/(e^ε + k - 1), else returns one of the others uniformly.
 
     `epsilon` is the budget and `values` the number k of values, 2 to 256. Pure ε-DP for any two inputs: each
-    answer y has one of two chances, a = e^ε/(e^ε + k - 1) where y is true and b = 1/(e^ε + k - 1) where it is
-    not, so P(y | x)/P(y | x') is 1, a/b = e^ε or b/a = e^-ε for every x and x'. Nothing is kept more often at
-    the same ε (Kairouz, Oh & Viswanath 2016). What is drawn are the whole numbers of `matrix`, in units of
-    2^-64, whose own largest ratio is at most e^ε. Raises `InvalidParameter`. Source: Warner 1965;
-    Kairouz, Oh & Viswanath 2016.
+    output y has one of two probabilities, a = e^ε/(e^ε + k - 1) if y is true and b = 1/(e^ε + k - 1) if not,
+    so P(y | x)/P(y | x') is 1, a/b = e^ε or b/a = e^-ε for every x and x'. No mechanism keeps the true value
+    more often at the same ε (Kairouz, Oh & Viswanath 2016). Samples follow the integers of `matrix`, in units
+    of 2^-64, whose own largest ratio is at most e^ε. Raises `InvalidParameter`. Source: Warner 1965; Kairouz,
+    Oh & Viswanath 2016.
 
     >>> method = RandomisedResponse(epsilon=2, values=4)
     >>> round(float(method.kept), 4)

@@ -1,4 +1,4 @@
-"""A choice of one of K public candidates, by the rank of their distance to something private.
+"""A choice among K public candidates by the rank of their distance to something private.
 
 *Proof that any law over ranks with p_max/p_min ≤ e^ε is ε-DP.* An input x orders the candidates somehow: by
 distance, ties by number, or in any other way. Candidate y has some rank r(x, y), from 0 to K - 1, and is
@@ -124,9 +124,9 @@ class RankLaw(Value[str, str]):
 class RankChoice:
     """One of `count` public candidates, drawn by the rank of its distance: ε-DP for any two inputs.
 
-    `law` is "two-level" (the best), "exponential" or "permute-and-flip"; `near` is for two-level only: to how
-    many of the nearest the higher weight goes, None for the number that makes the mean rank least. Raises
-    `InvalidParameter`, and `NoiseError` for budgets that 62 bits do not carry.
+    `law` is "two-level" (the best), "exponential" or "permute-and-flip". `near` is for two-level only: how
+    many of the nearest get the higher weight, None for the number that minimises the mean rank. Raises
+    `InvalidParameter`, and `NoiseError` for budgets too large for 62 bits.
 
     >>> RankChoice(count=3, epsilon=1, near=1).probabilities[0] < 0.577  # e/(e + 2) is 0.5761
     True
@@ -139,7 +139,7 @@ class RankChoice:
 
     def __post_init__(self) -> None:
         if self.near is not None and (self.law != "two-level" or self.near >= self.count):
-            problem = f"does not go with {self.law} and {self.count} candidates"
+            problem = f"does not fit {self.law} with {self.count} candidates"
             raise InvalidParameter("near", self.near, problem, hint="two-level, and fewer than there are")
 
     @property

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from dpveil.mechanisms.ksame.base import FaceSpace, Hidden, KSame
+from dpveil.mechanisms.ksame.base import FaceSpace, KSame, KSameResult
 from dpveil.mechanisms.ksame.furthest import KSameFurthest
 from dpveil.mechanisms.ksame.groups import Group
 from dpveil.mechanisms.ksame.model import KSameM
@@ -17,10 +17,10 @@ __all__ = [
     "TABLE",
     "FaceSpace",
     "Group",
-    "Hidden",
     "KSame",
     "KSameFurthest",
     "KSameM",
     "KSamePixel",
+    "KSameResult",
     "KSameSelect",
 ]

@@ -1,4 +1,4 @@
-"""The role of k-same: faces of different people in, one picture for every k or more of them out."""
+"""The k-same interface: faces of different people in, one picture shared by every k or more of them out."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class FaceSpace(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
-    """What k-same makes of a gallery: `faces` to release, in the order of the gallery, and its groups.
+class KSameResult:
+    """The result of k-same for a gallery: `faces` to release, in the order of the gallery, and the groups.
 
-    `groups` tells who shares a picture with whom, which the pictures show as well.
+    `groups` lists who shares a picture, which the pictures show as well.
     """
 
     faces: Faces
@@ -62,11 +62,11 @@ class Hidden:
 class KSame(ABC):
     """Every face becomes the mean of a group of `k` or more; nothing is drawn, and nothing is promised.
 
-    Who sees one release and knows nothing but the faces of the gallery names at most one of k people rightly.
-    Everything in `broken_by` undoes that, so its kind is heuristic: it exists to be compared with and
-    attacked. `repeats` allows galleries in which a person appears twice, which the papers rule out.
-    Concrete methods are frozen dataclasses and never subclassed. Deterministic: the order of the gallery says
-    whose group is made first.
+    An attacker who sees one release and knows only the faces of the gallery names at most one of k people
+    correctly. Everything in `broken_by` undoes that, so the kind is heuristic: the method exists to be
+    compared with and attacked. `repeats` allows galleries in which a person appears twice, which the papers
+    exclude. Concrete methods are frozen dataclasses and never subclassed. Deterministic: the order of the
+    gallery determines the groups.
     """
 
     name: ClassVar[str]
@@ -85,16 +85,18 @@ class KSame(ABC):
         return BROKEN_BY
 
     @abstractmethod
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
-        """Return a picture for every face, uint8 n × h × w × c, the same for all of a group of k or more.
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
+        """Return a picture for every face, uint8 n × h × w × c, shared by a group of k or more.
 
-        `people` names who is on each face, `classes` what is to be kept, such as the gender: groups are made
-        within a class then. Raises `InvalidParameter` for fewer than k faces, of any class; for people who
-        appear twice; and for other arrays.
+        `people` names the person on each face. `classes` is what is to be preserved, such as gender: groups
+        are then formed within a class. Raises `InvalidParameter` for fewer than k faces, overall or of a
+        class; for people who appear twice; and for other arrays.
         """
 
     def guarantee(self, *, faces: int) -> Guarantee:
-        """Return that nothing is promised to a gallery of so many faces, and why."""
+        """Return that nothing is promised for a gallery of this many faces, and why."""
         check_count(faces, "faces")
         shown = ("which faces of the gallery share a picture", *self._in_the_clear())
         scope = Scope(f"{faces} faces, of which {self.k} or more share each picture", shown)

@@ -1,4 +1,4 @@
-"""k-same-furthest: groups that lie far apart swap their means (Meng & Sun 2014)."""
+"""k-same-furthest: distant groups swap their means (Meng & Sun 2014)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dpveil.mechanisms.ksame.model import InSpace
 
 @dataclass(frozen=True, kw_only=True)
 class KSameFurthest(InSpace):
-    """Every face becomes the picture of the mean code of `k` or more that are least like its own group.
+    """Every face becomes the decoded mean code of the `k` or more faces least similar to its own group.
 
-    No face is shown by a mean that it is part of, so a recogniser that looks for the most alike is led away;
-    one that knows the method looks for the least alike. `space` is any codec; the paper's is an active
-    appearance model. `repeats` as in `KSame`. Takes 2k faces or more. Nothing is promised. Raises
+    No face contributes to its own picture, so a recogniser that looks for the most similar face is misled;
+    one that knows the method looks for the least similar. `space` is any codec; the paper's is an active
+    appearance model. `repeats` as in `KSame`. Needs 2k faces or more. Nothing is promised. Raises
     `InvalidParameter`. Source: Meng & Sun 2014.
     """
 

@@ -1,4 +1,4 @@
-"""Groups of like faces: greedy, as the k-same papers have it."""
+"""Groups of similar faces: greedy, as in the k-same papers."""
 
 from __future__ import annotations
 

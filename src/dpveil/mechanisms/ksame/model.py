@@ -1,4 +1,4 @@
-"""k-same-m: k-same in the space of a model of faces (Gross, Sweeney, De la Torre & Baker 2006)."""
+"""k-same-m: k-same in the space of a face model (Gross, Sweeney, De la Torre & Baker 2006)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from dpveil.mechanisms.ksame.base import (
     Codes,
     Faces,
     FaceSpace,
-    Hidden,
     KSame,
+    KSameResult,
     check_codes,
     check_faces,
     numbered,
@@ -21,10 +21,10 @@ from dpveil.mechanisms.ksame.base import (
 from dpveil.mechanisms.ksame.groups import Group, Grouping, greedy
 
 
-def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> Hidden:
+def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> KSameResult:
     """Return for every face the picture of its group's mean code, decoded once a group."""
     means = np.stack([codes[group.averaged].mean(axis=0) for group in groups])
-    return Hidden(space.decode(means)[numbered(groups)], tuple(groups))
+    return KSameResult(space.decode(means)[numbered(groups)], tuple(groups))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,13 +38,15 @@ class InSpace(KSame):
     def _in_the_clear(self) -> tuple[str, ...]:
         return self.space.in_the_clear
 
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
         """Return the decoded means; see `KSame.release`."""
         return self.release_codes(self.space.encode(check_faces(faces)), people=people, classes=classes)
 
     def release_codes(
         self, codes: Codes, *, people: Sequence[str], classes: Sequence[str] | None = None
-    ) -> Hidden:
+    ) -> KSameResult:
         """Return the decoded means of faces whose codes, n × m, are known."""
         codes = check_codes(codes)
         return decoded(codes, self._grouped(codes, people, classes, type(self).grouping), self.space)
@@ -52,12 +54,12 @@ class InSpace(KSame):
 
 @dataclass(frozen=True, kw_only=True)
 class KSameM(InSpace):
-    """Every face becomes the picture of the mean code of the `k` or more whose codes are most alike.
+    """Every face becomes the decoded mean code of the `k` or more faces with the most similar codes.
 
-    `space` is any codec; the paper's is an active appearance model, and with eigenfaces it is k-same-eigen.
-    Codes lie nearer where the sum of their squared differences is smaller, unweighted as published. `repeats`
-    as in `KSame`. Nothing is promised. Raises `InvalidParameter`.
-    Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
+    `space` is any codec; the paper's is an active appearance model, and with eigenfaces this is k-same-eigen.
+    Distance is the sum of squared differences of codes, unweighted as published. `repeats` as in `KSame`.
+    Nothing is promised. Raises `InvalidParameter`. Source: Gross, Sweeney, De la Torre & Baker 2006; Croft
+    2022 §6.
     """
 
     name: ClassVar[str] = "k-same-m"

@@ -1,4 +1,4 @@
-"""k-same on pixels: the first of its kind (Newton, Sweeney & Malin 2005)."""
+"""k-same on pixels: the original method (Newton, Sweeney & Malin 2005)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from jaxtyping import Float64
 
-from dpveil.mechanisms.ksame.base import Faces, Hidden, KSame, check_faces
+from dpveil.mechanisms.ksame.base import Faces, KSame, KSameResult, check_faces
 from dpveil.mechanisms.ksame.groups import Group, greedy
 
 
@@ -24,10 +24,11 @@ def averaged(faces: Faces, groups: Sequence[Group]) -> Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class KSamePixel(KSame):
-    """Every face becomes the mean picture of the `k` or more most alike, by the squares of their levels.
+    """Every face becomes the mean picture of the `k` or more most similar faces, by squared differences of
+    levels.
 
-    `repeats` as in `KSame`. Nothing is promised. Faces that are not aligned leave double contours.
-    Raises `InvalidParameter`. Source: Newton, Sweeney & Malin 2005, k-same-pixel.
+    `repeats` as in `KSame`. Nothing is promised. Misaligned faces leave double contours. Raises
+    `InvalidParameter`. Source: Newton, Sweeney & Malin 2005, k-same-pixel.
 
     >>> import numpy as np
     >>> faces = np.array([10, 90, 12, 80], np.uint8).reshape(4, 1, 1, 1)
@@ -39,8 +40,10 @@ class KSamePixel(KSame):
     summary: ClassVar[str] = "means of k or more like faces, pixel by pixel"
     source: ClassVar[str] = "Newton, Sweeney & Malin 2005"
 
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
         """Return the mean pictures; see `KSame.release`."""
         rows = check_faces(faces).reshape(len(faces), -1)
         groups = self._grouped(rows, people, classes, greedy)
-        return Hidden(averaged(faces, groups), groups)
+        return KSameResult(averaged(faces, groups), groups)

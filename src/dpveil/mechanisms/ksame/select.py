@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.ksame.base import Faces, Hidden, KSame, check_faces
+from dpveil.mechanisms.ksame.base import Faces, KSame, KSameResult, check_faces
 from dpveil.mechanisms.ksame.groups import greedy
 from dpveil.mechanisms.ksame.pixels import averaged
 
 
 @dataclass(frozen=True, kw_only=True)
 class KSameSelect(KSame):
-    """Every face becomes the mean picture of the `k` or more most alike of its own class.
+    """Every face becomes the mean picture of the `k` or more most similar faces of its own class.
 
-    `repeats` as in `KSame`. What the classes tell of a face is released as it is. Nothing is promised.
-    Raises `InvalidParameter`, also where classes are not given. Source: Gross, Airoldi, Malin & Sweeney 2005.
+    `repeats` as in `KSame`. The class of every face is released as it is. Nothing is promised. Raises
+    `InvalidParameter`, also if classes are missing. Source: Gross, Airoldi, Malin & Sweeney 2005.
 
     >>> import numpy as np
     >>> faces = np.array([10, 90, 12, 80], np.uint8).reshape(4, 1, 1, 1)
@@ -32,10 +32,12 @@ class KSameSelect(KSame):
     def _in_the_clear(self) -> tuple[str, ...]:
         return ("the class of every face",)
 
-    def release(self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None) -> Hidden:
+    def release(
+        self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
+    ) -> KSameResult:
         """Return the mean pictures within `classes`; see `KSame.release`."""
         if classes is None:
             raise InvalidParameter("classes", None, "are missing", hint="one label for each face")
         rows = check_faces(faces).reshape(len(faces), -1)
         groups = self._grouped(rows, people, classes, greedy)
-        return Hidden(averaged(faces, groups), groups)
+        return KSameResult(averaged(faces, groups), groups)

@@ -1,4 +1,4 @@
-"""The role of a latent mechanism: a code in, a private code in the same public box out."""
+"""The interface of a latent mechanism: a code in, a private code in the same public box out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.core.distance import Distance
-from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Between
 from dpveil.errors import InvalidParameter
@@ -60,10 +60,10 @@ class CodeSpace(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class LatentMechanism(ABC):
-    """A code is clipped to a public box, rounded to a grid of 2^16 steps a side, and drawn anew.
+    """A code is clipped to a public box, rounded to a grid of 2^16 steps per side, and replaced by a sample.
 
-    `clip` is the share of public training codes, in per cent, that each side of the box leaves out: 0 to 40
-    (Li & Clifton 2021 §3.2). Concrete mechanisms are frozen dataclasses of their parameters, state their
+    `clip` is the percentage of public training codes that the box leaves out at either end of each side: 0 to
+    40 (Li & Clifton 2021 §3.2). Concrete mechanisms are frozen dataclasses of their parameters, state their
     guarantee before they draw, and are never subclassed.
     """
 
@@ -73,23 +73,38 @@ class LatentMechanism(ABC):
     source: ClassVar[str]
     metric: ClassVar[str | None] = None
     """The name of the distance of a metric guarantee."""
+    diameter: ClassVar[int | None] = None
+    """The largest distance of two codes, where the guarantee is a metric one."""
 
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
 
     @abstractmethod
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return what one release of one code will cost."""
-
-    @abstractmethod
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         """Return private points of the grid: the only place where noise meets codes."""
+
+    def guarantee(self, space: CodeSpace) -> Guarantee:
+        """Return what one release of one code costs: the budget, for any two inputs or times a distance."""
+        return Guarantee(
+            kind=self.kind,
+            epsilon=getattr(self, "epsilon", None),
+            rho=getattr(self, "rho", None),
+            metric=self.distance or None,
+            diameter=self.diameter,
+            relation=Relation("latent-cell"),
+            scope=self.scope(space),
+        )
+
+    @property
+    def distance(self) -> str:
+        """What the distance of a metric guarantee is, in words; empty for other guarantees."""
+        return ""
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise what would keep a code of this space from being drawn, before anything is paid."""
         self.guarantee(space)
 
     def release(self, codes: Codes, space: CodeSpace, *, bits: BitSource) -> Codes:
-        """Return one private code for every code, within the box; each costs what `guarantee` says.
+        """Return one private code for every code, within the box; each costs what `guarantee` states.
 
         `codes` is n × m, any finite numbers. Raises `InvalidParameter` for others.
         """
@@ -99,7 +114,7 @@ class LatentMechanism(ABC):
             )
         if not isinstance(bits, BitSource):
             raise InvalidParameter(
-                "bits", type(bits).__name__, "is no source", hint="give dpveil.SecureBits()"
+                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
             )
         box = space.bounds(self.clip)
         width = box.high - box.low
@@ -114,7 +129,7 @@ class LatentMechanism(ABC):
         """What is done to codes before their distance is taken: another clip is another distance."""
         return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
 
-    def distance(self, codec: str) -> Distance | None:
+    def measured(self, codec: str) -> Distance | None:
         """Return the distance between codes of the codec with this hash, as data; None without a metric."""
         if self.metric is None:
             return None

@@ -1,4 +1,4 @@
-"""The direction of a code drawn anew on the sphere: von Mises-Fisher noise."""
+"""A noisy direction of a code, from the von Mises-Fisher distribution."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpveil.core.guarantee import Guarantee, Relation, Scope
+from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.noise.bits import BitSource
@@ -39,21 +39,16 @@ class Directional(LatentMechanism):
     name: ClassVar[str] = "directional"
     kind: ClassVar[str] = "metric"
     metric: ClassVar[str | None] = "chord"
+    diameter: ClassVar[int | None] = 2
     summary: ClassVar[str] = "the direction of a code drawn anew, by the chord between directions"
     source: ClassVar[str] = "Weggenmann & Kerschbaum 2021; Wood 1994"
 
     epsilon: Positive = Positive()
 
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε·d with diameter 2."""
-        return Guarantee(
-            kind="metric",
-            epsilon=self.epsilon,
-            metric=METRIC.format(grid=self.grid),
-            diameter=2,
-            relation=Relation("latent-cell"),
-            scope=self.scope(space),
-        )
+    @property
+    def distance(self) -> str:
+        """What d is."""
+        return METRIC.format(grid=self.grid)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where nothing can be drawn."""

@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on every coordinate of a bounded code, in zero-concentrated privacy."""
+"""Discrete Gaussian noise on every coordinate of a bounded code, under zCDP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.shares import optimal_gaussian, rounded_up, whole
@@ -30,10 +29,6 @@ class BoxGaussian(LatentMechanism):
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020"
 
     rho: Positive = Positive()
-
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ρ for any two inputs."""
-        return Guarantee(kind="zcdp", rho=self.rho, relation=Relation("latent-cell"), scope=self.scope(space))
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""

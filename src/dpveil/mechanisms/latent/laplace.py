@@ -1,4 +1,4 @@
-"""Laplace noise on every coordinate of a code, as Croft, Li & Clifton and FaceIDP have it, made sound."""
+"""Laplace noise on every coordinate of a code: sound versions of Croft, Li & Clifton, and FaceIDP."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar, Final
 
-from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
@@ -28,34 +27,29 @@ def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Poin
 
 @dataclass(frozen=True, kw_only=True)
 class CroftMetric(LatentMechanism):
-    """Laplace noise of scale m·(high_i - low_i)/ε on each of m coordinates, then snapped to the box.
+    """Laplace noise of scale m·(high_i - low_i)/ε on each of m coordinates, then clipped to the box.
 
-    ε·d for any two codes, d being the mean of their differences as parts of the box: at most 1, so ε for any
-    two inputs, and far less for similar ones. Fields as in `LatentMechanism`; `epsilon` is for d = 1.
+    ε·d for any two codes, where d is the mean of their differences relative to the box: at most 1, so ε for
+    any two inputs, and far less for similar ones. Fields as in `LatentMechanism`; `epsilon` is for d = 1.
     Source: Croft 2022 theorem 1; Croft thesis theorem 8.
 
-    *Proof.* In steps, coordinate i gets discrete Laplace noise of scale m·2^16/ε, so points that lie Δ_i
-    apart have log-ratios of at most Σ Δ_i·ε/(m·2^16) = ε·d. Clipping follows the draw. ∎
+    *Proof.* In grid steps, coordinate i gets discrete Laplace noise of scale m·2^16/ε, so two codes that
+    differ by Δ_i steps have log-ratios of at most Σ Δ_i·ε/(m·2^16) = ε·d. Clipping is post-processing. ∎
     """
 
     name: ClassVar[str] = "croft-metric"
     kind: ClassVar[str] = "metric"
     metric: ClassVar[str | None] = "box-mean"
+    diameter: ClassVar[int | None] = 1
     summary: ClassVar[str] = "Laplace noise on every coordinate, by the distance of codes"
     source: ClassVar[str] = "Croft 2022 theorem 1, Croft thesis theorem 8"
 
     epsilon: Positive = Positive()
 
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε·d with diameter 1."""
-        return Guarantee(
-            kind="metric",
-            epsilon=self.epsilon,
-            metric=METRIC.format(grid=self.grid),
-            diameter=1,
-            relation=Relation("latent-cell"),
-            scope=self.scope(space),
-        )
+    @property
+    def distance(self) -> str:
+        """What d is."""
+        return METRIC.format(grid=self.grid)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""
@@ -71,13 +65,14 @@ class CroftMetric(LatentMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class BoxLaplace(LatentMechanism):
-    """Laplace noise of scale (high_i - low_i)/(w_i·ε) with Σ w_i = 1, then snapped to the box.
+    """Laplace noise of scale (high_i - low_i)/(w_i·ε) with Σ w_i = 1, then clipped to the box.
 
-    ε for any two inputs. `allocation` "equal" is w_i = 1/m; "optimal" makes the picture's squared error
-    least, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only. Fields as in `LatentMechanism`.
-    Source: Li & Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata E4).
+    ε for any two inputs. `allocation` "equal" is w_i = 1/m; "optimal" minimises the squared error of the
+    picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only. Fields as in `LatentMechanism`. Source: Li &
+    Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata E4).
 
-    *Proof.* A coordinate moves by at most 2^16 steps and gets noise of scale 2^16/(w_i·ε): w_i·ε each. ∎
+    *Proof.* A coordinate differs by at most 2^16 steps and gets noise of scale 2^16/(w_i·ε), so it costs
+    w_i·ε. ∎
     """
 
     name: ClassVar[str] = "box-laplace"
@@ -87,12 +82,6 @@ class BoxLaplace(LatentMechanism):
 
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
-
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε for any two inputs."""
-        return Guarantee(
-            kind="pure", epsilon=self.epsilon, relation=Relation("latent-cell"), scope=self.scope(space)
-        )
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""

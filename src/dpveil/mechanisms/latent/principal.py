@@ -10,7 +10,6 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.core.distance import Distance
-from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
@@ -57,27 +56,22 @@ class PCABasis(LatentMechanism):
     name: ClassVar[str] = "pca-basis"
     kind: ClassVar[str] = "metric"
     metric: ClassVar[str | None] = "leading-mean"
+    diameter: ClassVar[int | None] = 1
     summary: ClassVar[str] = "Laplace noise on as many principal components as the budget affords"
     source: ClassVar[str] = "Croft thesis §6.5, errata E6"
 
     epsilon: Positive = Positive()
     ratio: Positive = Positive(default=Fraction(3, 2))
 
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε·d with diameter 1; another ε keeps other components, and so has another distance."""
+    @property
+    def distance(self) -> str:
+        """What d is: another ε keeps other components, and so has another distance."""
         epsilon, ratio = to_json(Fraction(self.epsilon)), to_json(Fraction(self.ratio))
-        return Guarantee(
-            kind="metric",
-            epsilon=self.epsilon,
-            metric=METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid),
-            diameter=1,
-            relation=Relation("latent-cell"),
-            scope=self.scope(space),
-        )
+        return METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid)
 
-    def distance(self, codec: str) -> Distance | None:
+    def measured(self, codec: str) -> Distance | None:
         """Return the distance as data: another ε or ratio keeps other components."""
-        plain = super().distance(codec)
+        plain = super().measured(codec)
         if plain is None:
             return None
         own = {"epsilon": to_json(Fraction(self.epsilon)), "ratio": to_json(Fraction(self.ratio))}
@@ -95,7 +89,7 @@ class PCABasis(LatentMechanism):
                 "mechanism",
                 self.name,
                 "needs a code of principal components",
-                hint="take a pca codec, or croft-metric",
+                hint="use a pca codec, or croft-metric",
             )
         box = space.bounds(self.clip)
         ratio, epsilon = Fraction(self.ratio), Fraction(self.epsilon)

@@ -1,4 +1,4 @@
-"""How a budget is divided over the coordinates of a code: public numbers only, exact after rounding."""
+"""Division of a budget over the coordinates of a code: from public numbers only, exact after rounding."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Truncated and normalised Laplace noise on every coordinate: no snapping to the sides of the box."""
+"""Truncated and normalised Laplace noise on every coordinate, without clipping to the box."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar
 
-from dpveil.core.guarantee import Guarantee, Relation
+from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
@@ -37,11 +37,9 @@ class BoxTruncatedLaplace(LatentMechanism):
     epsilon: Positive = Positive()
     allocation: Allocation = Allocation(default="optimal")
 
-    def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return ε for any two inputs."""
-        scope = self.scope(space)
-        scope = type(scope)(scope.covers, (*scope.in_the_clear, TIME))
-        return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("latent-cell"), scope=scope)
+    def scope(self, space: CodeSpace) -> Scope:
+        """Return what a guarantee is about, and that the draw's time is shown beside it."""
+        return replace(super().scope(space), in_the_clear=(TIME,))
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""

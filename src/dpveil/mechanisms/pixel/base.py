@@ -1,4 +1,4 @@
-"""The role of a pixel-space method: region pixels in, private pixels of the same shape out."""
+"""The interface of a pixel-space method: region pixels in, private pixels of the same shape out."""
 
 from __future__ import annotations
 

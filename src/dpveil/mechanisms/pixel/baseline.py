@@ -1,4 +1,4 @@
-"""What people use today: methods that draw nothing and promise nothing, to compare with."""
+"""Baselines: common methods that draw nothing and promise nothing."""
 
 from __future__ import annotations
 

@@ -18,11 +18,11 @@ from dpveil.noise.bits import BitSource
 
 @dataclass(frozen=True, kw_only=True)
 class Blur(Baseline):
-    """Every level becomes the Gaussian mean of its surroundings within the region; nothing is promised.
+    """Gaussian blur within the region; nothing is promised.
 
-    `sigma` is the standard deviation in pixels, 0.001 to 1 000, with no default. Levels at the region's edge
-    are continued, so that nothing outside it is read. For comparison only: no noise, and so no guarantee.
-    Raises `InvalidParameter`. Source: common practice; OpenCV.
+    `sigma` is the standard deviation in pixels, 0.001 to 1000, with no default. Levels are repeated beyond
+    the region's edge, so nothing outside is read. For comparison only: no noise, so no guarantee. Raises
+    `InvalidParameter`. Source: common practice; OpenCV.
 
     >>> Blur(sigma=8).guarantee(height=120, width=88, channels=3).kind
     'heuristic'

@@ -1,4 +1,4 @@
-"""Methods made of many small draws: one budget in any of three currencies, and the noise that it buys."""
+"""Methods made of many small draws: one budget as ε, ρ or (ε, δ), and the noise that it allows."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class BudgetedMethod(PixelMethod):
         raise InvalidParameter(
             "budget",
             " and ".join(given) or None,
-            f"is no budget that {self.name} takes" if given else "is missing",
+            f"is not a budget that {self.name} takes" if given else "is missing",
             hint=f"give {', or '.join(ways)}; rho = 0.5 is about epsilon 4.7 at delta 1e-5",
         )
 
@@ -92,8 +92,8 @@ class BudgetedMethod(PixelMethod):
         return Budget(self.epsilon, self.delta, self.rho)
 
     @property
-    def target(self) -> str:
-        """The kind of guarantee that the budget asks for: pure, approximate or zcdp."""
+    def kind(self) -> str:
+        """The kind of guarantee, which follows from the budget: pure, approximate or zcdp."""
         return KIND[self.budget.given]
 
     @abstractmethod
@@ -129,7 +129,7 @@ class BudgetedMethod(PixelMethod):
         cost = account.rho if self.rho is not None else account.pure
         cost = account.epsilon(self.delta) if self.delta is not None else cost
         if cost is None:
-            raise InvalidParameter("budget", self.target, "is not a currency of this noise")
+            raise InvalidParameter("budget", self.kind, "is not a currency of this noise")
         return cost
 
     def relation(self) -> Relation:
@@ -145,7 +145,7 @@ class BudgetedMethod(PixelMethod):
         """Return the budget as a guarantee, for m pixels or for any two images."""
         height, width, channels = check_size(height, width, channels)
         return Guarantee(
-            kind=self.target,
+            kind=self.kind,
             **self.budget._asdict(),
             relation=self.relation(),
             scope=Scope(f"{width}×{height} pixels, {channels} channels", self.in_the_clear()),

@@ -1,4 +1,4 @@
-"""Cells of a pixel grid: exact sums before the noise, and what follows after it."""
+"""Cells of a pixel grid: exact sums before the noise, and the picture made from them afterwards."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
@@ -26,12 +26,12 @@ from dpveil.noise.laplace import discrete_laplace, prepared
 class DPPix(BudgetedMethod):
     """Cells of `block` × `block` pixels show their mean level plus discrete Laplace noise.
 
-    One noise scale, 255·min(m, n)·c/ε, goes on the integer **sums** of all cells of a region of n pixels and
-    c channels; only then is each divided by its own area, so that smaller cells at the edge cost no more
-    (errata E12). With `epsilon` and `delta`, or `rho`, the scale is the smallest that the accountant of many
-    Laplace draws accepts: much smaller where a neighbour changes many cells, such as under any-image.
-    `neighbourhood` is m, in pixels of the region's raster (default: all of them, any-image).
-    Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.1, corrected.
+    Noise of one scale, 255·min(m, n)·c/ε, is added to the integer **sums** of all cells of a region with n
+    pixels and c channels; only then is each sum divided by the area of its cell, so smaller cells at the edge
+    cost no more (errata E12). With `epsilon` and `delta`, or `rho`, the scale is the smallest that the
+    accountant for many Laplace draws accepts. It is much smaller if a neighbour changes many cells, as under
+    any-image. `neighbourhood` is m, in pixels of the region (default: all of them, any-image). Raises
+    `InvalidParameter`. Source: Reilly & Fan 2021 §3.1, corrected.
 
     >>> DPPix(epsilon=20, block=16, neighbourhood=256).noise_scale(height=88, width=120, channels=3)
     38.25
@@ -42,18 +42,13 @@ class DPPix(BudgetedMethod):
     summary: ClassVar[str] = "mean level of each block, discrete Laplace noise"
     source: ClassVar[str] = "Reilly & Fan 2021, errata E12"
     one_scale: ClassVar[bool] = True
+    calibrations: ClassVar[Mapping[str, str]] = {
+        "approximate": "privacy-loss distributions of the dominating movement, and zCDP",
+        "zcdp": "zCDP of the dominating movement",
+    }
 
     block: Count = Count(default=1)
     neighbourhood: OptionalCount = OptionalCount(optional=True)
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the noise: none for ε alone."""
-        return {
-            "pure": "",
-            "approximate": "privacy-loss distributions of the dominating movement, and zCDP",
-            "zcdp": "zCDP of the dominating movement",
-        }[self.target]
 
     def account(self, *, height: int, width: int, channels: int) -> LaplaceAccount:
         """Return what the noise costs."""

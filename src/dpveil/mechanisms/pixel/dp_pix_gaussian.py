@@ -5,56 +5,44 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from math import sqrt
 from typing import ClassVar
 
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, OptionalCount
 from dpveil.mechanisms.pixel.base import check_size
-from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod, different, only
+from dpveil.mechanisms.pixel.budget import different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
+from dpveil.mechanisms.pixel.concentrated import ConcentratedMethod
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
 
 
 @dataclass(frozen=True, kw_only=True)
-class DPPixGaussian(BudgetedMethod):
+class DPPixGaussian(ConcentratedMethod):
     """Cells of `block` × `block` pixels show their mean level plus discrete Gaussian noise.
 
-    The noise on the integer sums has variance parameter σ² = Δ²/(2ρ), where Δ² = 255²·c·Σ t_j² is the
-    largest squared L2 distance between neighbours: the m changed pixels fill the largest cells first, t_j
-    in cell j. Give `rho`, or `epsilon` and `delta`, for which the largest ρ is found that the tight
-    conversion accepts. `neighbourhood` is m, in pixels of the region's raster (default: all of them,
-    any-image). Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
+    The noise on the integer sums has variance parameter σ² = Δ²/(2ρ), where Δ² = 255²·c·Σ t_j² is the largest
+    squared L2 distance between neighbours: the m changed pixels fill the largest cells first, with t_j in
+    cell j. Give `rho`, or `epsilon` and `delta`, which are converted to the largest ρ that the tight
+    conversion accepts. `neighbourhood` is m, in pixels of the region (default: all of them, any-image).
+    Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
 
     >>> DPPixGaussian(rho=0.5, block=16, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
     'zcdp'
     """
 
     name: ClassVar[str] = "dp-pix-gaussian"
-    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "mean level of each block, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4; cells of Reilly & Fan 2021"
     one_scale: ClassVar[bool] = True
-    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=1)
     neighbourhood: OptionalCount = OptionalCount(optional=True)
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the noise: none where ρ was given."""
-        return "" if self.rho is not None else "the tight conversion of zCDP"
-
-    def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
-        """Return what the noise costs."""
-        return ZeroConcentrated(self._rho)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
         """Return what noise of one variance costs on the fullest cells of all regions; None for several."""
@@ -70,11 +58,6 @@ class DPPixGaussian(BudgetedMethod):
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
         return channels * _squared(moved) / (2 * self._rho)
-
-    @cached_property
-    def _rho(self) -> Fraction:
-        epsilon, delta, rho = self.budget
-        return rho or zcdp_rho(epsilon or 0, delta or 0)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return σ in grey levels on a full cell."""

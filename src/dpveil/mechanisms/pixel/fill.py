@@ -1,4 +1,4 @@
-"""Solid fill: one level for every pixel, which shows nothing of what it covers."""
+"""Solid fill: one level for every pixel."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpveil.noise.bits import BitSource
 
 @dataclass(frozen=True, kw_only=True)
 class Fill(PixelMethod):
-    """Every pixel of the region gets one grey level: 0-DP for any two images.
+    """Every pixel of the region gets the same grey level: 0-DP for any two images.
 
-    `level` is that of all channels, 0 (black, the default) to 255. No pixel is read, so no two regions can be
-    told apart. What is around the region, its outline and its place stay in the clear, as with every method.
-    Raises `InvalidParameter`. Source: common practice.
+    `level` is used for all channels, 0 (black, the default) to 255. No pixel is read, so no two regions can
+    be distinguished. The surroundings, the outline and the position of the region stay in the clear, as with
+    every method. Raises `InvalidParameter`. Source: common practice.
 
     >>> str(Fill(level=127).guarantee(height=120, width=88, channels=3))
     '0-DP, any-image'

@@ -19,8 +19,8 @@ from dpveil.noise.bits import BitSource
 class Mosaic(Baseline):
     """Cells of `block` × `block` pixels show their mean level, without noise; nothing is promised.
 
-    DP-Pix without what makes it private: for comparison only. `block` has no default; cells at the right
-    and bottom may be smaller. Raises `InvalidParameter`. Source: common practice.
+    DP-Pix without the noise, for comparison only. `block` has no default; cells at the right and bottom may
+    be smaller. Raises `InvalidParameter`. Source: common practice.
 
     >>> Mosaic(block=16).guarantee(height=120, width=88, channels=3).kind
     'heuristic'

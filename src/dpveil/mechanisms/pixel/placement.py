@@ -1,4 +1,4 @@
-"""How pixel-space methods treat a photo: each region is replaced where it is."""
+"""How pixel-space methods treat a photo: each region is replaced in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Snow: every pixel is shown as it is, or turns grey (Reilly & Fan 2021 §3.4)."""
+"""Snow: every pixel is either kept or turned grey (Reilly & Fan 2021 §3.4)."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ BAND: Final = 1 << 16
 class Snow(PixelMethod):
     """Every pixel turns grey, 127 in all channels together, with probability exactly 1 - δ.
 
-    With probability `delta` it is shown **as it is**: nothing else is promised about it. So δ is what one
-    pixel risks, and among m pixels one at least is shown with probability 1 - (1 - δ)^m; a picture that is
-    good to look at shows most of them. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.4.
+    With probability `delta` a pixel is shown **unchanged**, and nothing else is promised about it. So δ is
+    the risk of one pixel; of m pixels, at least one is shown with probability 1 - (1 - δ)^m, and a picture of
+    useful quality shows most of them. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.4.
 
     >>> str(Snow(delta=0.3).guarantee(height=112, width=92, channels=1))
     '(0, 0.3)-DP, m-pixels (m = 1)'

@@ -47,12 +47,12 @@ class RelationName(Value[str | None, str | None]):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarMechanism(ABC):
-    """One number about a database, released within the range that it is publicly known to have.
+    """One number about a database, released within its publicly known range.
 
     `range` is where answers and responses lie (a `Range`, a pair, or text such as 0:5), `sensitivity` ΔF the
-    most that one record moves the answer, `epsilon` what that may cost. `relation` is database-record or
-    any-database. `step` is the distance of the lattice's points, to which answers are rounded first; the
-    default fits the mechanism. Raises `InvalidParameter`. Source: Croft thesis ch. 5.
+    most that one record changes the answer, `epsilon` the budget. `relation` is database-record or
+    any-database. `step` is the spacing of the lattice to which answers are rounded first; the default fits
+    the mechanism. Raises `InvalidParameter`. Source: Croft thesis ch. 5.
     """
 
     name: ClassVar[str]
@@ -214,8 +214,8 @@ class ScalarMechanism(ABC):
         """Return one response for every answer: a float for a number, an array of floats for an array.
 
         Answers are numbers within the range. Ints, fractions and texts are exact; floats and Decimals may be
-        off by `lattice.reading.off`, which is at least 2^-40 of their size: see `reading`. Every answer
-        costs what `guarantee` says. Raises `InvalidParameter` for others, before anything is drawn.
+        off by `lattice.reading.off`, which is at least 2^-40 of their size: see `reading`. Every answer costs
+        what `guarantee` states. Raises `InvalidParameter` for others, before anything is drawn.
         """
         if not isinstance(bits, BitSource):
             raise InvalidParameter(
@@ -239,10 +239,9 @@ class ScalarMechanism(ABC):
     def matrix(self, responses: Any = None, answers: Any = None) -> Float64[np.ndarray, "responses answers"]:
         """Return the mechanism matrix: M[i, j] = P(response falls in category i | true answer j).
 
-        A category holds what is nearer to its number than to the others, the middle belonging to the upper
-        one; by default there is one at every point of the step given, or else of the coarsest lattice, of a
-        finite range of 4096 points or fewer. Columns sum to 1. Raises `InvalidParameter`.
-        Source: Croft thesis definition 10.
+        A category contains the numbers nearest to it; a midpoint belongs to the upper one. By default there
+        is a category at every point of the given step, or else of the coarsest lattice, of a finite range of
+        4096 points or fewer. Columns sum to 1. Raises `InvalidParameter`. Source: Croft thesis definition 10.
 
         >>> from dpveil.mechanisms.scalar import Geometric
         >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).matrix().round(3).tolist()

@@ -1,4 +1,4 @@
-"""From a formula to integers that are certified: what a finite mechanism draws, and what that costs.
+"""From a formula to certified integers: what a finite mechanism draws, and its exact cost.
 
 Rows of weights are rounded to integers that sum to 2^64. Where a weight is too small for its rounding to be
 harmless, every row is first mixed with the same uniform law, which leaves each ratio within its bound:
@@ -15,7 +15,6 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
-from scipy.ndimage import maximum_filter1d
 
 from dpveil.errors import NoiseError
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
@@ -71,6 +70,8 @@ def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: 
     if reach >= widest:
         lowest[:] = logs.min(axis=0)
     elif widest == len(points) - 1:
+        from scipy.ndimage import maximum_filter1d  # takes a quarter of a second
+
         lowest = -maximum_filter1d(-logs, 2 * reach + 1, axis=0, mode="nearest")
     else:
         for row, point in enumerate(points):

@@ -1,4 +1,4 @@
-"""The requirements and the optional properties of a mechanism matrix, as checks that name what breaks them.
+"""Requirements and optional properties of a mechanism matrix, as checks that name a violation.
 
 A matrix has a row for each response and a column for each answer, M[i, j] = P(response i | answer j);
 `responses` and `answers` are their numbers, increasing. The category of a response holds what is nearer to it
@@ -234,7 +234,7 @@ def _table(matrix: Any) -> Float64[np.ndarray, "responses answers"]:
     table = np.asarray(matrix, np.float64)
     if table.ndim != 2 or not table.size:
         raise InvalidParameter(
-            "matrix", str(table.shape), "is no table", hint="rows are responses, columns answers"
+            "matrix", str(table.shape), "is not a table", hint="rows are responses, columns answers"
         )
     return table
 

@@ -1,4 +1,4 @@
-"""The exponential mechanism on a lattice, at the largest rate that keeps the promise."""
+"""The exponential mechanism on a lattice, at the largest rate that keeps the guarantee."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fair, symmetric, monotone matrix of least expected absolute error, without a solver.
+"""The fair, symmetric, monotone matrix with the least expected absolute error, without a solver.
 
 Let a = e^-ε for one step, c the diagonal and m the middle column. Every entry is at least c·a^|i-j|, so the
 largest c is where column m is full with just that. Then M[i,j] ≤ M[i,j+1]/a leaves the triangle i ≤ j ≤ m no

@@ -1,4 +1,4 @@
-"""The grid on which answers and responses lie, and what one record moves on it."""
+"""The grid of answers and responses, and how far one record can move an answer on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise on a lattice: exact draws, whole weights, and masses of intervals that are right far out too."""
+"""Noise on a lattice: exact draws, integer weights, and interval probabilities accurate in the tails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mechanisms that add noise on a lattice, and keep what is in range: by snapping, or by a normalised law."""
+"""Mechanisms that add noise on a lattice and stay in range, by snapping or by normalisation."""
 
 from __future__ import annotations
 

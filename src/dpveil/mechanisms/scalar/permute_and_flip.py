@@ -1,4 +1,4 @@
-"""Permute-and-flip on a lattice (McKenna & Sheldon 2020), at the largest rate that keeps the promise.
+"""Permute-and-flip on a lattice (McKenna & Sheldon 2020), at the largest rate that keeps the guarantee.
 
 Responses are visited in random order, and y is given with chance a(y) = e^(-rate·|y - x|), else passed over;
 the answer itself is given for sure. Whoever visits at a uniform time t finds that z has not been given before

@@ -1,4 +1,4 @@
-"""Where responses may lie: a range with or without ends, and finite gaps in it (Croft thesis §5.1.1)."""
+"""Where responses may lie: a range with or without ends, and with finite gaps (Croft thesis §5.1.1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HINT = "write 0:5, 0: (no upper end), :5, or : (all numbers)"
 
 @dataclass(frozen=True, init=False)
 class Range:
-    """All numbers from `low` to `high`, None being no end, but those strictly within one of the `gaps`.
+    """All numbers from `low` to `high` (None: unbounded), except those strictly within one of the `gaps`.
 
     Numbers are exact; gaps are pairs, disjoint, in order, and strictly inside. Raises `InvalidParameter`.
     Source: Croft thesis §5.1.1, "Constraint configurations", where constraints are the complement.
@@ -74,7 +74,7 @@ class Range:
             return cls.parse(value)
         if isinstance(value, (tuple, list)) and len(value) == 2:
             return cls(*value)
-        raise InvalidParameter("range", type(value).__name__, "is no range", hint=HINT)
+        raise InvalidParameter("range", type(value).__name__, "is not a range", hint=HINT)
 
     @property
     def finite(self) -> bool:

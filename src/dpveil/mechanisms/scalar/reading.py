@@ -1,4 +1,4 @@
-"""How an answer that arrives as a number is read as a point of a lattice, and how far that can move it.
+"""How a number is read as a point of a lattice, and how far neighbours' points can be apart.
 
 Answers of neighbours are at most ΔF apart, but a float is off: by its own rounding, and by that of the sums
 that it came from. Two floats then lie up to ΔF + 2η apart, and halves that both are rounded away from each
@@ -29,7 +29,6 @@ from dpveil.mechanisms.scalar.ranges import Range
 
 OFF: Final = Fraction(1, 1 << 40)
 """η, how far a float may be off, in parts of the largest number that floats may be: 8192 roundings of it."""
-QUARTER: Final = Fraction(1, 4)
 FINE: Final = 256
 """Steps to ΔF from which half a step more costs less than the pull."""
 FINEST_PULL: Final = 64

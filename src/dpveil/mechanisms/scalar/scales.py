@@ -1,4 +1,4 @@
-"""The least scale of a truncated and normalised Laplace law on a lattice that keeps its promise.
+"""The smallest scale at which a truncated, normalised Laplace distribution on a lattice keeps its guarantee.
 
 Let r = e^(-1/s) and Z(x) be the sum of r^|y - x| over all allowed points y. The law of an answer x is
 r^|y - x| / Z(x), and for answers x < x' the largest |log-ratio| over all y is

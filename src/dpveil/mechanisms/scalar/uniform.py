@@ -1,4 +1,4 @@
-"""Responses that know nothing of the answer: the base line of every comparison."""
+"""Responses that ignore the answer: the baseline of every comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How good a mechanism matrix is: expected errors, the worst answer's, and what a Bayesian user makes of it.
+"""How good a mechanism matrix is: expected error, worst-case error, and the error of a Bayesian user.
 
 A matrix has a row for each response and a column for each answer; `responses` and `answers` are their
 numbers. A `prior` has a chance for each answer (any positive weights, normalised here; uniform by default).

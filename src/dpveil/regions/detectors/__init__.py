@@ -1,4 +1,4 @@
-"""Face detectors: one file each, and the choice among those that are installed."""
+"""Face detectors: one file each, and the choice among those installed."""
 
 from dpveil.core.registry import DETECTORS
 from dpveil.regions.detectors.base import Detector

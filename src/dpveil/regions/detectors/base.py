@@ -1,4 +1,4 @@
-"""The role of a face detector: pixels in, boxes with scores out."""
+"""The interface of a face detector: pixels in, boxes with scores out."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from jaxtyping import Float, UInt8
 
 
 class Detector(ABC):
-    """Finds faces in one picture; made once, used for many, never for two at the same time.
+    """Finds faces in one picture; created once, used for many pictures, never concurrently.
 
-    A detector raises `UsageError` with an install hint when it is made where something is missing. Its boxes
-    reach from the forehead to the chin, in pixels of the picture it was given; they may lie partly outside.
-    Scores lie between 0 and 1 and are comparable within one detector only: they are not probabilities.
+    A detector raises `UsageError` with an install hint on creation if something is missing. Its boxes reach
+    from the forehead to the chin, in pixels of the given picture; they may lie partly outside. Scores are
+    between 0 and 1 and comparable within one detector only: they are not probabilities.
     """
 
     name: ClassVar[str]

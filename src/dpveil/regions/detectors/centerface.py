@@ -1,4 +1,4 @@
-"""CenterFace: a small network that marks the centre of every face, with its size (arXiv 1911.03599)."""
+"""CenterFace: a small network that marks the centre and size of every face (arXiv 1911.03599)."""
 
 from __future__ import annotations
 

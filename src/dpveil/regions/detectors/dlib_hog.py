@@ -1,4 +1,4 @@
-"""dlib's frontal face detector: histograms of oriented gradients, for where no network is installed."""
+"""dlib's frontal face detector: histograms of oriented gradients, the fallback without a network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One box per face: of boxes that overlap too much, only the best stays."""
+"""Non-maximum suppression: of boxes that overlap too much, only the best is kept."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float
     array([0.9, 0.4])
     """
     if not (np.isfinite(found).all() and (found[:, 2:4] > 0).all()):
-        raise RegionError("the face detector returned what is no box", hint=REMEDY)
+        raise RegionError("the face detector returned something that is not a box", hint=REMEDY)
     rest = found[np.argsort(-found[:, 4], kind="stable")]
     kept = []
     while len(rest):

@@ -1,4 +1,4 @@
-"""YuNet: OpenCV's own face network, whose file the user brings."""
+"""YuNet: OpenCV's face detection network, whose file the user supplies."""
 
 from __future__ import annotations
 

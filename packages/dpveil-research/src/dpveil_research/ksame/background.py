@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float64
 from scipy.spatial.distance import cdist
 
-from dpveil.mechanisms.ksame import Group, Hidden, KSameM, KSamePixel
+from dpveil.mechanisms.ksame import Group, KSameM, KSamePixel, KSameResult
 from dpveil.noise.bits import SeededBits
 from dpveil_research.ksame.bound import best_success, losses, scaled
 from dpveil_research.ksame.faces import Crops, repeated
@@ -51,7 +51,7 @@ def _subtract(scene: Scene, k: int) -> Iterator[Row]:
     )
 
 
-def _less_the_others(shown: Numbers, faces: Numbers, hidden: Hidden) -> Numbers:
+def _less_the_others(shown: Numbers, faces: Numbers, hidden: KSameResult) -> Numbers:
     """Return for every face its group's size times what is shown, less the group's other faces."""
     sums: Numbers = np.empty_like(faces)
     sizes = np.empty(len(faces))

@@ -1,1 +1,1 @@
-"""How each method is audited: one file each, with its versions, its mutants and its settings."""
+"""The audit of each pixel method: one file each, with its versions, mutants and settings."""

@@ -1,4 +1,4 @@
-"""Blur and mosaic: nothing is promised or drawn, so there is nothing to hold them to."""
+"""Blur and mosaic promise nothing, so there is nothing to check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How `bit-planes` is audited: the distribution of all bits of a group, wrong budgets, and its settings."""
+"""The audit of `bit-planes`: the distribution of all bits of a group, wrong budgets, and settings."""
 
 from __future__ import annotations
 

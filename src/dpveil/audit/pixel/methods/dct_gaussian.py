@@ -1,4 +1,4 @@
-"""How `dct-gaussian` is audited: its steps, noisy coefficients, and versions with a wrong step.
+"""The audit of `dct-gaussian`: its steps, noisy coefficients, and versions with one wrong step.
 
 The noise is wider than what could be listed number by number, so noisy coefficients are counted in bins of a
 fiftieth of its width. That hides less than a part in 10⁴ of a divergence, and never adds to it.
@@ -19,7 +19,7 @@ from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.methods.dct_right import coefficients
 from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
-from dpveil.audit.pixel.version import Size, Version
+from dpveil.audit.pixel.version import Size, Steps
 from dpveil.mechanisms.pixel import DCTGaussian
 from dpveil.mechanisms.pixel.dct.plan import Plan, reach_of
 from dpveil.noise.bits import BitSource
@@ -57,7 +57,7 @@ def fresh(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> I
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class GaussianSteps(Steps):
     """One way to carry out the method: the intact one, or a mutant with one wrong step."""
 
     name: str
@@ -65,16 +65,6 @@ class Steps:
     variances: Callable[[DCTGaussian, Image], Variances] = variances
     noise: Callable[[Fraction, tuple[int, int, int], BitSource], Int64[np.ndarray, "n b k"]] = fresh
     clipped_after: bool = False
-
-    def version(self) -> Version:
-        """Return these steps as gates take them."""
-        return Version(
-            name=self.name,
-            releases=self.releases,
-            distribution=self.distribution,
-            outcomes=self.outcomes,
-            key=self.key,
-        )
 
     def key(self, method: DCTGaussian, size: Size) -> object:
         """Return what two lists of steps have in common that do the same there."""
@@ -213,15 +203,15 @@ def one_for_all_blocks(
     return np.repeat(fresh(variance, (shape[0], 1, shape[2]), bits), shape[1], axis=1)
 
 
-INTACT: Final = Steps(name=DCTGaussian.name)
+INTACT: Final = GaussianSteps(name=DCTGaussian.name)
 MUTANTS: Final = (
-    Steps(name="noise ×0.8", variances=less),
-    Steps(name="clipping after the noise", exact=unclipped, clipped_after=True),
-    Steps(name="widths from the private image", variances=private_widths),
-    Steps(name="repeated edges not counted", exact=repeated),
-    Steps(name="channels not counted", variances=without_channels),
-    Steps(name="allocation not normalised", variances=each_alone),
-    Steps(name="one draw for all blocks", noise=one_for_all_blocks),
+    GaussianSteps(name="noise ×0.8", variances=less),
+    GaussianSteps(name="clipping after the noise", exact=unclipped, clipped_after=True),
+    GaussianSteps(name="widths from the private image", variances=private_widths),
+    GaussianSteps(name="repeated edges not counted", exact=repeated),
+    GaussianSteps(name="channels not counted", variances=without_channels),
+    GaussianSteps(name="allocation not normalised", variances=each_alone),
+    GaussianSteps(name="one draw for all blocks", noise=one_for_all_blocks),
 )
 
 

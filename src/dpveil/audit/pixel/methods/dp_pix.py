@@ -1,4 +1,4 @@
-"""How `dp-pix` is audited: its steps, wrong calibrations of the Laplace scale, and its settings."""
+"""The audit of `dp-pix`: its steps, wrong calibrations of the Laplace scale, and settings."""
 
 from __future__ import annotations
 

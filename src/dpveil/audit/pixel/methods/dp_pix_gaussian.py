@@ -1,4 +1,4 @@
-"""How `dp-pix-gaussian` is audited: its steps, wrong calibrations of the variance, and its settings."""
+"""The audit of `dp-pix-gaussian`: its steps, wrong calibrations of the variance, and settings."""
 
 from __future__ import annotations
 

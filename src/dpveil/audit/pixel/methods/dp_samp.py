@@ -1,4 +1,5 @@
-"""How `dp-samp` is audited: noisy counts and what is shown jointly, and versions that show too much.
+"""The audit of `dp-samp`: joint distribution of noisy counts and shown pixels, and versions that show too
+much.
 
 Everything is looked at with 256 clusters, one for every intensity: clusters follow from the noisy counts and
 cost nothing. Then a pixel of an intensity counted c times is shown with a chance that follows from c and from
@@ -23,7 +24,7 @@ from dpveil.audit.distributions import laplace_distribution
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
-from dpveil.audit.pixel.version import Size, Version, one_by_one
+from dpveil.audit.pixel.version import Size, Steps, one_by_one
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import DPSamp
 from dpveil.mechanisms.pixel.dp_samp.intensities import histogram, intensities
@@ -145,7 +146,7 @@ def right(method: DPSamp, images: Images) -> ProductDistribution:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sampling:
+class Sampling(Steps):
     """One way to sample with private clusters: the intact one, or a mutant with one wrong step.
 
     `share` is that of the noise which is added, `used` the method whose sample sizes are taken, and `private`
@@ -157,16 +158,6 @@ class Sampling:
     used: Callable[[DPSamp], DPSamp] = lambda method: method
     private: bool = False
     published: bool = False
-
-    def version(self) -> Version:
-        """Return these steps as gates take them."""
-        return Version(
-            name=self.name,
-            releases=self.releases,
-            distribution=self.distribution,
-            outcomes=self.outcomes,
-            key=self.key,
-        )
 
     def key(self, method: DPSamp, size: Size) -> object:
         """Return what all versions have in common that promise nothing: they are the method itself."""

@@ -1,4 +1,4 @@
-"""How `dp-svd` is audited: noisy singular values by their length and direction, and wrong noises.
+"""The audit of `dp-svd`: length and direction of the noise on singular values, and wrong noises.
 
 The noise of d values has density ∝ exp(-ε‖z‖): its length is a Gamma(d) variable, and its direction is even
 and independent of it. Pixels of a grey region of one pixel show the noise itself, with a distribution in
@@ -29,7 +29,7 @@ from dpveil.audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil.audit.pixel.version import Method, Version
+from dpveil.audit.pixel.version import Method, Steps
 from dpveil.mechanisms.pixel import DPSVD
 from dpveil.mechanisms.pixel.dp_svd.spectrum import leading_triples
 from dpveil.noise.bits import BitSource
@@ -57,18 +57,12 @@ def right_noise(scale: Fraction, count: int, rank: int, channels: int, bits: Bit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class SpectrumSteps(Steps):
     """One way to carry out the method: the intact one, or a mutant with another noise."""
 
     name: str
     noise: Noises = right_noise
     factor: int = 1
-
-    def version(self) -> Version:
-        """Return these steps as gates take them."""
-        return Version(
-            name=self.name, releases=self.releases, distribution=self.distribution, outcomes=self.outcomes
-        )
 
     def releases(self, method: DPSVD, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases."""
@@ -190,13 +184,13 @@ def last_without(scale: Fraction, count: int, rank: int, channels: int, bits: Bi
     return noise
 
 
-INTACT: Final = Steps(name=DPSVD.name)
+INTACT: Final = SpectrumSteps(name=DPSVD.name)
 MUTANTS: Final = (
-    Steps(name="length of one dimension", noise=of_one_dimension),
-    Steps(name="Laplace noise on every value", noise=by_coordinate),
-    Steps(name="ε doubled", noise=half_as_wide, factor=2),
-    Steps(name="one draw for all channels", noise=one_for_all_channels),
-    Steps(name="last value without noise", noise=last_without),
+    SpectrumSteps(name="length of one dimension", noise=of_one_dimension),
+    SpectrumSteps(name="Laplace noise on every value", noise=by_coordinate),
+    SpectrumSteps(name="ε doubled", noise=half_as_wide, factor=2),
+    SpectrumSteps(name="one draw for all channels", noise=one_for_all_channels),
+    SpectrumSteps(name="last value without noise", noise=last_without),
 )
 
 

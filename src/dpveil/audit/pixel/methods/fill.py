@@ -1,4 +1,4 @@
-"""How `fill` is audited: the same picture for every photo, and versions that let something through."""
+"""The audit of `fill`: the same picture for every photo, and versions that leak pixels."""
 
 from __future__ import annotations
 

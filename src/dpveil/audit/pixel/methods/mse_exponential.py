@@ -1,4 +1,4 @@
-"""How `mse-exponential` is audited: its integers, formula 6.32 beside them, and mutants."""
+"""The audit of `mse-exponential`: its integers, formula 6.32 for comparison, and mutants."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def draws(method: MSEExponential, size: Size) -> int:
 
 def rate(method: MSEExponential, size: Size) -> Fraction:
     """Return ε′: ε/(n·c) for ε alone, and what the method's accountant chose otherwise."""
-    if method.target == "pure":
+    if method.kind == "pure":
         return (method.budget.epsilon or Fraction(1)) / draws(method, size)
     account = method.account(height=size[0], width=size[1], channels=size[2])
     return account.pure / account.draws

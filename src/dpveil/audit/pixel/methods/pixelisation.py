@@ -1,4 +1,4 @@
-"""The distribution of pixelisation from first principles: what the steps of a method are compared with.
+"""The distribution of pixelisation from first principles, to compare the steps of a method with.
 
 Nothing here calls a sampler or a mechanism: cells are listed by loops, sums are Python integers, tails are
 geometric series in 40-digit decimals, or sums of Gaussian weights from the far end.

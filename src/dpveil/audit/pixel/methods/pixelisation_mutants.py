@@ -1,4 +1,4 @@
-"""Wrong versions of pixelisation, each with one bug that published code or papers have had; all must die.
+"""Mutants of pixelisation, each with one bug found in published code or papers.
 
 The first table holds what can go wrong with any noise on cell sums; `own` holds what only one method can
 get wrong. A mutant that survives every gate fails the audit.

@@ -1,4 +1,4 @@
-"""How `snow` is audited: every pixel's distribution, versions that show too much, and its settings."""
+"""The audit of `snow`: the distribution of every pixel, versions that show too much, and settings."""
 
 from __future__ import annotations
 

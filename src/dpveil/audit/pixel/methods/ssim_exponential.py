@@ -1,4 +1,4 @@
-"""How `ssim-exponential` is audited: its distribution as printed, wrong exponents, and its settings."""
+"""The audit of `ssim-exponential`: its distribution as published, wrong exponents, and settings."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def distribution(
     size = images.shape[1:]
     places = _places(method, size)
     exponent = float(method.epsilon or 0) / (2 * len(places))
-    if method.target != "pure":
+    if method.kind != "pure":
         exponent = float(method.exponent(height=size[0], width=size[1], channels=size[2]))
     exponent *= factor(method, size)
     shown = outputs(method.window**2, method.levels).astype(np.uint8)

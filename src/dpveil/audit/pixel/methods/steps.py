@@ -1,4 +1,4 @@
-"""Pixelisation taken apart into its steps, so that each can be audited, and exchanged for a wrong one.
+"""Pixelisation as separate steps, so that each can be audited and replaced by a wrong one.
 
 The intact steps use the method's own functions and give, bit for bit, what its `release` gives (the first
 gate holds them to that). Many releases of one image are drawn at once, side by side as more channels.

@@ -1,1 +1,1 @@
-"""The bit-planes mechanism: a Haar transform, and every plane of its coefficients answered at random."""
+"""The bit-planes mechanism: a Haar transform, with randomised response on every bit plane."""

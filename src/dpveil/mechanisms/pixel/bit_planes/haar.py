@@ -1,4 +1,4 @@
-"""The integer Haar wavelet (S-transform): reversible, and every group of 2^L × 2^L pixels by itself."""
+"""The integer Haar wavelet (S-transform): reversible, each group of 2^L × 2^L pixels separately."""
 
 from __future__ import annotations
 

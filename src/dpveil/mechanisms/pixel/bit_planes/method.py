@@ -57,19 +57,14 @@ class BitPlanes(BudgetedMethod):
         "wavelet": "Groups of 2^N × 2^N pixels are transformed together.",
         "drop_coarse": "Leave the means of groups out.",
     }
+    calibrations: ClassVar[Mapping[str, str]] = {
+        "approximate": "privacy-loss distributions of randomised response, and zCDP",
+        "zcdp": "zCDP of randomised response",
+    }
 
     wavelet: Count = Count(default=1, low=1, high=8)
     neighbourhood: OptionalCount = OptionalCount(optional=True)
     drop_coarse: Flag = Flag(default=False)
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the budgets of planes: none for ε alone."""
-        return {
-            "pure": "",
-            "approximate": "privacy-loss distributions of randomised response, and zCDP",
-            "zcdp": "zCDP of randomised response",
-        }[self.target]
 
     def groups(self, *, height: int, width: int) -> int:
         """Return how many groups a neighbour can change."""
@@ -151,7 +146,7 @@ def _calibrated(method: BitPlanes, groups: int) -> tuple[Band, ...]:
     # ρ is at most ε²/2 of the sum for one group, as draws of ε_i have Σ ε_i² ≤ (Σ ε_i)²
     valid = limit / groups if method.rho is None else 1 / root_above(groups / (2 * limit))
     scale = 1 / (valid * NEARLY)
-    if method.target == "pure":
+    if method.kind == "pure":
         return made(scale)
     sharpest = 1 / Fraction(full)
     if scale <= sharpest or spent(sharpest) <= limit:

@@ -1,4 +1,4 @@
-"""Budgets of bit planes: which bits of which coefficients are worth how much, from public knowledge alone.
+"""Budgets of bit planes: how valuable each bit of each coefficient is, from public knowledge alone.
 
 The model is a guess about photos, and shapes budgets and decoding, never the guarantee: means are uniform on
 0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details, half of that for

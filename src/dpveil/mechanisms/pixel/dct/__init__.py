@@ -1,1 +1,1 @@
-"""The DCT Gaussian mechanism: an exact block transform, and noise planned by what a pixel moves."""
+"""The DCT Gaussian mechanism: an exact block transform, with noise calibrated to the effect of a pixel."""

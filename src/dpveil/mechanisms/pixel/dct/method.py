@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cached_property
 from math import sqrt
 from typing import ClassVar, Final
 
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.accounting import zcdp_rho
 from dpveil.accounting.account import ZeroConcentrated
 from dpveil.core.parameters import Count, Flag, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import (
-    EPSILON_DELTA,
     MOST_SIZES,
-    RHO,
-    BudgetedMethod,
     different,
     only,
 )
+from dpveil.mechanisms.pixel.concentrated import ConcentratedMethod
 from dpveil.mechanisms.pixel.dct.plan import Plan, plan, reach_of, spent
 from dpveil.mechanisms.placement import Size
 from dpveil.noise.bits import BitSource
@@ -37,7 +32,7 @@ SMALLEST_STRIP: Final = 128
 
 
 @dataclass(frozen=True, kw_only=True)
-class DCTGaussian(BudgetedMethod):
+class DCTGaussian(ConcentratedMethod):
     """Cosine coefficients of blocks of at most `block` × `block` pixels get discrete Gaussian noise.
 
     Coefficients are whole numbers, exact, and clipped to public bounds before the noise. Its variances are
@@ -53,14 +48,12 @@ class DCTGaussian(BudgetedMethod):
     """
 
     name: ClassVar[str] = "dct-gaussian"
-    kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     summary: ClassVar[str] = "cosine coefficients of blocks, discrete Gaussian noise"
     source: ClassVar[str] = "Canonne, Kamath & Steinke 2020, theorem 4"
     help: ClassVar[Mapping[str, str]] = {
         "coefficients": "Frequencies that are kept; default: those with the least expected error.",
         "raw": "Leave noisy coefficients as they are.",
     }
-    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
 
     block: Count = Count(default=8)
     coefficients: OptionalCount = OptionalCount(optional=True)
@@ -71,15 +64,6 @@ class DCTGaussian(BudgetedMethod):
         super().__post_init__()
         if self.block > LARGEST_BLOCK:
             raise InvalidParameter("block", self.block, f"is above {LARGEST_BLOCK}", hint="8 is usual")
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the noise: none where ρ was given."""
-        return "" if self.rho is not None else "the tight conversion of zCDP"
-
-    def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
-        """Return what the noise costs."""
-        return ZeroConcentrated(self._rho)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
         """Return what noise of one plan costs over the blocks of all regions; None for several plans
@@ -109,11 +93,6 @@ class DCTGaussian(BudgetedMethod):
         """Return which coefficients of a region are kept, and the exact variance parameter σ² of each."""
         size = check_size(height, width, channels)
         return plan(size, self.block, self.neighbourhood, self.coefficients, self._rho, self.raw)
-
-    @cached_property
-    def _rho(self) -> Fraction:
-        epsilon, delta, rho = self.budget
-        return rho or zcdp_rho(epsilon or 0, delta or 0)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
         """Return σ in grey levels on the mean of a full block, before shrinking, over the channels."""

@@ -1,4 +1,4 @@
-"""Which coefficients of a region are kept, and the variance of the noise on each: from public settings alone.
+"""Which coefficients of a region are kept, and their noise variances, from public settings alone.
 
 Squares of movements are in orthonormal units. What t changed pixels of one block can move is bounded thrice:
 

@@ -1,4 +1,4 @@
-"""Block cosine transforms in whole numbers: exact coefficients, what they can reach, and what is expected.
+"""Block cosine transforms in integers: exact coefficients, their ranges, and the expected energy.
 
 Levels x enter as 2x - 255, colours as R+G+B, R-B and R-2G+B (the three-point cosine transform), blocks with
 ⌊1024·cosine⌉ on both sides: a linear map of integers, without any rounding of the data. Blocks that reach

@@ -1,1 +1,1 @@
-"""DP-Samp: intensities that are shown, pixels sampled, and the picture painted between them."""
+"""DP-Samp: selected intensities, sampled pixels, and interpolation between them."""

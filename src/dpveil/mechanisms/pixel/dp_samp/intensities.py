@@ -1,4 +1,4 @@
-"""Intensities of pixels, and the few of them that stand for a picture (DP-Samp, steps 1 and 2)."""
+"""Histograms of intensities, and the few that represent a picture (DP-Samp, steps 1 and 2)."""
 
 from __future__ import annotations
 

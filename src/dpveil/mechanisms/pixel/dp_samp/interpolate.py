@@ -1,4 +1,4 @@
-"""Linear interpolation between scattered pixels: post-processing, which reads shown pixels and no other.
+"""Linear interpolation between scattered pixels: post-processing that reads only shown pixels.
 
 Parts of the picture are triangulated (Delaunay) and painted by themselves, so that memory is a few times that
 of the picture at most. The corners of a square around a part, three times as large, take the level of
@@ -70,7 +70,7 @@ def interpolate(
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return a picture with the pixels of `image` where `shown`, and linear interpolation between them.
 
-    Hidden pixels are wiped before anything is computed. Parts of the picture with at most 8 192 shown pixels
+    Hidden pixels are wiped before anything is computed. Parts of the picture with at most 8192 shown pixels
     each, fewer in a small picture, are interpolated by themselves, with those of a twelfth around them.
 
     >>> row = np.array([[[10], [99], [99], [40]]], np.uint8)
@@ -81,7 +81,11 @@ def interpolate(
     most = min(MOST_POINTS, max(FEWEST_POINTS, out.nbytes // BYTES_PER_POINT))
     windows = list(_windows(shown, Window(0, 0, *shown.shape), most))
     paint = painter(shown.size)
-    with ThreadPoolExecutor(1 if paint is paint_plain else THREADS) as pool:  # NumPy would wait for itself
+    if len(windows) == 1 or paint is paint_plain:  # threads of NumPy would wait for one another
+        for window in windows:
+            _fill(out, shown, window, paint)
+        return out
+    with ThreadPoolExecutor(THREADS) as pool:
         # a shown pixel is painted with its own level, so it does not matter who is first
         list(pool.map(lambda window: _fill(out, shown, window, paint), windows))
     return out

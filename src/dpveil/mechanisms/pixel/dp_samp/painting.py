@@ -1,4 +1,4 @@
-"""Triangles painted row by row: compiled, or with NumPy where that is not worth it, to the same picture.
+"""Rasterising triangles row by row, compiled or with NumPy, to the same picture.
 
 A triangle owns what lies on its left and upper edges, so that every pixel has one owner. All is computed in
 the same order in 64-bit floats in both, so that both round alike.

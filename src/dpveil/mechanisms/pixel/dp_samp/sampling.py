@@ -1,4 +1,4 @@
-"""Which pixels DP-Samp shows: so many of each intensity, or each by itself with a chance of its own.
+"""Which pixels DP-Samp shows: a fixed number per intensity, or each with its own probability.
 
 Pixels are looked at in parts, so that a few words at a time are held and not one for every pixel.
 """

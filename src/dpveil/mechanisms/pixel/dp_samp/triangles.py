@@ -1,4 +1,4 @@
-"""Triangles painted in loops, to be compiled (`noise.backend.compiled`); `painting` does the same with NumPy.
+"""Triangle rasterisation in loops, to be compiled (`noise.backend.compiled`); `painting` is the NumPy twin.
 
 Nothing but + - × ÷ on whole numbers and doubles, in the order of `painting`: both round alike.
 """

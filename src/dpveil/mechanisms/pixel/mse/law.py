@@ -1,4 +1,4 @@
-"""The law of the MSE exponential mechanism as integers, which are certified and drawn."""
+"""The distribution of the MSE exponential mechanism as integers, which are both certified and drawn."""
 
 from __future__ import annotations
 

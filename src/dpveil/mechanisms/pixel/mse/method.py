@@ -50,18 +50,13 @@ class MSEExponential(BudgetedMethod):
     help: ClassVar[Mapping[str, str]] = {
         "levels": "How many grey levels may be shown.",
     }
+    calibrations: ClassVar[Mapping[str, str]] = {
+        "approximate": "privacy-loss distributions of the dominating pair of levels, and zCDP",
+        "zcdp": "zCDP of the dominating pair of levels",
+    }
 
     block: Count = Count(default=1)
     levels: Count = Count(default=256, low=2, high=256)
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the law: none for ε alone."""
-        return {
-            "pure": "",
-            "approximate": "privacy-loss distributions of the dominating pair of levels, and zCDP",
-            "zcdp": "zCDP of the dominating pair of levels",
-        }[self.target]
 
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
         """Return what the draws cost."""
@@ -101,7 +96,7 @@ def _calibrated(method: MSEExponential, draws: int) -> tuple[IntegerMatrix, Mirr
         return method.spent(DrawsAccount(((one, draws),)))
 
     limit = method.limit
-    if method.target == "pure":
+    if method.kind == "pure":
         rate = min(SHARPEST, limit / draws)
     elif spent(pair(SHARPEST, method.levels)) <= limit:
         rate = SHARPEST

@@ -1,1 +1,1 @@
-"""The SSIM exponential mechanism's windows: their quality, and exact draws from their law."""
+"""The windows of the SSIM exponential mechanism: their quality, and exact draws from their distribution."""

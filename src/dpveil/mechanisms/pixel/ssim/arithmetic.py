@@ -1,4 +1,4 @@
-"""The arithmetic of the window loops: only + - × ÷ on doubles, so that it is the same compiled or not.
+"""Arithmetic of the window loops: only + - × ÷ on doubles, so compiled and plain results agree.
 
 Every function here and in `loops` runs as it stands or compiled (`noise.backend.loops`).
 """
@@ -83,10 +83,20 @@ def choose(weights, count, drawn, whole):
 
 
 def cut(weights, ends, whole):
-    """Fill `ends` with where the widths of `choose` end, for many draws from one law; return the sum."""
-    total = 0.0
-    for j in range(len(weights)):
-        total += weights[j]
+    """Fill `ends` with where the widths of `choose` end, for many draws from one law; return the sum.
+
+    The sum has four parts, as each addition waits for the last one.
+    """
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
+    even = len(weights) - len(weights) % 4
+    for j in range(0, even, 4):
+        first += weights[j]
+        second += weights[j + 1]
+        third += weights[j + 2]
+        fourth += weights[j + 3]
+    for j in range(even, len(weights)):
+        first += weights[j]
+    total = (first + second) + (third + fourth)
     unit = (whole - len(weights) - whole * GUARD) / total
     end = 0
     for j in range(len(weights)):

@@ -26,10 +26,11 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import (
     similarity,
 )
 from dpveil.mechanisms.pixel.ssim.tables import tabulate
+from dpveil.mechanisms.pixel.ssim.weights import rank, weigh
 
-LEAST_FACTOR = 2.0**-200
-WORTH_A_TABLE = 6.0
-"""How many proposals take about as long as one table."""
+HALF = 31
+MASK = (1 << HALF) - 1
+"""Two choices take a word of 62 bits."""
 ROOM = 1 << 12
 """Numbers of tables that are kept for one window: as many as a processor core holds close by."""
 
@@ -39,12 +40,13 @@ class Desk(NamedTuple):
 
     The steps and then the table of set s, if it has them, begin in `room` at `places[s]`, else -1; `used` is
     where the room that is left begins. One of r cells or levels that are alike is met by `shares[r]` of all
-    values of a word.
+    values of a word; `alike` is what these choices deserve in all, of any level in each cell, and of orders.
+    `heavy` lists options.
     """
 
     order: Int64[np.ndarray, " cells"]
     ranked: Int64[np.ndarray, " cells"]
-    rising: Int64[np.ndarray, " sums"]
+    rising: Float64[np.ndarray, " sums"]
     weights: Float64[np.ndarray, " options"]
     ends: Int64[np.ndarray, " options"]
     best: Float64[np.ndarray, " sets"]
@@ -54,6 +56,8 @@ class Desk(NamedTuple):
     left: Int64[np.ndarray, " levels"]
     choice: Float64[np.ndarray, " levels"]
     shares: Int64[np.ndarray, " cells"]
+    alike: Float64[np.ndarray, " 2"]
+    heavy: Int64[np.ndarray, " options"]
     room: Float64[np.ndarray, " numbers"]
     places: Int64[np.ndarray, " sets"]
     used: Int64[np.ndarray, " 1"]
@@ -65,10 +69,14 @@ def set_up(cells, sets, levels, whole):
     shares = np.zeros(max(cells, levels) + 1, np.int64)
     for alike in range(1, len(shares)):
         shares[alike] = int(whole) // alike
+    deserved = np.ones(2)
+    for remaining in range(1, cells + 1):
+        deserved[0] *= whole / (float(levels) * float(shares[levels]))
+        deserved[1] *= whole / (float(remaining) * float(shares[remaining]))
     return Desk(
         np.empty(cells, np.int64),
         np.empty(cells, np.int64),
-        np.zeros(cells + 1, np.int64),
+        np.zeros(cells + 1),
         np.empty(sets + 1),
         np.empty(sets + 1, np.int64),
         np.empty(sets),
@@ -78,6 +86,8 @@ def set_up(cells, sets, levels, whole):
         np.empty(levels, np.int64),
         np.empty(levels),
         shares,
+        deserved,
+        np.empty(sets + 1, np.int64),
         np.empty(max(ROOM, states + cells * levels)),
         np.empty(sets, np.int64),
         np.zeros(1, np.int64),
@@ -115,87 +125,46 @@ def propose(w, windows, found, levels, sets, law, word, desk, shown, trace):
     `found` are the window's moments, its reference quality and the sum of its options' weights.
     """
     x, reference, total = found
-    option, width = find(desk.ends, word[0])
+    option, width = find(desk.ends, part(word, 0))
     if option < 0:
         return AGAIN
-    deserved = desk.weights[option] * law.whole / (total * width)
+    fit = desk.weights[option] * law.whole / (total * width)
     if desk.factor[option] < 0.0:
         tabulate(option - 1, x, levels, sets, law.epsilon, desk)
-        fit = arrange(w, option - 1, levels, sets.counts, law.whole, word, desk, shown, trace)
+        fit *= arrange(w, option - 1, levels, sets.counts, law.whole, word, desk, shown, trace)
     else:
-        fit = arrange_alike(w, option - 1, levels, sets.counts, law.whole, word, desk, shown, trace)
+        fit *= arrange_alike(w, option - 1, levels, sets.counts, word, desk, shown, trace)
+    if fit == 0.0:
+        return AGAIN
+    near = seen(w, option - 1, x, levels, sets, desk, shown)
+    if (near > 0.0) != (option > 0):
+        return AGAIN
+    gap = law.epsilon * max(0.0, reference - max(0.0, near))
+    trace[w, 0], trace[w, -1] = width, word[-1]
+    verdict = decide(word[-1], law.keep * fit * exp_minus(gap), law.margin)
+    return UNSURE if verdict == SHOWN and gap >= FARTHEST else verdict
+
+
+def part(word, i):
+    """Return the number of `HALF` bits that decides choice i of a proposal."""
+    return (word[i >> 1] >> (HALF * (i & 1))) & MASK
+
+
+def seen(w, s, x, levels, sets, desk, shown):
+    """Return SSIM of the proposal for window w: of set s, whose sums are known, or with -1 of any."""
     cells, y_sum, y_squares, products = len(desk.order), 0, 0, 0
+    for i in range(cells):
+        products += desk.ranked[i] * levels[shown[w, desk.order[i]]]
+    if s >= 0:
+        return similarity(
+            cells, x[0], x[1], sets.sums[s], sets.spreads[s], cells * products - x[0] * sets.sums[s]
+        )
     for i in range(cells):
         level = levels[shown[w, i]]
         y_sum += level
         y_squares += level * level
-        products += windows[w, i] * level
-    cross = cells * products - x[0] * y_sum
-    near = similarity(cells, x[0], x[1], y_sum, cells * y_squares - y_sum * y_sum, cross)
-    if fit == 0.0 or (near > 0.0) != (option > 0):
-        return AGAIN
-    gap = law.epsilon * max(0.0, reference - max(0.0, near))
-    trace[w, 0], trace[w, -1] = width, word[-1]
-    verdict = decide(word[-1], law.keep * deserved * fit * exp_minus(gap), law.margin)
-    return UNSURE if verdict == SHOWN and gap >= FARTHEST else verdict
-
-
-def rank(window, desk):
-    """Put the cells in order of rising level (there are few: insertion)."""
-    order, ranked, rising = desk.order, desk.ranked, desk.rising
-    for i in range(len(window)):
-        level, place = int(window[i]), i
-        while place > 0 and ranked[place - 1] > level:
-            ranked[place], order[place] = ranked[place - 1], order[place - 1]
-            place -= 1
-        ranked[place], order[place] = level, i
-    for i in range(len(window)):
-        rising[i + 1] = rising[i] + ranked[i]
-
-
-def weigh(x, levels, sets, epsilon, desk):
-    """Fill the weights of all options and return the reference quality: the highest, or 0.
-
-    A set of positive best quality weighs orders·e^(-ε′(reference - best)), a bound, or what the dynamic
-    programme says, which is less. The bound costs proposals, at most its quotient by the sum of all outputs'
-    weights, of which lower bounds are at hand: 1, option 0, and what tables have summed so far; the programme
-    costs a table.
-    """
-    cells, count, orders = len(desk.order), len(sets.sums), sets.orders
-    best, factors, weights, places = desk.best, desk.factor, desk.weights, desk.places
-    reference = most_alike(x, levels, sets, desk)
-    factors[0] = exp_minus(epsilon * reference)
-    weights[0] = factors[0] * float(len(levels)) ** cells
-    known = weights[0]
-    least = WORTH_A_TABLE * max(1.0, known)
-    desk.used[0] = 0
-    for s in range(count):
-        weights[s + 1], places[s] = 0.0, -1
-        if best[s] > 0.0:
-            factor = max(LEAST_FACTOR, exp_minus(epsilon * (reference - best[s])))
-            factors[s + 1], weights[s + 1] = factor, orders[s] * factor
-            if weights[s + 1] > least:
-                weights[s + 1] = factor * tabulate(s, x, levels, sets, epsilon, desk)
-                known += weights[s + 1]
-                least = WORTH_A_TABLE * max(1.0, known)
-                factors[s + 1] = -factor  # the sign says that the set has a table
-    return reference
-
-
-def most_alike(x, levels, sets, desk):
-    """Fill in the best quality of every set, and return the highest, or 0.
-
-    Σxy is largest where both rise: the sum over levels of level·(sum of the cells that show it).
-    """
-    cells, sums, spreads, reach = len(desk.order), sets.sums, sets.spreads, sets.reach
-    rising, best, reference = desk.rising, desk.best, 0.0
-    for s in range(len(sums)):
-        total = 0
-        for j in range(len(levels)):
-            total += levels[j] * (rising[reach[s, j + 1]] - rising[reach[s, j]])
-        best[s] = similarity(cells, x[0], x[1], sums[s], spreads[s], cells * total - x[0] * sums[s])
-        reference = max(reference, best[s])
-    return reference
+    y_spread = cells * y_squares - y_sum * y_sum
+    return similarity(cells, x[0], x[1], y_sum, y_spread, cells * products - x[0] * y_sum)
 
 
 def arrange(w, s, levels, counts, whole, word, desk, shown, trace):
@@ -213,7 +182,7 @@ def arrange(w, s, levels, counts, whole, word, desk, shown, trace):
     for i in range(len(desk.order)):
         for j in range(count):
             choice[j] = room[row + j] * room[entry - strides[j]] if left[j] > 0 else 0.0
-        j, width, deserved, _ = choose(choice, count, word[i + 1], whole)
+        j, width, deserved, _ = choose(choice, count, part(word, i + 1), whole)
         if j < 0:
             return 0.0
         shown[w, desk.order[i]], trace[w, i + 1] = j, width
@@ -224,25 +193,24 @@ def arrange(w, s, levels, counts, whole, word, desk, shown, trace):
     return fit
 
 
-def arrange_alike(w, s, levels, counts, whole, word, desk, shown, trace):
+def arrange_alike(w, s, levels, counts, word, desk, shown, trace):
     """Propose an arrangement of set s, or with -1 any output, all of them alike; return what `arrange` does.
 
     A level is met by its share of a word's values: no table, no rounding.
     """
     left, shares = desk.left, desk.shares
-    remaining, fit = len(desk.order) if s >= 0 else len(levels), 1.0 / desk.factor[s + 1]
+    remaining = len(desk.order) if s >= 0 else len(levels)
     for j in range(len(levels)):
         left[j] = counts[s, j] if s >= 0 else 1
     for i in range(len(desk.order)):
-        drawn, share, end, chosen = word[i + 1], shares[remaining], 0, 0
+        drawn, share, end, chosen = part(word, i + 1), shares[remaining], 0, 0
         for j in range(len(levels)):
             end += left[j] * share
             chosen += 1 if end <= drawn else 0
         if chosen == len(levels):
             return 0.0
         shown[w, desk.order[i]], trace[w, i + 1] = chosen, left[chosen] * share
-        fit *= whole / (float(remaining) * float(share))
         if s >= 0:
             left[chosen] -= 1
             remaining -= 1
-    return fit
+    return desk.alike[1 if s >= 0 else 0] / desk.factor[s + 1]

@@ -1,4 +1,4 @@
-"""Proposals from all outputs alike, and from the list of all outputs (docs: ssim-exponential).
+"""Proposals from all outputs uniformly, and from the list of all outputs (docs: ssim-exponential).
 
 `windows` are the true levels, one row a window; `levels` the public ones; `words` are uniform 62-bit numbers,
 a row for each window and attempt. The functions run as they stand or compiled (`noise.backend.loops`).

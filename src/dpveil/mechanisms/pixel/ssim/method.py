@@ -55,6 +55,10 @@ class SSIMExponential(BudgetedMethod):
         "levels": "How many grey levels may be shown.",
         "constant_time": "Draw in a time that no pixel changes.",
     }
+    calibrations: ClassVar[Mapping[str, str]] = {
+        "approximate": "the exact composition of bounded-range draws, and zCDP",
+        "zcdp": "zCDP of bounded-range draws",
+    }
 
     block: Count = Count(default=1)
     window: Count = Count(default=3)
@@ -79,15 +83,6 @@ class SSIMExponential(BudgetedMethod):
     @property
     def _cells(self) -> int:
         return self.window**2
-
-    @property
-    def calibration(self) -> str:
-        """Which accountant chose the noise: none for ε alone."""
-        return {
-            "pure": "",
-            "approximate": "the exact composition of bounded-range draws, and zCDP",
-            "zcdp": "zCDP of bounded-range draws",
-        }[self.target]
 
     def windows(self, *, height: int, width: int, channels: int) -> int:
         """Return how many windows are drawn, in all channels."""

@@ -1,4 +1,4 @@
-"""SSIM of one window, exactly, and the public tables of what a window may show.
+"""SSIM of one window, exactly, and public tables of the possible outputs of a window.
 
 The convention is that of Wang, Bovik, Sheikh & Simoncelli 2004, equation 13, with equal weights that sum to
 one (so variances and the covariance divide by n, not by n - 1), C1 = (0.01·255)² and C2 = (0.03·255)². With
@@ -18,7 +18,7 @@ from math import comb
 from typing import Final, NamedTuple
 
 import numpy as np
-from jaxtyping import Float64, Int16, Int64, UInt8
+from jaxtyping import Float64, Int16, Int64, UInt8, UInt16
 
 from dpveil.mechanisms.pixel.cells import TOP
 from dpveil.noise.bits import SeededBits
@@ -64,15 +64,17 @@ def quality(true: UInt8[np.ndarray, " n"], shown: UInt8[np.ndarray, " n"]) -> Fr
 class Sets(NamedTuple):
     """All multisets of n out of k′ levels: how often each occurs, in how many orders, Σy, nΣy² - (Σy)².
 
-    `reach` counts how many cells show less than each level, and in the end all of them.
+    `below` counts how many cells show less than each level but the lowest. Sums are kept as doubles as well.
     """
 
     counts: Int16[np.ndarray, "sets levels"]
-    reach: Int16[np.ndarray, "sets ends"]
+    below: UInt16[np.ndarray, "gaps sets"]
     orders: Float64[np.ndarray, " sets"]
     log_orders: Float64[np.ndarray, " sets"]
     sums: Int64[np.ndarray, " sets"]
     spreads: Int64[np.ndarray, " sets"]
+    float_sums: Float64[np.ndarray, " sets"]
+    float_spreads: Float64[np.ndarray, " sets"]
 
 
 def number_of_sets(cells: int, levels: int) -> int:
@@ -101,9 +103,10 @@ def list_sets(cells: int, levels: int) -> Sets:
     orders = np.exp(np.minimum(log_orders, LARGEST_LOG))
     shown = shown_levels(levels).astype(np.int64)
     sums = counts @ shown
-    reach = np.pad(counts.cumsum(axis=1), ((0, 0), (1, 0))).astype(np.int16)
+    below = np.ascontiguousarray(counts.cumsum(axis=1)[:, :-1].T).astype(np.uint16)
     spreads = cells * (counts @ shown**2) - sums**2
-    return Sets(counts.astype(np.int16), reach, orders, log_orders, sums, spreads)
+    doubles = sums.astype(np.float64), spreads.astype(np.float64)
+    return Sets(counts.astype(np.int16), below, orders, log_orders, sums, spreads, *doubles)
 
 
 def error_on_grey(epsilon: float, cells: int, levels: int) -> float:

@@ -1,4 +1,4 @@
-"""Exact draws of windows: proposals of exactly known probability, and a rejection that is decided exactly."""
+"""Exact draws of windows: proposals with exactly known probability, and exactly decided rejection."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from math import exp, log2, prod
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Int32, UInt8
+from jaxtyping import Int32, Int64, UInt8
 
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
 from dpveil.mechanisms.pixel.ssim.quality import (
     list_sets,
@@ -26,7 +26,7 @@ from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
-MODULES: Final = (arithmetic, loops, tables, counted)
+MODULES: Final = (arithmetic, loops, tables, weights, counted)
 FEWEST_WORDS: Final = 1 << 12
 MOST_WORDS: Final = 1 << 16
 """Words asked for at once: as many bytes as the image has, within these."""
@@ -41,7 +41,7 @@ MOST_CELLS_TABLED: Final = 25
 MOST_PROPOSED: Final = 1 << 18
 """Outputs that are listed, entries of tables, and proposals a window: beyond, the way is too long."""
 
-SHARED: Final = 4
+SHARED: Final = 8
 MOST_SHARED: Final = 64
 """Proposals a window that windows share which propose counts: some take one, some take a hundred."""
 
@@ -98,8 +98,8 @@ class WindowSampler:
         """Return how many windows get words at once, of an image with so many cells."""
         words = min(max(FEWEST_WORDS, size // 16), MOST_WORDS)
         if self.way == "counts":
-            words += words // 4  # each window takes what it needs of them, so more of them are of use
-        return max(1, words // (self._attempts(1, 1) * (self._choices + 1)))
+            words *= 4  # few windows take many of them: the fewer rounds, the better
+        return max(1, words // (self._attempts(1, 1) * self._words))
 
     def _attempts(self, windows: int, at_once: int) -> int:
         """Return how many proposals there are words for, a window, with room for `at_once` windows."""
@@ -117,12 +117,22 @@ class WindowSampler:
         return 2 if self.way == "enumeration" else self.cells + 1
 
     @property
+    def _words(self) -> int:
+        """How many words make one proposal and decide on it."""
+        return 1 + (-(-self._choices // 2) if self.way == "counts" else self._choices)
+
+    @property
+    def _bits(self) -> int:
+        """How many bits make one choice."""
+        return min(self.word_bits, counted.HALF if self.way == "counts" else WORD)
+
+    @property
     def _cells_per_word(self) -> int:
         return max(1, min(self.cells, int((WORD - 6) / log2(self.levels) + 1e-9)))
 
     def _law(self) -> Law:
         """Return ε′ and the bounds on what rounding does (docs: ssim-exponential, "How it is drawn")."""
-        epsilon, whole = float(self.epsilon), 2.0**self.word_bits
+        epsilon, whole = float(self.epsilon), 2.0**self._bits
         rounding = epsilon * 2.0**-46 + 2.0**-36
         widest = {"enumeration": 2048, "counts": number_of_sets(self.cells, self.levels) + 1}.get(self.way, 0)
         coarse = (widest + self.cells * max(self.cells, self.levels)) / whole + (
@@ -130,7 +140,7 @@ class WindowSampler:
         ) * 2 * arithmetic.GUARD
         keep = 1.0 - rounding - coarse
         if keep <= 0.0:
-            raise NoiseError(f"{self.word_bits} bits are too few for {widest} choices")
+            raise NoiseError(f"{self._bits} bits are too few for {widest} choices")
         return Law(epsilon, keep, max(self.margin, 2 * rounding), whole)
 
     def _round(
@@ -144,16 +154,16 @@ class WindowSampler:
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
         """Give the windows of `part` some attempts, write what was drawn, and return those that are left."""
-        choices = self._choices
-        drawn = bits.words(len(part) * attempts * (choices + 1)).reshape(len(part), attempts, choices + 1)
+        drawn = bits.words(len(part) * attempts * self._words).reshape(len(part), attempts, self._words)
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
-        words[:, :, :-1] >>= 0 if self.way == "rejection" else WORD - self.word_bits
+        if self.word_bits < WORD and self.way != "rejection":
+            words[:, :, :-1] = self._coarser(words[:, :, :-1])
         true = windows[part]
         draws = Draws(
             np.zeros_like(true),
             np.zeros(len(part), np.int64),
-            np.full((len(part), choices + 1), 1 << self.word_bits),
+            np.full((len(part), self._choices + 1), 1 << self._bits),
             np.ones((len(part), 2)),
         )
         size = -(-len(part) // STRIPS)
@@ -170,6 +180,13 @@ class WindowSampler:
         shown[part[done]] = shown_levels(self.levels)[draws.shown[done]]
         left: Int32[np.ndarray, " left"] = part[~done]
         return left
+
+    def _coarser(self, words: Int64[np.ndarray, "n attempts words"]) -> Int64[np.ndarray, "n attempts words"]:
+        """Return words that choose with the first bits of each choice only."""
+        if self.way == "enumeration":
+            return words >> (WORD - self._bits)
+        less = counted.HALF - self._bits
+        return (words & counted.MASK) >> less | words >> counted.HALF >> less << counted.HALF
 
     def _loop(self, count: int) -> Loop:
         """Return the loop of this way as a function of windows, words and what it fills."""
@@ -191,7 +208,7 @@ class WindowSampler:
         """Decide one proposal exactly."""
         constant, reference = (Fraction(float(value)) for value in draws.scale[w])
         *widths, word = (int(value) for value in draws.trace[w])
-        factor = constant * Fraction((1 << self.word_bits) ** len(widths), prod(widths))
+        factor = constant * Fraction((1 << self._bits) ** len(widths), prod(widths))
         gap = reference - quality(true, shown_levels(self.levels)[draws.shown[w]])
         return below_exp(word, self.epsilon * gap, bits, factor=factor, length=WORD)
 

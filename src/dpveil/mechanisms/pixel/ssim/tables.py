@@ -1,4 +1,4 @@
-"""Tables of the dynamic programme: what all orders of one multiset weigh (docs: ssim-exponential).
+"""Tables of the dynamic programme: total weights of all orders of one multiset (docs: ssim-exponential).
 
 The functions run as they stand or compiled (`noise.backend.loops`).
 """
@@ -46,17 +46,17 @@ def add_up(s, counts, cells, steps, strides, left, table):
     """Fill the table of set s, runs of entries that differ in the first count alone."""
     count, run = len(strides), counts[s, 0] + 1
     left[:] = 0
+    table[:] = 0.0
+    table[0] = 1.0
     start, first = 0, cells
     while start < len(table):
-        entry = 1.0 if start == 0 else 0.0
-        for state in range(start, start + run):
-            row = (first - (state - start)) * count
-            if state > start:
-                entry *= steps[row]
-            for j in range(1, count):
-                if left[j] > 0:
-                    entry += steps[row + j] * table[state - strides[j]]
-            table[state] = entry
+        for j in range(1, count):
+            if left[j] > 0:
+                before, row = start - strides[j], first * count + j
+                for k in range(run):
+                    table[start + k] += steps[row - k * count] * table[before + k]
+        for k in range(1, run):
+            table[start + k] += steps[(first - k) * count] * table[start + k - 1]
         start += run
         j = 1
         while j < count and left[j] == counts[s, j]:

@@ -1,7 +1,7 @@
-"""The page on the house: layers from pyproject.toml, imports from the code, one photo's way from a run of it.
+"""The page on the architecture: layers from pyproject.toml, imports from the code, calls from a release.
 
-Nothing is written by hand: rooms are the packages of src/, what they hold is in their docstrings, and the way
-is recorded while a photo is read, planned, released and saved.
+Nothing is written by hand: packages are those of src/, their descriptions are their docstrings, and the calls
+are recorded while a photo is read, planned, released and saved.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ import dpveil
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 DATA = ("core", "errors")
-"""Rooms that hold data and are everywhere: the way does not stop there."""
+"""Packages of plain data that are used everywhere: calls into them are not recorded."""
 BAND, LEFT, TOP, STEP = 46, 290, 40, 24
 INK, PALE, LINE, FILL = "#263238", "#eceff1", "#90a4ae", "#00695c"
 
 
 @dataclass(frozen=True)
-class Stop:
-    """Where the way enters a room: in which stage, the module, the function and what it says it does."""
+class Call:
+    """A call from one package into another: the stage, the module, the function and its first sentence."""
 
     stage: str
     module: str
@@ -43,30 +43,30 @@ class Stop:
     words: str
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         return self.module.split(".")[1]
 
 
 def layers() -> list[list[str]]:
-    """Return the rooms of every layer, the highest first, as `make lint` holds the code to them."""
+    """Return the packages of every layer, the highest first, as `make lint` enforces them."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     [contract] = [one for one in project["tool"]["importlinter"]["contracts"] if one["type"] == "layers"]
-    named = [[room.strip().strip("()") for room in layer.split("|")] for layer in contract["layers"]]
-    ours = [[room for room in layer if room.startswith("dpveil.")] for layer in named]
-    inside = [[room.removeprefix("dpveil.") for room in layer] for layer in ours]
+    named = [[package.strip().strip("()") for package in layer.split("|")] for layer in contract["layers"]]
+    ours = [[package for package in layer if package.startswith("dpveil.")] for layer in named]
+    inside = [[package.removeprefix("dpveil.") for package in layer] for layer in ours]
     return [layer for layer in inside if layer]
 
 
-def files(room: str) -> list[Path]:
-    """Return the modules of a room."""
-    package = SOURCE / room
+def files(package: str) -> list[Path]:
+    """Return the modules of a package."""
+    package = SOURCE / package
     return sorted(package.rglob("*.py")) if package.is_dir() else [package.with_suffix(".py")]
 
 
 def graph() -> grimp.ImportGraph:
-    """Return which module imports which once the program runs: what only type checkers read is left out.
+    """Return which module imports which at run time, without imports for type checkers only.
 
-    But a package that loads names when they are asked for tells type checkers of them, and counts with those.
+    Packages with lazy attributes are the exception: the imports that they declare for type checkers count.
     """
     running = grimp.build_graph("dpveil", exclude_type_checking_imports=True, cache_dir=None)
     told = grimp.build_graph("dpveil", cache_dir=None)
@@ -78,8 +78,8 @@ def graph() -> grimp.ImportGraph:
     return running
 
 
-def circle(imports: grimp.ImportGraph) -> list[str]:
-    """Return modules of which each is imported by the next, the first by the last; none, if all is well."""
+def cycle(imports: grimp.ImportGraph) -> list[str]:
+    """Return an import cycle, in which each module is imported by the next; empty if there is none."""
     needs = {module: imports.find_modules_directly_imported_by(module) for module in imports.modules}
     try:
         TopologicalSorter(needs).prepare()
@@ -88,12 +88,12 @@ def circle(imports: grimp.ImportGraph) -> list[str]:
     return []
 
 
-def way() -> list[Stop]:
-    """Return where a photo passes on its way to a release: functions that a room calls in another.
+def recorded_calls() -> list[Call]:
+    """Return the calls between packages while a photo is released.
 
-    Each is listed once, where it is called first; properties and what is private to a module are not.
+    Each function is listed once, at its first call; properties and private functions are left out.
     """
-    stops: dict[tuple[str, str], Stop] = {}
+    calls: dict[tuple[str, str], Call] = {}
     with tempfile.TemporaryDirectory() as name:
         source, target = Path(name) / "photo.png", Path(name) / "private.png"
         picture = np.arange(48 * 64 * 3, dtype=np.int64).reshape(48, 64, 3) % 251
@@ -107,21 +107,21 @@ def way() -> list[Stop]:
             "save": lambda: held["release"].save(target),
         }
         for stage, run in stages.items():
-            sys.setprofile(_watch(stage, stops))
+            sys.setprofile(_watch(stage, calls))
             try:
                 held[stage] = run()
             finally:
                 sys.setprofile(None)
-    return list(stops.values())
+    return list(calls.values())
 
 
 def _quoted(plan: dpveil.Plan) -> dpveil.Plan:
-    """Return the plan after what it costs was asked for."""
+    """Return the plan after its cost was computed."""
     _ = plan.total, plan.strength, plan.warnings
     return plan
 
 
-def _watch(stage: str, stops: dict[tuple[str, str], Stop]) -> Callable[[FrameType, str, Any], None]:
+def _watch(stage: str, calls: dict[tuple[str, str], Call]) -> Callable[[FrameType, str, Any], None]:
     def watch(frame: FrameType, event: str, _: object) -> None:
         module, name = _ours(frame), frame.f_code.co_qualname
         if event != "call" or module is None or any(part[0] in "_<" for part in name.split(".")):
@@ -129,11 +129,11 @@ def _watch(stage: str, stops: dict[tuple[str, str], Stop]) -> Callable[[FrameTyp
         caller = frame.f_back
         while caller is not None and _ours(caller) is None:
             caller = caller.f_back
-        room, before = module.split(".")[1], (_ours(caller) or ".") if caller else "."
-        if room not in DATA and room != before.split(".")[1] and (module, name) not in stops:
+        package, before = module.split(".")[1], (_ours(caller) or ".") if caller else "."
+        if package not in DATA and package != before.split(".")[1] and (module, name) not in calls:
             words = _words(module, name)
             if words:
-                stops[module, name] = Stop(stage, module, name, words)
+                calls[module, name] = Call(stage, module, name, words)
 
     return watch
 
@@ -161,61 +161,65 @@ def sentence(words: str) -> str:
     return first.rstrip(".:;")
 
 
-def rooms_table() -> str:
-    """Return a table of the rooms: what they hold, how large they are, and which rooms they import."""
-    imports, at = graph(), {room: number for number, layer in enumerate(layers()) for room in layer}
-    rows = ["| layer | room | what it holds | modules | lines | imports |", "|---|---|---|---|---|---|"]
-    for room, number in at.items():
-        paths = files(room)
+def packages_table() -> str:
+    """Return a table of the packages: contents, size and imports."""
+    imports, at = graph(), {package: number for number, layer in enumerate(layers()) for package in layer}
+    rows = ["| layer | package | contents | modules | lines | imports |", "|---|---|---|---|---|---|"]
+    for package, number in at.items():
+        paths = files(package)
         texts = [path.read_text(encoding="utf-8") for path in paths]
-        home = SOURCE / room / "__init__.py" if (SOURCE / room).is_dir() else paths[0]
+        home = SOURCE / package / "__init__.py" if (SOURCE / package).is_dir() else paths[0]
         words = (ast.get_docstring(ast.parse(home.read_text(encoding="utf-8"))) or "").partition("\n\n")[0]
         words = " ".join(words.split()).replace("|", "\\|")
         used = {
             name.split(".")[1]
             for module in imports.modules
-            if module.split(".")[1:2] == [room]
+            if module.split(".")[1:2] == [package]
             for name in imports.find_modules_directly_imported_by(module)
             if "." in name
-        } - {room}
+        } - {package}
         below = ", ".join(f"`{name}`" for name in sorted(used, key=lambda name: at.get(name, 99)))
         lines = sum(text.count("\n") for text in texts)
-        rows.append(f"| {number + 1} | `{room}` | {words} | {len(paths)} | {lines:,} | {below} |")
+        rows.append(f"| {number + 1} | `{package}` | {words} | {len(paths)} | {lines} | {below} |")
     return "\n".join(rows)
 
 
-def way_table() -> str:
-    """Return a table of the stops on the way."""
+def calls_table() -> str:
+    """Return a table of the recorded calls."""
     rows = ["| | stage | function | what it does |", "|---|---|---|---|"]
-    for number, stop in enumerate(way(), 1):
-        words = stop.words.replace("|", "\\|")
-        rows.append(
-            f"| {number} | {stop.stage} | `{stop.module.removeprefix('dpveil.')}.{stop.name}` | {words} |"
-        )
+    for number, call in enumerate(recorded_calls(), 1):
+        words = call.words.replace("|", "\\|")
+        rows.append(f"| {number} | {call.stage} | {_breakable(call)} | {words} |")
     return "\n".join(rows)
+
+
+def _breakable(call: Call) -> str:
+    """Return the function's full name, which may be broken after dots and underscores only."""
+    name = escape(f"{call.module.removeprefix('dpveil.')}.{call.name}")
+    return f'<code class="name">{name.replace(".", ".<wbr>").replace("_", "_<wbr>")}</code>'
 
 
 def drawing() -> str:
-    """Return the layers and the way through them as SVG."""
-    floors, stops = layers(), way()
-    at = {room: number for number, layer in enumerate(floors) for room in layer}
-    width, height = LEFT + STEP * (len(stops) + 4), TOP + BAND * len(floors) + 10
+    """Return the layers and the recorded calls as SVG."""
+    floors, calls = layers(), recorded_calls()
+    at = {package: number for number, layer in enumerate(floors) for package in layer}
+    width, height = LEFT + STEP * (len(calls) + 4), TOP + BAND * len(floors) + 10
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif">',
         f'<rect width="{width}" height="{height}" fill="white"/>',
     ]
     for number, layer in enumerate(floors):
         parts += _floor(TOP + number * BAND, layer, width)
-    stages = list(dict.fromkeys(stop.stage for stop in stops))
+    stages = list(dict.fromkeys(call.stage for call in calls))
     places = [
-        (LEFT + STEP * (n + stages.index(stop.stage)), TOP + at[stop.room] * BAND + BAND / 2 - 3)
-        for n, stop in enumerate(stops)
+        (LEFT + STEP * (n + stages.index(call.stage)), TOP + at[call.package] * BAND + BAND / 2 - 3)
+        for n, call in enumerate(calls)
     ]
-    parts += _stages(stops, places, height)
+    parts += _stages(calls, places, height)
     path = " ".join(f"{x},{y}" for x, y in places)
     parts.append(f'<polyline points="{path}" fill="none" stroke="{FILL}" stroke-width="1.5"/>')
-    for number, (stop, (x, y)) in enumerate(zip(stops, places, strict=True), 1):
-        title = escape(f"{stop.module}.{stop.name}")
+    for number, (call, (x, y)) in enumerate(zip(calls, places, strict=True), 1):
+        title = escape(f"{call.module}.{call.name}")
         parts.append(f'<g><title>{title}</title><circle cx="{x}" cy="{y}" r="9" fill="{FILL}"/>')
         parts.append(
             f'<text x="{x}" y="{y + 3}" font-size="9" fill="white" text-anchor="middle">{number}</text></g>'
@@ -226,33 +230,35 @@ def drawing() -> str:
 def _floor(top: int, layer: list[str], width: int) -> list[str]:
     parts = [f'<rect x="0" y="{top}" width="{width}" height="{BAND - 6}" fill="{PALE}"/>']
     left = 8
-    for room in layer:
-        wide = 8 * len(room) + 16
+    for package in layer:
+        wide = 8 * len(package) + 16
         parts.append(
             f'<rect x="{left}" y="{top + 7}" width="{wide}" height="26" rx="4" fill="white" stroke="{LINE}"/>'
         )
-        parts.append(f'<text x="{left + 8}" y="{top + 24}" font-size="13" fill="{INK}">{escape(room)}</text>')
+        parts.append(
+            f'<text x="{left + 8}" y="{top + 24}" font-size="13" fill="{INK}">{escape(package)}</text>'
+        )
         left += wide + 8
     return parts
 
 
-def _stages(stops: list[Stop], places: list[tuple[float, float]], height: int) -> list[str]:
-    """Return the names of the stages above their stops, with a line before each."""
+def _stages(calls: list[Call], places: list[tuple[float, float]], height: int) -> list[str]:
+    """Return the names of the stages above their calls, with a line before each."""
     parts, seen = [], ""
-    for stop, (x, _) in zip(stops, places, strict=True):
-        if stop.stage != seen:
+    for call, (x, _) in zip(calls, places, strict=True):
+        if call.stage != seen:
             line = x - STEP / 2
             parts.append(
                 f'<line x1="{line}" y1="14" x2="{line}" y2="{height}" stroke="{LINE}" stroke-dasharray="3"/>'
             )
-            parts.append(f'<text x="{line + 4}" y="30" font-size="13" fill="{INK}">{stop.stage}</text>')
-            seen = stop.stage
+            parts.append(f'<text x="{line + 4}" y="30" font-size="13" fill="{INK}">{call.stage}</text>')
+            seen = call.stage
     return parts
 
 
-PARTS = {"rooms": rooms_table, "way": way_table}
+PARTS = {"packages": packages_table, "calls": calls_table}
 
 
 def pictures() -> dict[str, bytes]:
     """Return the drawing for the page."""
-    return {"house.svg": drawing().encode("utf-8")}
+    return {"architecture.svg": drawing().encode("utf-8")}

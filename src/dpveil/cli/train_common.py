@@ -1,4 +1,4 @@
-"""What the three ways of `dpveil train` share: what they are given, and what they tell."""
+"""What the subcommands of `dpveil train` share: their inputs and their output."""
 
 from __future__ import annotations
 
