@@ -67,7 +67,7 @@ def _own_home(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """Keep tests, and the commands that they start, away from the user's own settings and caches."""
     home = tmp_path_factory.mktemp("home")
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME"):
+        for name in ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
             patch.setenv(name, str(home))
         for name in ("COLUMNS", "FORCE_COLOR", "NO_COLOR", "PYTHONUNBUFFERED", "TERM"):
             patch.delenv(name, raising=False)

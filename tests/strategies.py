@@ -7,16 +7,18 @@ import string
 from hypothesis import strategies as st
 
 from dpveil.core.certificate import Certificate, Output
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
 
+DISTANCES = st.sampled_from([None, *[Distance.of("d", codec="a")] * 8, Distance.of("d", codec="b")])
 NUMBERS = st.fractions(0, 8, max_denominator=12)
 FIELDS = {
     "pure": {"epsilon": NUMBERS},
     "approximate": {"epsilon": NUMBERS, "delta": st.fractions(0, 1, max_denominator=12)},
     "zcdp": {"rho": NUMBERS},
-    "metric": {"epsilon": NUMBERS, "diameter": NUMBERS, "metric": st.sampled_from("ddd'")},
+    "metric": {"epsilon": NUMBERS, "diameter": NUMBERS, "metric": st.just("d"), "distance": DISTANCES},
     "heuristic": {"broken_by": st.tuples(st.sampled_from("xyz"))},
 }
 RELATIONS = [Relation("any-image"), Relation("m-pixels", 4), Relation("m-pixels", 9), Relation("latent-cell")]

@@ -16,7 +16,10 @@ from skimage import data
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-FIRST = re.search(r"^\$ (dpveil obfuscate (?:.|\\\n)*?)(?<!\\)\n", README, re.MULTILINE)
+COMMANDS = re.findall(r"^\$ dpveil (obfuscate (?:.|\\\n)*?)(?<!\\)\n", README, re.MULTILINE)
+FIRST, PIXELS = (command.replace("\\\n", " ").split() for command in COMMANDS[:2])
+INSTALL = re.findall(r"^python3 -m pip install (.*)$", README, re.MULTILINE)
+"""What a reader of the README types: dpveil with faces, a detector, and the files of faces."""
 LEFT_OUT = ("packages/", "demo/", "site/", ".venv")
 pytestmark = pytest.mark.slow
 
@@ -55,15 +58,23 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
 
     venv.create(tmp_path / "env", with_pip=True)
     bin_ = tmp_path / "env" / ("Scripts" if sys.platform == "win32" else "bin")
-    run(bin_ / "python", "-m", "pip", "install", "--quiet", str(built[kind]))
+    install = [bin_ / "python", "-m", "pip", "install", "--quiet"]
+    run(*install, str(built[kind]))
     home = run(bin_ / "python", "-c", "import dpveil; print(dpveil.__file__)")
     assert Path(home).is_relative_to(tmp_path / "env")
     Image.fromarray(data.astronaut()).save(tmp_path / "portrait.jpg")
-    program, *first = FIRST[1].replace("\\\n", " ").split()
-    assert program == "dpveil"
-    run(bin_ / "dpveil", *first)
-    run(bin_ / "dpveil", "verify", "private.png")
+    run(bin_ / "dpveil", *PIXELS)
+    run(bin_ / "dpveil", "verify", "noisy.png")
     asked = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
     told = run(bin_ / "dpveil", "explain", *asked, "--size", "128x128", "--json")
     assert json.loads(told)["guarantee"]["epsilon"] == 1
     assert "dp-pix" in run(bin_ / "dpveil", "audit", "dp-pix")
+    places = {
+        "'.[faces]'": f"{built[kind]}[faces]",
+        "packages/dpveil-faces": str(ROOT / "packages/dpveil-faces"),
+    }
+    for line in INSTALL if kind == "wheel" else ():
+        run(*install, *(places.get(word, word) for word in line.split()))
+    if kind == "wheel":
+        run(bin_ / "dpveil", *FIRST)
+        run(bin_ / "dpveil", "verify", "private.png", "--at-least", "moderate")

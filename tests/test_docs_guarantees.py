@@ -11,6 +11,7 @@ import pytest
 
 from dpveil.accounting import compose
 from dpveil.accounting.compose import RULES
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import IMPLIED, KINDS, RELATIONS, Guarantee, Relation, Scope
 from dpveil.errors import UnsupportedRelation
 
@@ -36,7 +37,9 @@ def table(head: str) -> list[list[str]]:
 def of_kind(kind: str, number: str = "0.25") -> Guarantee:
     given = dict.fromkeys(KINDS[kind], number) | {"metric": "d", "broken_by": ("looking",)}
     relation = Relation("any-image")
-    return Guarantee(kind=kind, relation=relation, scope=PHOTO, **{name: given[name] for name in KINDS[kind]})
+    distance = Distance.of("d") if kind == "metric" else None
+    stated = {name: given[name] for name in KINDS[kind]}
+    return Guarantee(kind=kind, relation=relation, scope=PHOTO, distance=distance, **stated)
 
 
 def test_kinds_and_their_numbers_are_those_of_the_code() -> None:

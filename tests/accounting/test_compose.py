@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpveil.accounting import compose, to_approximate
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.errors import InvalidParameter, UnsupportedRelation
+from dpveil.numbers import histogram, mean
 from strategies import RELATIONS, guarantees
 
 ANY = Relation("any-image")
@@ -22,7 +24,7 @@ def make(kind: str, name: str = "a", **numbers: object) -> Guarantee:
 PURE = make("pure", epsilon=0.1)
 APPROXIMATE = make("approximate", epsilon=2, delta=0.25)
 ZCDP = make("zcdp", rho=0.5)
-METRIC = make("metric", epsilon=1, metric="d", diameter=3)
+METRIC = make("metric", epsilon=1, metric="d", diameter=3, distance=Distance.of("d", codec="a"))
 HEURISTIC = make("heuristic", broken_by=("parrot",))
 
 
@@ -67,10 +69,15 @@ def total_of(parts: list[Guarantee]) -> Guarantee | None:
         return None
 
 
+def unmeasured(parts: list[Guarantee]) -> bool:
+    """Whether these metric parts have no one distance that is known as data."""
+    return len({part.distance for part in parts}) > 1 or parts[0].distance is None
+
+
 def costs(guarantee: Guarantee) -> tuple[object, ...]:
     """Return all that does not depend on the order of parts."""
     relation = guarantee.relation if guarantee.formal else None
-    named = guarantee.metric, frozenset(guarantee.broken_by or ()), set(guarantee.scope.in_the_clear)
+    named = guarantee.distance, frozenset(guarantee.broken_by or ()), set(guarantee.scope.in_the_clear)
     return *numbers(guarantee), guarantee.diameter, relation, *named
 
 
@@ -93,14 +100,14 @@ def test_a_total_is_refused_or_holds_under_a_relation_of_its_own_and_is_never_be
     common = [r for r in relations if all(other.implies(r) for other in relations)]
     total = total_of(parts)
     if total is None:
-        assert kinds not in SOUND or not common or len({part.metric for part in parts}) > 1
+        assert kinds not in SOUND or not common or (kinds == {"metric"} and unmeasured(parts))
         return
     assert set(total.scope.in_the_clear) == {shown for part in parts for shown in part.scope.in_the_clear}
     if "heuristic" in kinds:
         assert {way for part in parts for way in part.broken_by or ()} == set(total.broken_by)
         return
     assert kinds in SOUND
-    assert len({part.metric for part in parts}) == 1
+    assert kinds != {"metric"} or len(parts) == 1 or not unmeasured(parts)
     assert [total.relation] == common
     for part in parts:
         if total.kind == "zcdp":
@@ -151,6 +158,27 @@ ONE = {"kind": "pure", "epsilon": Fraction(1), "delta": None, "rho": None}
 def test_nothing_composes_to_nothing():
     with pytest.raises(InvalidParameter):
         compose([])
+
+
+def test_metric_promises_add_by_what_they_measure_and_not_by_their_words():
+    one, other = Distance.of("d", codec="a" * 64), Distance.of("d", codec="a" * 63 + "b")
+    told = {"kind": "metric", "epsilon": 1, "diameter": 1}
+    parts = [make(metric="d", distance=distance, **told) for distance in (one, other, None, None)]
+    for pair in ((0, 1), (0, 2), (2, 3)):
+        with pytest.raises(UnsupportedRelation, match="do not compose"):
+            compose([parts[i] for i in pair])
+    total = compose([parts[0], make(metric="reworded", distance=one, **told)])
+    assert (total.epsilon, total.distance) == (2, one)
+    assert compose([parts[2]]) == parts[2]
+
+
+def test_two_queries_of_one_sensitivity_are_two_distances():
+    columns = [[1, 2, 3], [9, 9, 0]]
+    settings = {"range": (0, 9), "epsilon": 1, "relation": "any-database"}
+    with pytest.raises(UnsupportedRelation, match="only known in words"):
+        compose([mean(column, **settings).guarantee for column in columns])
+    counted = [histogram(column, bins=2, **settings).guarantee for column in columns]
+    assert compose(counted).epsilon == 2  # of one database: records replaced
 
 
 def test_scopes_join_and_say_nothing_twice():

@@ -1,4 +1,4 @@
-"""What a folder remembers of its inputs: private, appended to, and whose damaged lines are passed over."""
+"""What is remembered of a folder's inputs: private, elsewhere, appended to; damaged lines are passed over."""
 
 import json
 import os
@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from dpveil.batch.copies import copies
-from dpveil.batch.numbering import numbered
-from dpveil.batch.state import MOST_BYTES, NAME, State, key_of, stamp_of
+from dpveil.batch.numbering import keep_numbers, numbered
+from dpveil.batch.state import MOST_BYTES, State, key_of, stamp_of, state_path
 from dpveil.errors import OutputError, UsageError
+from dpveil.io import is_present
 
 SHA = "a" * 64
 STAMP = (10, 20)
@@ -26,8 +27,33 @@ def test_what_was_noted_is_read_again_and_nobody_else_may_read_it(folder):
     State.read(folder).note_numbers([(key_of("anna.jpg"), 1)])
     state = State.read(folder)
     assert (state.stamps, state.numbers, state.problem) == ({SHA: {STAMP}}, {key_of("anna.jpg"): 1}, "")
-    assert stat.S_IMODE((folder / NAME).stat().st_mode) == 0o600
-    assert b"anna" not in (folder / NAME).read_bytes()
+    assert stat.S_IMODE(state_path(folder).stat().st_mode) == 0o600
+    assert b"anna" not in state_path(folder).read_bytes()
+
+
+def test_nothing_of_it_lies_where_releases_are_published(folder, monkeypatch):
+    assert list(folder.iterdir()) == []
+    path = state_path(folder)
+    assert not path.is_relative_to(folder)
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert folder.name not in str(path)
+    (folder / "same").symlink_to(".")
+    assert state_path(folder / "same") == path != state_path(folder / "other")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "mine"))
+    assert state_path(folder).parent == folder / "mine" / "dpveil"
+    monkeypatch.setenv("XDG_STATE_HOME", "relative")  # to be passed over, says the specification
+    assert state_path(folder).is_absolute()
+
+
+def test_without_a_home_nothing_is_remembered_and_that_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError))
+    monkeypatch.delenv("XDG_STATE_HOME")
+    state = State.read(tmp_path)
+    assert "nothing is remembered" in state.problem
+    with pytest.raises(OSError, match="no home"):
+        state.note_release(SHA, STAMP)
+    with pytest.raises(OutputError):
+        keep_numbers({"a.jpg": "photo-000001.png"}, tmp_path)
 
 
 def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(folder):
@@ -66,7 +92,7 @@ def test_an_input_is_replaced_where_its_release_is_known_and_its_stamp_is_not(fo
 )
 def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
     before = State.read(folder)
-    with (folder / NAME).open("ab") as file:
+    with state_path(folder).open("ab") as file:
         file.write(line)  # torn: no end of the line
     state = State.read(folder)
     assert (state.stamps, state.numbers) == (before.stamps, before.numbers)
@@ -76,25 +102,22 @@ def test_a_damaged_line_is_passed_over_and_what_follows_is_kept(folder, line):
 
 
 def test_a_file_that_is_too_large_or_no_file_is_not_read(tmp_path):
-    with (tmp_path / NAME).open("wb") as file:
+    with state_path(tmp_path).open("wb") as file:
         file.truncate(MOST_BYTES + 1)
     assert "bytes" in State.read(tmp_path).problem
-    (tmp_path / NAME).unlink()
+    state_path(tmp_path).unlink()
     secret = tmp_path / "secret"
     secret.write_text(json.dumps({"release": SHA, "size": 1, "time": 1}), encoding="ascii")
-    (tmp_path / NAME).symlink_to(secret)
+    state_path(tmp_path).symlink_to(secret)
     state = State.read(tmp_path)
     assert ("link" in state.problem, state.stamps) == (True, {})
-    state.note_release(SHA, STAMP, "anna.jpg")
-    assert json.loads(secret.read_text(encoding="ascii"))["size"] == 1
-    assert not (tmp_path / NAME).is_symlink()
 
 
 def test_nothing_is_appended_to_what_a_link_leads_to(folder):
     state = State.read(folder)
     other = folder / "other"
-    (folder / NAME).rename(other)
-    (folder / NAME).symlink_to(other)
+    state_path(folder).rename(other)
+    state_path(folder).symlink_to(other)
     before = other.read_bytes()
     with pytest.raises(OSError, match=r"."):
         state.note_release("b" * 64, STAMP, "anna.jpg")
@@ -110,31 +133,48 @@ def test_a_stamp_is_size_and_time(tmp_path):
     assert stamp_of(Path("a\0b")) is None
 
 
+def number(folder, *names):
+    """Number photos as a run does: all is checked, then the numbers are kept."""
+    outputs = numbered(names, folder)
+    keep_numbers(dict(zip(names, outputs, strict=True)), folder)
+    return [int(output.removeprefix("photo-").removesuffix(".png")) for output in outputs]
+
+
 def test_numbers_stay_a_photos_own(tmp_path):
     assert numbered(["b.jpg", "d.jpg"], tmp_path) == ["photo-000001.png", "photo-000002.png"]
-    assert numbered(["a.jpg", "b.jpg", "c.jpg", "d.jpg"], tmp_path) == [
-        f"photo-00000{n}.png" for n in (3, 1, 4, 2)
-    ]
-    assert numbered(["d.jpg"], tmp_path) == ["photo-000002.png"]
+    assert not is_present(state_path(tmp_path))
+    assert number(tmp_path, "b.jpg", "d.jpg") == [1, 2]
+    assert number(tmp_path, "a.jpg", "b.jpg", "c.jpg", "d.jpg") == [3, 1, 4, 2]
+    assert number(tmp_path, "d.jpg") == [2]
+
+
+@pytest.mark.parametrize("wanted", [{"b.jpg": "photo-000001.png"}, {"a.jpg": "photo-000002.png"}])
+def test_a_number_that_another_run_took_meanwhile_is_not_given_again(tmp_path, wanted):
+    number(tmp_path, "a.jpg")
+    before = state_path(tmp_path).read_bytes()
+    with pytest.raises(UsageError, match="meanwhile"):
+        keep_numbers(wanted, tmp_path)
+    assert state_path(tmp_path).read_bytes() == before
 
 
 @pytest.mark.parametrize("damage", ["gone", "damaged"])
 @pytest.mark.parametrize("left", ["photo-000002.png", "photo-000002.png.certificate.json"])
 def test_numbered_releases_that_nobody_knows_are_not_numbered_again(tmp_path, damage, left):
-    numbered(["a.jpg", "b.jpg"], tmp_path)
+    number(tmp_path, "a.jpg", "b.jpg")
     (tmp_path / left).write_bytes(b"x")
-    assert len(numbered(["a.jpg", "b.jpg"], tmp_path)) == 2
-    (tmp_path / NAME).unlink()
+    assert number(tmp_path, "a.jpg", "b.jpg") == [1, 2]
+    state_path(tmp_path).unlink()
     if damage == "damaged":
-        (tmp_path / NAME).write_bytes(b"x")
-    with pytest.raises(UsageError, match="release of an unknown photo"):
-        numbered(["a.jpg", "b.jpg"], tmp_path)
+        state_path(tmp_path).write_bytes(b"x")
+    for again in (lambda: numbered(["a.jpg"], tmp_path), lambda: keep_numbers({}, tmp_path)):
+        with pytest.raises(UsageError, match="numbered release of an unknown photo"):
+            again()
 
 
 def test_numbers_that_cannot_be_kept_are_not_given(tmp_path):
-    (tmp_path / NAME).mkdir()
+    state_path(tmp_path).mkdir(parents=True)
     with pytest.raises(OutputError):
-        numbered(["a.jpg"], tmp_path)
+        keep_numbers({"a.jpg": "photo-000001.png"}, tmp_path)
 
 
 def test_copies_are_files_of_the_same_bytes(tmp_path):

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import shutil
+import stat
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.batch.state import NAME
+from dpveil.batch.state import state_path
 from dpveil.release.plan import Plan
 
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
@@ -168,10 +169,28 @@ def test_numbers_keep_names_out_of_everything_that_is_released(release):
 
 def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
     release("--names", "number")
-    Path("out", NAME).unlink()
+    state_path(Path("out")).unlink()
     code, document, err = release("--names", "number")
     assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert "release of an unknown photo" in document["error"]
+    assert "numbered release of an unknown photo" in document["error"]
+
+
+@pytest.mark.parametrize("first", ["keep", "number"])
+def test_other_names_are_no_way_to_release_a_photo_twice(release, cli, monkeypatch, first):
+    other = {"keep": "number", "number": "keep"}[first]
+    release("--names", first)
+    Image.fromarray(np.zeros((9, 9), np.uint8)).save("in/zoe.png")
+    code, document, _ = release("--names", other)
+    assert (code, inputs(document["failed"])) == (1, ["in/anna.png", "in/bob.png"])
+    assert (
+        "may be an earlier release of it, so releasing it again would cost twice"
+        in document["failed"][0]["error"]
+    )
+    assert inputs(document["released"]) == ["in/zoe.png"]
+    _, document, _ = release("--names", other, "--force")
+    assert len(document["released"]) == 3
+    told = [any("their costs add" in text for text in entry["warnings"]) for entry in document["released"]]
+    assert told == [True, True, False]
 
 
 def test_numbers_need_a_folder_and_names_that_differ(cli):
@@ -180,6 +199,16 @@ def test_numbers_need_a_folder_and_names_that_differ(cli):
     shutil.copytree("in", "more")
     code, _, err = cli("obfuscate", "in", "more", "--out", "out", *GOOD, "--names", "number")
     assert (code, "have the same name" in err) == (2, True)
+
+
+@pytest.mark.parametrize("manifest", ["gone/m.csv", "m.txt", "out/m.csv", "out/sub/m.csv"])
+def test_numbers_are_not_given_before_everything_is_checked(cli, manifest):
+    assert cli("obfuscate", "in", "--out", "out", *GOOD, "--names", "number", "--manifest", manifest)[0] in (
+        2,
+        4,
+    )
+    assert not Path("out").exists()
+    assert not state_path(Path("out")).exists()
 
 
 # Replaced inputs and copies
@@ -222,7 +251,7 @@ def test_photos_of_one_stem_never_share_an_output(cli):
 
 def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):
     release()
-    Path("out", NAME).write_bytes(b"{")
+    state_path(Path("out")).write_bytes(b"{")
     code, document, err = release()
     assert (code, len(document["skipped"])) == (0, 2)
     assert err.count("is damaged: inputs that were replaced may go unnoticed") == 1
@@ -277,6 +306,8 @@ def test_a_manifest_replaces_a_manifest_and_nothing_else(cli):
     call = ("obfuscate", "in", "--out", "out", *GOOD, "--manifest")
     for _ in range(2):
         assert cli(*call, "m.csv")[0] == 0
+        assert stat.S_IMODE(Path("m.csv").stat().st_mode) == 0o600
+        Path("m.csv").chmod(0o644)
     for name, contents in {"mine.csv": b"name,pay\n", "mine.jsonl": b"{}\n"}.items():
         Path(name).write_bytes(contents)
         assert cli(*call, name)[0] == 4

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpveil.accounting import compose
 from dpveil.core.certificate import Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box
 from dpveil.errors import CertificateError
@@ -24,7 +25,13 @@ GUARANTEES = [
     Guarantee(kind="approximate", epsilon=1, delta=1e-6, relation=Relation("any-image"), scope=SCOPE),
     Guarantee(kind="zcdp", rho=0.5, relation=Relation("any-image"), scope=SCOPE),
     Guarantee(
-        kind="metric", epsilon=1, metric="d", diameter=2, relation=Relation("latent-cell"), scope=SCOPE
+        kind="metric",
+        epsilon=1,
+        metric="d",
+        diameter=2,
+        relation=Relation("latent-cell"),
+        scope=SCOPE,
+        distance=Distance.of("box-mean", codec="a" * 64, clip=0.5, steps=65536),
     ),
     Guarantee(kind="heuristic", broken_by=("averaging",), relation=Relation("any-image"), scope=SCOPE),
 ]

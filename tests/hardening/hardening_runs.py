@@ -25,7 +25,6 @@ from PIL import Image
 
 STEPS = {"os.link", "os.rename", "os.remove", "os.mkdir"}
 TEMPORARY = ".dpveil-"
-STATE = ".dpveil-state.jsonl"
 
 
 @dataclass(frozen=True)
@@ -124,9 +123,7 @@ def _child(order: Order, start: int, logs: Sequence[Path]) -> None:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Everything in the folder but what it remembers of its inputs."""
-    found = sorted(folder.iterdir()) if folder.is_dir() else []
-    return [path for path in found if path.name != STATE]
+    return sorted(folder.iterdir()) if folder.is_dir() else []
 
 
 def _count(folder: str) -> int:

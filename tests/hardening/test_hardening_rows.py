@@ -67,6 +67,31 @@ def test_no_certificate_chooses_what_its_row_says(tmp_path, kind, capsys):
     assert (SEEDED if kind == "seeded" else HEURISTIC) in line
 
 
+@pytest.mark.parametrize(
+    "distance", [None, {"name": "singular-values", "settings": {"rank": 9, "steps": 1024}}]
+)
+def test_no_certificate_chooses_what_its_promise_measures(tmp_path, distance):
+    data = deepcopy(next(data for name, data in HONEST.items() if name.startswith("dp-svd")))
+    stated = data["guarantees"][0]["distance"]
+    assert stated["name"] == "singular-values"
+    for part in (*data["guarantees"], data["composition"]):
+        part.pop("distance")
+        part |= {} if distance is None else {"distance": distance}
+    problems = dpveil.verify(placed(tmp_path, sealed(data))).problems
+    assert any("not what the parameters and regions give" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("name", [".original.jpg", ".thumbnails/a.png", "._a.png"])
+def test_a_hidden_picture_beside_releases_is_no_release(tmp_path, name, capsys):
+    placed(tmp_path, sealed(HONEST[ONE]))
+    assert run(["verify", str(tmp_path)]) == 0
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(picture())
+    capsys.readouterr()
+    assert run(["verify", str(tmp_path)]) == 1
+    assert f"MISSING       {tmp_path / name}  " in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("channels", [0, 2, 4, 2**31])
 def test_no_photo_has_another_number_of_channels_than_one_or_three(tmp_path, channels):
     data = deepcopy(next(data for name, data in HONEST.items() if name.startswith("gallery")))
@@ -251,10 +276,12 @@ def test_of_another_version_what_matters_is_computed_and_the_rest_is_said_to_be_
     assert dpveil.verify(image).status == "consistent"
     _, [row] = verified(capsys, tmp_path)
     assert words in row
-    assert "words and warnings not checked: they are of wording 99, and dpveil" in row
+    assert "NOT CHECKED, as 'dpveil 9.9' wrote it" in row
+    assert "not publishable (" in row
     run(["verify", str(tmp_path), "--json"])
     [entry] = json.loads(capsys.readouterr().out)["verified"]
-    assert "not checked" in " ".join(entry["notes"])
+    assert "NOT CHECKED" in " ".join(entry["notes"])
+    assert "not all of its certificate is checked" in entry["objections"]
 
 
 @pytest.mark.parametrize("kind", ["image changed", "image missing", "pixels", "box", "tool"])

@@ -1,6 +1,7 @@
 """Users' data: answers, their sensitivities over neighbours, what is refused, and what is never told."""
 
 import json
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from itertools import product
@@ -11,7 +12,8 @@ import pytest
 
 from dpveil import numbers
 from dpveil.accounting import compose
-from dpveil.errors import DataError, DPVeilError, InvalidParameter, UnknownName
+from dpveil.core.distance import Distance
+from dpveil.errors import DataError, DPVeilError, InvalidParameter, UnknownName, UnsupportedRelation
 from dpveil.mechanisms.scalar import Geometric, Laplace, Range, ScalarMechanism, TruncatedLaplace
 from dpveil.mechanisms.scalar.noisy import NoisyMechanism
 from dpveil.noise.bits import SecureBits, SeededBits
@@ -188,11 +190,14 @@ def test_weak_budgets_give_the_answer_away():
 
 
 def test_metric_guarantees_without_an_end_compose():
-    one = Laplace(range="0:", sensitivity=1, epsilon="0.5").guarantee()
+    known = Distance.of("one-query")
+    one = replace(Laplace(range="0:", sensitivity=1, epsilon="0.5").guarantee(), distance=known)
     both = compose([one, one])
     assert (both.kind, both.epsilon, both.diameter) == ("metric", 1, None)
     ended = Laplace(range="0:4", sensitivity=1, epsilon="0.5", step="1/1024").guarantee()
-    assert compose([ended, ended]).diameter == 4
+    assert compose([replace(ended, distance=known)] * 2).diameter == 4
+    with pytest.raises(UnsupportedRelation):  # of which query, the mechanism does not know
+        compose([ended, ended])
 
 
 # What is refused

@@ -6,16 +6,21 @@ import re
 import subprocess
 import sys
 import warnings
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pytest
+from made_faces import faces, source_of, train
 from plugin_packages import again, install
 
 import dpveil
+from dpveil.assets.store import save
 from dpveil.catalogue import build, methods, stated
+from dpveil.cli import run
+from dpveil.codecs import PCA, load
 from dpveil.core.registry import ATTACKS, CODECS, DETECTORS, METHODS
-from dpveil.errors import MissingPlugin, PluginError, PluginWarning
+from dpveil.errors import MissingPlugin, ModelError, PluginError, PluginWarning, UnknownName
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Faces
 
@@ -45,9 +50,15 @@ class Middle(Detector):
 class Other(PCA):
     name = "other-pca"
 
-def guess():
-    return "nobody"
+def guess(released, people):
+    distances = {name: abs(face.astype(int) - released).mean() for name, face in people.items()}
+    return min(distances, key=distances.get)
 """
+GROUPS = {
+    "dpveil.detectors": {"middle": "plugin_parts:Middle"},
+    "dpveil.codecs": {"other-pca": "plugin_parts:Other"},
+    "dpveil.attacks": {"guess": "plugin_parts:guess"},
+}
 
 
 def command(folder: Path, *arguments: str, site: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -102,19 +113,78 @@ def test_an_altered_certificate_of_a_plugin_does_not_verify(installed, tmp_path)
         assert dpveil.verify(path).status == "inconsistent"
 
 
-def test_detectors_codecs_and_attacks_are_found_by_name(installed, tmp_path):
-    groups = {
-        "dpveil.detectors": {"middle": "plugin_parts:Middle"},
-        "dpveil.codecs": {"other-pca": "plugin_parts:Other"},
-        "dpveil.attacks": {"guess": "plugin_parts:guess"},
-    }
-    installed("dpveil-parts", groups, {"plugin_parts": PARTS})
-    assert ATTACKS["guess"]() == "nobody"
+@pytest.fixture
+def parts(installed):
+    """Install a detector, a codec and an attack; return what uninstalls them."""
+    installed("dpveil-parts", GROUPS, {"plugin_parts": PARTS})
+
+    def uninstall():
+        for table in (ATTACKS, CODECS, DETECTORS):
+            vars(table)["plugins"] = {}
+            vars(table)["_ready"].clear()
+
+    return uninstall
+
+
+def test_detectors_codecs_and_attacks_are_found_by_name(parts):
     assert CODECS["other-pca"].name == "other-pca"
     [region] = Faces(detector="middle", margin=0)(dpveil.Photo(np.zeros((40, 60, 3), np.uint8)))
     assert region.box == dpveil.Box(15, 10, 30, 20)
     assert Faces(detector="middle").description == "faces detector=middle"
     assert Faces().description.startswith("faces")  # none is taken unasked
+
+
+def told(capsys, *arguments):
+    """Run the command line; return its exit code, and all that it printed."""
+    code = run([str(argument) for argument in arguments])
+    return code, "".join(capsys.readouterr())
+
+
+def test_a_detector_finds_what_is_released_and_is_missed_by_name(parts, photo, tmp_path, capsys):
+    budget = ("--method", "dp-pix", "--epsilon", 2, "--block", 16, "--neighbourhood", 16)
+    out = tmp_path / "out.png"
+    release = ("obfuscate", photo, "--out", out, *budget, "--regions", "faces", "--detector", "middle")
+    assert told(capsys, *release, "--margin", 0)[0] == 0
+    verified = dpveil.verify(out)
+    assert (verified.status, verified.certificate.request) == (
+        "consistent",
+        ("faces detector=middle margin=0",),
+    )
+    assert verified.certificate.regions[0].box == dpveil.Box(60, 60, 120, 120)
+    parts()
+    assert dpveil.verify(out).status == "consistent"  # where a face was is stated: nobody looks again
+    code, words = told(capsys, *release, "--force")
+    assert (code, "unknown detector 'middle'" in words) == (2, True)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return train(PCA, source_of(faces(60, seed=1, canvas=(32, 32, 3))), length=5)
+
+
+def test_a_codec_releases_and_is_missed_by_name(parts, photo, trained, tmp_path, capsys):
+    codec, out = tmp_path / "codec.safetensors", tmp_path / "out.png"
+    other = CODECS["other-pca"](**{f.name: getattr(trained, f.name) for f in fields(trained)})
+    digest = save(other, codec)
+    release = ("obfuscate", photo, "--out", out, "--method", "latent", "--codec", codec, "--epsilon", 2)
+    assert told(capsys, *release, "--guarantee", "pure", "--regions", "whole")[0] == 0
+    verified = dpveil.verify(out)
+    assert (verified.status, verified.publishable) == ("consistent", True)
+    assert verified.certificate.parameters["codec"] == f"other-pca 5 sha256:{digest}"
+    parts()
+    [problem] = dpveil.verify(out).problems
+    assert "unknown codec 'other-pca'" in problem
+    with pytest.raises(ModelError, match="is of the kind 'other-pca'"):
+        load(codec)
+
+
+def test_an_attack_runs_and_is_missed_by_name(parts, trained):
+    people = {name: np.full((8, 8, 1), level, np.uint8) for name, level in (("anna", 20), ("bob", 200))}
+    release = dpveil.obfuscate(people["bob"], "dp-pix", epsilon=1000, block=8, bits=dpveil.SeededBits(1))
+    assert ATTACKS["guess"](release.image, people) == "bob"
+    parts()
+    with pytest.raises(UnknownName, match="unknown attack 'guess'"):
+        ATTACKS["guess"]
 
 
 def test_names_of_dpveil_stay_dpveils_and_that_is_said_once(installed):

@@ -10,6 +10,7 @@ import pytest
 from skimage import data
 
 from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
+from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, choose
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import CenterFace, decode
@@ -187,6 +188,18 @@ def test_yunet_runs_the_users_file(tmp_path):
     assert detector(image[:, :, ::-1], 0.5).shape == (0, 5)  # blue is no face
     small = image[32:64, 48:96]
     assert detector(small, 0.5)[0, :2].tolist() == pytest.approx([68 - 16 - 48, 44 - 20 - 32], abs=0.01)
+
+
+def test_the_network_that_was_hashed_is_the_one_that_every_thread_runs(tmp_path):
+    """Whoever replaces the file after that changes nothing: a certificate names what was run."""
+    path = tmp_path / "yunet.onnx"
+    path.write_bytes(yunet())
+    finder = Faces(detector="yunet", model=path)
+    named = finder.description
+    path.write_bytes(b"another network")
+    with finder._borrowed() as first, finder._borrowed() as second:
+        assert first.digest == second.digest
+        assert f"sha256:{second.digest}" in named
 
 
 @pytest.mark.parametrize("contents", [b"", b"not a network", yunet().replace(b"cls_", b"abc_")])

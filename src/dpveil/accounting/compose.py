@@ -2,7 +2,9 @@
 
 Sums are exact rationals. Every rule is a theorem for adaptive composition under one neighbour relation:
 pure and approximate guarantees add (Dwork & Roth 2014, theorem 3.16), ρ adds and ε-DP is ε²/2-zCDP (Bun &
-Steinke 2016, lemma 1.7 and proposition 1.4), metric guarantees with the same metric add.
+Steinke 2016, lemma 1.7 and proposition 1.4). Of metric guarantees with the same distance, each of its own
+region or query, ε adds, d being the largest of theirs: Σ ε_i·d_i ≤ (Σ ε_i)·max d_i. Whether it is the same
+is compared as data; where that is not known of one of several, they do not add.
 """
 
 from __future__ import annotations
@@ -91,16 +93,19 @@ def _zcdp(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
 
 def _metric(parts: Parts, relation: Relation, scope: Scope) -> Guarantee:
     metrics = dict.fromkeys(part.metric for part in parts)
-    if len(metrics) > 1:
+    distances = dict.fromkeys(part.distance for part in parts)
+    if None in distances or len(distances) > 1:
+        unknown = ", of which one is only known in words," if None in distances else ""
         raise UnsupportedRelation(
-            f"metric guarantees under {' and '.join(map(repr, metrics))} do not compose",
-            hint="use one metric for all of them",
+            f"metric guarantees under {' and '.join(map(repr, metrics))}{unknown} do not compose",
+            hint="use one metric for all of them, or promises of another kind",
         )
     ends = [part.diameter for part in parts if part.diameter is not None]
     return Guarantee(
         kind="metric",
         epsilon=_sum(parts, "epsilon"),
         metric=parts[0].metric,
+        distance=parts[0].distance,
         diameter=max(ends) if len(ends) == len(parts) else None,
         relation=relation,
         scope=scope,

@@ -1,4 +1,4 @@
-"""A manifest: one row for every input of a run. It contains the names of the inputs, so keep it private."""
+"""A manifest: one row for every input of a run. It tells whom each release shows: keep it private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dpveil.batch.report import Entry, Report
 from dpveil.batch.tasks import Task
 from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io import write_together
-from dpveil.io.folders import identity
+from dpveil.io.folders import identity, real
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path
@@ -42,13 +42,19 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     """Raise what would keep a manifest from being written after the run, before anything is drawn.
 
     Raises `UnknownName` for another suffix, `UsageError` where it would replace an input, a release or,
-    without `replace`, anything but a manifest, and `OutputError` where there is no such folder.
+    without `replace`, anything but a manifest, and where it would lie beside numbered releases, whose names
+    it tells; `OutputError` where there is no such folder.
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or shown(path), FORMATS)
     taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
     if identity(path) in set(map(identity, taken)):
         raise UsageError(f"the manifest {shown(path)} is an input or an output", hint="choose another name")
+    if any(
+        real(path).is_relative_to(real(task.output.parent)) for task in tasks if task.numbered is not None
+    ):
+        problem = f"the manifest {shown(path)} would lie beside the numbered releases, and tells their names"
+        raise UsageError(problem, hint="choose another folder")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if path.exists() and (not path.is_file() or not (replace or _ours(path))):
@@ -62,7 +68,7 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
 def write_manifest(report: Report, path: Path) -> None:
     """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`."""
     made = _csv(report.entries) if path.suffix.lower() == ".csv" else _json_lines(report.entries)
-    write_together([(path, made)], replace=True)
+    write_together([(path, made)], replace=True, private=True)
 
 
 def _ours(path: Path) -> bool:

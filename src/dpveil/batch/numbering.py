@@ -3,46 +3,74 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from dpveil.batch.state import State, key_of
 from dpveil.errors import UsageError
 from dpveil.io import make_folder, sole_writer
+from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
 from dpveil.io.writing import refusal
 
+NAMED: Final = "photo-{:06}.png"
 NUMBERED: Final = re.compile(r"photo-([0-9]{6,15})\.png(\.certificate\.json)?")
 
 
 def numbered(names: Sequence[str], out: Path) -> list[str]:
     """Return the output's name for every input's, in their order: known numbers stay, new ones follow.
 
-    The numbers are in the state file of `out` before this returns. Raises `UsageError` where releases lie
-    there whose numbers it does not know: they may be of these photos, and would be paid for twice.
+    Writes nothing: `keep_numbers` does, when everything else is checked. Raises `UsageError` where releases
+    lie in `out` whose numbers are not known: they may be of these photos, and would be paid for twice.
+    """
+    state = State.read(out)
+    _check(out, state)
+    keys = [key_of(name) for name in names]
+    new = [key for key in keys if key not in state.numbers]
+    first = max(state.numbers.values(), default=0) + 1
+    numbers = state.numbers | {key: number for number, key in enumerate(new, first)}
+    return [NAMED.format(numbers[key]) for key in keys]
+
+
+def keep_numbers(names: Mapping[str, str], out: Path) -> None:
+    """Keep which input, by its name, has which numbered output in `out`, before anything is drawn.
+
+    Raises `UsageError` where another run took one of the numbers meanwhile, or as `numbered` does, and
+    `OutputError` where they cannot be kept.
     """
     make_folder(out)
+    numbers = ((key_of(name), number_of(output)) for name, output in names.items())
+    wanted = {key: number for key, number in numbers if number is not None}
     try:
         with sole_writer([out]):
             state = State.read(out)
             _check(out, state)
-            keys = [key_of(name) for name in names]
-            last = max(state.numbers.values(), default=0)
-            new = [key for key in keys if key not in state.numbers]
+            new = {key: number for key, number in wanted.items() if state.numbers.get(key) != number}
+            if new.keys() & state.numbers.keys() or {*new.values()} & {*state.numbers.values()}:
+                problem = f"another run has numbered photos in {shown(out)} meanwhile"
+                raise UsageError(problem, hint="run the same command again")
             if new:
-                state.note_numbers((key, last + place) for place, key in enumerate(new, 1))
+                state.note_numbers(new.items())
     except OSError as error:
         raise refusal(out, error) from error
-    return [f"photo-{state.numbers[key]:06}.png" for key in keys]
+
+
+def number_of(output: str) -> int | None:
+    """Return the number in the name of a numbered output, or of its certificate; None in other names."""
+    match = NUMBERED.fullmatch(output)
+    return None if match is None else int(match[1])
 
 
 def _check(out: Path, state: State) -> None:
-    known = set(state.numbers.values())
-    for name in sorted(path.name for path in out.iterdir()):
-        match = NUMBERED.fullmatch(name)
-        if match and int(match[1]) not in known:
-            reason = state.problem or "the state file there does not say so"
+    known = {None, *state.numbers.values()}
+    try:
+        found = sorted(path.name for path in out.iterdir()) if is_folder(out) else []
+    except OSError as error:
+        raise refusal(out, error) from error
+    for name in found:
+        if number_of(name) not in known:
+            reason = state.problem or "the state of this folder does not say so"
             raise UsageError(
                 f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
                 hint="choose another {out}",

@@ -46,8 +46,15 @@ def finished(
             hint="release it anew with {force}, which costs again, or choose another {out}",
             arguments=ARGUMENTS,
         )
-    enough = choices.at_least is None or at_least(certificate.strength, choices.at_least)
-    if choices.at_least is not None and (not enough or certificate.missing):
+    if choices.at_least is None:
+        return place
+    if not certificate.in_these_words:
+        raise DPVeilError(
+            f"{shown(output)} is a release by {certificate.tool}, whose certificate this version cannot check"
+            " in full",
+            hint="leave out --at-least, or use that version of dpveil",
+        )
+    if not at_least(certificate.strength, choices.at_least) or certificate.missing:
         raise TooWeak(
             asked=choices.at_least,
             strength=certificate.strength,
@@ -86,6 +93,11 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
             hint="choose another {out}, or replace it with {force}",
             arguments=ARGUMENTS,
         )
+    for place in earlier(task):
+        raise DPVeilError(
+            f"{shown(place)} may be an earlier release of it, so releasing it again would cost twice",
+            hint="name outputs as then (--names), or choose another --out; with --force their costs add",
+        )
     if task.former is None or not _exists(task.former):
         return None
     # A name with both suffixes can only come from this photo; a name without may come from a sibling.
@@ -97,6 +109,11 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
         hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use {{force}}",
         arguments=ARGUMENTS,
     )
+
+
+def earlier(task: Task) -> list[Path]:
+    """Return where releases lie that may be of this photo, from runs that named outputs in the other way."""
+    return [place for place in task.elsewhere if place != task.output and _exists(place)]
 
 
 def _exists(output: Path) -> bool:

@@ -11,9 +11,10 @@ from typing import Final
 from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
+from dpveil.batch.numbering import keep_numbers
 from dpveil.batch.prefetch import prefetch
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNWRITABLE, Report
-from dpveil.batch.resume import finished, same
+from dpveil.batch.resume import earlier, finished, same
 from dpveil.batch.state import Stamp, State, stamp_of
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
@@ -27,6 +28,7 @@ from dpveil.release.saving import Release, tidy
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
 COPY: Final = "it is a copy of {}: each release reads the same photo, so their costs add"
+AGAIN: Final = "{} may be an earlier release of it: if it is, their costs add"
 FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 
@@ -49,7 +51,9 @@ class _Run:
     copies: dict[Path, Path] = field(default_factory=dict)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Clear up behind killed runs, and look for copies and what the folders remember."""
+        """Clear up behind killed runs, and look for copies and what is remembered; keep what is numbered."""
+        for folder, names in _numbered(tasks).items():
+            keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
             tidy(folder)
             state = self.states[folder] = State.read(folder)
@@ -127,7 +131,8 @@ class _Run:
 
     def _about(self, task: Task) -> tuple[str, ...]:
         first = self.copies.get(task.source)
-        return () if first is None else (COPY.format(shown(first)),)
+        again = [AGAIN.format(shown(place)) for place in earlier(task)]
+        return (*(() if first is None else (COPY.format(shown(first)),)), *again)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Keep what the input of a release was like; return what to say where that fails."""
@@ -151,7 +156,8 @@ def release_all(
 
     Goes on after every failure of a single photo; stops where nothing can be written any more, and where it
     is interrupted. Then the rest is reported as failed. With `options`, such as {"force": "--force"},
-    failures are told in these words of a command line.
+    failures are told in these words of a command line. Raises `UsageError` and `OutputError`, before
+    anything is drawn, where numbered outputs cannot be.
     """
     run = _Run(choices, Report(options or {}))
     try:
@@ -166,6 +172,15 @@ def release_all(
     except KeyboardInterrupt:
         run.stop(tasks, INTERRUPTED)
     return run.report
+
+
+def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:
+    """Return the outputs that are numbers, by folder and by the name of the input."""
+    found: dict[Path, dict[str, str]] = {}
+    for task in tasks:
+        if task.numbered is not None:
+            found.setdefault(task.output.parent, {})[task.numbered] = task.output.name
+    return found
 
 
 def _errno(error: OutputError) -> int | None:

@@ -1,14 +1,15 @@
-"""The state of an output folder, for reruns: a private file that is never part of a release.
+"""The state of an output folder, for reruns: a private file elsewhere, never part of a release.
 
-JSON Lines, each line one of
+Each such folder has a file in the user's own state folder (XDG Base Directory Specification), where nobody
+publishes it by accident; its name is a hash of the folder's path. JSON Lines, each line one of
 
     {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed,
      "of": hash of the input's name}
     {"number": 7, "of": hash of the path of an input}
 
-It is only ever appended to, so that runs side by side and killed runs lose nothing. Whoever may write there
-may have written it: it is read as `received` files are, and damaged lines are passed over. The worst
-that it can do is to let a rerun refuse, or to let it miss that an input was replaced.
+It is only ever appended to, each time from a new line on, so that runs side by side and killed runs lose
+nothing but a line of their own. It is read as `received` files are, and damaged lines are passed over. The
+worst that it can do is to let a rerun refuse, or to let it miss that an input was replaced.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from dpveil.io import is_present, received
+from dpveil.io.folders import real
 from dpveil.io.names import shown
 from dpveil.io.refused import Refused
 
-NAME: Final = ".dpveil-state.jsonl"
+APP: Final = "dpveil"
 MOST_BYTES: Final = 1 << 26
 """Bytes of the largest state file that is read: about 400 000 releases."""
 RELEASE: Final = re.compile(r"[0-9a-f]{64}")
@@ -57,6 +59,21 @@ def key_of(name: str) -> str:
     return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.state").hexdigest()
 
 
+def state_path(folder: Path) -> Path:
+    """Return the file with the state of a folder: in $XDG_STATE_HOME/dpveil, or ~/.local/state/dpveil.
+
+    On Windows that is %LOCALAPPDATA%. A folder that is moved has another file. Raises OSError where the user
+    has no home.
+    """
+    given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
+    try:
+        home = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
+    except RuntimeError as error:
+        raise OSError("there is no home folder") from error
+    name = hashlib.blake2b(os.fsencode(real(folder)), digest_size=16, person=b"dpveil.folder").hexdigest()
+    return home / APP / f"{name}.jsonl"
+
+
 @dataclass
 class State:
     """The state of one `folder`: what is known of inputs, and its `problem`, if any.
@@ -72,24 +89,19 @@ class State:
 
     @classmethod
     def read(cls, folder: Path) -> State:
-        """Return the state that lies in `folder`; an empty one where there is none or it is damaged."""
-        path = folder / NAME
+        """Return the state of `folder`; an empty one where there is none or it cannot be read."""
         state = cls(folder)
-        if not is_present(path):
-            return state
         try:
-            lines = received(path, MOST_BYTES).splitlines()
+            path = state_path(folder)
+            lines = received(path, MOST_BYTES).splitlines() if is_present(path) else []
+        except OSError as error:
+            return cls(folder, problem=f"nothing is remembered of {shown(folder)}: {error}")
         except Refused as refusal:
             return cls(folder, problem=f"the state file {shown(path)} {refusal.problem}")
         for line in filter(None, lines):
             try:
                 state._take(json.loads(line.decode("ascii")))
-            except (
-                ValueError,
-                TypeError,
-                KeyError,
-                RecursionError,
-            ):  # torn by a full disk, or forged
+            except (ValueError, TypeError, KeyError, RecursionError):  # torn by a full disk, or forged
                 state.problem = f"the state file {shown(path)} is damaged"
         return state
 
@@ -130,12 +142,9 @@ class State:
             raise ValueError("no line of a state file")
 
     def _append(self, lines: Iterable[dict[str, Any]]) -> None:
-        path = self.folder / NAME
-        text = "".join(_lines(lines)).encode("ascii")
-        if self.problem and path.is_symlink():
-            path.unlink()
-        if self.problem:  # a line may be torn: what follows begins anew
-            text = b"\n" + text
+        path = state_path(self.folder)
+        text = ("\n" + "".join(_lines(lines))).encode("ascii")  # what lies there may end in a torn line
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)
         try:

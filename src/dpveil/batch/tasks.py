@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from dpveil.batch.numbering import numbered
+from dpveil.batch.numbering import NAMED, number_of, numbered
+from dpveil.batch.state import State, key_of
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import FORMATS, format_of
 from dpveil.io.folders import UNREAD, identity, is_folder, is_link, real, walk
@@ -26,13 +27,16 @@ FOREIGN = UNREAD | {".pdf", ".svg"}
 @dataclass(frozen=True)
 class Task:
     """One photo: `name` is its output relative to the chosen place; `former` is where an earlier run may
-    have put the same photo, when it had other neighbours.
+    have put the same photo, when it had other neighbours, and `elsewhere` is where one may have that named
+    outputs in the other way. `numbered` is the input's name, if the output is a number that belongs to it.
     """
 
     source: Path
     output: Path
     name: str
     former: Path | None = None
+    elsewhere: tuple[Path, ...] = ()
+    numbered: str | None = None
 
 
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
@@ -40,8 +44,8 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
 
     Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no picture's or
     video's. A file that several names lead to is taken once. With `names` "number" the outputs lie side by
-    side in `out` as photo-000001.png and so on: a number is kept in the private state file there before
-    anything is drawn, and stays the photo's own. Raises `UsageError` where two photos would land on one
+    side in `out` as photo-000001.png and so on: a number stays the photo's own, and `release_all` keeps it
+    before anything is drawn. Nothing is written here. Raises `UsageError` where two photos would land on one
     output, an output would overwrite an input, or several photos would go into one file's name.
     """
     if names not in NAMES:
@@ -54,8 +58,7 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     why = ", because {out} is the input folder" if inside else ""
     if names == "keep":
         return _checked(_placed(photos, out), [source for source, _ in photos], why)
-    tasks = [Task(source, out / name, name) for source, name in _numbered(photos, out)]
-    return _checked(tasks, [source for source, _ in photos], why)
+    return _checked(_numbered(photos, out), [source for source, _ in photos], why)
 
 
 def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
@@ -82,8 +85,8 @@ def _photos(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
     return list(found.values()) + [pair for path, pair in links.items() if path not in found]
 
 
-def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> Iterator[tuple[Path, str]]:
-    """Yield every source with its numbered name; a number belongs to a path relative to its input."""
+def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
+    """Return a task for every source; a number belongs to a path relative to its input."""
     sources: dict[Path, Path] = {}
     for source, relative in photos:
         other = sources.setdefault(relative, source)
@@ -92,8 +95,13 @@ def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> Iterator[tuple[
                 f"{shown(other)} and {shown(source)} have the same name and would get the same number",
                 hint="rename one, or release them into different folders",
             )
-    numbers = numbered([relative.as_posix() for relative in sources], out)
-    yield from zip(sources.values(), numbers, strict=True)
+    names = numbered([relative.as_posix() for relative in sources], out)
+    tasks = []
+    for (relative, source), name in zip(sources.items(), names, strict=True):
+        kept = (relative.with_suffix(".png"), _full(relative))
+        elsewhere = tuple(out / other for other in kept if number_of(other.as_posix()) is None)
+        tasks.append(Task(source, out / name, name, elsewhere=elsewhere, numbered=relative.as_posix()))
+    return tasks
 
 
 def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
@@ -116,13 +124,15 @@ def _placed(photos: list[tuple[Path, Path]], out: Path) -> list[Task]:
         if not changed:
             break
         names |= changed
-    taken = {_key(name) for name in names.values()}
+    taken, numbers = {_key(name) for name in names.values()}, State.read(out).numbers
     tasks = []
     for source, relative in photos:
         name = names[relative]
         other = relative.with_suffix(".png") if name == _full(relative) else _full(relative)
         former = None if _key(other) in taken else out / other
-        tasks.append(Task(source, out / name, name.as_posix(), former))
+        number = numbers.get(key_of(relative.as_posix()))
+        elsewhere = () if number is None else (out / NAMED.format(number),)
+        tasks.append(Task(source, out / name, name.as_posix(), former, elsewhere))
     return tasks
 
 

@@ -74,7 +74,7 @@ def _too_weak(result: Verification, least: str | None) -> str:
     if least is None or result.status != "consistent" or stated is None:
         return ""
     if at_least(stated.strength, least):
-        return "" if result.publishable else f"it is not publishable ({', '.join(stated.objections)})"
+        return "" if result.publishable else f"it is not publishable ({', '.join(result.objections)})"
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
 
 
@@ -95,7 +95,8 @@ def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]
 def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     """Yield the files to verify, and with a problem what cannot be one.
 
-    In folders these are pictures and videos, certificates, links, and folders that cannot be read.
+    In folders these are pictures and videos, certificates, links, and folders that cannot be read; hidden
+    ones as well, as whoever publishes a folder publishes them.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNREAD, is_folder, is_link, walk
@@ -107,7 +108,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         elif is_link(output):
             yield output, LINK
         else:
-            for path, problem in walk(output):
+            for path, problem in walk(output, hidden=True):
                 link = LINK if is_link(path) else ""
                 image = path.suffix.lower() in UNREAD.union(FORMATS) or path.name.endswith(SUFFIX)
                 if problem or link or image:
@@ -123,7 +124,7 @@ def _entry(result: Verification, refused: str = "") -> dict[str, Any]:
         "certificate": str(certificate_path(result.path)),
         "status": result.status,
         "publishable": result.publishable,
-        "objections": [] if certificate is None else list(certificate.objections),
+        "objections": list(result.objections),
         "guarantee": None if certificate is None else _guarantee(result),
         "strength": None if certificate is None else certificate.strength,
         "warnings": [] if certificate is None else list(certificate.warnings),
@@ -164,7 +165,7 @@ def _worth(result: Verification) -> str:
     if stated is None or stated.composition is None:
         return ""
     told = (stated.strength, str(stated.composition))
-    against = [reason for reason in stated.objections if reason not in told]
+    against = [reason for reason in result.objections if reason not in told]
     why = f" ({', '.join(against)})" if against else ""
     grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
     return f"{grade}{'publishable' if result.publishable else f'not publishable{why}'}"

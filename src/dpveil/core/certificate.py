@@ -147,6 +147,11 @@ class Certificate:
         return tuple(reason for reason, holds in reasons.items() if holds)
 
     @property
+    def in_these_words(self) -> bool:
+        """Whether its sentences are of a wording that can be written anew, so that `verify` compares them."""
+        return self.schema == SCHEMA and self.wording in WORDINGS
+
+    @property
     def settings(self) -> dict[str, Json]:
         """The user's choices: releases with equal settings have the same guarantee."""
         return {

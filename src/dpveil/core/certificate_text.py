@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from dpveil.core.certificate import MOST_DIGITS, SCHEMA, Certificate, Output, canonical, checksum
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, KIND, WHOLE, Origin
@@ -81,6 +82,8 @@ def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
         schema=FORMER,
     )
     total = certificate.composition
+    if any(part is not None and part.distance is not None for part in (*certificate.guarantees, total)):
+        raise CertificateError("the certificate is malformed: schema /1 has no distances")
     said = total is not None and total.formal and total.delta != 1 and bool(certificate.guarantees)
     again = {n: v for n, v in certificate.to_json().items() if n not in ("wording", "missing", "strength")}
     stated = [_object(entry) for entry in _list(data["regions"])]
@@ -181,6 +184,8 @@ def _guarantee(data: Any) -> Guarantee:
         numbers["broken_by"] = _texts(numbers["broken_by"])
     if "metric" in numbers:
         numbers["metric"] = _text(numbers["metric"])
+    if "distance" in data:
+        numbers["distance"] = Distance.from_json(_object(data["distance"]))
     return Guarantee(
         kind=data["kind"],
         relation=Relation(_text(relation["name"]), relation.get("m")),

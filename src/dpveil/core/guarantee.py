@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Final
 
+from dpveil.core.distance import Distance
 from dpveil.core.numbers import Json, Number, exact, show, to_json
 from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter
@@ -131,8 +132,9 @@ class Guarantee:
 
     Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp, ε
     with the name of the metric and the diameter of the domain for metric (None for unbounded answers), and
-    the known attacks for heuristic. Numbers are exact rationals. Raises `InvalidParameter`. Source: docs,
-    "Guarantees".
+    the known attacks for heuristic. Numbers are exact rationals. `distance` is that metric as
+    data, None if it is not known, as for a query that only the user knows. Raises `InvalidParameter`.
+    Source: docs, "Guarantees".
 
     >>> str(Guarantee(kind="pure", epsilon=0.5, relation=Relation("any-image"), scope=Scope("the photo")))
     '0.5-DP, any-image'
@@ -147,6 +149,7 @@ class Guarantee:
     metric: str | None = None
     diameter: Fraction | None = None
     broken_by: tuple[str, ...] | None = field(default=None)
+    distance: Distance | None = None
 
     def __init__(
         self,
@@ -160,10 +163,11 @@ class Guarantee:
         metric: str | None = None,
         diameter: Number | None = None,
         broken_by: tuple[str, ...] | None = None,
+        distance: Distance | None = None,
     ) -> None:
         given: dict[str, Any] = {"epsilon": epsilon, "delta": delta, "rho": rho, "diameter": diameter}
         numbers = {name: None if value is None else exact(value, name) for name, value in given.items()}
-        words = {"metric": metric, "broken_by": broken_by}
+        words = {"metric": metric, "broken_by": broken_by, "distance": distance}
         for name, value in {"kind": kind, "relation": relation, "scope": scope, **numbers, **words}.items():
             object.__setattr__(self, name, value)
         self._check()
@@ -177,6 +181,8 @@ class Guarantee:
             if (getattr(self, name) is not None) != (name in KINDS[self.kind]):
                 problem = "is missing" if name in KINDS[self.kind] else "does not belong"
                 raise InvalidParameter(name, getattr(self, name), f"{problem} in a {self.kind} guarantee")
+        if self.distance is not None and self.kind != "metric":
+            raise InvalidParameter("distance", None, f"does not belong in a {self.kind} guarantee")
         for name in ("epsilon", "delta", "rho", "diameter"):
             number = getattr(self, name)
             if number is not None and number < 0:
@@ -208,7 +214,8 @@ class Guarantee:
         for name in KINDS[self.kind]:
             value = getattr(self, name)
             data[name] = to_json(value) if isinstance(value, Fraction) else _plain(value)
-        return data | {"scope": self.scope.to_json()}
+        measured = {} if self.distance is None else {"distance": self.distance.to_json()}
+        return data | measured | {"scope": self.scope.to_json()}
 
 
 def _plain(value: str | tuple[str, ...] | None) -> Json:

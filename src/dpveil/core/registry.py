@@ -14,7 +14,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
-from dpveil.errors import PluginError, PluginWarning
+from dpveil.errors import PluginError, PluginWarning, UnknownName
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -84,7 +84,9 @@ class Table(Mapping[str, Any]):
         return found
 
     def _plugged(self, name: str) -> Any:
-        """Return what the plug-in of that name is; `KeyError` for none, `PluginError` for one that fails."""
+        """Return what the plug-in of that name is; raises `UnknownName`, and `PluginError` where it fails."""
+        if name not in self.plugins:
+            raise UnknownName(self.role, str(name), self)
         offers = self.plugins[name]
         packages = " and ".join(sorted(_package(entry) for entry in offers))
         if len(offers) > 1:

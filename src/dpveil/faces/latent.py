@@ -180,7 +180,7 @@ class Latent(FaceMethod):
         if promised.metric is None:
             return replace(promised, scope=scope)
         metric = f"{promised.metric}, codec sha256:{self.codec.digest[:16]}"
-        return replace(promised, scope=scope, metric=metric)
+        return replace(promised, scope=scope, metric=metric, distance=self._own.measured(self.codec.digest))
 
     def pair_distances(self) -> Mapping[float, float] | None:
         """Return how far different people of the codec's training set are from each other, by share of pairs.

@@ -45,10 +45,11 @@ def identity(path: Path) -> object:
     return status.st_dev, status.st_ino
 
 
-def walk(folder: Path, skipped: Path | None = None) -> Iterator[tuple[Path, str]]:
-    """Yield the files under `folder` that are not hidden, sorted, each with ""; links are not entered.
+def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> Iterator[tuple[Path, str]]:
+    """Yield the files under `folder`, sorted, each with ""; with `hidden` those that are hidden, too.
 
-    At last come the folders that cannot be read, each with why, so that none is left out in silence.
+    Links are not entered, nor is the folder `skipped`. At last come the folders that cannot be read, each
+    with why, so that none is left out in silence.
     """
     unread: list[tuple[Path, str]] = []
     waiting = [folder]
@@ -56,7 +57,9 @@ def walk(folder: Path, skipped: Path | None = None) -> Iterator[tuple[Path, str]
         here = waiting.pop()
         try:
             with os.scandir(here) as entries:
-                seen = sorted((entry.name, _entered(entry)) for entry in entries if entry.name[0] != ".")
+                seen = sorted(
+                    (entry.name, _entered(entry)) for entry in entries if hidden or entry.name[0] != "."
+                )
         except OSError as error:
             unread.append((here, f"cannot be read ({error.strerror})"))
             continue

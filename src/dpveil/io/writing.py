@@ -37,6 +37,11 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     errno.ELOOP: ("its path is a loop of links", "choose another folder"),
 }
 
+USUAL: Final = 0o666
+"""Permissions of files, of which the user's umask takes some away."""
+OWN: Final = 0o600
+"""Permissions of files that are for the user alone."""
+
 
 @dataclass
 class _Journal:
@@ -72,28 +77,29 @@ def _was_placed(temporary: Path, target: Path) -> bool:
         return not temporary.exists()
 
 
-def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool) -> None:
+def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool, private: bool = False) -> None:
     """Write all `files`, pairs of path and contents, or none of them.
 
     Each is written to a temporary file in its own folder and flushed to disk; then they are renamed in the
     given order, while no other process writes there. Without `replace` an existing target is an error; with
     it, the old files come back if anything fails. A target that is a link is replaced itself, never written
-    through. Permissions are the user's usual ones. Raises `OutputError`; an interrupt is undone and passed
-    on. Of a process that is killed, later files may be missing beside earlier ones, never old beside new.
+    through. Permissions are the user's usual ones; `private` files nobody else may read. Raises
+    `OutputError`; an interrupt is undone and passed on. Of a process that is killed, later files may be
+    missing beside earlier ones, never old beside new.
     """
     if len({path for path, _ in files}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
     folders = {path.parent for path, _ in files}
     try:
         with sole_writer(folders):
-            _write_all(files, replace)
+            _write_all(files, replace, OWN if private else USUAL)
     except OSError as error:  # another writer does not come to an end
         raise refusal(files[0][0], error) from error
     for folder in folders:
         _flush_folder(folder)
 
 
-def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool) -> None:
+def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool, mode: int) -> None:
     journal = _Journal()
     target = Path()
     try:
@@ -101,7 +107,7 @@ def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool) -> None:
             _check_target(target, replace)
         waiting = []
         for target, contents in files:
-            waiting.append((_write_beside(target, contents, journal), target))
+            waiting.append((_write_beside(target, contents, mode, journal), target))
         if replace:
             _clear([target for _, target in waiting], journal)
         for temporary, target in waiting:
@@ -152,10 +158,10 @@ def _beside(target: Path) -> Path:
     return target.parent / f".dpveil-{secrets.token_hex(8)}.tmp"
 
 
-def _write_beside(target: Path, contents: bytes, journal: _Journal) -> Path:
+def _write_beside(target: Path, contents: bytes, mode: int, journal: _Journal) -> Path:
     temporary = _beside(target)
     journal.temporary.append(temporary)
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     with os.fdopen(handle, "wb") as file:
         file.write(contents)
         file.flush()

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number, exact, show
 from dpveil.errors import InvalidParameter
@@ -161,7 +162,8 @@ def _for_two_bins(one: Guarantee, rows: int) -> Guarantee:
     twice = 2 * (one.epsilon or Fraction(0))
     if one.kind == "pure":
         return replace(one, epsilon=twice)
-    return replace(one, epsilon=twice, metric="records replaced", diameter=Fraction(rows))
+    replaced = Distance.of("records-replaced", rows=rows)
+    return replace(one, epsilon=twice, metric="records replaced", distance=replaced, diameter=Fraction(rows))
 
 
 def _for_counts(name: str | None, rows: int, epsilon: Number, relation: str) -> ScalarMechanism:

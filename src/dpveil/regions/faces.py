@@ -192,7 +192,7 @@ class Faces(Finder):
         try:
             detector = spare.pop()
         except IndexError:
-            detector = choose(self.detector, self._model)
+            detector = self._detector.another()
         try:
             yield detector
         finally:

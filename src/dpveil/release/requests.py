@@ -18,6 +18,8 @@ from dpveil.regions.boxes import box_of_text
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 """Descriptions that are not those of a finder."""
+MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
+"""How masks, and regions with one, are requested."""
 FACES: Final = "faces"
 """How the finder of faces describes itself, before its settings; and what some methods are applied to."""
 
@@ -33,10 +35,13 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     if not request:
         yield "nothing was asked for"
     yield from (f"{text} is missing and was not asked for" for text in missing - request)
-    if certificate.schema == SCHEMA:
-        yield from _origin_problems(certificate.regions, request)
     name = certificate.method or ""
     heads = name in METHODS and METHODS[name].regions == FACES
+    if certificate.schema == SCHEMA:
+        yield from _origin_problems(certificate.regions, request)
+    elif not fallback:
+        given = [text for text in certificate.request if text not in missing]
+        yield from _former_problems(certificate.regions, given, placed=heads)
     full = [r for r in certificate.regions if r.full or (heads and r.origin.outlined)]
     whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
@@ -64,6 +69,29 @@ def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -
             yield f"the region {record.in_words()} was not asked for"
         elif finder.partition(" ")[0] == FACES and record.origin.kind != FACE:
             yield f"the region {record.in_words()} is no face, and the finder of faces found it"
+
+
+def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool) -> Iterator[str]:
+    """Yield what can be said where regions do not name their finder, as in schema /1.
+
+    Each of the choices `given` made a region or more, a mask one that is masked. A region was found where
+    something was looked for, or where the method `placed` it by what it found in a box.
+    """
+    masks = [text for text in given if MASK_REQUEST.fullmatch(text)]
+    looked = [text for text in given if text not in masks and text != WHOLE and not _is_box(text)]
+    if len(given) > len(regions):
+        yield f"{len(given)} regions were requested, and {len(regions)} are protected"
+    if len(masks) > sum(record.masked is not None for record in regions):
+        yield "a mask was requested, and no region is masked"
+    if not placed and not looked and any(record.found for record in regions):
+        yield "a region was found, and nothing was looked for"
+
+
+def _is_box(text: str) -> bool:
+    try:
+        return bool(box_of_text(text))
+    except InvalidParameter:
+        return False
 
 
 def _requested_box(text: str, output: Output) -> Box | None:

@@ -21,7 +21,6 @@ from dpveil.core.certificate import (
     SEEDED,
     UNPROTECTED,
     WORDING,
-    WORDINGS,
     Certificate,
     Output,
     this_tool,
@@ -39,7 +38,7 @@ from dpveil.postprocessing import parse_all
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
-from dpveil.release.words import MISSING, bit_cautions, few_only, share, verdict
+from dpveil.release.words import MISSING, NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
 
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
@@ -73,8 +72,16 @@ class Verification:
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes."""
-        return self.status == "consistent" and self.certificate is not None and self.certificate.publishable
+        """Whether the release may be published, as far as its certificate goes and is checked."""
+        return self.status == "consistent" and self.certificate is not None and not self.objections
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why the release may not be published, in a few words each: words left unchecked, too."""
+        stated = self.certificate
+        if stated is None:
+            return ()
+        return (*stated.objections, *(() if stated.in_these_words else (NOT_CHECKED,)))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -88,11 +95,7 @@ class Verification:
             notes = (*notes, few)
         if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
             notes = (part, *notes)
-        if _comparable(stated):
-            return notes
-        compared = " and ".join(map(str, WORDINGS))
-        unlike = f"they are of wording {stated.wording}, and {this_tool()} compares {compared}"
-        return (*notes, f"words and warnings not checked: {unlike}")
+        return (*notes, *unchecked(stated))
 
 
 def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
@@ -172,7 +175,7 @@ def _text_problems(certificate: Certificate, output: Output, max_pixels: int) ->
     yield from (f"the region {words} {problem}" for words, problem in wrong)
     if not TOOL.fullmatch(certificate.tool):
         yield f"the certificate was written by {certificate.tool!r}, not by dpveil"
-    if certificate.schema == SCHEMA and certificate.tool == this_tool() and not _comparable(certificate):
+    if certificate.schema == SCHEMA and certificate.tool == this_tool() and not certificate.in_these_words:
         yield f"this version of dpveil writes in wording {WORDING}, not {certificate.wording}"
     for text in (SEEDED, UNPROTECTED):
         due = certificate.bits == "seeded" if text == SEEDED else not certificate.guarantees
@@ -247,24 +250,20 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.accountant != quote.accountant:
         yield f"the accountant {certificate.accountant!r} is unknown"
     needed = bit_cautions(certificate.bits)
-    if _comparable(certificate):
+    if certificate.in_these_words:
         needed += quote.warnings(sizes=MOST_SIZES, wording=certificate.wording)
         needed += tuple(MISSING.format(text) for text in certificate.missing)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)
 
 
-def _comparable(certificate: Certificate) -> bool:
-    """Whether the words are of a wording that can be written anew and compared; numbers always are."""
-    return certificate.schema == SCHEMA and certificate.wording in WORDINGS
-
-
 def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
-    if _comparable(certificate):
+    if certificate.in_these_words:
         return told == due
     if certificate.schema != SCHEMA and certificate.method == "fill":
         return told.kind == "heuristic"  # as all of its releases stated then: less than is true
-    return replace(told, scope=Scope("")) == replace(due, scope=Scope(""))
+    known = due if certificate.schema == SCHEMA else replace(due, distance=None)  # which /1 does not state
+    return replace(told, scope=Scope("")) == replace(known, scope=Scope(""))
 
 
 def _difference(what: str, stated: Guarantee | None, expected: Guarantee) -> str:

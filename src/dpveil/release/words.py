@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.certificate import SEEDED
+from dpveil.core.certificate import SCHEMA, SEEDED, Certificate
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, SAME
@@ -48,6 +48,13 @@ FEW: Final = (
 )
 FEW_SINCE: Final = 3
 """The wording that warns of this first."""
+NOT_CHECKED: Final = "not all of its certificate is checked"
+OTHER_WORDS: Final = (
+    "NOT CHECKED, as {tool!r} wrote it: what its certificate says in words is covered and in the clear,"
+    " and its warnings{more}; that version's own dpveil verify checks them"
+)
+FORMER: Final = ", and what found each region"
+"""What a certificate of schema /1 does not state as data, and `verify` therefore cannot check either."""
 
 PURE_NOISE: Final = 128
 """A noise scale in grey levels above which hardly anything of a region can be seen."""
@@ -145,6 +152,14 @@ def worth(guarantee: Guarantee, grade: str) -> str:
     """
     m = guarantee.relation.m
     return grade if m is None else f"{grade} about any {pixels(m)}"
+
+
+def unchecked(certificate: Certificate) -> tuple[str, ...]:
+    """Return what `verify` does not check of a certificate that another version worded; else nothing."""
+    if certificate.in_these_words:
+        return ()
+    more = "" if certificate.schema == SCHEMA else FORMER
+    return (OTHER_WORDS.format(tool=certificate.tool, more=more),)
 
 
 def share(records: Sequence[RegionRecord], width: int, height: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
@@ -96,16 +97,22 @@ def test_states_its_guarantee_before_it_draws(name, setting):
 @pytest.mark.parametrize("name", [name for name in TABLE if TABLE[name].metric])
 def test_other_distances_are_never_added_up(name):
     """Boxes of another clip, and components that another budget affords, have distances of their own."""
-    first, other = (make(name, clip=clip).guarantee(UNEVEN) for clip in (0, "2.5"))
-    with pytest.raises(UnsupportedRelation):
-        compose([first, other])
+
+    def promise(codec="a", **settings):
+        mechanism = make(name, **settings)
+        return replace(mechanism.guarantee(UNEVEN), distance=mechanism.measured(codec))
+
+    first, others = promise(), [promise(clip="2.5"), promise(codec="b"), make(name).guarantee(UNEVEN)]
+    for other in others:
+        with pytest.raises(UnsupportedRelation):
+            compose([first, other])
+    more = promise(epsilon=30)
     assert compose([first, first]).epsilon == 2 * first.epsilon
-    more = make(name, epsilon=30).guarantee(UNEVEN)
     if name == "pca-basis":
         with pytest.raises(UnsupportedRelation):
             compose([first, more])
         with pytest.raises(UnsupportedRelation):
-            compose([first, make(name, ratio=1).guarantee(UNEVEN)])
+            compose([first, promise(ratio=1)])
     else:
         assert compose([first, more]).epsilon == 50
 

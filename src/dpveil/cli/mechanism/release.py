@@ -83,7 +83,10 @@ def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
     from dpveil.core.guarantee import Scope
     from dpveil.core.numbers import show
 
-    total = compose([each] * count)
+    if each.kind == "pure":
+        total = compose([each] * count)
+    else:  # nobody but the user knows the queries, so that `words` have to say what d is
+        total = replace(each, epsilon=(each.epsilon or Fraction(0)) * count)
     if count > 1:
         scope = Scope(f"{count} answers, each {each.scope.covers}", each.scope.in_the_clear)
         total = replace(total, scope=scope)

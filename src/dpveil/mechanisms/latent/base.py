@@ -10,6 +10,7 @@ from typing import ClassVar, Final, Protocol
 import numpy as np
 from jaxtyping import Float64, Int64
 
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Between
@@ -127,6 +128,12 @@ class LatentMechanism(ABC):
     def grid(self) -> str:
         """What is done to codes before their distance is taken: another clip is another distance."""
         return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
+
+    def measured(self, codec: str) -> Distance | None:
+        """Return the distance between codes of the codec with this hash, as data; None without a metric."""
+        if self.metric is None:
+            return None
+        return Distance.of(self.metric, codec=codec, clip=to_json(Fraction(self.clip)), steps=STEPS)
 
     def scope(self, space: CodeSpace) -> Scope:
         """Return what a guarantee is about; what a codec shows beside its code is added by who uses one."""

@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import Float64
 
+from dpveil.core.distance import Distance
 from dpveil.core.numbers import show, to_json
 from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
@@ -67,6 +68,14 @@ class PCABasis(LatentMechanism):
         """What d is: another ε keeps other components, and so has another distance."""
         epsilon, ratio = to_json(Fraction(self.epsilon)), to_json(Fraction(self.ratio))
         return METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid)
+
+    def measured(self, codec: str) -> Distance | None:
+        """Return the distance as data: another ε or ratio keeps other components."""
+        plain = super().measured(codec)
+        if plain is None:
+            return None
+        own = {"epsilon": to_json(Fraction(self.epsilon)), "ratio": to_json(Fraction(self.ratio))}
+        return Distance.of(plain.name, **dict(plain.settings), **own)
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `InvalidParameter` where no component is affordable, and `NoiseError`."""

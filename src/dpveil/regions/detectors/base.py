@@ -30,6 +30,10 @@ class Detector(ABC):
         """SHA-256 of a network that the user brought, else empty."""
         return ""
 
+    def another(self) -> Detector:
+        """Return such a detector for another thread: of the same network, whatever lies in its file now."""
+        return type(self)()
+
     @classmethod
     @abstractmethod
     def installed(cls) -> bool:

@@ -44,6 +44,10 @@ class YuNet(Detector):
         """SHA-256 of the file."""
         return self._digest
 
+    def another(self) -> YuNet:
+        """Return itself: every search makes a net of its own, from the bytes that were hashed."""
+        return self
+
     @classmethod
     def installed(cls) -> bool:
         """Never: the file comes from the user."""

@@ -11,6 +11,7 @@ from typing import ClassVar, Final
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, root_above
 from dpveil.core.parameters import Count, Positive
@@ -66,6 +67,7 @@ class DPSVD(PixelMethod):
             kind="metric",
             epsilon=self.epsilon,
             metric=METRIC.format(rank=rank),
+            distance=Distance.of("singular-values", rank=rank, steps=STEPS),
             diameter=2 * ball_radius(pixels) * root_above(Fraction(channels)) / STEPS,
             relation=Relation("singular-values"),
             scope=Scope(
