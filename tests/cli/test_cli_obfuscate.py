@@ -171,7 +171,7 @@ def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
     Path("out", NAME).unlink()
     code, document, err = release("--names", "number")
     assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert "nobody knows of which photo" in document["error"]
+    assert "a numbered release of an unknown photo" in document["error"]
 
 
 def test_numbers_need_a_folder_and_names_that_differ(cli):
@@ -179,7 +179,7 @@ def test_numbers_need_a_folder_and_names_that_differ(cli):
     assert cli("obfuscate", "in", "--out", "out", *GOOD, "--names", "secret")[0] == 2
     shutil.copytree("in", "more")
     code, _, err = cli("obfuscate", "in", "more", "--out", "out", *GOOD, "--names", "number")
-    assert (code, "have one name" in err) == (2, True)
+    assert (code, "have the same name" in err) == (2, True)
 
 
 # Replaced inputs and copies
