@@ -307,7 +307,7 @@ def test_what_is_no_source_of_bits_is_refused_before_the_debit():
 
 
 def test_a_ready_made_method_takes_no_parameters_beside_it():
-    with pytest.raises(InvalidParameter, match="beside a ready-made method"):
+    with pytest.raises(InvalidParameter, match="with a ready-made method"):
         dpveil.obfuscate(ramp(), DPPix(epsilon=1), epsilon=2)
 
 
