@@ -127,7 +127,7 @@ def test_numbered_releases_that_nobody_knows_are_not_numbered_again(tmp_path, da
     (tmp_path / NAME).unlink()
     if damage == "damaged":
         (tmp_path / NAME).write_bytes(b"x")
-    with pytest.raises(UsageError, match="a numbered release of an unknown photo"):
+    with pytest.raises(UsageError, match="release of an unknown photo"):
         numbered(["a.jpg", "b.jpg"], tmp_path)
 
 

@@ -171,7 +171,7 @@ def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
     Path("out", NAME).unlink()
     code, document, err = release("--names", "number")
     assert (code, document["released"], err.count("\n")) == (2, [], 1)
-    assert "a numbered release of an unknown photo" in document["error"]
+    assert "release of an unknown photo" in document["error"]
 
 
 def test_numbers_need_a_folder_and_names_that_differ(cli):

@@ -91,7 +91,7 @@ def test_damaged_and_other_files_are_refused(model, tmp_path):
         with pytest.raises(ModelError):
             AttributeModel.load(path)
     save(model, path, replace=True)
-    with pytest.raises(ModelError, match="another model"):
+    with pytest.raises(ModelError, match="different model"):
         AttributeModel.load(path, expected=64 * "0")
     with pytest.raises(ModelError, match="there is no model"):
         AttributeModel.load(tmp_path / "nowhere.safetensors")

@@ -123,7 +123,7 @@ def test_a_file_that_changed_is_read_again(tmp_path: Path) -> None:
     assert Reference.of(first, INPAINTING) is first
     assert str(Reference.of("telea", INPAINTING)) == "telea"
     path.write_bytes(b"no network")
-    with pytest.raises(ModelError, match=r"net.onnx is no network"):
+    with pytest.raises(ModelError, match=r"net.onnx is not a network"):
         Reference.of(path, INPAINTING)
 
 

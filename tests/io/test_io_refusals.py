@@ -34,7 +34,7 @@ def test_missing_folder_and_broken_names(tmp_path):
     assert "does not exist" in refused(tmp_path / "no.jpg")
     assert "is a folder" in refused(tmp_path)
     (tmp_path / "plain").write_bytes(b"x")
-    assert "no folder" in refused(tmp_path / "plain" / "a.jpg")
+    assert "not a folder" in refused(tmp_path / "plain" / "a.jpg")
     assert "cannot be opened" in refused(tmp_path / ("n" * 300 + ".jpg"))
     with pytest.raises(PhotoError, match="not a valid file name"):
         dio.read("a\0b.jpg")

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import linalg
+from scipy import linalg, stats
 from typer.testing import CliRunner
 
 import dpveil
+from dpveil.audit.pixel.methods.dp_svd import distribution_of_one_pixel
 from dpveil.cli import app
 from dpveil.core.guarantee import Scope
 from dpveil.errors import InvalidParameter
@@ -30,6 +31,30 @@ def random_image(shape, seed):
 
 
 # The law, and the metric over neighbours
+
+
+@pytest.mark.parametrize("epsilon", [0.02, 0.3])
+def test_metric_holds_over_all_levels_of_one_pixel(epsilon):
+    """All 1 × 1 images share U = V = 1: the log-ratio is at most ε·|x - x'|, and 0.9·ε is too little."""
+    laws = np.log([distribution_of_one_pixel(level, epsilon) for level in (1, 2, 3, 100, 200, 254)])
+    distances = np.abs(np.subtract.outer((1, 2, 3, 100, 200, 254), (1, 2, 3, 100, 200, 254)))
+    ratios = np.abs(laws[:, None] - laws[None]).max(axis=2)
+    assert (ratios <= epsilon * distances + 1e-9).all()
+    assert (ratios[distances > 0] > 0.9 * epsilon * distances[distances > 0]).all()
+
+
+def test_sampler_fits_the_law_of_one_pixel():
+    """Fails for the right sampler with probability 1e-9; the audit looks at the draws of larger images."""
+    epsilon = 0.3
+    method, bits = DPSVD(epsilon=epsilon, rank=1), SeededBits(4)
+    image = np.array([[90]], np.uint8)
+    counts = np.bincount([method.release(image, bits=bits)[0, 0] for _ in range(4000)], minlength=256)
+    for wrong in (1.0, 0.8):
+        expected = distribution_of_one_pixel(90, epsilon / wrong) * 4000
+        rare = expected < 8
+        bins = [np.append(x[~rare], x[rare].sum()) for x in (counts, expected)]
+        fits = stats.chisquare(bins[0], bins[1] * 4000 / bins[1].sum()).pvalue > 1e-9
+        assert fits == (wrong == 1.0)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

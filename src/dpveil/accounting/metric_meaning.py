@@ -20,7 +20,7 @@ SHARES: Final = (0.01, 0.5, 0.99)
 MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
 """The factor of odds that each strength allows: a guess between two that were equally likely, as odds."""
 WORDS: Final = (
-    "d says how far codes lie apart and not whose they are: two photos of one person may well be 0.05 apart"
+    "d is a distance between codes, whoever they belong to: two photos of one person may well be 0.05 apart"
     " or more, and often as far as photos of two people."
 )
 

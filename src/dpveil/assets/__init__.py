@@ -1,7 +1,7 @@
 """Trained files by hash: writing and reading them, their model cards, and how methods refer to them.
 
 What a file holds is defined where it is used: codecs in `dpveil.codecs`, galleries and models of attributes
-in `dpveil.faces`. Each is a `Stored`, and each kind is told to `AssetField` by one `Kind`.
+in `dpveil.faces`. Each is a `Stored`, and a `Kind` describes each to `AssetField`.
 """
 
 from dpveil.assets.cards import Card, CardWords

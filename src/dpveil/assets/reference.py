@@ -97,7 +97,7 @@ class Reference:
 
     @property
     def held(self) -> Any:
-        """What the file holds; raises `ModelError` where it is not at hand."""
+        """What the file holds; raises `ModelError` if it is not available."""
         if self.source is not None:
             return self.source
         if self.kind.build is not None and self.name == self.kind.built_in:

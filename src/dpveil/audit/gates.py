@@ -40,7 +40,7 @@ def fit_finding(
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """Two inputs that releases are told apart by: in words, the budget allowed, and its bound at an alpha."""
+    """Two inputs to distinguish: their description, the budget allowed, and the bound at an alpha."""
 
     where: str
     limit: float
@@ -52,7 +52,7 @@ def of_releases(
 ) -> Bound:
     """Return the lower bound from releases of two inputs, as bytes: the first `draws` of each train.
 
-    Releases of another shape are told apart with certainty.
+    Releases of different shapes are distinguished with certainty.
     """
     if sides[0].shape != sides[1].shape:
         return Bound(UNBOUNDED, "counts of numbers that differ", (draws, 0), draws, alpha)

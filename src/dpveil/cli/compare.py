@@ -105,6 +105,8 @@ def _check_out(out: Path, photo: Path, force: bool) -> None:
     """Raise before anything is computed if the sheet cannot have this name, or would replace the photo."""
     if out.suffix.lower() != ".png":
         raise InvalidParameter("--out", str(out), "is not the name of a PNG file", hint="end it in .png")
+    if not out.parent.exists():
+        raise OutputError(f"cannot write {out}: there is no such folder", hint="make the folder first")
     if not out.exists():
         return
     if photo.exists() and out.samefile(photo):

@@ -66,11 +66,11 @@ class Compared:
         return self.promise(), self.noise(), "   ".join(self.measured())
 
     def noise(self) -> str:
-        """Return the line that tells the noise; what is drawn of a face has no levels."""
+        """Return the line with the noise scale; face methods have none."""
         return "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
 
     def promise(self) -> str:
-        """Return the guarantee and its strength, without the formula of a metric, which has no room."""
+        """Return the guarantee and its strength, without the formula of a metric, which is too long."""
         text, metric = str(self.guarantee), self.guarantee.metric
         text = text.replace(f", d = {metric}", "") if metric else text
         return f"{text}: {self.plan.strength}" if self.guarantee.formal else text

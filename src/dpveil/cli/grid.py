@@ -60,8 +60,9 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
     notes: list[str] = []
     for name in choice.names:
         seen: set[Method] = set()
+        alike = name in METHODS and "neighbourhood" not in {field.name for field in fields(METHODS[name])}
         try:
-            rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods]
+            rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods[: 1 if alike else None]]
         except UsageError as error:
             if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise

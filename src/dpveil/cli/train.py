@@ -109,7 +109,7 @@ def _named(out: Path | None) -> Path:
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
     """Return the files that were named, and of folders those whose names end like an image's or a shard's.
 
-    Images of formats that are not read are among them, so that they are told to be left out.
+    Images in unsupported formats are included, so that they are reported as left out.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNREAD, is_folder, walk

@@ -11,7 +11,7 @@ from dpveil.training.landmarks import PACKAGE
 
 
 def attributes(common: Common, landmarks_68: str | None, json: bool) -> int:
-    """Train, and tell what came of it."""
+    """Train, and report the result."""
     if landmarks_68 not in (None, PACKAGE):
         hint = f"{PACKAGE}, or leave it out"
         raise InvalidParameter("--landmarks-68", landmarks_68, "is not accepted for attributes", hint=hint)

@@ -26,7 +26,7 @@ class Crops(NamedTuple):
 
 
 def trained(codec: str, common: Common, crops: Crops, json: bool) -> int:
-    """Train, and tell what came of it."""
+    """Train, and report the result."""
     canvas = (crops.side, crops.side, 1 if crops.grey else 3)
     order = CodecOrder(codec=codec, canvas=canvas, length=crops.length, **common)
     order.check()

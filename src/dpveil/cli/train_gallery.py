@@ -11,7 +11,7 @@ from dpveil.training.landmarks import PACKAGE
 
 
 def gallery(common: Common, faces: int, landmarks_68: str | None, json: bool) -> int:
-    """Make a gallery of so many faces, and tell what came of it."""
+    """Make a gallery, and report the result."""
     if landmarks_68 != PACKAGE:
         hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"
         problem = "is missing" if landmarks_68 is None else "is not accepted for a gallery"

@@ -45,7 +45,7 @@ class StoredCodec(Stored, Codec):
             ),
             origin=ORIGIN,
             more=(
-                "## How far people lie apart",
+                "## Distances between people",
                 "",
                 DISTANCES,
                 "",

@@ -101,7 +101,7 @@ class ShapeSpace:
 
 
 def _small(crops: Crops, rows: int, columns: int) -> Float32[np.ndarray, "n h w"]:
-    """Return grey crops of so many rows and columns."""
+    """Return grey crops of that size."""
     import cv2
 
     out = np.empty((len(crops), rows, columns), np.float32)

@@ -50,7 +50,7 @@ class StatedSpace:
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """That of the codec; raises `ModelError` where it is not at hand, as all below do."""
+        """That of the codec; raises `ModelError` if the file is not available, as all below do."""
         return self._known.column_energy
 
     @property
@@ -185,7 +185,7 @@ class Latent(FaceMethod):
     def pair_distances(self) -> Mapping[float, float] | None:
         """Return how far different people of the codec's training set are from each other, by share of pairs.
 
-        In the metric of the guarantee; None where it has none, or the codec is not at hand or does not say.
+        In the metric of the guarantee; None if it has none, or if the codec is missing or has no distances.
         """
         if self.metric is None:
             return None

@@ -59,7 +59,7 @@ def _canonical(photo: Photo, method: FaceMethod) -> Image:
 
     Every photo of a size goes one way: a search, landmarks in one box, a crop from a reduced copy in which
     that box is small, and only then is chosen what counts. Whatever goes wrong is as if nothing were found: a
-    refusal would tell of the photo, unpaid.
+    refusal would reveal something about the photo that no budget covers.
     """
     copies, frame = halvings(photo.image), method.frame
     found, middle = _largest(photo), _middle(photo.width, photo.height)
@@ -133,7 +133,7 @@ def _spread(crop: Image, photo: Photo) -> Image:
 
 
 def _carried_on(crop: Image, across: int, down: int) -> Image:
-    """Return the crop with so many pixels more on each side: its last ones, and softer farther out."""
+    """Return the crop padded on each side with its last pixels, softer farther out."""
     import cv2
 
     if not (across or down):

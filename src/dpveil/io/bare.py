@@ -82,7 +82,7 @@ def _bmp(data: bytes) -> bool:
 
 
 def _tiff(data: bytes) -> bool:
-    """Its one directory, the values that this has no room for and the strips are the whole file."""
+    """Its directory, the values stored outside it, and the strips make up the whole file."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
     order = "<" if data.startswith(b"II") else ">"

@@ -47,7 +47,7 @@ def format_name(head: bytes) -> str | None:
 
 
 def foreign_name(head: bytes) -> str | None:
-    """Return what a file of no allowed format is, where its first bytes tell."""
+    """Return what kind of file it is if its first bytes show a format that is not allowed."""
     for offset, mark, name in FOREIGN:
         if head[offset:].startswith(mark):
             if mark == b"P" and (len(head) < 3 or head[1] not in NETPBM or not head[2:3].isspace()):

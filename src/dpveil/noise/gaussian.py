@@ -26,7 +26,7 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
 
     `variance` is the parameter σ² of the law (its true variance is a little smaller for σ < 1), any rational
     from 1e-12 to 2^98 (`NoiseError` otherwise). The result is a function of the bits alone. The law is that
-    of Canonne, Kamath & Steinke 2020; how it is drawn is told in `blocks` and in docs, "Exact noise".
+    of Canonne, Kamath & Steinke 2020; how it is sampled is described in `blocks` and in docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype

@@ -21,7 +21,7 @@ FEW: Final = 13
 FINE: Final = 512
 """ΔF in a range, up to which MANY answers that are not whole are looked at."""
 REACH: Final = 60
-"""Scales of the noise, out to which responses are told apart."""
+"""Distance, in noise scales, up to which responses are distinguished."""
 TICKS: Final = 300
 
 

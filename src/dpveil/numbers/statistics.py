@@ -174,7 +174,7 @@ def _mechanism(
 ) -> ScalarMechanism:
     """Return the mechanism of that name, or the one of least expected error: from public facts alone.
 
-    It is ready to draw, so that what keeps it from that is told before any value is looked at.
+    It is ready to draw, so errors are raised before any value is examined.
     """
     query["epsilon"] = exact(epsilon, "epsilon")
     query["step"] = None if step is None else exact(step, "step")

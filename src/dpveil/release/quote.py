@@ -90,7 +90,7 @@ class Quote:
     def warnings(self, *, sizes: int | None = None, wording: int = WORDING) -> tuple[str, ...]:
         """Return what to know before releasing, as one of the `WORDINGS` says it.
 
-        Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
+        Only regions of the first `sizes` different sizes are checked for pure noise (None: all):
         each size is another calibration, which takes up to seconds.
         """
         few = (few_only(self.total),) if wording >= FEW_SINCE and self.few_only else ()

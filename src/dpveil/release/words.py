@@ -98,7 +98,7 @@ def cautions(
 ) -> tuple[str, ...]:
     """Return the warnings that follow from the method, the regions' sizes and what they cost together.
 
-    Only regions of the first so many different `sizes` are told whether they are pure noise (None: all):
+    Only regions of the first `sizes` different sizes are checked for pure noise (None: all):
     each size is another calibration, which takes up to seconds.
     """
     notes = [*verdict(total)]

@@ -71,7 +71,7 @@ def fitted(
     epochs: int = EPOCHS,
     step: Callable[[], None] = lambda: None,
 ) -> AttributeModel:
-    """Return the model that tells `labels`, whole numbers below the number of `values`, from `features`.
+    """Return the model that predicts `labels`, integers below the number of `values`, from `features`.
 
     `features` may be of 16-bit floats. `step` is called after each of `epochs`. The same numbers in give the
     same model on the same machine and number of threads. Raises `InvalidParameter` for fewer than 40 rows.

@@ -162,7 +162,7 @@ class CropFile:
         return np.arange(EVERY - 1, self.count, EVERY)
 
     def batches(self, passes: int) -> int:
-        """Return how often `step` is called in so many passes."""
+        """Return how often `step` is called in this many passes."""
         return passes * -(-(self.count - len(self.held_out)) // BATCH)
 
     def held_out_crops(self) -> Iterator[Crops]:

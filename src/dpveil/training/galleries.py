@@ -42,7 +42,7 @@ Crop = UInt8[np.ndarray, "128 128 3"]
 
 @dataclass(frozen=True, kw_only=True)
 class GalleryOrder(Order):
-    """A gallery to be made, of up to so many `faces`, from labelled shards."""
+    """An order for a gallery of up to `faces` faces, from labelled shards."""
 
     faces: int = 1024
 

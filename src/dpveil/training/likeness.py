@@ -27,7 +27,7 @@ def fit_rows(
     """Return rows whose products with a small crop are its features, as 16-bit floats can hold them.
 
     They are linear discriminants of the classes, each scaled by the root of how much more faces of different
-    classes differ in it than those of one, and one more that tells how far a head is turned (ridge regression
+    classes differ in it than those of one, and one more for how far a head is turned (ridge regression
     on the faces `numbers`, which are turned by `turns`), as wide as the first of them. Source: Fisher 1936.
     """
     basis = _whitened(pixels)

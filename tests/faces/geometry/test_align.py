@@ -131,7 +131,7 @@ def test_points_are_aligned_and_frames_convert():
 def test_what_is_no_face_is_refused():
     with pytest.raises(RegionError, match="coincide"):
         of_points(np.full((5, 2), 3.0), np.array(FIVE))
-    with pytest.raises(RegionError, match="no numbers"):
+    with pytest.raises(RegionError, match="not finite numbers"):
         Similarity(math.nan, 0.0, 0.0, 0.0)
     for bad in ({"size": 8}, {"size": 9999}, {"margin": -0.1}, {"margin": 3.0}):
         with pytest.raises(InvalidParameter):

@@ -116,7 +116,7 @@ def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
 
 
 def independent_draws(parts: Sequence[Sequence[Fraction]]) -> Joint:
-    """Return the distribution of combinations whose parts are drawn each by itself."""
+    """Return the distribution of combinations whose parts are drawn independently."""
     return {
         answer: math.prod((part[value] for part, value in zip(parts, answer, strict=True)), start=Fraction(1))
         for answer in product(*(range(len(part)) for part in parts))

@@ -20,12 +20,12 @@ from dpveil.release.pipeline import obfuscate
 from dpveil.release.saving import Release
 
 SPARSE: Final = 24
-"""One in so many pixels of a mask's box is in the mask."""
+"""One in this many pixels of a mask's box is in the mask."""
 
 
 @dataclass(frozen=True)
 class GrowthCase:
-    """A made photo of height × width pixels, how it is stored, and what is to be protected in it."""
+    """A synthetic photo of height × width pixels, its encoding, and the regions to protect."""
 
     encoding: Encoding
     height: int

@@ -23,17 +23,17 @@ DRAWN_WITH: Final = 1
 
 
 def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
-    """Yield how many pixels tell neighbours apart, as they are read, outside of what is replaced."""
+    """Yield how many decoded pixels outside the replaced ones differ between neighbours."""
     asked, ((_, first), *others) = made.asked, made.photos
     replaced, release = version.painted(first, asked, SeededBits(DRAWN_WITH))
     apart = {
         name: int(((other.image != first.image).any(axis=2) & ~replaced).sum()) for name, other in others
     }
-    yield _worst("escape", "pixels outside that tell of a region", made, apart, named=_named(release))
+    yield _worst("escape", "outside pixels that reveal a region", made, apart, named=_named(release))
 
 
 def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
-    """Yield how many pixels tell releases of neighbours by the same draws apart.
+    """Yield how many pixels differ between releases of neighbours with the same draws.
 
     After a fill that is anywhere; after noise it is outside of the regions that the certificate lists.
     """

@@ -41,7 +41,7 @@ TIFF: Final = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a made photo is stored; `sampling` is that of chroma, "grey" or "CMYK".
+    """How a synthetic photo is encoded; `sampling` is that of chroma, "grey" or "CMYK".
 
     `turn` is the EXIF orientation, and the picture is stored so that it comes out upright.
     """

@@ -77,7 +77,7 @@ class MadeLandmarks(Predictor):
 
 @dataclass(frozen=True)
 class RecombinationCase:
-    """A made photo and the boxes of its faces; none for a portrait.
+    """A synthetic photo and the boxes of its faces; none for a portrait.
 
     `angle` is that of made landmarks, in radians; without one, faces are placed by their boxes alone.
     """
@@ -95,7 +95,7 @@ class RecombinationCase:
 
     @property
     def method(self) -> MadeFaces:
-        """The made method."""
+        """The stub method."""
         return MadeFaces(margin=self.margin, protect=self.protect, placing="box")
 
     @property

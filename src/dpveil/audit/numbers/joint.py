@@ -52,7 +52,7 @@ def cost(one: Released | None, other: Released | None) -> Fraction:
     """Return the largest log-ratio of all that is released of two tables, rounded up; None is a refusal.
 
     Numbers are drawn apart, so that the largest log-ratios add up. Tables that release another count of
-    numbers, or that are not both refused, are told apart with certainty.
+    numbers, or that are not both refused, are distinguished with certainty.
     """
     if one is None or other is None:
         return Fraction(0) if one is other else UNBOUNDED

@@ -38,7 +38,7 @@ PAIRS: Final = 20_000
 """All pairs are looked at where there are no more, under a promise about any two columns."""
 BYTES: Final = 256
 ANEW: Final = 25
-"""The query is called anew for one in so many of the releases that its plan draws at once."""
+"""One in this many releases calls the query itself; the others come from its plan."""
 
 
 def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:

@@ -70,7 +70,7 @@ class Drawn:
 class Level:
     """The settings of one level of an audit.
 
-    `apart` are settings without any promise, in which neighbours have to be told apart.
+    `distinguish` are settings without a guarantee, in which neighbours must be distinguishable.
     """
 
     exact: tuple[Case, ...] = ()

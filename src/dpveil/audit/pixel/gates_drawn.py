@@ -40,7 +40,7 @@ from dpveil.noise.bits import BitSource
 MISSED_FIT: Final = 1e-6
 SHARPEST: Final = 400
 DISTINGUISHED: Final = math.log(10)
-"""The ε that a method without a promise has to exceed for its neighbours to count as told apart."""
+"""The ε that a method without a guarantee must exceed for its neighbours to count as distinguished."""
 
 Masses = Float64[np.ndarray, " outcomes"]
 Outcomes = Int64[np.ndarray, "n parts"]
@@ -135,9 +135,9 @@ def bound_gate(
 def distinguish_gate(
     version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
 ) -> Iterator[Finding]:
-    """Yield that a method without a promise tells neighbours apart: the pair that shows it best.
+    """Yield the pair of neighbours that a method without a guarantee distinguishes best.
 
-    Were none told apart, the reason that the method gives for promising nothing would be wrong.
+    If none were distinguished, the method's reason for promising nothing would be wrong.
     """
     case = setting.case
     pairs, drawer = entry.pairs(case), version.drawer(case.method)

@@ -92,7 +92,7 @@ class Steps:
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-    """Return `count` releases by the method's own `release`: slow, and the real road."""
+    """Return `count` releases by the method's own `release`: slow, but exactly what is released."""
     return np.stack([method.release(image, bits=bits) for _ in range(count)])
 
 

@@ -56,7 +56,7 @@ def query_command(
     json: AsJson = False,
     seed: options.Seed = None,
 ) -> int:
-    """Release a private answer about one column of a CSV file; nothing else of the file is told.
+    """Release a private answer about one column of a CSV file; nothing else from the file is shown.
 
     \b
     Examples:

@@ -102,7 +102,7 @@ class Lama(Filling):
         image = np.where(mask[..., None], 0, np.full((SIDE, SIDE, 3), 128)).astype(np.uint8)
         level = float(self._run(image, mask)[~mask].mean())
         if not 64 <= level <= 192:
-            raise ModelError(f"{self._name} makes {level:.3g} of the level 128", hint=HINT)
+            raise ModelError(f"{self._name} turns level 128 into {level:.3g}", hint=HINT)
 
 
 def _contents(path: Path) -> bytes:

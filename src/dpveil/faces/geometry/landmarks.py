@@ -50,7 +50,7 @@ class Landmarks:
 
     `points` are five: the outer and inner corner of the eye on the right of the picture, the same of the eye
     on the left, the base of the nose. `all68` are dlib's 68, if they were asked for. `spread` says how far
-    answers from different starts lie apart, in distances between the eyes; `score` what a frontal face
+    results from different starts differ, in distances between the eyes; `score` what a frontal face
     detector gives the aligned face (0 is its own cut).
     """
 

@@ -35,7 +35,7 @@ class Placed:
     """One face: `region` is what has to be replaced, `pose` takes the photo to the pixels of `frame`.
 
     `landmarks` and `turned` are None where the face was placed by its box alone. Everything here follows from
-    private pixels; `in_the_clear` says in words what a release tells of it.
+    private pixels; `in_the_clear` says in words what a release reveals of it.
     """
 
     region: Region

@@ -59,7 +59,7 @@ class Pose:
 def pose_of(landmarks: Landmarks) -> Pose:
     """Return the pose that explains 5 landmarks, or 9 of 68, best.
 
-    Five points tell yaw to about 10°, pitch to about 15°: their depths differ by 3 cm only. Raises
+    Five points give yaw to about 10°, pitch to about 15°: their depths differ by 3 cm only. Raises
     `RegionError` where no pose explains them. Source: Levenberg–Marquardt from a head that looks straight
     ahead (OpenCV solvePnP), so that the mirrored second solution of flat points is not met.
     """

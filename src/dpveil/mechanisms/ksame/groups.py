@@ -67,7 +67,7 @@ def greedy(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
 
 
 def exchanged(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
-    """Return pairs of groups of k or more that lie far apart and are shown as the mean of each other.
+    """Return pairs of distant groups of k or more, each shown as the mean of the other.
 
     The first face left with the k - 1 nearest is one group, the face farthest from it with the k - 1 nearest
     of the rest is the other. Below 4k faces the last pair takes all: halves, so each of k or more.
@@ -91,7 +91,7 @@ def _around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k: int) 
 
 
 def within(features: Features, classes: Sequence[str], k: int, grouping: Grouping) -> list[Group]:
-    """Return the groups of every class by itself; none holds faces of two."""
+    """Return the groups within each class; none mixes two classes."""
     labels, found = np.asarray(classes), []
     for label in sorted(set(classes)):
         places = np.flatnonzero(labels == label)

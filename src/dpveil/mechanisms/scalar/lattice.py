@@ -63,7 +63,7 @@ class Lattice:
 
     @cached_property
     def reach(self) -> int:
-        """Steps by which one record may move an answer: noise is made for so many."""
+        """Steps by which one record may move an answer; the noise is calibrated to it."""
         return self.reading.reach
 
     @cached_property
@@ -82,7 +82,7 @@ class Lattice:
 
     @property
     def refuses(self) -> bool:
-        """Whether some floats of the range are refused, which tells of the answer."""
+        """Whether some floats in the range are refused, which reveals something about the answer."""
         ends = self.range.low, self.range.high
         largest = max((abs(end) for end in ends if end is not None), default=Fraction(0))
         return None in ends or self.reading.floats is not None or largest > self.reading.largest

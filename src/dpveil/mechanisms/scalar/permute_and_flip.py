@@ -24,7 +24,7 @@ from dpveil.noise.laplace import exp_below
 BITS: Final = 320
 ONE: Final = 1 << BITS
 PARTS: Final = 1 << 40
-"""The rate is found to one part in so many."""
+"""Relative precision of the rate, as one part in this number."""
 FLOAT_SPARE: Final = 1e-10
 MOST_FLIPS: Final = 128
 Logs = Float64[np.ndarray, "answers responses"]

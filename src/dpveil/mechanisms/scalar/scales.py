@@ -17,6 +17,7 @@ they can be off; where many pairs are looked at, with 64 bits and 10^-9. The sca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -31,7 +32,7 @@ from dpveil.mechanisms.scalar.lattice import Lattice, Spans
 DIGITS: Final = 60
 SPARE: Final = mpmath.mpf(10) ** -30
 PARTS: Final = 1 << 40
-"""The scale is found to one part in so many."""
+"""Relative precision of the scale, as one part in this number."""
 FLOAT_SPARE: Final = 1e-9
 ROUGH: Final = 1 / 16
 HULL: Final = 1 << 16
@@ -52,28 +53,45 @@ def least_scale(lattice: Lattice, epsilon: Fraction, *, metric: bool) -> Fractio
         return low  # nothing is cut off, and the normaliser is the same everywhere
     many = not metric and len(lattice.spans) > 1
     pairs = _near_gaps(lattice, float(high)) if many else _chain(lattice) if metric else _ends(lattice)
+    budgets = [epsilon * (b - a) / lattice.reach if metric else epsilon for a, b in pairs]
+    bounds = np.array([float(budget) for budget in budgets]) - (FLOAT_SPARE if many else 0)
 
-    def valid(scale: Fraction) -> bool:
-        if many:
-            worst = float(_costs(lattice.spans, pairs, float(1 / scale)).max())
-            return worst <= float(epsilon) - FLOAT_SPARE
+    def at(part: int) -> Fraction:
+        return low + (high - low) * Fraction(part, PARTS)
+
+    def rough(part: int) -> bool:
+        return bool((_costs(lattice.spans, pairs, float(1 / at(part))) <= bounds).all())
+
+    def fine(part: int) -> bool:
         with mpmath.workdps(DIGITS):
-            budgets = [epsilon * (b - a) / lattice.reach if metric else epsilon for a, b in pairs]
             return all(
-                cost(lattice.spans, pair, scale) <= mpmath.mpf(budget.numerator) / budget.denominator - SPARE
-                for pair, budget in zip(pairs, budgets, strict=True)
+                cost(lattice.spans, pair, at(part)) <= mpmath.mpf(b.numerator) / b.denominator - SPARE
+                for pair, b in zip(pairs, budgets, strict=True)
             )
 
-    if valid(low):
+    valid = rough if many else fine
+    if valid(0):
         return low
-    left, right = 0, PARTS
+    guess = _first(rough, 0, PARTS)
+    return at(guess if many else _first_near(fine, guess))
+
+
+def _first(holds: Callable[[int], bool], left: int, right: int) -> int:
+    """Return the first part in (left, right] that a condition holds for; it holds for all after that."""
     while right - left > 1:
         middle = (left + right) // 2
-        if valid(low + (high - low) * Fraction(middle, PARTS)):
-            right = middle
-        else:
-            left = middle
-    return low + (high - low) * Fraction(right, PARTS)
+        left, right = (left, middle) if holds(middle) else (middle, right)
+    return right
+
+
+def _first_near(holds: Callable[[int], bool], guess: int) -> int:
+    """Return the first part up to PARTS that a condition holds for, which is likely to be `guess`."""
+    left, right, step = guess - 1, guess, 1
+    while left > 0 and holds(left):
+        left, right, step = max(0, left - step), left, 4 * step
+    while right < PARTS and not holds(right):
+        left, right, step = right, min(PARTS, right + step), 4 * step
+    return _first(holds, left, right)
 
 
 def cost(spans: Spans, pair: Pair, scale: Fraction) -> mpmath.mpf:

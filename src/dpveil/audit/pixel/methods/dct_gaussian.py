@@ -172,7 +172,7 @@ def without_channels(method: DCTGaussian, image: Image) -> Variances:
 
 
 def each_alone(method: DCTGaussian, image: Image) -> Variances:
-    """Spend ρ on every coefficient by itself, and not on all of them."""
+    """Spend ρ on every coefficient instead of on all together."""
     reach = reach_of(image.shape, method.block, method.neighbourhood)
     rho, places = method.account(height=1, width=1, channels=1).rho, np.arange(len(reach.transform.norms))
     costs = [Fraction(reach.cost(np.where(places == k, 0, -1))) for k in places]

@@ -27,7 +27,7 @@ RAREST: Final = 2.0**-10
 SHARE: Final = {COARSE: 4.0, DETAIL: 1.0, CROSS: 0.25}
 """What a squared error of one adds to those of its four pixels or means, summed."""
 MOST: Final = 44.0
-"""Beyond this ε a flip is rarer than 2^-63, and 64 bits cannot tell."""
+"""Beyond this ε a flip is rarer than 2^-63, which 64 bits cannot represent."""
 GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))
 ENOUGH: Final = 1e-11
 """Part of a budget that is not worth spending: sums of floating-point numbers do not resolve it."""

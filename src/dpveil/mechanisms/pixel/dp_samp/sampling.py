@@ -75,7 +75,7 @@ def _first_pass(
 def drawn(
     levels: UInt8[np.ndarray, "h w"], thresholds: UInt64[np.ndarray, " levels"], bits: BitSource
 ) -> Bool[np.ndarray, "h w"]:
-    """Return every pixel, by itself, with the probability of its intensity."""
+    """Return pixels, each chosen independently with the probability of its intensity."""
     flat = levels.reshape(-1)
     shown, buffer = np.empty(len(flat), bool), np.empty(min(len(flat), CHUNK), np.uint64)
     for start in range(0, len(flat), CHUNK):

@@ -31,7 +31,7 @@ from dpveil.mechanisms.pixel.ssim.weights import rank, weigh
 HALF = 31
 MASK = (1 << HALF) - 1
 """Two choices take a word of 62 bits."""
-ROOM = 1 << 12
+ROOM = 1 << 11
 """Numbers of tables that are kept for one window: as many as a processor core holds close by."""
 
 

@@ -98,7 +98,7 @@ class WindowSampler:
         """Return how many windows get words at once, of an image with so many cells."""
         words = min(max(FEWEST_WORDS, size // 16), MOST_WORDS)
         if self.way == "counts":
-            words *= 4  # few windows take many of them: the fewer rounds, the better
+            words += words * 3 // 4  # windows take what they need of them, and rounds are dear
         return max(1, words // (self._attempts(1, 1) * self._words))
 
     def _attempts(self, windows: int, at_once: int) -> int:
