@@ -230,7 +230,7 @@ LIES = {
         [record("whole photo, as no region was found", Box(0, 0, 2, 2))], {"request": ("faces",)},
         "is not the whole",
     ),
-    "a face that nobody found": ([RegionRecord(PART.box, Origin("face", number=1))], {}, "is no face"),
+    "a face that nobody found": ([RegionRecord(PART.box, Origin("face", number=1))], {}, "a detected face"),
     "a fallback that is a box": ([RegionRecord(PART.box, Origin(fallback=True))], {}, "is a fallback"),
     "traces that are not told": ([RegionRecord(PART.box, Origin(grown_to="WebP"))], {}, "does not say"),
     "an outline without a mask": ([RegionRecord(PART.box, Origin(outlined=True))], {}, "has no outline"),
