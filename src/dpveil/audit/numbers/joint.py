@@ -15,7 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpveil.audit.scalar.distributions import MP, distribution_of
+from dpveil.audit.scalar.distributions import distribution_of
+from dpveil.audit.scalar.noise import MP
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import log_above
 

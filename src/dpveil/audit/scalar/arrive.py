@@ -13,8 +13,9 @@ from dpveil.audit.findings import Finding
 from dpveil.audit.gates import refused
 from dpveil.audit.scalar.arrivals import Pair, random_tables, read
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
-from dpveil.audit.scalar.distributions import MP, PointDistribution
+from dpveil.audit.scalar.distributions import PointDistribution
 from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of
+from dpveil.audit.scalar.noise import MP
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import BitSource

@@ -13,7 +13,8 @@ from jaxtyping import Float64
 
 from dpveil.audit.findings import Finding
 from dpveil.audit.scalar.case import Points, ScalarCase, ScalarVersion, masses
-from dpveil.audit.scalar.distributions import MP, PointDistribution, real
+from dpveil.audit.scalar.distributions import PointDistribution
+from dpveil.audit.scalar.noise import MP, real
 from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
 

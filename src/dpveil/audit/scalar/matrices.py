@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion, drawn_from
-from dpveil.audit.scalar.distributions import MP, PointDistribution, integer_distribution, real
+from dpveil.audit.scalar.distributions import PointDistribution, integer_distribution
+from dpveil.audit.scalar.noise import MP, real
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import IntegerMatrix, quantise
 

@@ -12,22 +12,16 @@ import numpy as np
 
 from dpveil.audit.scalar.case import Points, ScalarCase, wrong
 from dpveil.audit.scalar.distributions import (
-    MP,
-    End,
-    Exponential,
-    Noise,
     PointDistribution,
-    Real,
     Snapped,
     Spans,
-    Stairs,
     Table,
     Truncated,
     distribution_of,
     published_fair_distribution,
-    real,
     stairs_of,
 )
+from dpveil.audit.scalar.noise import MP, End, Exponential, Noise, Real, Stairs, real
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.base import ANY
 from dpveil.noise.bits import BitSource
