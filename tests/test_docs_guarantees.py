@@ -49,7 +49,9 @@ def test_kinds_and_their_numbers_are_those_of_the_code() -> None:
 
 def test_relations_and_their_words_are_those_of_the_code() -> None:
     page = dict(table("relation"))
-    assert page == {f"`{name}`": words.format(m="m") for name, words in RELATIONS.items()}
+    assert page == {
+        f"`{name}`": words.format(pixels="m pixels", each=", each") for name, words in RELATIONS.items()
+    }
 
 
 def test_rules_of_composition_are_those_of_the_code() -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from dpveil.release.pipeline import obfuscate
     from dpveil.release.plan import Ledger, Plan, plan
     from dpveil.release.saving import Release
-    from dpveil.release.verification import Verification, verify
+    from dpveil.release.verification import verify
+    from dpveil.release.verified import Verification
 
     __version__: str
 

@@ -305,3 +305,10 @@ def test_checkpoints_are_for_one_training_only(tmp_path):
     kept.remove()
     kept.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["! |u1 (3,)Q", "a<f4", "", "ä"])
+def test_a_name_that_reads_as_a_tensors_head_is_refused(name):
+    """Two files of other contents would have one hash."""
+    with pytest.raises(ValueError, match="no name of a tensor"):
+        sealed({"codec": "pca"}, {name: np.zeros(3, np.uint8)})

@@ -106,7 +106,7 @@ def test_queries_as_they_are_keep_their_promise():
 def test_a_histogram_that_draws_every_bin_with_epsilon_is_seen(monkeypatch: pytest.MonkeyPatch):
     right = statistics._mechanism
     monkeypatch.setattr(
-        statistics, "_mechanism", lambda n, r, m, e, *rest, **w: right(n, r, m, 2 * e, *rest, **w)
+        statistics, "_mechanism", lambda name, *, epsilon, **rest: right(name, epsilon=2 * epsilon, **rest)
     )
     assert "exact" in seen(BINS)
 

@@ -51,7 +51,7 @@ def test_without_a_home_nothing_is_remembered_and_that_is_said(tmp_path, monkeyp
     state = State.read(tmp_path)
     assert "nothing is remembered" in state.problem
     with pytest.raises(OSError, match="no home"):
-        state.note_release(SHA, STAMP)
+        state.note_release(SHA, STAMP, "anna.jpg")
     with pytest.raises(OutputError):
         keep_numbers({"a.jpg": "photo-000001.png"}, tmp_path)
 

@@ -138,7 +138,7 @@ def test_crops_without_sure_landmarks_are_left_out():
 def test_five_landmarks_or_none_are_refused(crops):
     with pytest.raises(UsageError, match="68 landmarks") as refusal:
         train_aam(source_of(crops), card=CARD, seed=3, length=LENGTH)
-    assert "--landmarks-68" in refusal.value.hint
+    assert "training.landmarks.Finder" in refusal.value.hint
     with pytest.raises(InvalidParameter, match="landmarks = 5 are fewer than 12"):
         train(AAM, source_of(crops), landmarks=lambda batch: marks(batch)[:, :5])
 

@@ -100,7 +100,7 @@ def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, 
     arguments = obfuscate(photos, out)
     for _, end in deaths(runs, arguments, lambda: shutil.rmtree(out, True), signal=number):
         assert end.code == 130
-        assert end.err.count("interrupted; what was finished is whole") == 1
+        assert end.err.count("interrupted; finished outputs are complete") == 1
         assert "Traceback" not in end.err
         assert sum(end.counts.values()) == PHOTOS
         whole = pairs(out, photos, dpveil.verify)

@@ -110,7 +110,7 @@ def test_impossible_targets(tmp_path, replace):
     for name, problem in {
         "folder.png": "it is a folder",
         "missing/a.png": "no such folder",
-        "plain/a.png": "no folder",
+        "plain/a.png": "not a folder",
         "n" * 300 + ".png": "name is too long",
         "a\0b.png": "not a valid file name",
         "pipe.png": "not a regular file" if replace else "exists already",
@@ -242,7 +242,7 @@ def test_folders(tmp_path, monkeypatch):
     dio.make_folder(str(tmp_path / "a" / "b"))
     assert (tmp_path / "a" / "b").is_dir()
     (tmp_path / "plain").write_bytes(b"")
-    for name, problem in (("plain", "is not a folder"), ("plain/x", "no folder"), ("n" * 300, "too long")):
+    for name, problem in (("plain", "is not a folder"), ("plain/x", "not a folder"), ("n" * 300, "too long")):
         with pytest.raises(OutputError, match=problem):
             dio.make_folder(tmp_path / name)
     with pytest.raises(OutputError, match="not a valid file name"):

@@ -214,7 +214,7 @@ def test_names_of_dpveil_stay_dpveils_and_that_is_said_once(installed):
         (
             "broken_data:Thing",
             FAULTY.replace("@dataclass", "@(lambda **_: lambda x: x)") + ALIAS,
-            "no dataclass",
+            "not a dataclass",
         ),
         ("broken_field:Thing", FAULTY.replace("Positive = Positive()", "float") + ALIAS, "parameters"),
     ],

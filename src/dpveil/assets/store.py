@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -22,6 +23,7 @@ from dpveil.io.names import quoted, shown
 FORMAT: Final = 2
 KEY: Final = "dpveil"
 SUFFIX: Final = ".safetensors"
+NAME: Final = re.compile(r"[A-Za-z0-9_. -]{1,100}")
 MOST: Final = 1 << 30
 """Size limit in bytes of files that are read."""
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
@@ -199,7 +201,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
 
 
 def _hash(about: dict[str, Any], tensors: Tensors) -> str:
-    """Return the SHA-256 of the card and of every tensor, by name."""
+    """Return the SHA-256 of the card and of every tensor, by name.
+
+    No name holds a sign that a type (<f4, |u1) begins with, so what is hashed can be read in one way only.
+    """
+    if strange := [name for name in tensors if not NAME.fullmatch(name)]:
+        raise ValueError(f"{strange[0]!r} is no name of a tensor")
     digest = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for name in sorted(tensors):
         tensor = np.ascontiguousarray(tensors[name])

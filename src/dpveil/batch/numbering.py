@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from dpveil.batch.state import State, key_of
 from dpveil.errors import UsageError
-from dpveil.io import make_folder, sole_writer
+from dpveil.io import make_folder, received, sole_writer
 from dpveil.io.folders import is_folder
 from dpveil.io.names import shown
+from dpveil.io.refused import Refused
 from dpveil.io.writing import refusal
+from dpveil.release.saving import SUFFIX
 
 NAMED: Final = "photo-{:06}.png"
+MOST_BYTES: Final = 1 << 30
 NUMBERED: Final = re.compile(r"photo-([0-9]{6,15})\.png(\.certificate\.json)?")
 
 
@@ -62,17 +66,36 @@ def number_of(output: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def _check(out: Path, state: State) -> None:
+def check_named(out: Path, state: State, outputs: Collection[str]) -> None:
+    """Raise `UsageError` where `out` holds numbered releases that may be of photos whose names are kept.
+
+    `outputs` are names of this run's own outputs; what an earlier run named so is known by its hash.
+    """
+    _check(out, state, outputs)
+
+
+def _check(out: Path, state: State, outputs: Collection[str] = ()) -> None:
     known = {None, *state.numbers.values()}
     try:
         found = sorted(path.name for path in out.iterdir()) if is_folder(out) else []
     except OSError as error:
         raise refusal(out, error) from error
     for name in found:
-        if number_of(name) not in known:
+        image = name.removesuffix(SUFFIX)
+        if number_of(name) not in known and image not in outputs and not _released(out / image, state):
             reason = state.problem or "the state of this folder does not say so"
             raise UsageError(
                 f"{shown(out / name)} is a numbered release of an unknown photo: {reason}",
                 hint="choose another {out}",
                 arguments={"out": "out"},
             )
+
+
+def _released(image: Path, state: State) -> bool:
+    """Whether a file is a release that an earlier run wrote for a photo of known name."""
+    try:
+        return (
+            bool(state.sources) and hashlib.sha256(received(image, MOST_BYTES)).hexdigest() in state.sources
+        )
+    except (OSError, Refused):
+        return False

@@ -18,7 +18,7 @@ from dpveil.io.names import shown
 from dpveil.release.saving import certificate_path, tidy
 from dpveil.release.verification import verify
 
-ARGUMENTS: Final = {"force": "force=True", "out": "out"}
+ARGUMENTS: Final = {"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"}
 
 
 def finished(
@@ -43,7 +43,7 @@ def finished(
             )
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
-            hint="release it anew with {force}, which costs again, or choose another {out}",
+            hint="release this one file anew with {force}, which costs again, or choose another {out}",
             arguments=ARGUMENTS,
         )
     if choices.at_least is None:
@@ -52,7 +52,8 @@ def finished(
         raise DPVeilError(
             f"{shown(output)} is a release by {certificate.tool}, whose certificate this version cannot check"
             " in full",
-            hint="leave out --at-least, or use that version of dpveil",
+            hint="leave out {at_least}, or use that version of dpveil",
+            arguments=ARGUMENTS,
         )
     if not at_least(certificate.strength, choices.at_least) or certificate.missing:
         raise TooWeak(
@@ -96,7 +97,8 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
     for place in earlier(task):
         raise DPVeilError(
             f"{shown(place)} may be an earlier release of it, so releasing it again would cost twice",
-            hint="name outputs as then (--names), or choose another --out; with --force their costs add",
+            hint="name outputs as then ({names}), or choose another {out}; with {force} their costs add",
+            arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):
         return None

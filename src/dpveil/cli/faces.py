@@ -44,6 +44,7 @@ def faces_command(
     was found.
     """
     from dpveil.cli.preview import Shown, check_name, draw_preview
+    from dpveil.errors import OutputError
     from dpveil.io import encode, read, write_together
     from dpveil.release.plan import plan
 
@@ -51,6 +52,8 @@ def faces_command(
     finder.prepare()
     if preview is not None:
         check_name(preview)
+        if preview.exists() and photo.exists() and preview.samefile(photo):
+            raise OutputError(f"{preview} is the photo itself", hint="give the preview another name")
     picture = read(photo, max_pixels=max_pixels)
     found = [Shown(n, face.box, face.score) for n, face in enumerate(finder.detect(picture), 1)]
     planned = plan(picture, method, regions=finder) if method is not None and found else None

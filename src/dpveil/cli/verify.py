@@ -13,7 +13,7 @@ from dpveil.cli.options import AsJson, AtLeast
 from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
-    from dpveil.release.verification import Verification
+    from dpveil.release.verified import Verification
 
 WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
@@ -81,7 +81,8 @@ def _too_weak(result: Verification, least: str | None) -> str:
 def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]:
     """Yield what is found about every target, each once, as soon as it is known."""
     from dpveil.release.saving import image_path
-    from dpveil.release.verification import Verification, verify
+    from dpveil.release.verification import verify
+    from dpveil.release.verified import Verification
 
     seen: set[Path] = set()
     for path, problem in _targets(outputs):

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.assets.reference import AssetField, Reference
+from dpveil.assets.reference import AssetField
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
@@ -27,6 +27,8 @@ from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import BitSource
 
 Numbers = Int64[np.ndarray, " n"]
+Digests = tuple[str, str]
+"""Hashes of the files of a gallery and of the model that reads it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +121,8 @@ class Attributes(FaceMethod):
         gallery: FaceGallery = self.gallery.held
         names = tuple(name for name, _ in self.costs)
         order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
-        return model, gallery, _sorted(self.model, self.gallery, names, order)
+        digests = self.gallery.digest, self.model.digest
+        return model, gallery, _sorted(model, gallery, digests, names, order)
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
@@ -144,44 +147,47 @@ def evenly(faces: Numbers, bits: BitSource) -> int:
     return int(faces[word % count])
 
 
-def looks_of(model: Reference, gallery: Reference, name: str) -> list[Numbers]:
+def looks_of(model: AttributeModel, gallery: FaceGallery, digests: Digests, name: str) -> list[Numbers]:
     """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
 
     Both are public. Averages look younger than who is in them, so that labels alone would not do, and
     readings alone would be wrong where the model is. A label counts where its name and values are the same.
     """
-    found, known, faces = [_read(model, gallery)[name]], model.held.values[name], gallery.held
-    for own, words in faces.values.items():
+    found, known = [_read(model, gallery, digests)[name]], model.values[name]
+    for own, words in gallery.values.items():
         if own == name and set(words) == set(known):
             places = np.array([known.index(word) for word in words], np.int64)
-            found.append(places[faces.labels[own].astype(np.int64)])
+            found.append(places[gallery.labels[own].astype(np.int64)])
     return found
 
 
 @lru_cache(maxsize=4)
-def _read(model: Reference, gallery: Reference) -> dict[str, Numbers]:
+def _read(model: AttributeModel, gallery: FaceGallery, digests: Digests) -> dict[str, Numbers]:
     """Return what the model reads in the gallery: as it is kept for the defaults, else anew."""
-    reader: AttributeModel = model.held
     known = readings.kept()
-    if known is not None and (known.gallery, known.model) == (gallery.digest, model.digest):
-        return known.checked(reader.values, len(gallery.held))
-    return reader.read(gallery.held.faces)
+    if known is not None and (known.gallery, known.model) == digests:
+        return known.checked(model.values, len(gallery))
+    return model.read(gallery.faces)
 
 
 @lru_cache(maxsize=8)
 def _sorted(
-    model: Reference, gallery: Reference, names: tuple[str, ...], order: tuple[str, ...]
+    model: AttributeModel,
+    gallery: FaceGallery,
+    digests: Digests,
+    names: tuple[str, ...],
+    order: tuple[str, ...],
 ) -> dict[tuple[int, ...], Numbers]:
     """Return the faces for every combination of answers: those that have it, or else the nearest ones.
 
     Nearest are faces whose reading and label together differ least in the first attribute of `order`, then in
     the second, and so on; by places where values have an order. A rule that knows the gallery and no input.
     """
-    looks = [looks_of(model, gallery, name) for name in order]
-    counts = [len(model.held.values[name]) for name in names]
+    looks = [looks_of(model, gallery, digests, name) for name in order]
+    counts = [len(model.values[name]) for name in names]
     table = {}
     for answer in product(*map(range, counts)):
-        left = np.arange(len(gallery.held))
+        left = np.arange(len(gallery))
         for rows, name in zip(looks, order, strict=True):
             wanted = answer[names.index(name)]
             away = np.sum([_away(row[left], wanted, name) for row in rows], axis=0)

@@ -7,7 +7,9 @@ than twice the best choice). `compile_now` loads them at once, for long-lived pr
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import inspect
 import os
 import tempfile
 from collections.abc import Callable
@@ -82,6 +84,14 @@ def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:
     }
 
 
+def _source(module: ModuleType) -> bytes:
+    """Return what a module was made from; a mark of the process itself where that cannot be had."""
+    try:
+        return inspect.getsource(module).encode("utf-8")
+    except (OSError, TypeError):
+        return os.urandom(16)
+
+
 def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     """Return the functions compiled, each with the others inside: a call counts references to its arrays.
 
@@ -89,11 +99,14 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     """
     from numba import njit  # takes half a second
 
+    sources = hashlib.sha256(b"".join(map(_source, modules))).hexdigest()[:16]
     done: dict[str, Any] = {}
     for module in modules:
         space = {**vars(module), **done}
         for name, function in _functions((module,)).items():
             twin = FunctionType(function.__code__, space, name, function.__defaults__)
+            # numba's cache looks at one file, and what is compiled comes from all of these
+            twin.__qualname__ = f"{name}_{sources}"
             space[name] = done[name] = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
                 twin
             )

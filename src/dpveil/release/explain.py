@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from typing import Final
 
@@ -181,4 +182,7 @@ def percent_above(chance: float) -> str:
     >>> percent_above(0.0267236), percent_above(0.1), percent_above(1.0)
     ('2.673 %', '10 %', '100 %')
     """
-    return f"{show(exact(chance) * 100)} %"
+    percent = exact(chance) * 100
+    above = Context(prec=4, rounding=ROUND_CEILING)
+    rounded = above.divide(Decimal(percent.numerator), Decimal(percent.denominator))
+    return f"{float(rounded):.4g} %"

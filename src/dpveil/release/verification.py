@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -32,14 +32,20 @@ from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
 from dpveil.io.names import quoted
 from dpveil.io.refused import Refused
-from dpveil.noise.bits import SECURE, UNKNOWN
-from dpveil.noise.bits import SEEDED as SEEDED_BITS
 from dpveil.postprocessing import parse_all
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
-from dpveil.release.words import MISSING, NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
+from dpveil.release.verified import Verification
+from dpveil.release.words import (
+    FEW_SINCE,
+    MISSING,
+    bit_cautions,
+    few_only,
+)
 
+DISTANCES: Final = 3
+"""The wording from which on metric guarantees name their distance as data."""
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
 """Formats that give a grey release back with three equal channels."""
@@ -49,53 +55,6 @@ MOST_SIZES: Final = 2
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 """How every version of this program names itself."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
-
-
-@dataclass(frozen=True)
-class Verification:
-    """What `verify` found about one image file.
-
-    `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
-    copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
-    one line each. `certificate` is None when it cannot be read.
-    """
-
-    path: Path
-    status: str
-    problems: tuple[str, ...] = ()
-    certificate: Certificate | None = None
-
-    def __repr__(self) -> str:
-        """Return what was found in one line."""
-        why = f": {self.problems[0]}" if self.problems else ""
-        return f"Verification({str(self.path)!r}, {self.status}{why})"
-
-    @property
-    def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes and is checked."""
-        return self.status == "consistent" and self.certificate is not None and not self.objections
-
-    @property
-    def objections(self) -> tuple[str, ...]:
-        """Why the release may not be published, in a few words each: words left unchecked, too."""
-        stated = self.certificate
-        if stated is None:
-            return ()
-        return (*stated.objections, *(() if stated.in_these_words else (NOT_CHECKED,)))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What to know about a consistent release, computed anew: no word of it is the certificate's."""
-        stated = self.certificate
-        if self.status != "consistent" or stated is None or stated.composition is None:
-            return ()
-        known = stated.bits in (SECURE, SEEDED_BITS)
-        notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
-        if (few := few_only(stated.composition)) in stated.warnings:
-            notes = (*notes, few)
-        if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
-            notes = (part, *notes)
-        return (*notes, *unchecked(stated))
 
 
 def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
@@ -117,7 +76,20 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
         return Verification(image, status, (str(error),))
     problems = _at_most(_told(_problems(image, certificate, max_pixels)))
     sound = "consistent" if certificate.guarantees else "unprotected"
-    return Verification(image, "inconsistent" if problems else sound, problems, certificate)
+    if problems:
+        return Verification(image, "inconsistent", problems, certificate)
+    return Verification(image, sound, (), certificate, _about_few(certificate))
+
+
+def _about_few(certificate: Certificate) -> bool:
+    """Return whether a consistent certificate is about few pixels alone; newer ones had to warn of it."""
+    output, total = certificate.output, certificate.composition
+    if output is None or total is None:
+        return False
+    if certificate.in_these_words and certificate.wording >= FEW_SINCE:
+        return few_only(total) in certificate.warnings
+    method = stated(certificate.method, certificate.parameters)
+    return Quote(method, certificate.regions, output.width, output.height, output.channels).few_only
 
 
 def _with_strength(certificate: Certificate) -> Certificate:
@@ -259,7 +231,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
 
 def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
     if certificate.in_these_words:
-        return told == due
+        return told == due or (certificate.wording < DISTANCES and told == replace(due, distance=None))
     if certificate.schema != SCHEMA and certificate.method == "fill":
         return told.kind == "heuristic"  # as all of its releases stated then: less than is true
     known = due if certificate.schema == SCHEMA else replace(due, distance=None)  # which /1 does not state

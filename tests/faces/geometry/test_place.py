@@ -279,7 +279,7 @@ def test_68_landmarks_only_when_asked_and_they_agree(astronaut):
 def test_parameters_are_checked(astronaut):
     with pytest.raises(InvalidParameter, match="protect"):
         place(astronaut, FACE_OF_ASTRONAUT, protect="hair")
-    with pytest.raises(RegionError, match="leaves the photo"):
+    with pytest.raises(RegionError, match="extends beyond the photo"):
         place(astronaut, Box(500, 500, 40, 40))
     found = place(astronaut, FACE_OF_ASTRONAUT, landmarks=False, frame=Frame(96, 0.4))
     assert dataclasses.replace(found, region=found.region).crop(astronaut).shape == (96, 96, 3)
@@ -329,7 +329,7 @@ def test_unsure_landmarks_are_refused(spread, score):
     """As those of profile faces are."""
     points = Frame().points()
     assert check(Landmarks(points, 0.06, -0.4)).spread == 0.06
-    with pytest.raises(RegionError, match=r"no sure landmarks were found in face 3.*by its box alone"):
+    with pytest.raises(RegionError, match=r"no sure landmarks were found in face 3.*its box alone"):
         check(Landmarks(points, spread, score), "face 3")
 
 

@@ -55,6 +55,10 @@ class MadeGallery:
         lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
         return np.repeat(lines[:, None, :, None], 3, axis=3)
 
+    def decoded(self, numbers: list[int]) -> UInt8[np.ndarray, "k 1 w 3"]:
+        """Return the faces of these numbers."""
+        return self.faces[numbers]
+
     def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
         """Return how far crops are from every face."""
         return crops[:, 0, : len(self), 0].astype(np.float64)
