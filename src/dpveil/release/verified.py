@@ -1,0 +1,63 @@
+"""What `verify` found: the status of a release, and what to know about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from dpveil.core.certificate import Certificate
+from dpveil.noise.bits import SECURE, UNKNOWN
+from dpveil.noise.bits import SEEDED as SEEDED_BITS
+from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unchecked, verdict
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What `verify` found about one image file.
+
+    `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
+    copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
+    one line each. `certificate` is None when it cannot be read.
+    """
+
+    path: Path
+    status: str
+    problems: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+    few_only: bool = False
+    """Whether the promise is about few pixels alone, computed anew: older wordings do not warn of it."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a verification is neither true nor false: read status or publishable")
+
+    def __repr__(self) -> str:
+        """Return what was found in one line."""
+        why = f": {self.problems[0]}" if self.problems else ""
+        return f"Verification({str(self.path)!r}, {self.status}{why})"
+
+    @property
+    def publishable(self) -> bool:
+        """Whether the release may be published, as far as its certificate goes and is checked."""
+        return self.status == "consistent" and self.certificate is not None and not self.objections
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """Why the release may not be published, in a few words each: words left unchecked, too."""
+        stated = self.certificate
+        if stated is None:
+            return ()
+        return (*stated.objections, *(() if stated.in_these_words else (NOT_CHECKED,)))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to know about a consistent release, computed anew: no word of it is the certificate's."""
+        stated = self.certificate
+        if self.status != "consistent" or stated is None or stated.composition is None:
+            return ()
+        known = stated.bits in (SECURE, SEEDED_BITS)
+        notes = (*bit_cautions(stated.bits if known else UNKNOWN), *verdict(stated.composition))
+        if self.few_only:
+            notes = (*notes, few_only(stated.composition))
+        if (output := stated.output) and (part := share(stated.regions, output.width, output.height)):
+            notes = (part, *notes)
+        return (*notes, *unchecked(stated))
