@@ -173,6 +173,9 @@ def test_numbers_whose_photos_nobody_knows_are_refused(release, cli):
     code, document, err = release("--names", "number")
     assert (code, document["released"], err.count("\n")) == (2, [], 1)
     assert "numbered release of an unknown photo" in document["error"]
+    code, document, err = release()  # under the photos' names, which may be the same photos
+    assert (code, document["released"], err.count("\n")) == (2, [], 1)
+    assert release("--force")[0] == 0
 
 
 @pytest.mark.parametrize("first", ["keep", "number"])

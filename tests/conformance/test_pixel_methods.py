@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import KINDS, Guarantee
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import TABLE
 from dpveil.noise.bits import SecureBits, SeededBits
@@ -137,6 +137,16 @@ def test_every_method_has_settings():
     assert set(SETTINGS) == set(TABLE)
     assert all({"usual", "pure noise"} <= set(SETTINGS[name]) for name in NOISY)
     assert all("usual" in SETTINGS[name] for name in BASELINES)
+
+
+def test_every_method_has_its_name_and_words():
+    for name, method in TABLE.items():
+        assert method.name == name == name.lower()
+        assert method.kinds, name
+        assert set(method.kinds) <= set(KINDS)
+        assert method.summary, name
+        assert method.source, name
+        assert ">>>" in (method.__doc__ or ""), name
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)

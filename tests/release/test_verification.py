@@ -245,6 +245,20 @@ def test_a_release_of_an_older_wording_is_compared_with_that(saved):
     assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 3, not 1",)
 
 
+def test_an_older_wording_hides_no_caution(tmp_path):
+    """It did not warn of promises about few pixels, and an honest release must not lose that by claiming it."""
+    made = dpveil.obfuscate(np.zeros((64, 64), np.uint8), "dp-pix", epsilon=1, neighbourhood=16)
+    image, beside = made.save(tmp_path / "a.png")
+    [few] = [text for text in dpveil.verify(image).notes if "PROMISED ABOUT ANY 16 PIXELS" in text]
+    data = json.loads(beside.read_text(encoding="utf-8"))
+    left = [text for text in data["warnings"] if text != few]
+    rewrite(beside, data | {"wording": 2, "warnings": left})
+    assert dpveil.verify(image).problems == ()
+    assert few in dpveil.verify(image).notes
+    with pytest.raises(TypeError):
+        bool(dpveil.verify(image))
+
+
 def test_a_missing_noise_warning_is_found(tmp_path):
     image, beside = save(tmp_path, neighbourhood=None)
     data = json.loads(beside.read_text(encoding="utf-8"))
