@@ -246,7 +246,7 @@ def test_a_release_of_an_older_wording_is_compared_with_that(saved):
 
 
 def test_an_older_wording_hides_no_caution(tmp_path):
-    """It did not warn of promises about few pixels, and an honest release must not lose that by claiming it."""
+    """It did not warn of promises about few pixels, and no honest release may lose that by claiming it."""
     made = dpveil.obfuscate(np.zeros((64, 64), np.uint8), "dp-pix", epsilon=1, neighbourhood=16)
     image, beside = made.save(tmp_path / "a.png")
     [few] = [text for text in dpveil.verify(image).notes if "PROMISED ABOUT ANY 16 PIXELS" in text]
