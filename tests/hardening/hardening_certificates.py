@@ -185,11 +185,14 @@ class Watch:
         self.seen.clear()
         for name in self.ASKED:
             setattr(os, name, asking(name))
+        tracer = sys.gettrace()  # coverage asks about every file that code comes from
+        sys.settrace(None)
         self._on = True
         try:
             yield
         finally:
             self._on = False
+            sys.settrace(tracer)
             for name, function in kept.items():
                 setattr(os, name, function)
 

@@ -12,8 +12,6 @@ from dpveil.io.names import quoted
 from dpveil.release.verification import UNFORESEEN
 from dpveil.release.verified import Verification
 
-pytestmark = pytest.mark.no_cover  # a tracer asks about the files that code comes from
-
 FORGED = range(100, 800)
 """Of all kinds, those of copies among them; `make fuzz` goes over 100 000."""
 INDEX = 7
