@@ -13,6 +13,8 @@ import dpveil
 from dpveil.core.certificate import SEEDED, UNPROTECTED
 from dpveil.errors import NoRegion
 from dpveil.regions import Finder
+from dpveil.release.quote import Quote
+from dpveil.release.verification import UNFORESEEN
 
 
 class Nobody(Finder):
@@ -257,6 +259,9 @@ def test_an_older_wording_hides_no_caution(tmp_path):
     assert few in dpveil.verify(image).notes
     with pytest.raises(TypeError):
         bool(dpveil.verify(image))
+    with pytest.MonkeyPatch.context() as patch:  # nothing in a certificate ends a run
+        patch.setattr(Quote, "few_only", property(lambda quote: 1 / 0))
+        assert dpveil.verify(image).problems == (f"{UNFORESEEN} (ZeroDivisionError)",)
 
 
 def test_a_missing_noise_warning_is_found(tmp_path):

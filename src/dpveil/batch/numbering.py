@@ -29,7 +29,7 @@ def numbered(names: Sequence[str], out: Path) -> list[str]:
     lie in `out` whose numbers are not known: they may be of these photos, and would be paid for twice.
     """
     state = State.read(out)
-    _check(out, state)
+    check_numbers(out, state)
     keys = [key_of(name) for name in names]
     new = [key for key in keys if key not in state.numbers]
     first = max(state.numbers.values(), default=0) + 1
@@ -49,7 +49,7 @@ def keep_numbers(names: Mapping[str, str], out: Path) -> None:
     try:
         with sole_writer([out]):
             state = State.read(out)
-            _check(out, state)
+            check_numbers(out, state)
             new = {key: number for key, number in wanted.items() if state.numbers.get(key) != number}
             if new.keys() & state.numbers.keys() or {*new.values()} & {*state.numbers.values()}:
                 problem = f"another run has numbered photos in {shown(out)} meanwhile"
@@ -66,15 +66,12 @@ def number_of(output: str) -> int | None:
     return None if match is None else int(match[1])
 
 
-def check_named(out: Path, state: State, outputs: Collection[str]) -> None:
-    """Raise `UsageError` where `out` holds numbered releases that may be of photos whose names are kept.
+def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> None:
+    """Raise `UsageError` where `out` holds numbered releases of photos that are not known.
 
-    `outputs` are names of this run's own outputs; what an earlier run named so is known by its hash.
+    `outputs` are names of this run's own outputs, where they follow the inputs'; what an earlier run named
+    so is known by its hash.
     """
-    _check(out, state, outputs)
-
-
-def _check(out: Path, state: State, outputs: Collection[str] = ()) -> None:
     known = {None, *state.numbers.values()}
     try:
         found = sorted(path.name for path in out.iterdir()) if is_folder(out) else []

@@ -11,7 +11,7 @@ from typing import Final
 from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
-from dpveil.batch.numbering import check_named, keep_numbers
+from dpveil.batch.numbering import check_numbers, keep_numbers
 from dpveil.batch.prefetch import prefetch
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNWRITABLE, Report
 from dpveil.batch.resume import earlier, finished, same
@@ -58,7 +58,7 @@ class _Run:
             tidy(folder)
             state = self.states[folder] = State.read(folder)
             if not self.choices.force:
-                check_named(folder, state, {task.output.name for task in tasks})
+                check_numbers(folder, state, {task.output.name for task in tasks})
             if state.problem:
                 self.report.notes.append(f"{state.problem}: inputs that were replaced may go unnoticed")
         self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))

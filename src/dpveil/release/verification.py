@@ -78,7 +78,10 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
     sound = "consistent" if certificate.guarantees else "unprotected"
     if problems:
         return Verification(image, "inconsistent", problems, certificate)
-    return Verification(image, sound, (), certificate, _about_few(certificate))
+    try:
+        return Verification(image, sound, (), certificate, _about_few(certificate))
+    except Exception as error:  # noqa: BLE001  as in `_told`
+        return Verification(image, "inconsistent", (f"{UNFORESEEN} ({type(error).__name__})",), certificate)
 
 
 def _about_few(certificate: Certificate) -> bool:

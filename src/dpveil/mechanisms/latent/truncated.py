@@ -39,7 +39,8 @@ class BoxTruncatedLaplace(LatentMechanism):
 
     def scope(self, space: CodeSpace) -> Scope:
         """Return what a guarantee is about, and that the draw's time is shown beside it."""
-        return replace(super().scope(space), in_the_clear=(TIME,))
+        plain = super().scope(space)
+        return replace(plain, in_the_clear=(*plain.in_the_clear, TIME))
 
     def prepare(self, space: CodeSpace) -> None:
         """Raise `NoiseError` where the noise cannot be drawn."""
