@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if test in traced:
             item.add_marker("no_cover")
         traced.add(test)
+
+
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Run tests that are not measured without any tracer.
+
+    pytest-cov pauses one tracer, and in xdist's workers there are others below it, which go on.
+    """
+    tracer, of_threads = sys.gettrace(), threading.gettrace()
+    if tracer is None or not item.get_closest_marker("no_cover"):
+        return (yield)
+    sys.settrace(None)
+    threading.settrace(None)  # type: ignore[arg-type]
+    try:
+        return (yield)
+    finally:
+        threading.settrace(of_threads)  # type: ignore[arg-type]
+        sys.settrace(tracer)
 
 
 def pytest_runtest_setup() -> None:
