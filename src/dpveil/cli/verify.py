@@ -10,18 +10,18 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast
-from dpveil.errors import PhotoError
+from dpveil.errors import INTACT, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.release.verified import Verification
 
 WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
-INCONSISTENT_HINT = "release the photo again, and do not rely on this file"
+INCONSISTENT_HINT = f"do not rely on this file; {INTACT}"
 TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
 HINTS = {
     "inconsistent": INCONSISTENT_HINT,
-    "missing": "release the photo, and keep its certificate beside it",
+    "missing": f"{INTACT}, and keep both side by side",
     "unprotected": UNPROTECTED_HINT,
 }
 LINK = "it is a symbolic link, and links are not followed"

@@ -16,7 +16,7 @@ from jaxtyping import UInt8
 from dpveil.core.certificate import MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import counted
-from dpveil.errors import CertificateError, OutputError
+from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import (
     MAX_PIXELS,
     encode,
@@ -70,7 +70,7 @@ def read_certificate(image: Path) -> Certificate:
         raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
     except UnicodeDecodeError as error:
         problem = "the certificate cannot be read: it is not UTF-8 text"
-        raise CertificateError(problem, hint="release the photo again") from error
+        raise CertificateError(problem, hint=INTACT) from error
 
 
 @dataclass(frozen=True, eq=False)
