@@ -19,9 +19,9 @@ from dpveil.core.photo import Photo, check_image
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, RegionError, TooWeak, UnknownName
 from dpveil.io import read, read_bytes
-from dpveil.mechanisms.method import Method, check_bits
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
-from dpveil.noise.bits import BitSource, SecureBits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release.quote import NO_ACCOUNTANT, Quote

@@ -13,7 +13,7 @@ from jaxtyping import UInt8
 from dpveil.accounting.account import LaplaceAccount
 from dpveil.accounting.laplace import Shifts, laplace_rho, laplace_scale, merged, pure_epsilon
 from dpveil.core.numbers import root_above
-from dpveil.core.parameters import Count, OptionalCount
+from dpveil.core.parameters import Count, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
@@ -48,7 +48,7 @@ class DPPix(BudgetedMethod):
     }
 
     block: Count = Count(default=1)
-    neighbourhood: OptionalCount = OptionalCount(optional=True)
+    neighbourhood: Neighbourhood = Neighbourhood(optional=True)
 
     def account(self, *, height: int, width: int, channels: int) -> LaplaceAccount:
         """Return what the noise costs."""
