@@ -67,10 +67,10 @@ def obfuscate_command(
 
     The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
     """
+    from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
-    from dpveil.release.plan import check_strength_name
 
     if if_none not in (None, "whole", "copy"):
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")

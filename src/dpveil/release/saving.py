@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import UInt8
@@ -28,7 +28,7 @@ from dpveil.io import (
     sole_writer,
     write_together,
 )
-from dpveil.io.names import shown
+from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 
 SUFFIX: Final = ".certificate.json"
@@ -90,6 +90,14 @@ class Release:
         height, width, channels = self.image.shape
         return f"Release({width}×{height}, {counted(channels, 'channel')}, {self.certificate!r})"
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the released picture, as `image`, for `numpy.asarray`."""
+        return np.array(self.image, dtype=dtype, copy=copy)
+
+    def _repr_png_(self) -> bytes | None:
+        """Return what a notebook shows, and keeps: the picture, unless it is an unprotected copy."""
+        return encode(self.image, "png") if self.certificate.guarantees else None
+
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
@@ -101,7 +109,7 @@ class Release:
 
     def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
         """Write both files as `save` does; return the certificate as it is written, with its output."""
-        target = Path(path)
+        target = Path(check_path(path, "give the name of a file, such as private.png"))
         format_ = format_of(target)
         contents = encode(self.image, format_)
         certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())
