@@ -143,9 +143,12 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer("")
     say.answer(explanation.sentence)
     say.answer("")
+    wide = max((len(str(other)) for other in explanation.same_noise), default=0)
     for other in explanation.same_noise:
         pair = percent_above(success_bound(other, 2))
-        say.answer(f"same noise    {other!s:<32} the true one of 2 at most {pair:>10}")
+        say.answer(
+            f"also holds    {other!s:<{wide}} of the same release: the true one of 2 at most {pair:>8}"
+        )
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     if not faces:
