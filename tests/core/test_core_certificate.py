@@ -219,6 +219,15 @@ def test_publishable_needs_secure_bits_and_a_formal_guarantee_everywhere():
     assert not make(missing=("faces",)).publishable
 
 
+def test_a_copy_is_said_to_have_no_noise_and_never_unknown_bits():
+    assert make(guarantees=(), regions=(), composition=None, bits="none").objections == (
+        "no formal guarantee",
+        "no noise was drawn",
+    )
+    assert make(bits="none").objections == ("no noise was drawn",)  # which no release of ours says
+    assert make(bits="dice").objections == ("unknown bits",)
+
+
 def test_settings_hold_what_was_chosen_and_nothing_of_the_outcome():
     a, b = make(), make(output=None, warnings=(), composition=None)
     assert a.settings == b.settings

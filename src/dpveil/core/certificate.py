@@ -140,7 +140,8 @@ class Certificate:
             "no formal guarantee": not formal,
             "practically none": formal and self.strength not in PUBLISHABLE,
             "seeded bits": self.bits == "seeded",
-            "unknown bits": self.bits not in ("secure", "seeded"),
+            "no noise was drawn": self.bits == "none",
+            "unknown bits": self.bits not in ("secure", "seeded", "none"),
             "something that was asked for is in the clear": bool(self.missing),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)
