@@ -42,11 +42,12 @@ def test_pictures_of_pillow_are_turned_upright_and_put_on_white():
         assert dpveil.read(Image.new(mode, (2, 2))).image.shape[:2] == (2, 2)
 
 
-@pytest.mark.parametrize("kind", ["JPEG", "WEBP", "TIFF"])
+@pytest.mark.parametrize("kind", ["JPEG", "WEBP", "TIFF", "GIF", "JPEG2000"])
 def test_a_picture_whose_blocks_are_unknown_is_refused(kind):
     with Image.open(file_of(LEVELS, kind)) as picture, pytest.raises(InvalidParameter, match="of its file"):
         dpveil.read(picture)
-    assert dpveil.read(file_of(LEVELS, kind)).image.shape == LEVELS.shape
+    if kind in ("JPEG", "WEBP", "TIFF"):
+        assert dpveil.read(file_of(LEVELS, kind)).image.shape == LEVELS.shape
 
 
 def test_limits_hold_for_all_of_them():

@@ -22,8 +22,8 @@ NAMED: Final = "the photo"
 """What messages call a photo that comes without a name."""
 LEVELS: Final = "uint8 levels 0..255, such as numpy.asarray(picture.convert('RGB'))"
 HINT: Final = f"give the name of its file, its bytes, an open binary file, a Pillow picture, or {LEVELS}"
-LOSSY: Final = frozenset({"JPEG", "MPO", "WEBP", "TIFF"})
-"""Pillow's names of formats whose blocks hold traces of a region, which its pictures do not tell."""
+WITHOUT_BLOCKS: Final = (None, "PNG", "BMP")
+"""Pillow's names of formats without lossy compression, which leaves traces of a region around it."""
 
 
 def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
@@ -35,7 +35,7 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
     `max_pixels` pixels, which is checked before decoding. Applies EXIF orientation, puts transparency on
     white, and reads only the first picture of a phone's multi-picture JPEG. Raises `PhotoError` in one line:
     the file, the problem, the remedy; and `InvalidParameter` for anything else, and for pictures that Pillow
-    opened from a lossy file: only the file tells its blocks.
+    opened from files other than PNG and BMP: only the file tells its lossy blocks.
 
     >>> read(np.zeros((2, 3), np.uint8))
     Photo(3×2, 1 channels)
@@ -71,8 +71,8 @@ def _open_file(file: Any, most: int) -> Photo:
 
 def _picture(picture: Image.Image, most: int) -> Photo:
     """Return a Pillow picture, read from a PNG of it: modes, profiles and orientation take one road."""
-    if picture.format in LOSSY:
-        problem = f"was opened from a {picture.format} file, whose blocks it does not tell"
+    if picture.format not in WITHOUT_BLOCKS:
+        problem = f"was opened from a {picture.format} file, and no longer tells its lossy blocks"
         raise InvalidParameter("photo", None, problem, hint="give the name of its file")
     file = BytesIO()
     try:
