@@ -31,8 +31,7 @@ import json, sys, time
 began = time.time()
 clock = [time.perf_counter()]
 def lap(): clock.append(time.perf_counter())
-import dpveil
-from dpveil.cli import app, batch
+import dpveil, dpveil.batch, dpveil.cli
 lap()
 source, target, spec = sys.argv[1:]
 photo = dpveil.read(source)

@@ -22,7 +22,8 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
     narrow = np.uint16 if TOP * step < 2**16 else np.uint32 if TOP * step < 2**32 else np.uint64
     flat, full = np.ascontiguousarray(image).reshape(height, width * channels), height // step
     tall = np.empty((-(-height // step), width * channels), narrow)
-    np.add.reduce(flat[: full * step].reshape(full, step, width * channels), axis=1, dtype=narrow, out=tall[:full])
+    whole = flat[: full * step].reshape(full, step, width * channels)
+    np.add.reduce(whole, axis=1, dtype=narrow, out=tall[:full])
     if full < len(tall):
         np.add.reduce(flat[full * step :], axis=0, dtype=narrow, out=tall[full])
     columns = tall.reshape(len(tall), width, channels)
@@ -33,7 +34,9 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
 
 def cell_areas(height: int, width: int, block: int) -> Int64[np.ndarray, "rows columns 1"]:
     """Return how many pixels each cell has: the last row and column may be smaller."""
-    return (_sides(height, block)[:, None] * _sides(width, block))[:, :, None]
+    areas: Int64[np.ndarray, "rows columns 1"]
+    areas = (_sides(height, block)[:, None] * _sides(width, block))[:, :, None]
+    return areas
 
 
 def _sides(length: int, block: int) -> Int64[np.ndarray, " cells"]:
