@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -89,6 +90,11 @@ class DPPix(BudgetedMethod):
         prepared(self.sum_scale(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
-        height, width, channels = image.shape
-        scale = self.sum_scale(height=height, width=width, channels=channels)
+        scale = _sum_scale(self, *image.shape)
         return pixelise(image, self.block, lambda n: discrete_laplace(scale, n, bits))
+
+
+@lru_cache(maxsize=64)
+def _sum_scale(method: DPPix, height: int, width: int, channels: int) -> Fraction:
+    """Return the scale of the noise: exact fractions take as long as the cells of a small region."""
+    return method.sum_scale(height=height, width=width, channels=channels)
