@@ -101,6 +101,8 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
     """
     from numba import njit  # takes half a second
 
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True}
+    options["_nrt"] = False
     sources = hashlib.sha256(b"".join(map(_source, modules))).hexdigest()[:16]
     done: dict[str, Any] = {}
     for module in modules:
@@ -109,7 +111,5 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
             twin = FunctionType(function.__code__, space, name, function.__defaults__)
             # numba's cache looks at one file, and what is compiled comes from all of these
             twin.__qualname__ = f"{name}_{sources}"
-            space[name] = done[name] = njit(
-                cache=True, nogil=True, error_model="numpy", forceinline=True, _nrt=False
-            )(twin)
+            space[name] = done[name] = njit(**options)(twin)
     return SimpleNamespace(**done)
