@@ -35,7 +35,6 @@ AROUND: Final = 7
 """No less than √2·`NEAR`, rounded down: no place of the grid lies between."""
 LINE: Final = np.ones((1, NEAR), np.uint8)
 BOX: Final = np.ones((2 * AROUND + 1, 2 * AROUND + 1), np.uint8)
-EDGES: Final = np.s_[:NEAR], np.s_[-NEAR:], np.s_[:, :NEAR], np.s_[:, -NEAR:]
 ROWS: Final = 64
 """Rows in which pixels that are not needed are looked for at once."""
 SPARSE: Final = 64
@@ -125,10 +124,7 @@ def _fill(
     if all(least == most for least, most in ends):
         out[window.pixels] = [least for least, _ in ends] if seen.any() else EMPTY
         return
-    corners = kept[wide.pixels].copy()
-    for edge in EDGES:  # what has others around in the picture may have none in this part of it
-        corners[edge] = seen[edge]
-    points = np.stack(np.divmod(np.flatnonzero(corners), wide.size[1]), axis=1)
+    points = np.stack(np.divmod(np.flatnonzero(kept[wide.pixels] | _outermost(seen)), wide.size[1]), axis=1)
     part = window.y0 - wide.y0, window.y1 - wide.y0, window.x0 - wide.x0, window.x1 - wide.x0
     paint(pixels, _triangles(points, wide.size), _nearest(points, wide.size), part)
 
@@ -152,20 +148,35 @@ def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) ->
 
 def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
     """Return where shown pixels are near on all sides, and all of one level; nowhere near the edge."""
-    seen, inner = shown.view(np.uint8), slice(NEAR, -1)
+    seen, inner = shown.view(np.uint8), slice(1, -1)
     hidden = seen - np.uint8(1)  # 255, and 0 where shown
-    along = np.asarray(cv2.dilate(seen, LINE, anchor=(0, 0)), np.uint8)  # here, or up to NEAR - 1 further on
-    down = np.asarray(cv2.dilate(seen, LINE.T, anchor=(0, 0)), np.uint8)
     found = np.zeros(shown.shape, bool)
     amid = found[inner, inner]
-    amid |= along[inner, NEAR + 1 :].view(bool)
-    amid &= along[inner, : -NEAR - 1].view(bool)
-    amid &= down[NEAR + 1 :, inner].view(bool)
-    amid &= down[: -NEAR - 1, inner].view(bool)
+    amid |= _near(seen, LINE, (0, 0))[inner, 2:]
+    amid &= _near(seen, LINE, (NEAR - 1, 0))[inner, :-2]
+    amid &= _near(seen, LINE.T, (0, 0))[2:, inner]
+    amid &= _near(seen, LINE.T, (0, NEAR - 1))[:-2, inner]
     for channel in range(image.shape[2]):
         level = image[:, :, channel]
         least, most = cv2.erode(level | hidden, BOX), cv2.dilate(level & ~hidden, BOX)
         amid &= np.equal(least, most)[inner, inner]
+    return found
+
+
+def _near(
+    seen: UInt8[np.ndarray, "h w"], line: UInt8[np.ndarray, "_ _"], anchor: tuple[int, int]
+) -> Bool[np.ndarray, "h w"]:
+    """Return where a pixel is seen under the line, whose `anchor` is here."""
+    return np.asarray(cv2.dilate(seen, line, anchor=anchor), np.uint8).view(bool)
+
+
+def _outermost(seen: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Return the first and the last of each row and column: others around them may lie in other parts."""
+    found = np.zeros_like(seen)
+    for lines, marks in ((seen, found), (seen.T, found.T)):
+        rows = np.arange(len(lines))
+        for ends in (lines.argmax(axis=1), lines.shape[1] - 1 - lines[:, ::-1].argmax(axis=1)):
+            marks[rows, ends] = lines[rows, ends]
     return found
 
 
