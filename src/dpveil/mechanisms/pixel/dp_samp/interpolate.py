@@ -124,7 +124,8 @@ def _fill(
     if all(least == most for least, most in ends):
         out[window.pixels] = [least for least, _ in ends] if seen.any() else EMPTY
         return
-    points = np.stack(np.divmod(np.flatnonzero(kept[wide.pixels] | _outermost(seen)), wide.size[1]), axis=1)
+    corners = with_outermost(kept[wide.pixels], seen)
+    points = np.stack(np.divmod(np.flatnonzero(corners), wide.size[1]), axis=1)
     part = window.y0 - wide.y0, window.y1 - wide.y0, window.x0 - wide.x0, window.x1 - wide.x0
     paint(pixels, _triangles(points, wide.size), _nearest(points, wide.size), part)
 
@@ -170,14 +171,17 @@ def _near(
     return np.asarray(cv2.dilate(seen, line, anchor=anchor), np.uint8).view(bool)
 
 
-def _outermost(seen: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-    """Return the first and the last of each row and column: others around them may lie in other parts."""
-    found = np.zeros_like(seen)
-    for lines, marks in ((seen, found), (seen.T, found.T)):
+def with_outermost(kept: Bool[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Return kept pixels and the first and last shown of each row and column of a part.
+
+    Others around these may lie in other parts.
+    """
+    corners = kept.copy()
+    for lines, marks in ((shown, corners), (shown.T, corners.T)):
         rows = np.arange(len(lines))
         for ends in (lines.argmax(axis=1), lines.shape[1] - 1 - lines[:, ::-1].argmax(axis=1)):
             marks[rows, ends] = lines[rows, ends]
-    return found
+    return corners
 
 
 def _nearest(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Int64[np.ndarray, "4 2"]:
