@@ -36,7 +36,7 @@ AROUND: Final = 7
 LINE: Final = np.ones((1, NEAR), np.uint8)
 BOX: Final = np.ones((2 * AROUND + 1, 2 * AROUND + 1), np.uint8)
 ROWS: Final = 64
-"""Rows in which pixels that are not needed are looked for at once."""
+"""Rows, or columns, that are looked at at once, which takes less memory than all."""
 SPARSE: Final = 64
 """Where fewer than one pixel in so many is shown, hardly one has others within `NEAR` on all sides."""
 
@@ -120,7 +120,8 @@ def _fill(
     """Write the window of `out`, reading shown pixels only."""
     wide = window.wider(*shown.shape)
     pixels, seen = out[wide.pixels], shown[wide.pixels]
-    ends = [cv2.minMaxLoc(level, seen.view(np.uint8))[:2] for level in cv2.split(pixels)]
+    mask = seen.view(np.uint8)
+    ends = [cv2.minMaxLoc(pixels[:, :, channel], mask)[:2] for channel in range(pixels.shape[2])]
     if all(least == most for least, most in ends):
         out[window.pixels] = [least for least, _ in ends] if seen.any() else EMPTY
         return
@@ -178,9 +179,10 @@ def with_outermost(kept: Bool[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]
     """
     corners = kept.copy()
     for lines, marks in ((shown, corners), (shown.T, corners.T)):
-        rows = np.arange(len(lines))
-        for ends in (lines.argmax(axis=1), lines.shape[1] - 1 - lines[:, ::-1].argmax(axis=1)):
-            marks[rows, ends] = lines[rows, ends]
+        for top in range(0, len(lines), ROWS):
+            some, rows = lines[top : top + ROWS], np.arange(len(lines))[top : top + ROWS]
+            for ends in (some.argmax(axis=1), lines.shape[1] - 1 - some[:, ::-1].argmax(axis=1)):
+                marks[rows, ends] = lines[rows, ends]
     return corners
 
 

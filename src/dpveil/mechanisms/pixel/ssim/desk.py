@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64
 
 LISTED_AT_ONCE: Final = 1024
 """Outputs in a block, at most."""
-ROOM: Final = 1 << 11
+ROOM: Final = 1 << 10
 """Numbers of tables that are kept for one window: as many as a processor core holds close by."""
 
 
