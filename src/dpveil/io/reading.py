@@ -11,8 +11,7 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, UInt8
-from PIL import BmpImagePlugin, Image, ImageFile, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
-from PIL import WebPImagePlugin as WebpImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin, TiffImagePlugin
 
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo
@@ -23,6 +22,7 @@ from dpveil.io.containers import (
     format_name,
     jpeg_grid,
 )
+from dpveil.io.decoders import opener
 from dpveil.io.exif import orientation, words_of
 from dpveil.io.names import check_path, shown
 from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
@@ -37,20 +37,11 @@ MASK_LEVELS: Final = 16
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 """A mask has few levels, or nearly all of its pixels near black or white; 17 of 18 photos had neither."""
 
-KINDS: Final = "JPEG, PNG, WebP, TIFF or BMP"
-CONVERT: Final = f"save it as {KINDS} and try again"
+KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
+CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
 INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 BYTES_PER_PIXEL: Final = 8
 SPARE_BYTES: Final = 2**26
-
-# The classes are called directly, not through Image.open: that would check Pillow's own global pixel limit.
-OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
-    "JPEG": JpegImagePlugin.JpegImageFile,
-    "PNG": PngImagePlugin.PngImageFile,
-    "WEBP": WebpImagePlugin.WebPImageFile,
-    "TIFF": TiffImagePlugin.TiffImageFile,
-    "BMP": BmpImagePlugin.BmpImageFile,
-}
 
 LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} | {
     f"tiff_{name}" for name in ("ccitt", "lzw", "adobe_deflate", "deflate")
@@ -180,8 +171,9 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
     name = format_name(data) or ""
     notes: list[str] = []
     contents = screened(name, data, max_pixels, notes)
+    open_ = opener(name)
     try:
-        image = OPENERS[name](BytesIO(contents.data))
+        image = open_(BytesIO(contents.data))
     except Image.DecompressionBombError as error:
         raise _over_pillow() from error
     except Exception as error:  # a parser given hostile bytes may raise anything
@@ -203,7 +195,7 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
             raise Refused("does not fit into memory", "make it smaller") from error
         except Exception as error:  # as above
             raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
-        turn = _turn(image, contents.words, notes)
+        turn = contents.turn or _turn(image, contents.words, notes)
     oriented = turned(levels, turn)
     if grid is not None:
         grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
