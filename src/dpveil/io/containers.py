@@ -25,6 +25,7 @@ MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
 )
 """First bytes, bytes 8 to 12 where they matter, and the format: the only ones that are ever decoded."""
 
+JXL: Final = "a JPEG XL file"
 FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
     (4, b"ftyp", "a video, or a picture in a video's container"),
     (0, b"%PDF", "a PDF"),
@@ -33,8 +34,8 @@ FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"<?xml", "an XML file"),
     (0, b"\x00\x00\x01\x00", "an icon"),
     (0, b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 file"),
-    (0, b"\xff\x0a", "a JPEG XL file"),
-    (0, b"\x00\x00\x00\x0cJXL ", "a JPEG XL file"),
+    (0, b"\xff\x0a", JXL),
+    (0, b"\x00\x00\x00\x0cJXL ", JXL),
     (0, b"P", "a PAM or floating-point Netpbm file"),
 )
 NETPBM: Final = b"123456"

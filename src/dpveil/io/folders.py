@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final
 
 PICTURES: Final = "gif apng heic heif hif avif jp2 j2k jxl jpe jfif pbm pgm ppm pnm psd tga ico"
-    " cr2 cr3 nef arw dng orf rw2 raf"
+RAW: Final = "cr2 cr3 nef arw dng orf rw2 raf"
 VIDEOS: Final = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
-UNWRITTEN: Final = frozenset(f".{name}" for name in f"{PICTURES} {VIDEOS}".split())
+UNWRITTEN: Final = frozenset(f".{name}" for name in f"{PICTURES} {RAW} {VIDEOS}".split())
 """Pictures and videos that dpveil does not write, and of which it reads some: in a folder they are read or
 reported, never left out in silence."""
 

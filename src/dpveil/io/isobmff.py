@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from dpveil.io.refused import Refused, damaged, overloaded
+from dpveil.io.refused import animation, damaged, overloaded
 
 MOST_BOXES: Final = 20_000
 """Boxes at one level; a 200-megapixel photo of a phone has some 900 items."""
@@ -102,8 +102,9 @@ def boxes(data: bytes, start: int, end: int, name: str) -> Iterator[Box]:
 def items_of(data: bytes, name: str) -> Items:
     """Return the items of a file of format `name`; raises `Refused`, also for sequences of pictures."""
     top = list(boxes(data, 0, len(data), name))
-    if any(box.kind in (b"moov", b"moof") for box in top):
-        raise Refused("is an animation or a video", "save one picture of it as a PNG")
+    films = [box for box in top if box.kind in (b"moov", b"moof")]
+    if films:
+        raise animation(max(_frames(data, film, name) for film in films))
     metas = [box for box in top if box.kind == b"meta"]
     if len(metas) != 1:
         raise damaged(name)
@@ -125,6 +126,16 @@ def items_of(data: bytes, name: str) -> Items:
     if b"iref" in parts:
         _read_references(found, parts[b"iref"])
     return found
+
+
+def _frames(data: bytes, film: Box, name: str) -> int:
+    """Return how many frames the longest track of `film` has."""
+    inside = [film]
+    for kind in (b"trak", b"mdia", b"minf", b"stbl", b"stsz"):
+        inside = [
+            box for outer in inside for box in boxes(data, outer.start, outer.end, name) if box.kind == kind
+        ]
+    return max((Reading(data, box.start + 8, box.end, name).number(4) for box in inside), default=0)
 
 
 def _version(reading: Reading) -> int:

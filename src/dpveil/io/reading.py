@@ -17,11 +17,7 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo
 from dpveil.errors import PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
-from dpveil.io.containers import (
-    foreign_name,
-    format_name,
-    jpeg_grid,
-)
+from dpveil.io.containers import JXL, foreign_name, format_name, jpeg_grid
 from dpveil.io.decoders import opener
 from dpveil.io.exif import orientation, words_of
 from dpveil.io.names import check_path, shown
@@ -39,6 +35,7 @@ DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 
 KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
 CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
+DJXL: Final = "convert it with libjxl's djxl IN.jxl OUT.png, and protect the whole photo"
 INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 BYTES_PER_PIXEL: Final = 8
 SPARE_BYTES: Final = 2**26
@@ -163,7 +160,7 @@ def _check_head(head: bytes) -> None:
     if format_name(head) is None:
         foreign = foreign_name(head)
         if foreign:
-            raise Refused(f"is {foreign}, which dpveil does not read", CONVERT)
+            raise Refused(f"is {foreign}, which dpveil does not read", DJXL if foreign == JXL else CONVERT)
         raise Refused("is not an image of a known format", f"give a {KINDS} file")
 
 

@@ -36,5 +36,5 @@ def overloaded(what: str) -> Refused:
 
 def animation(frames: int) -> Refused:
     """Return the refusal of a file that holds so many pictures in turn: nobody said which one is meant."""
-    count = "1 frame" if frames == 1 else f"{frames:,} frames"
-    return Refused(f"is an animation of {count}", "save one of them as a PNG")
+    count = {0: "", 1: " of 1 frame"}.get(frames, f" of {frames:,} frames")
+    return Refused(f"is an animation{count}", "save one frame of it as a PNG")
