@@ -25,7 +25,7 @@ DROPPED: Final = frozenset({5, 15})
 INTRA: Final = range(16, 22)
 """H.265's slices that refer to no other picture."""
 REMARKS: Final = frozenset({35, 39, 40})
-"""Delimiters and messages of H.265, which are left out."""
+"""Delimiters and messages of H.265, which are left out, as are parameter sets amid the slices."""
 PARAMETERS: Final = frozenset({32, 33, 34})
 
 
@@ -106,7 +106,7 @@ def _slices(contents: bytes, size: int) -> bytes:
         kind = unit[0] >> 1 & 63 if len(unit) > 2 else -1
         if kind in INTRA and bool(kept) != bool(unit[2] & 0x80):  # the first slice, and no other, begins
             kept.append(len(unit).to_bytes(size, "big") + unit)
-        elif kind not in REMARKS:
+        elif kind not in PARAMETERS | REMARKS:
             raise damaged("HEIC")
     else:
         raise overloaded(f"more than {MOST_UNITS:,} slices")

@@ -24,7 +24,10 @@ NAMES: Final = {b"hvc1": "HEIC", b"av01": "AVIF"}
 BLOCK: Final = {"HEIC": 64, "AVIF": 128}
 """Sides of the largest coding tree units of H.265 and superblocks of AV1."""
 MARGIN: Final = 16
-"""How far filters after decoding and interpolated chroma reach across the edge of a block, in pixels."""
+"""How far filters after decoding and interpolated chroma reach across the edge of a block, in pixels.
+
+Where tiles are no multiples of blocks, lines do not lie evenly, and the margin takes in a whole block.
+"""
 ALPHA: Final = (b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0", b"urn:mpeg:hevc:2015:auxid:1\0")
 KEPT: Final = frozenset({b"colr", b"pixi"})
 TURNED: Final = (1, 8, 3, 6)
@@ -84,8 +87,10 @@ def lean_heif(data: bytes, name: str, check: Check) -> Heif:
     _add_picture(lean, items, primary, check)
     _add_alpha(lean, items, check)
     side = BLOCK[name]
-    width, height = lean.tile or (side, side)
-    grid = Grid(width if width % side else side, height if height % side else side, margin=MARGIN, codec=name)
+    even = lean.tile is None or not any(length % side for length in lean.tile)
+    grid = (
+        Grid(side, side, margin=MARGIN, codec=name) if even else Grid(1, 1, margin=side + MARGIN, codec=name)
+    )
     return Heif(_file(name, lean.items), grid, _turn(primary, name), lean.depth)
 
 

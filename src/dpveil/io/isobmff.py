@@ -168,27 +168,37 @@ def _read_places(found: Items, reading: Reading) -> None:
     version, sizes = _version(reading), reading.number(2)
     offset, length, base, index = (sizes >> shift & 15 for shift in (12, 8, 4, 0))
     wide = 4 if version == 2 else 2
-    if version > 2 or {offset, length, base} - {0, 4, 8} or (version and index):
+    if version > 2 or {offset, length, base, index} - {0, 4, 8}:
         raise damaged(found.name)
     for _ in range(_count(reading, wide)):
         number, method = reading.number(wide), reading.number(2) & 15 if version else 0
         source, first = reading.number(2), reading.number(base)
         extents = reading.number(2)
-        parts = tuple((first + reading.number(offset), reading.number(length)) for _ in range(extents))
+        if extents > MOST_EXTENTS:
+            raise overloaded(f"a picture in {extents:,} parts")
+        skipped = index if version else 0
+        parts = []
+        for _ in range(extents):
+            reading.take(skipped)
+            parts.append((first + reading.number(offset), reading.number(length)))
         item = found.every.get(number)
-        if item is None or item.parts or extents > MOST_EXTENTS:
+        if item is None or item.parts:
             raise damaged(found.name)
         if source == 0 and method in (0, 1):  # the rest has no parts, and is refused where it is needed
-            item.parts, item.in_meta = parts, method == 1
+            item.parts, item.in_meta = tuple(parts), method == 1
 
 
 def _read_properties(found: Items, reading: Reading) -> None:
     inside = list(boxes(found.data, reading.at, reading.end, found.name))
-    if [box.kind for box in inside] != [b"ipco", b"ipma"]:
+    if [box.kind for box in inside[:1]] != [b"ipco"] or any(box.kind != b"ipma" for box in inside[1:]):
         raise damaged(found.name)
     inner = boxes(found.data, inside[0].start, inside[0].end, found.name)
     stored = [(box.kind, found.data[box.start : box.end]) for box in inner]
-    reading = Reading(found.data, inside[1].start, inside[1].end, found.name)
+    for box in inside[1:]:
+        _associate(found, stored, Reading(found.data, box.start, box.end, found.name))
+
+
+def _associate(found: Items, stored: list[tuple[bytes, bytes]], reading: Reading) -> None:
     head = reading.number(4)
     wide, long = 4 if head >> 24 else 2, head & 1
     total = 0
