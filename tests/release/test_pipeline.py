@@ -202,14 +202,15 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert grew.startswith("the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced")
 
 
-def test_traces_that_lossy_webp_spreads_are_named_in_the_clear():
-    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16, margin=8, codec="WebP"))
+@pytest.mark.parametrize("codec", ["WebP", "HEIC", "AVIF"])
+def test_traces_that_prediction_spreads_are_named_in_the_clear(codec):
+    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16, margin=8, codec=codec))
     for box in ("20,20,4,4", "8,8,9,9"):
         certificate = private(box, photo=photo, epsilon=20).certificate
-        assert TRACES.format("WebP") in certificate.guarantees[0].scope.in_the_clear
-        assert any("protect the whole photo" in text for text in certificate.warnings)
+        assert TRACES.format(codec) in certificate.guarantees[0].scope.in_the_clear
+        assert any(f"lossy {codec} leaves traces" in text for text in certificate.warnings)
     whole = private("whole", photo=photo, epsilon=20).certificate
-    assert TRACES.format("WebP") not in whole.guarantees[0].scope.in_the_clear
+    assert TRACES.format(codec) not in whole.guarantees[0].scope.in_the_clear
     assert whole.warnings == (SEEDED, WEAK)
 
 
