@@ -124,15 +124,17 @@ def _profile(bits: Bits, chroma: int) -> Bits:
     return bits.put(0b1001, 4).put(0, 44).put(93, 8)
 
 
-def parameters(width: int, height: int, crop: tuple[int, int] = (0, 0), chroma: int = 1) -> list[bytes]:
+def parameters(
+    width: int, height: int, crop: tuple[int, int] = (0, 0), chroma: int = 1, left: int = 0
+) -> list[bytes]:
     """Video, sequence and picture parameter sets; `crop` is what is cut off at the right and the bottom."""
     video = _profile(Bits().put(0, 4).put(3, 2).put(0, 6).put(0, 3).put(1, 1).put(0xFFFF, 16), chroma)
     video.put(1, 1).golomb(0, 0, 0).put(0, 6).golomb(0).put(0, 2).align(1)
     sequence = _profile(Bits().put(0, 7).put(1, 1), chroma).golomb(0, chroma)
-    sequence.put(0, int(chroma == 3)).golomb(width, height).put(int(any(crop)), 1)
+    sequence.put(0, int(chroma == 3)).golomb(width, height).put(int(any(crop) or left > 0), 1)
     step = 2 if chroma == 1 else 1
-    if any(crop):
-        sequence.golomb(0, crop[0] // step, 0, crop[1] // step)
+    if any(crop) or left:
+        sequence.golomb(left // step, crop[0] // step, 0, crop[1] // step)
     sequence.golomb(0, 0, 0).put(1, 1).golomb(0, 0, 0)
     sequence.golomb(0, 1, 0, 2, 0, 0).put(0, 3).put(1, 1).put(7, 4).put(7, 4).golomb(0, 1).put(1, 1)
     sequence.golomb(0).put(0, 5).align(1)

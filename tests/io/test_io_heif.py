@@ -16,6 +16,7 @@ from dpveil.errors import PhotoError
 from dpveil.io.coded import av1
 from dpveil.io.heif import lean_heif
 from dpveil.io.isobmff import items_of
+from dpveil.io.refused import Refused
 from heic_samples import NCLX, box, coded, config, container, heic, parameters, pictured, size, tiled
 
 BLOCKS = {"HEIC": Grid(64, 64, margin=16, codec="HEIC"), "AVIF": Grid(128, 128, margin=16, codec="AVIF")}
@@ -162,6 +163,27 @@ def test_a_profile_is_applied_and_dynamic_range_is_refused():
         assert "high dynamic range" in refusal(heic(picture(32, 48), (b"colr", bright)))
 
 
+def clap(width: int, height: int, *, shift: tuple[int, int]) -> tuple[bytes, bytes]:
+    """Shows so much of a picture; `shift` is that of its centre, in halves of a pixel."""
+    return b"clap", struct.pack(">IIIIiIiI", width, 1, height, 1, shift[0], 2, shift[1], 2)
+
+
+def test_odd_sides_are_cropped_as_libheif_does():
+    for steps in ([], [(b"irot", b"\1")], [(b"irot", b"\3"), (b"imir", b"\1")]):
+        data = heic(picture(48, 80), clap(71, 43, shift=(-9, -5)), *steps, chroma=3)
+        photo = dio.read(data)
+        assert {photo.width, photo.height} == {71, 43}
+        assert np.array_equal(photo.image, decoded(data))
+    photo = dio.read(heic(picture(48, 80), clap(71, 43, shift=(-9, -5)), (b"irot", b"\2")))
+    assert photo.grid == Grid(64, 64, 71 % 64, 43, margin=16, codec="HEIC")
+
+
+def unscreened(data: bytes, name: str, why: str) -> None:
+    """Checks that a file without any limit of pixels is refused before it reaches a decoder."""
+    with pytest.raises(Refused, match=why):
+        lean_heif(data, name, lambda width, height: None)
+
+
 def claims(width: int, height: int, *, told: tuple[int, int] = (16, 16)) -> bytes:
     """A HEIC of 16 × 16 pixels whose parameter set asks a decoder for other sizes."""
     _, data = coded(picture(16, 16))
@@ -175,8 +197,12 @@ def test_sizes_that_only_a_decoder_would_see_are_refused():
     assert "more than the limit" in refusal(claims(60_000, 60_000, told=(60_000, 60_000)))
     assert "damaged HEIC" in refusal(claims(8192, 8192))
     assert "damaged HEIC" in refusal(claims(16, 16, told=(8192, 8192)))
+    for data in (claims(8192, 8192), claims(16, 16, told=(8192, 8192)), claims(80, 16)):
+        unscreened(data, "HEIC", "damaged")
     data = bytearray(file_bytes(picture(16, 16), "avif"))
     at = data.index(b"ispe") + 8
+    data[at : at + 8] = struct.pack(">II", 15, 16)
+    unscreened(bytes(data), "AVIF", "damaged")
     for claimed, why in (((60_000, 60_000), "more than the limit"), ((17, 16), "damaged AVIF")):
         data[at : at + 8] = struct.pack(">II", *claimed)
         assert why in refusal(bytes(data))
@@ -190,6 +216,37 @@ def test_sizes_that_only_a_decoder_would_see_are_refused():
     ):
         grid[at : at + 8] = layout
         assert "damaged HEIC" in refusal(bytes(grid))
+
+
+def test_grids_that_repeat_a_tile_and_blocks_that_begin_outside_are_refused():
+    _, data = coded(picture(16, 16))
+    sets = parameters(32, 16, left=16)
+    properties = [size(16, 16), (b"hvcC", config(sets)), (b"colr", NCLX)]
+    unscreened(container([(b"hvc1", struct.pack(">I", len(data)) + data, properties, [])]), "HEIC", "damaged")
+    grid = struct.pack(">BBBBHH", 0, 0, 0, 1, 32, 16)
+    twice = [(b"grid", grid, [size(32, 16)], [(b"dimg", [2, 2])]), pictured(picture(16, 16))]
+    unscreened(container(twice), "HEIC", "damaged")
+
+
+def av1_file(*more: bytes, before: bytes = b"") -> bytes:
+    """An AVIF whose picture has more units."""
+    items = items_of(file_bytes(picture(32, 48), "avif"), "AVIF")
+    item = items.every[items.primary]
+    contents = before + items.contents(item) + b"".join(more)
+    return container([(item.kind, contents, item.properties, [])], brand=b"avif")
+
+
+def test_metadata_in_an_av1_picture_is_left_out_and_many_layers_are_refused():
+    secret = b"the secret place"
+    data = av1_file(bytes((5 << 3 | 2, len(secret))) + secret)
+    assert secret in data
+    assert secret not in lean_heif(data, "AVIF", lambda width, height: None).data
+    assert np.array_equal(dio.read(data).image, dio.read(av1_file()).image)
+    frame = bytes((6 << 3 | 2, 4)) + bytes(4)
+    unscreened(av1_file(*[frame] * 9), "AVIF", "layers")
+    unscreened(av1_file(bytes((8 << 3 | 2, 0))), "AVIF", "damaged")
+    other = items_of(file_bytes(picture(64, 64), "avif"), "AVIF")
+    unscreened(av1_file(other.contents(other.every[other.primary])), "AVIF", "damaged")
 
 
 @pytest.mark.parametrize("size_", [(17, 9), (64, 64), (300, 200)])
@@ -214,7 +271,11 @@ def test_parameter_sets_amid_the_slices_never_reach_the_decoder():
 
 def test_what_is_uncertain_is_refused():
     levels = picture(32, 48)
-    assert "cropped" in refusal(heic(levels, (b"clap", bytes(32))))
+    assert "damaged" in refusal(heic(levels, (b"clap", bytes(32))))
+    assert "cropped" in refusal(heic(levels, clap(40, 32, shift=(0, 0))))
+    assert "cropped" in refusal(heic(levels, clap(40, 32, shift=(8, 0))))
+    assert "damaged" in refusal(heic(levels, clap(49, 32, shift=(1, 0))))
+    assert "damaged" in refusal(heic(levels, (b"irot", b"\1"), clap(40, 32, shift=(-8, 0))))
     assert "damaged" in refusal(heic(levels, (b"imir", b"\0"), (b"irot", b"\1")))
     assert "damaged" in refusal(heic(levels, (b"irot", b"\1"), (b"irot", b"\1")))
     kind, contents, properties, to = pictured(levels)

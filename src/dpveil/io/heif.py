@@ -30,6 +30,8 @@ Where tiles are no multiples of blocks, lines do not lie evenly, and the margin 
 """
 ALPHA: Final = (b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0", b"urn:mpeg:hevc:2015:auxid:1\0")
 KEPT: Final = frozenset({b"colr", b"pixi"})
+STEPS: Final = (b"clap", b"irot", b"imir")
+"""What is done to a picture, in the only order that is read (ISO 23000-22 §7.3.6.7)."""
 TURNED: Final = (1, 8, 3, 6)
 """Orientations that stand for 0 to 3 turns by 90° anticlockwise."""
 BRIGHT: Final = {16, 18}
@@ -39,9 +41,12 @@ Check = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Heif:
-    """The new file, the grid of its blocks, how it is turned, and the depth of its samples in bits."""
+    """The new file, its size in pixels without what is cropped at the right and the bottom, the grid of its
+    blocks, how it is turned, and the depth of its samples in bits.
+    """
 
     data: bytes
+    size: tuple[int, int]
     grid: Grid
     turn: Turn
     depth: int
@@ -91,7 +96,9 @@ def lean_heif(data: bytes, name: str, check: Check) -> Heif:
     grid = (
         Grid(side, side, margin=MARGIN, codec=name) if even else Grid(1, 1, margin=side + MARGIN, codec=name)
     )
-    return Heif(_file(name, lean.items), grid, _turn(primary, name), lean.depth)
+    return Heif(
+        _file(name, lean.items), _crop(primary, lean.size, name), grid, _turn(primary, name), lean.depth
+    )
 
 
 def _add_picture(lean: _Lean, items: Items, item: Item, check: Check) -> None:
@@ -202,20 +209,39 @@ def _ispe(width: int, height: int) -> tuple[bytes, bytes]:
     return b"ispe", struct.pack(">4xII", width, height)
 
 
+def _crop(item: Item, size: tuple[int, int], name: str) -> tuple[int, int]:
+    """Return the size of the picture, which encoders crop (clap) where sides are odd: at right and bottom."""
+    bodies = [body for kind, body in item.properties if kind == b"clap"]
+    if not bodies:
+        return size
+    if len(bodies) != 1 or len(bodies[0]) != 32:
+        raise damaged(name)
+    numbers = struct.unpack(">IIIIiIiI", bodies[0])
+    sides: list[int] = []
+    pairs = zip(numbers[::2], numbers[1::2], strict=True)
+    wide, high, right, down = pairs
+    for whole, (top, bottom), (shift, per) in ((size[0], wide, right), (size[1], high, down)):
+        if not bottom or not per or top % bottom or not 0 < top // bottom <= whole:
+            raise damaged(name)
+        if 2 * shift != -(whole - top // bottom) * per:
+            raise Refused("is cropped by its container", SAVE_ANEW)
+        sides.append(top // bottom)
+    return sides[0], sides[1]
+
+
 def _turn(item: Item, name: str) -> Turn:
     """Return how the stored picture is turned (irot), and then mirrored (imir: 0 top and bottom)."""
-    if any(kind == b"clap" for kind, _ in item.properties):
-        raise Refused("is cropped by its container", SAVE_ANEW)
-    steps = [(kind, body[0] if body else 0) for kind, body in item.properties if kind in (b"irot", b"imir")]
-    if [kind for kind, _ in steps] not in ([], [b"irot"], [b"imir"], [b"irot", b"imir"]):
+    steps = [(kind, body[0] if body else 0) for kind, body in item.properties if kind in STEPS]
+    kinds = [kind for kind, _ in steps]
+    if kinds != [kind for kind in STEPS if kind in kinds]:
         raise damaged(name)
     turn = TURNS[1]
     for kind, value in steps:
         if kind == b"irot":
             turn = TURNS[TURNED[value & 3]]
-        elif value & 1:
+        elif kind == b"imir" and value & 1:
             turn = turn._replace(flip_x=not turn.flip_x)
-        else:
+        elif kind == b"imir":
             turn = turn._replace(flip_y=not turn.flip_y)
     return turn
 

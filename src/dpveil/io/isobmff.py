@@ -15,6 +15,8 @@ MOST_BOXES: Final = 20_000
 """Boxes at one level; a 200-megapixel photo of a phone has some 900 items."""
 MOST_ENTRIES: Final = 70_000
 """Of references and property associations: a grid has at most 65 536 tiles."""
+LONGEST: Final = 2**31
+"""Bytes of a file: offsets have four."""
 MOST_EXTENTS: Final = 64
 """Parts that an item may be cut into."""
 
@@ -101,6 +103,8 @@ def boxes(data: bytes, start: int, end: int, name: str) -> Iterator[Box]:
 
 def items_of(data: bytes, name: str) -> Items:
     """Return the items of a file of format `name`; raises `Refused`, also for sequences of pictures."""
+    if len(data) > LONGEST:
+        raise overloaded(f"{len(data):,} bytes")
     top = list(boxes(data, 0, len(data), name))
     films = [box for box in top if box.kind in (b"moov", b"moof")]
     if films:

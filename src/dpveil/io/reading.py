@@ -193,7 +193,8 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
         except Exception as error:  # as above
             raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
         turn = contents.turn or _turn(image, contents.words, notes)
-    oriented = turned(levels, turn)
+    width, height = contents.size or (levels.shape[1], levels.shape[0])
+    oriented = turned(levels[:height, :width], turn)
     if grid is not None:
         grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
     return _Decoded(oriented, grid, (*notes, *converted))

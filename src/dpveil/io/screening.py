@@ -27,13 +27,14 @@ PREDICTS: Final = (
 @dataclass(frozen=True)
 class Screened:
     """What is left to decode of a file, the grid of its lossy blocks, EXIF and XMP if set aside, and how the
-    stored picture is turned if its container says so.
+    stored picture is turned and how much of it is shown, from its upper left, if its container says so.
     """
 
     data: bytes
     grid: Grid | None = None
     words: tuple[bytes, bytes] | None = None
     turn: Turn | None = None
+    size: tuple[int, int] | None = None
 
 
 def screened(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
@@ -102,7 +103,7 @@ def _heif(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened
     notes.append(PREDICTS.format(name))
     if lean.depth > 8:
         notes.append(f"{lean.depth}-bit colour was rounded to 8 bits")
-    return Screened(lean.data, lean.grid, turn=lean.turn)
+    return Screened(lean.data, lean.grid, turn=lean.turn, size=lean.size)
 
 
 CHECKS: Final[dict[str, Callable[[bytes, int, list[str]], Screened]]] = {
