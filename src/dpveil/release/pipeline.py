@@ -16,7 +16,7 @@ from dpveil.release.saving import Release
 
 def obfuscate(
     photo: Source,
-    method: str | Method,
+    method: str | Method | None = None,
     *,
     regions: Spec | Sequence[Spec] | None = None,
     bits: BitSource | None = None,
