@@ -178,6 +178,7 @@ def plan(
     everything) or "copy" (protect what the other choices found, or nothing, and say so). `at_least` is the
     strength below which `TooWeak` is raised. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
 
+    >>> import numpy as np
     >>> made = plan(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> str(made.total), made.strength, made.regions[0].box
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
