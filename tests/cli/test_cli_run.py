@@ -25,6 +25,7 @@ COMMANDS = (
     "faces",
     "train",
     "audit",
+    "install",
     "demo",
     "mechanism",
 )
@@ -74,7 +75,7 @@ def test_help_and_version_import_nothing_heavy():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ((), "--method is missing: choose from dp-pix"),
+        (("--epsilon", "1"), "and no method is named: add --method and one of dp-pix"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
         (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong"),
         ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),

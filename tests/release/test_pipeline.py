@@ -246,6 +246,18 @@ def test_an_array_and_a_notebook_show_the_released_picture():
     assert np.array_equal(np.asarray(Image.open(BytesIO(release._repr_png_()))), release.image.squeeze())
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pillow_takes_the_released_picture(channels):
+    release = dpveil.obfuscate(ramp(8, 9, channels), "dp-pix", epsilon=1, block=8)
+    picture = release.to_pil()
+    assert (picture.mode, picture.size) == ({1: "L", 3: "RGB"}[channels], (9, 8))
+    assert np.array_equal(np.asarray(picture).reshape(release.image.shape), release.image)
+    assert release.tobytes() == picture.tobytes()
+    assert not np.asarray(release).flags.writeable
+    if channels == 3:
+        assert Image.fromarray(release) == picture
+
+
 def test_a_notebook_never_keeps_an_unprotected_copy(monkeypatch):
     monkeypatch.setattr("dpveil.release.plan.search", lambda *_: ((), {"faces": NoRegion("none")}))
     assert dpveil.obfuscate(ramp(8, 9), "fill", if_none="copy")._repr_png_() is None
