@@ -77,7 +77,7 @@ def test_help_and_version_import_nothing_heavy():
     [
         (("--epsilon", "1"), "and no method is named: add --method and one of dp-pix"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
-        (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong"),
+        (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),
         ((*GOOD, "--epsilon", "-3"), "--epsilon -3 is not above 0"),
         ((*GOOD, "--epsilon", "nan"), "--epsilon nan is not a finite number"),

@@ -111,7 +111,8 @@ def cautions(
     notes = [*verdict(total)]
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
-    notes += [OVERLAP.format(records[a].label, records[b].label) + more] if pairs else []
+    if pairs and not total.free:
+        notes.append(OVERLAP.format(records[a].label, records[b].label) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
