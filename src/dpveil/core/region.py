@@ -212,7 +212,7 @@ class RegionRecord:
             return "is not a detected face"
         if origin.outlined and self.masked is None:
             return "has no outline"
-        escapes = origin.grown_to == ESCAPING
+        escapes = origin.grown_to in ESCAPING
         return "" if origin.escapes == escapes else "does not say what its format spreads"
 
     def to_json(self) -> dict[str, Json]:

@@ -20,8 +20,8 @@ def grow(region: Region, photo: Photo) -> Region:
 
     A mask grows block by block too. Of what the region keeps nothing is replaced, and nothing that would have
     to grow into it is covered (`reach`). Without a grid, or if there is nothing to grow into, the region is
-    returned unchanged; otherwise its origin says that it grew. A lossy WebP spreads traces beyond any margin:
-    any region but the whole photo grows there, so its origin says so and certificates name the traces.
+    returned unchanged; otherwise its origin says that it grew. WebP, HEIC and AVIF spread traces beyond any
+    margin: any region but the whole photo grows there, so its origin says so and certificates name them.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
@@ -35,7 +35,7 @@ def grow(region: Region, photo: Photo) -> Region:
     pixels = box.w * box.h if mask is None else int(mask.sum())
     if pixels == region.pixels:
         return region
-    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.codec == ESCAPING)
+    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.codec in ESCAPING)
     return replace(region, box=box, mask=mask, origin=origin)
 
 

@@ -166,7 +166,7 @@ class Plan:
 
 def plan(
     photo: Source,
-    method: str | Method,
+    method: str | Method | None = None,
     *,
     regions: Spec | Sequence[Spec] | None = None,
     if_none: str | None = None,
@@ -177,7 +177,8 @@ def plan(
     """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
 
     `photo` is whatever `dpveil.read` takes. `method` is a name with its `parameters`, or a ready-made method;
-    face-space methods, such as "latent", replace faces by others.
+    without one every face is replaced by a face of nobody (`catalogue.DEFAULT`). Face-space methods, such as
+    "latent", replace faces by others.
     `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. Each reads the
     original, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
     `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
@@ -185,6 +186,7 @@ def plan(
     everything) or "copy" (protect what the other choices found, or nothing, and say so). `at_least` is the
     strength below which `TooWeak` is raised. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
 
+    >>> import numpy as np
     >>> made = plan(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> str(made.total), made.strength, made.regions[0].box
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))

@@ -22,9 +22,9 @@ WEAK: Final = (
     "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
 )
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
-TRACES: Final = "traces of the region that lossy WebP spread over the rest of the photo"
+TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
-    "{}: lossy WebP leaves traces of a region anywhere in the photo, and those are released as they are;"
+    "{}: lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
 FACE_BOX: Final = f"position and size of the face box, {SAME}"
@@ -82,7 +82,7 @@ def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = () if record.masked is None else (SILHOUETTE if origin.outlined else MASKED,)
-    traces = (TRACES,) if origin.escapes else ()
+    traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
     place = found or ("position and size of the region",)
     rest = NO_OTHER_FACE if face else "everything outside the region"
     return (*place, *outline, *stored, *traces, rest)
@@ -112,7 +112,7 @@ def cautions(
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     notes += [OVERLAP.format(records[a].label, records[b].label) + more] if pairs else []
-    notes += [SPREAD.format(r.label) for r in records if r.origin.escapes]
+    notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)

