@@ -39,7 +39,8 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
         0,
         f"{photo} -> private.png  2 faces at 0-DP each, together 0-DP (strong), any-image\n",
     )
-    _, promised, keep = err.splitlines()
+    unseen, _, promised, keep = err.splitlines()
+    assert unseen.endswith("faces below 24 pixels of height were not looked for")
     assert promised.startswith(
         "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
     )

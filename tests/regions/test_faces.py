@@ -24,8 +24,8 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.faces import shrunk
 from dpveil.regions.numbering import reading_order
+from dpveil.regions.sight import shrunk
 from dpveil.release.quote import Quote
 from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NOTHING, STORED
 from records import record
@@ -100,7 +100,7 @@ def test_fractions_of_pixels_round_outward_and_boxes_are_clipped(fake, photo):
 
 def test_large_photos_are_shrunk_for_the_search_alone(fake):
     fake.answer = [[10, 10, 20, 30, 0.9]]
-    found = Faces(long_side=100, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
+    found = Faces(long_side=100, smallest=480, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
     assert fake.shown[0][0].shape == (50, 100, 3)
     assert corners(found) == [(200, 200, 400, 600)]
 

@@ -80,8 +80,8 @@ def read_certificate(image: Path) -> Certificate:
 class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
-    `certificate` states the guarantee. `notes` say how the file was converted when it was read; they are for
-    the owner of the original, and are never saved.
+    `certificate` states the guarantee. `notes` say how the file was converted when it was read, and what
+    was not looked for in it; they are for the owner of the original, and are never saved.
     """
 
     image: UInt8[np.ndarray, "h w c"]

@@ -12,7 +12,7 @@ from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SCHEMA, SEEDED, Certificate
-from dpveil.core.guarantee import Guarantee, pixels
+from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, SAME
 from dpveil.core.region import Box, RegionRecord, first_overlap
@@ -136,6 +136,15 @@ def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
     why = ["hair, ears and neck are replaced too"] * heads
     why += [f"whole {codec} blocks are replaced, which hold traces of the region"] * (codec is not None)
     return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
+
+
+def not_searched(kind: str, smallest: int) -> str:
+    """Return what was not looked for in a photo: for whoever releases, in no certificate.
+
+    >>> not_searched("face", 24)
+    'faces below 24 pixels of height were not looked for'
+    """
+    return f"{kind}s below {counted(smallest, 'pixel')} of height were not looked for"
 
 
 def few_only(total: Guarantee) -> str:

@@ -25,7 +25,8 @@ MULTIPLE: Final = 32
 """The network halves the picture five times, so sides have to be multiples of this."""
 
 NETS: Final = 2
-"""Nets kept, one per size: one for 1280 × 960 pixels holds 280 MB, and making it costs 0.25 s."""
+"""Nets kept, one per size (the shrunk photo's and the tiles'): one for 1280 × 960 pixels holds 280 MB, and
+making it costs 0.25 s."""
 
 OUTPUTS: Final = ("537", "538", "539")
 """Names of the maps in the file: how much a face's centre a cell is, log size, and offset of the centre."""
