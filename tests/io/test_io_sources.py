@@ -50,8 +50,66 @@ def test_a_picture_whose_blocks_are_unknown_is_refused(kind):
         assert dpveil.read(file_of(LEVELS, kind)).image.shape == LEVELS.shape
 
 
+@pytest.mark.parametrize(
+    "changed", [lambda p: p.convert("RGB"), lambda p: p.crop((1, 1, 4, 4)), Image.Image.copy]
+)
+@pytest.mark.parametrize("kind", ["JPEG", "MPO", "WEBP", "AVIF", "TIFF", "JPEG2000"])
+def test_a_picture_made_from_one_whose_blocks_are_unknown_is_refused(kind, changed):
+    with Image.open(file_of(LEVELS, kind)) as picture:
+        made = changed(picture)
+    assert made.format is None
+    with pytest.raises(InvalidParameter, match=r"lossy blocks: give the name of its file$"):
+        dpveil.plan(made, "fill")
+
+
+@pytest.mark.parametrize(
+    "trace", ["jfif_density", "adobe", "adobe_transform", "progression", "mp", "exif", "thumbnails"]
+)
+def test_each_trace_of_a_lossy_file_is_seen(trace):
+    picture = Image.fromarray(LEVELS)
+    picture.info[trace] = b"1"
+    with pytest.raises(InvalidParameter, match="of its file"):
+        dpveil.read(picture)
+
+
+@pytest.mark.parametrize("kind", ["PNG", "BMP", "PPM"])
+def test_a_picture_made_from_one_without_blocks_is_read(kind):
+    with Image.open(file_of(LEVELS, kind)) as picture:
+        assert np.array_equal(dpveil.read(picture.convert("RGB")).image, LEVELS)
+
+
+def test_an_open_animation_is_refused_as_its_file_is():
+    frames = [Image.fromarray(LEVELS + np.uint8(i)) for i in range(3)]
+    file = BytesIO()
+    frames[0].save(file, "PNG", save_all=True, append_images=frames[1:])
+    for given in (file, Image.open(file)):
+        with pytest.raises(PhotoError, match=r"^the photo is an animation of 3 frames: save one frame"):
+            dpveil.read(given)
+
+
+@pytest.mark.parametrize("mask", [False, LEVELS > 100])
+def test_masked_levels_are_refused(mask):
+    with pytest.raises(InvalidParameter, match=r"is a masked array: give its \.filled\(\.\.\.\)$"):
+        dpveil.read(np.ma.MaskedArray(LEVELS, mask=mask))
+
+
+@pytest.mark.parametrize("given", [LEVELS.astype(float), 3])
+def test_no_hint_leads_past_the_file(given):
+    with pytest.raises(InvalidParameter) as caught:
+        dpveil.read(given)
+    assert "convert" not in str(caught.value)
+
+
+def test_limits_hold_before_levels_are_copied(monkeypatch):
+    monkeypatch.setattr("dpveil.io.sources.Photo.__init__", pytest.fail)
+    monkeypatch.setattr(Image.Image, "save", pytest.fail)
+    for given in (LEVELS, LEVELS[:, :, 0], Image.fromarray(LEVELS)):
+        with pytest.raises(PhotoError, match=r"^the photo has 5 × 6 pixels, more than the limit of 29"):
+            dpveil.read(given, max_pixels=29)
+
+
 def test_limits_hold_for_all_of_them():
-    for given in (file_of(LEVELS), file_of(LEVELS).getvalue(), Image.fromarray(LEVELS)):
+    for given in (file_of(LEVELS), file_of(LEVELS).getvalue(), Image.fromarray(LEVELS), LEVELS):
         with pytest.raises(PhotoError, match="limit of 29"):
             dpveil.read(given, max_pixels=29)
     endless = type("Endless", (), {"read": lambda self, most: bytes(most)})()

@@ -225,6 +225,12 @@ def test_bad_masks(photo, tmp_path):
         regions.parse(tmp_path / "junk.png")
 
 
+@pytest.mark.parametrize("take", [regions.parse, lambda mask: Region(Box(0, 0, 30, 20), mask)])
+def test_masks_that_are_themselves_masked_are_refused(take):
+    with pytest.raises(InvalidParameter, match=r"^mask is a masked array: give its"):
+        take(np.ma.MaskedArray(np.ones((20, 30), bool), mask=np.eye(20, 30)))
+
+
 def test_a_photo_is_no_mask(tmp_path):
     rows, columns = np.mgrid[:60, :80]
     ramp = (rows * 2 + columns).astype(np.uint8)

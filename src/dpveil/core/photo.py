@@ -86,13 +86,19 @@ class Photo:
         return int(self.image.shape[2])
 
 
+def check_unmasked(array: object, name: str) -> None:
+    """Raise `InvalidParameter` for an array of `numpy.ma`: nobody said what stands for what it masks."""
+    if isinstance(array, np.ma.MaskedArray):
+        raise InvalidParameter(name, None, "is a masked array", hint="give its .filled(...)")
+
+
 def check_image(image: object) -> UInt8[np.ndarray, ...]:
     """Return `image` if it is uint8, h × w or h × w × (1 or 3), and not empty; else `InvalidParameter`."""
+    check_unmasked(image, "image")
     if not isinstance(image, np.ndarray) or image.dtype != np.uint8:
         kind = f"{image.dtype} array" if isinstance(image, np.ndarray) else type(image).__name__
         hint = (
-            "give the name of its file, which also tells orientation and JPEG blocks; or uint8 levels 0..255,"
-            " such as numpy.asarray(picture.convert('RGB'))"
+            "give the name of its file, which also tells orientation and JPEG blocks; or uint8 levels 0..255"
         )
         raise InvalidParameter("image", kind, "is not a uint8 array", hint=hint)
     if image.ndim not in (2, 3) or (image.ndim == 3 and image.shape[2] not in (1, 3)) or image.size == 0:

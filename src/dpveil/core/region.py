@@ -11,7 +11,7 @@ from jaxtyping import Bool, UInt8
 from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import ESCAPING, Photo
+from dpveil.core.photo import ESCAPING, Photo, check_unmasked
 from dpveil.errors import InvalidParameter, RegionError
 
 
@@ -101,6 +101,7 @@ class Region:
     def __post_init__(self) -> None:
         if self.mask is None:
             return
+        check_unmasked(self.mask, "mask")
         if self.mask.dtype != np.bool_ or self.mask.shape != (self.box.h, self.box.w) or not self.mask.any():
             raise InvalidParameter(
                 "mask", None, "does not fit its box", hint="a boolean array of the box's size, not all false"

@@ -69,7 +69,7 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
         with quiet_pillow():
             decoded = _decode(data, most, 255)
     except Refused as refusal:
-        raise _refused(name, refusal) from refusal.__cause__
+        raise refused(name, refusal) from refusal.__cause__
     return Photo(decoded.levels, decoded.grid, decoded.notes)
 
 
@@ -99,10 +99,11 @@ def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
         with quiet_pillow():
             return _decode(data, max_pixels, paper)
     except Refused as refusal:
-        raise _refused(path, refusal) from refusal.__cause__
+        raise refused(path, refusal) from refusal.__cause__
 
 
-def _refused(path: str | Path, refusal: Refused) -> PhotoError:
+def refused(path: str | Path, refusal: Refused) -> PhotoError:
+    """Return the error that names the file and why it is not read."""
     return PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy, arguments=refusal.arguments)
 
 

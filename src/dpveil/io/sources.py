@@ -11,19 +11,26 @@ import numpy as np
 from PIL import Image
 
 from dpveil.core.parameters import check_count
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Photo, check_image
 from dpveil.errors import InvalidParameter, PhotoError
 from dpveil.io.names import check_path
-from dpveil.io.reading import CONVERT, MAX_PIXELS, most_bytes, read_bytes, read_file
+from dpveil.io.reading import CONVERT, MAX_PIXELS, most_bytes, read_bytes, read_file, refused
+from dpveil.io.refused import Refused, animation
+from dpveil.io.screening import check_pixels
 
 Source = Photo | str | Path | bytes | BinaryIO | Image.Image | np.ndarray
 """What `read` takes."""
 NAMED: Final = "the photo"
 """What messages call a photo that comes without a name."""
-LEVELS: Final = "uint8 levels 0..255, such as numpy.asarray(picture.convert('RGB'))"
-HINT: Final = f"give the name of its file, its bytes, an open binary file, a Pillow picture, or {LEVELS}"
+HINT: Final = "give the name of its file, its bytes, an open binary file, a Pillow picture, or uint8 levels"
 WITHOUT_BLOCKS: Final = (None, "PNG", "BMP", "PPM")
 """Pillow's names of formats without lossy compression, which leaves traces of a region around it."""
+TRACES: Final = {
+    *("jfif", "jfif_version", "jfif_density", "adobe", "adobe_transform"),  # JPEG
+    *("progressive", "progression", "mp"),  # JPEG
+    *("timestamp", "thumbnails", "comment", "exif"),  # WebP and AVIF; HEIC; JPEG and JPEG 2000; cameras
+}
+"""What Pillow keeps of a lossy file in the `info` of pictures made from it, by convert, crop or copy."""
 
 
 def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
@@ -36,7 +43,7 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
     multi-picture JPEG, the first. HEIC needs the package pi-heif (dpveil[formats]). Applies EXIF orientation,
     and puts transparency on white. Raises `PhotoError` in one line: the file, the problem, the remedy; and
     `InvalidParameter` for anything else, and for pictures that Pillow opened from files other than PNG, BMP
-    and Netpbm: only the file tells its lossy blocks.
+    and Netpbm, or that still show that they were made from such ones: only the file tells its lossy blocks.
 
     >>> read(np.zeros((2, 3), np.uint8))
     Photo(3×2, 1 channels)
@@ -44,10 +51,11 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
     most = check_count(max_pixels, "max_pixels")
     if isinstance(photo, Photo):
         return photo
-    if isinstance(photo, np.ndarray):
-        return Photo(photo)
-    if isinstance(photo, Image.Image):
-        return _picture(photo, most)
+    if isinstance(photo, np.ndarray | Image.Image):
+        try:
+            return _array(photo, most) if isinstance(photo, np.ndarray) else _picture(photo, most)
+        except Refused as refusal:
+            raise refused(NAMED, refusal) from None
     if isinstance(photo, bytes | bytearray | memoryview):
         return read_bytes(bytes(photo), NAMED, max_pixels=most)
     if callable(getattr(photo, "read", None)) and not isinstance(photo, str | Path):
@@ -70,14 +78,30 @@ def _open_file(file: Any, most: int) -> Photo:
     return read_bytes(data, NAMED, max_pixels=most)
 
 
+def _array(levels: np.ndarray, most: int) -> Photo:
+    height, width = check_image(levels).shape[:2]
+    check_pixels(width, height, most)
+    return Photo(levels)
+
+
 def _picture(picture: Image.Image, most: int) -> Photo:
     """Return a Pillow picture, read from a PNG of it: modes, profiles and orientation take one road."""
-    if picture.format not in WITHOUT_BLOCKS:
-        problem = f"was opened from a {picture.format} file, and no longer tells its lossy blocks"
+    if picture.format not in WITHOUT_BLOCKS or _was_lossy(picture):
+        origin = f"opened from a {picture.format} file" if picture.format else "made from a file"
+        problem = f"was {origin}, and no longer tells its lossy blocks"
         raise InvalidParameter("photo", None, problem, hint="give the name of its file")
+    if getattr(picture, "is_animated", False):
+        raise animation(getattr(picture, "n_frames", 0))
+    check_pixels(*picture.size, most)
     file = BytesIO()
     try:
         picture.save(file, "PNG", compress_level=1, exif=picture.getexif())
     except (OSError, ValueError) as error:  # a mode that no PNG has, or a file that is damaged
         raise PhotoError(f"{NAMED} has {picture.mode} pixels, or cannot be decoded", hint=CONVERT) from error
     return read_bytes(file.getvalue(), NAMED, max_pixels=most)
+
+
+def _was_lossy(picture: Image.Image) -> bool:
+    """Return whether a picture without format may have been lossy: a TIFF's compression is a word."""
+    kept = picture.info
+    return picture.format is None and (bool(TRACES & kept.keys()) or isinstance(kept.get("compression"), str))

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool
 
 from dpveil.core.origin import MASK, Origin
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Photo, check_unmasked
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
 from dpveil.io import read_mask
@@ -74,6 +74,7 @@ def mask_of_file(path: str | Path) -> GivenMask:
 
 def mask_of_array(array: np.ndarray) -> GivenMask:
     """Return the mask that a boolean array, or a uint8 array (128 and more is protected), stands for."""
+    check_unmasked(array, "mask")
     if array.ndim != 2 or array.dtype not in (np.bool_, np.uint8) or not array.size:
         shape = "×".join(map(str, array.shape))
         raise InvalidParameter(

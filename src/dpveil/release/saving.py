@@ -99,7 +99,10 @@ class Release:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The released picture as memory, for `PIL.Image.fromarray` and others that read NumPy's protocol."""
+        """The released picture as memory, for those that read NumPy's protocol.
+
+        `PIL.Image.fromarray` takes it in colour only; `to_pil` takes grey too.
+        """
         return {**self.image.__array_interface__, "strides": self.image.strides}
 
     def tobytes(self) -> bytes:

@@ -264,6 +264,8 @@ def test_other_input_is_refused(name: str) -> None:
     for wrong in (faces.astype(float), faces[0]):
         with pytest.raises(InvalidParameter, match="are not uint8"):
             method.release(wrong, people=named(), classes=classes())
+    with pytest.raises(InvalidParameter, match="faces is a masked array"):
+        method.release(np.ma.MaskedArray(faces), people=named(), classes=classes())
 
 
 def test_select_wants_classes() -> None:

@@ -13,6 +13,7 @@ from jaxtyping import Float64, Int64, UInt8
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.parameters import Count, Flag, check_count
+from dpveil.core.photo import check_unmasked
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.ksame.groups import Features, Group, Grouping, within
 
@@ -141,6 +142,7 @@ def numbered(groups: Sequence[Group]) -> Int64[np.ndarray, " n"]:
 
 def check_faces(faces: Faces) -> Faces:
     """Return faces that are uint8 n × h × w × c, or raise `InvalidParameter`."""
+    check_unmasked(faces, "faces")
     if faces.dtype != np.uint8 or faces.ndim != 4 or not faces.size:
         raise InvalidParameter("faces", f"{faces.dtype} {faces.shape}", "are not uint8 n × h × w × c, n > 0")
     return faces

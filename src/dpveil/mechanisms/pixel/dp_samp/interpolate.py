@@ -132,12 +132,14 @@ def _fill(
 
 
 def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-    """Return shown pixels but for those without which the picture is the same: all around have their level.
+    """Return shown pixels but for those without which the picture is the same, up to ties: all around have
+    their level.
 
     Where a shown pixel has others above, below, left and right within `NEAR`, its Voronoi cell lies in a
     square of that side, and whatever corner it shares a triangle with is at most √2·`NEAR` away. If all shown
     pixels there have its level, its triangles are flat, and so are those that take their place without it.
-    The one that is nearest to a corner of the picture always stays.
+    The one that is nearest to a corner of the picture always stays. Ties are four points
+    or more on one circle: without the pixels left out, their triangles may be divided the other way.
     """
     kept = shown.copy()
     if np.count_nonzero(shown) * SPARSE >= shown.size:
