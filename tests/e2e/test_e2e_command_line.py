@@ -155,6 +155,12 @@ def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(place):
     assert sheet.shape[0] > 1000
     assert sheet.shape[1] > 1500
     assert dpveil_("demo", "--out", "show").returncode == 0
+    Path("mine").mkdir()
+    Path("mine/sheet.png").write_bytes(b"mine")
+    done = dpveil_("demo", "--out", "mine")
+    assert (done.returncode, done.stderr.count("\n")) == (4, 1)
+    assert "it exists and is not of an earlier demonstration: choose another --out" in done.stderr
+    assert [path.name for path in Path("mine").iterdir()] == ["sheet.png"]
 
 
 def test_the_demonstration_says_what_it_needs(place):

@@ -572,6 +572,8 @@ def test_disjoint_regions_cost_what_one_neighbour_can_change(method, parameters,
     )
     [text] = [text for text in touching.certificate.warnings if "overlap" in text]
     assert text == "box 2 and box 3 overlap: each reads the original, so their costs add"
+    black = dpveil.obfuscate(ramp(), "fill", regions=[*FACES[:2], "15,0,8,8"])
+    assert not any("overlap" in text for text in black.certificate.warnings)
 
 
 def test_regions_that_a_neighbour_can_change_together_cost_more():

@@ -244,7 +244,7 @@ def test_a_release_of_an_older_wording_is_compared_with_that(saved):
     rewrite(beside, data | {"warnings": []})
     assert "overlap" in dpveil.verify(image).problems[0]
     rewrite(beside, data | {"wording": 1})
-    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 3, not 1",)
+    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 4, not 1",)
 
 
 def test_an_older_wording_hides_no_caution(tmp_path):
@@ -354,5 +354,18 @@ def test_what_promises_less_than_was_asked_for_is_refused(tmp_path, seed, least,
     assert (found.status, found.refused.startswith(why)) == ("consistent", True)
     assert found.publishable == (not found.refused) == (not why)
     assert why in repr(found)
-    with pytest.raises(UnknownName, match="unknown strength 'iron'"):
-        dpveil.verify(path, at_least="iron")
+    for name in ("iron", []):
+        with pytest.raises(UnknownName, match="unknown strength"):
+            dpveil.verify(path, at_least=name)
+
+
+def test_what_cannot_be_relied_on_is_refused_whatever_was_asked_for(tmp_path):
+    path, beside = dpveil.obfuscate(np.zeros((8, 8), np.uint8), "fill").save(tmp_path / "a.png")
+    assert dpveil.verify(path, at_least="strong").refused == ""
+    beside.write_text("{}")
+    assert "schema" in dpveil.verify(path, at_least="weak").refused
+    beside.unlink()
+    assert "certificate" in dpveil.verify(path, at_least="weak").refused
+    copy = dpveil.obfuscate(np.zeros((200, 200), np.uint8), "fill", regions="faces", if_none="copy")
+    path, _ = copy.save(tmp_path / "b.png")
+    assert dpveil.verify(path, at_least="weak").refused == "it is an unprotected copy"

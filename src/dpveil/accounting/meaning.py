@@ -95,9 +95,9 @@ def strength(guarantee: Guarantee) -> str:
 
 def check_strength_name(name: str) -> str:
     """Return the name of a strength that can be asked for, or raise `UnknownName`."""
-    if name not in STRENGTHS:
+    if str(name) not in STRENGTHS:
         raise UnknownName("strength", str(name), STRENGTHS)
-    return name
+    return str(name)
 
 
 def at_least(given: str | None, name: str) -> bool:

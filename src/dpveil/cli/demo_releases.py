@@ -15,12 +15,13 @@ from dpveil.catalogue import build
 from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import UsageError
+from dpveil.errors import OutputError, UsageError
 from dpveil.io import encode, make_folder, write_together
+from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.release.plan import plan
-from dpveil.release.saving import Release
+from dpveil.release.saving import Release, certificate_path
 from dpveil.release.words import worth
 
 FACE: Final = Box(168, 56, 112, 144)
@@ -48,6 +49,7 @@ def make_gallery(out: Path) -> tuple[Path, int]:
     installed. Raises `UsageError` without scikit-image, whose photograph it shows, and `OutputError`.
     """
     photo = _photograph()
+    _check_own(out)
     make_folder(out)
     rows = tuple(_row(photo, title, words, methods, out) for title, words, methods in _choices())
     count = sum(len(row.tiles) for row in rows)
@@ -84,6 +86,20 @@ def _photograph() -> Photo:
             hint="pip install 'dpveil[demo]', or run make demo",
         ) from error
     return Photo(astronaut())  # type: ignore[no-untyped-call]
+
+
+def _check_own(out: Path) -> None:
+    """Raise `OutputError` where a file that would be replaced is not of an earlier demonstration."""
+    releases = sorted(out.glob("*-epsilon-*.png"))
+    own = [certificate_path(release).is_file() for release in releases]
+    strange = [release for release, known in zip(releases, own, strict=True) if not known]
+    strange += [out / SHEET] * ((out / SHEET).exists() and not any(own))
+    if strange:
+        raise OutputError(
+            f"cannot write {shown(strange[0])}: it exists and is not of an earlier demonstration",
+            hint="choose another {out}",
+            arguments={"out": "folder"},
+        )
 
 
 def _row(photo: Photo, title: str, words: tuple[str, str], methods: list[Method], out: Path) -> Row:

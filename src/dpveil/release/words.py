@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.certificate import SCHEMA, SEEDED, Certificate
+from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, SAME
@@ -48,6 +48,8 @@ FEW: Final = (
 )
 FEW_SINCE: Final = 3
 """The wording that warns of this first."""
+FREE_SINCE: Final = 4
+"""The wording from which on overlapping regions of 0-DP are not said to add their costs."""
 NOT_CHECKED: Final = "not all of its certificate is checked"
 OTHER_WORDS: Final = (
     "NOT CHECKED, as {tool!r} wrote it: what its certificate says in words is covered and in the clear,"
@@ -102,6 +104,7 @@ def cautions(
     total: Guarantee,
     *,
     sizes: int | None = None,
+    wording: int = WORDING,
 ) -> tuple[str, ...]:
     """Return the warnings that follow from the method, the regions' sizes and what they cost together.
 
@@ -111,7 +114,7 @@ def cautions(
     notes = [*verdict(total)]
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
-    if pairs and not total.free:
+    if pairs and not (wording >= FREE_SINCE and total.free):
         notes.append(OVERLAP.format(records[a].label, records[b].label) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
