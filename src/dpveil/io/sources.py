@@ -25,11 +25,13 @@ NAMED: Final = "the photo"
 HINT: Final = "give the name of its file, its bytes, an open binary file, a Pillow picture, or uint8 levels"
 WITHOUT_BLOCKS: Final = (None, "PNG", "BMP", "PPM")
 """Pillow's names of formats without lossy compression, which leaves traces of a region around it."""
-TRACES: Final = {
-    *("jfif", "jfif_version", "jfif_density", "adobe", "adobe_transform"),  # JPEG
-    *("progressive", "progression", "mp"),  # JPEG
-    *("timestamp", "thumbnails", "comment", "exif"),  # WebP and AVIF; HEIC; JPEG and JPEG 2000; cameras
-}
+TRACES: Final = frozenset(
+    {
+        *("jfif", "jfif_version", "jfif_density", "adobe", "adobe_transform"),  # JPEG
+        *("progressive", "progression", "mp"),  # JPEG
+        *("timestamp", "thumbnails", "comment", "exif"),  # WebP and AVIF; HEIC; JPEG and JPEG 2000; cameras
+    }
+)
 """What Pillow keeps of a lossy file in the `info` of pictures made from it, by convert, crop or copy."""
 
 
