@@ -7,7 +7,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
@@ -40,7 +40,7 @@ PROMISE: Final = (
 
 NETS: Final = threading.local()
 
-Levels = Float32[np.ndarray, "h w c"]
+Levels = Float32[np.ndarray, "_ _ c"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Completion(Stored, Filling):
         out = self._run(np.stack(planes).astype(np.float32)[None])
         return Painted((out[0].transpose(1, 2, 0) + 1) * np.float32(127.5), pose, face, crop, frame)
 
-    def _run(self, seen: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 3 s s"]:
+    def _run(self, seen: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "..."]:
         """Return what the network makes of a frame."""
         net = self._net()
         net.setInput(seen, "seen")
@@ -129,7 +129,7 @@ class Completion(Stored, Filling):
         }
 
     @classmethod
-    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Completion:
         """Return the network of what a file holds; raises `ModelError` where it is none."""
         data, noise = tensors["network"], tensors["noise"].astype(np.float32)
         side = facts["side"]
@@ -234,7 +234,7 @@ def _into(pose: Similarity, box: Box) -> np.ndarray:
 
 
 def _seen(
-    outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, side: int
+    outside: UInt8[np.ndarray, "H W k"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, side: int
 ) -> tuple[Levels, Float32[np.ndarray, "s s"]]:
     """Return what of the frame is outside, mirrored beyond the photo, and how far each pixel is."""
     corners = pose.back(np.array([[-0.5, -0.5], [side, -0.5], [side, side], [-0.5, side]]))
@@ -246,7 +246,7 @@ def _seen(
     known = (~hidden[rows, columns]).astype(np.float32)[..., None]
     levels = outside[rows, columns].astype(np.float32) * known
     both = np.concatenate([np.broadcast_to(levels, (*known.shape[:2], 3)), known], axis=2)
-    moved = pose.to(np.array([[columns.start, rows.start]]))[0]
+    moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
     there = _shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
     return there[..., :3] / np.maximum(there[..., 3:], SURE), there[..., 3]
 
@@ -266,7 +266,7 @@ def _shrunk(picture: Levels, pose: Similarity, side: int) -> Levels:
         picture = cv2.GaussianBlur(picture, (0, 0), BLUR * math.sqrt(step * step - 1))
     matrix = pose.matrix * [whole, whole, 1]
     zero = (whole - 1) / 2
-    matrix[:, 2] = pose.to(np.array([[zero, zero]]))[0]
+    matrix[:, 2] = pose.to(np.array([[zero, zero]], np.float64))[0]
     mode = cv2.INTER_LINEAR
     out = cv2.warpAffine(picture, matrix, (side, side), flags=mode, borderMode=cv2.BORDER_REFLECT_101)
     return np.asarray(out, np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -51,6 +51,7 @@ def bounds(points: Points, width: int, height: int) -> Box | None:
     return Box(left, top, right - left, bottom - top) if left < right and top < bottom else None
 
 
+@runtime_checkable
 class AnyFrame(Protocol):
     """A picture of a face whose pixels have places in parts of UTKFace's crop."""
 
