@@ -146,15 +146,16 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
 def test_the_shape_is_turned_with_the_face_and_no_larger_than_it_has_to_be(angle):
     """Where the head is inside, and a little beyond it and the neck is not."""
     frame = Frame(128)
-    pose = Similarity(0.6, angle, 40.0, -60.0)
+    x, y = (60, 50) - Similarity(1.2, angle, 0.0, 0.0).to(np.array([[300.0, 300.0]]))[0]
+    pose = Similarity(1.2, angle, float(x), float(y))
     head = between(pose, frame, HeadFrame(1))
     x, y, a, b = HEAD
     inner = head.back(outline((x, y, 0.99 * AROUND * a, 0.99 * AROUND * b)) - 0.5).round().astype(int)
     upper = outline((x, y, 1.02 * AROUND * a, 1.02 * AROUND * b))
     outer = head.back(upper[upper[:, 1] < y] - 0.5).round().astype(int)
     middle = head.back(np.array([[x - 0.5, y - 0.5]]))[0].round().astype(int).tolist()
-    box, mask = head_shape(pose, frame, Box(*middle, 2, 2), 500, 500)
-    full = np.zeros((500, 500), bool)
+    box, mask = head_shape(pose, frame, Box(*middle, 2, 2), 600, 600)
+    full = np.zeros((600, 600), bool)
     full[box.slices] = mask
     assert full[inner[:, 1], inner[:, 0]].all()
     assert not full[outer[:, 1], outer[:, 0]].any()

@@ -99,7 +99,7 @@ class Completion(Stored, Filling):
         out = self._run(np.stack(planes).astype(np.float32)[None])
         return Painted((out[0].transpose(1, 2, 0) + 1) * np.float32(127.5), pose, face, crop, frame)
 
-    def _run(self, seen: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "..."]:
+    def _run(self, seen: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return what the network makes of a frame."""
         net = self._net()
         net.setInput(seen, "seen")

@@ -214,3 +214,21 @@ def keep(trainer: Trainer, folder: Path) -> None:
     new = folder / "checkpoint.new"
     torch.save(trainer.state(), new)
     new.replace(folder / "checkpoint.pt")
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
+    """Return how well the averaged network does on people who were held out."""
+    rows = trainer.held_out[:most].tolist()
+    sums: dict[str, float] = {}
+    for start in range(0, len(rows), 16):
+        part = rows[start : start + 16]
+        scenes = trainer.maker.plain(part, None, None)
+        losses = reconstruction(scenes, trainer.mean(scenes.seen))
+        for name in ("level", "slope"):
+            sums[name] = sums.get(name, 0.0) + float(losses[name]) * len(part)
+    return {
+        "photos": len(rows),
+        "mean error of what is painted, in levels": round(127.5 * sums["level"] / len(rows), 2),
+        "mean error of slopes": round(sums["slope"] / len(rows), 4),
+    }
