@@ -26,7 +26,10 @@ CHANCES: Final = 0.99
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and at what rates to train. `critic_from` is a part of `steps`."""
+    """How long and at what rates to train, and how much each loss weighs; `critic_from` is a part of `steps`.
+
+    Differences of pixels weigh little: what cannot be known would be painted without any texture.
+    """
 
     steps: int = 4000
     batch: int = 16
@@ -34,8 +37,10 @@ class Plan:
     critic_from: float = 0.25
     rate: float = 8e-4
     critic_rate: float = 3e-4
-    adversarial: float = 0.05
-    features: float = 0.5
+    slope: float = 0.3
+    kept: float = 0.5
+    adversarial: float = 0.4
+    features: float = 4.0
     average: float = 0.997
     seed: int = 1
 
@@ -81,7 +86,7 @@ class Trainer:
             painted = self.net(scenes.seen.contiguous(memory_format=torch.channels_last))
         painted = painted.float()
         losses = reconstruction(scenes, painted)
-        total = losses["level"] + losses["slope"] + losses["kept"]
+        total = losses["level"] + plan.slope * losses["slope"] + plan.kept * losses["kept"]
         if against:
             losses |= self._adversarial(scenes, painted)
             total = total + plan.adversarial * losses["fools"] + plan.features * losses["features"]
@@ -124,7 +129,7 @@ class Trainer:
         up = min(1.0, (self.done + 1) / 100)
         start = self.plan.critic_from
         for group in self.optimiser.param_groups:
-            group["lr"] = self.plan.rate * up * down * (0.5 if part >= start else 1.0)
+            group["lr"] = self.plan.rate * up * down * (0.7 if part >= start else 1.0)
         for group in self.critic_optimiser.param_groups:
             group["lr"] = self.plan.critic_rate * max(0.3, down)
 
