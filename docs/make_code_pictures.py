@@ -80,5 +80,5 @@ def sheet(rows: list[tuple[str, np.ndarray]]) -> bytes:
             tile = Image.fromarray(crop[:, :, 0]).resize((side, side), Image.Resampling.NEAREST)
             canvas.paste(tile, (LABEL + column * (side + GAP), top))
     buffer = io.BytesIO()
-    canvas.save(buffer, "PNG", optimize=True)
+    canvas.save(buffer, "PNG")
     return buffer.getvalue()

@@ -27,7 +27,7 @@ def contact_sheet() -> bytes:
     faces = FaceGallery.load(default_path("gallery")).faces[: ROWS * COLUMNS]
     grid = faces.reshape(ROWS, COLUMNS, 128, 128, 3).transpose(0, 2, 1, 3, 4)
     buffer = io.BytesIO()
-    Image.fromarray(grid.reshape(ROWS * 128, COLUMNS * 128, 3)).save(buffer, "PNG", optimize=True)
+    Image.fromarray(grid.reshape(ROWS * 128, COLUMNS * 128, 3)).save(buffer, "PNG")
     return buffer.getvalue()
 
 

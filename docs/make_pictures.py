@@ -103,7 +103,7 @@ def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
             )
             pen.multiline_text((left + 2, top + height + 2), caption, fill="black", font=font)
     buffer = io.BytesIO()
-    canvas.save(buffer, "PNG", optimize=True)
+    canvas.save(buffer, "PNG")
     return buffer.getvalue()
 
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 architecture = pytest.importorskip("make_architecture")
 
 PASSED = [
-    "io.reading.read",
+    "io.sources.read",
     "release.plan.plan",
     "catalogue.build",
     "regions.spec.search",

@@ -10,6 +10,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,17 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 RESEARCH = ROOT / "packages" / "dpveil-research"
 FILES = sorted((*SOURCE.rglob("*.py"), *(RESEARCH / "src").rglob("*.py")))
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 METHODS = sorted(registry.METHODS.items())
 MECHANISMS = sorted(scalar.TABLE.items())
 SECTIONS = ("What it does", "What it promises", "Parameters", "What to know")
 FUNCTION_LINES = 40
 FILE_LINES = 300
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Return every source file, parsed when a test asks for it and not while tests are collected."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in FILES}
 
 
 def name_of(path: Path) -> str:
@@ -71,7 +77,9 @@ def commands() -> list[tuple[str, Any]]:
 
 
 def test_modules_say_what_they_are() -> None:
-    clean(f"{name_of(path)} has no docstring" for path, tree in TREES.items() if not ast.get_docstring(tree))
+    clean(
+        f"{name_of(path)} has no docstring" for path, tree in trees().items() if not ast.get_docstring(tree)
+    )
 
 
 def test_public_names_are_documented() -> None:
@@ -246,7 +254,7 @@ def test_files_and_functions_are_short() -> None:
     sizes = {name_of(path): (len(read(name_of(path)).splitlines()), FILE_LINES) for path in FILES}
     sizes |= {
         f"{node.name} in {name_of(path)}": (function_lines(node), FUNCTION_LINES)
-        for path, tree in TREES.items()
+        for path, tree in trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
@@ -293,7 +301,7 @@ def unsafe_randomness(node: ast.AST) -> bool:
 
 
 def test_sources_have_nothing_forbidden() -> None:
-    clean(f"{name_of(path)}, {breach}" for path, tree in TREES.items() for breach in breaches(tree))
+    clean(f"{name_of(path)}, {breach}" for path, tree in trees().items() for breach in breaches(tree))
 
 
 def test_only_the_command_line_speaks_of_options() -> None:
@@ -306,7 +314,9 @@ def test_only_the_command_line_speaks_of_options() -> None:
                 yield from (t for t in texts if isinstance(t, str) and option.search(t))
 
     library = {
-        path: tree for path, tree in TREES.items() if "cli" not in path.parts and path.is_relative_to(SOURCE)
+        path: tree
+        for path, tree in trees().items()
+        if "cli" not in path.parts and path.is_relative_to(SOURCE)
     }
     clean(
         f"{name_of(path)}: {text}"

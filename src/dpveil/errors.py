@@ -31,6 +31,8 @@ from typing import Final
 
 CLOSE: Final = 0.82
 """difflib's ratio from which a name is suggested: "dp-pix" for "dppix", and not "mean" for "median"."""
+INTACT: Final = "get an intact copy of the release and its certificate, or release the photo again"
+"""The remedy where a release and its certificate do not fit."""
 
 
 class DPVeilError(Exception):

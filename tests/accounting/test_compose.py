@@ -187,3 +187,9 @@ def test_scopes_join_and_say_nothing_twice():
     )
     assert total.scope.in_the_clear == ("size", "a", "b")
     assert total.scope.covers.startswith("a; b")
+
+
+@pytest.mark.parametrize("given", [3, [3], "pure", {1}, None, PURE, [PURE, None]])
+def test_what_is_no_list_of_guarantees_is_refused_by_name(given):
+    with pytest.raises(InvalidParameter, match=r"^guarantees = '\w+' is not a list of guarantees"):
+        compose(given)

@@ -15,7 +15,7 @@ from dpveil.errors import UsageError
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
-from dpveil.faces.readings import Readings
+from dpveil.faces.readings import KEPT, Readings
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"
@@ -64,7 +64,7 @@ def test_readings_are_what_the_model_reads_in_the_gallery(gallery):
     assert (known.gallery, known.model) == (gallery.digest, model.digest)
     answers = known.checked(model.values, len(gallery))
     assert all(np.array_equal(read, answers[name]) for name, read in model.read(gallery.faces).items())
-    assert known.pack() == READINGS.read_bytes()
+    assert known.pack() == (READINGS.read_bytes(), KEPT)
 
 
 def test_defaults_are_found_where_it_is_installed(monkeypatch):

@@ -104,7 +104,7 @@ def test_outputs_with_other_settings_are_failures_and_stay(photos, change):
     assert (names(report.failed), exit_code(report)) == (["a.png", "b.png", "c.png"], 1)
     assert "force=True" in report.failed[0].failure.hint
     told = release_all(photos(), choices(**change), options={"force": "--force"}).failed[0]
-    assert "replace it with --force" in told.failure.hint
+    assert "release this one file with --force, which replaces it" in told.failure.hint
     assert {name: Path("out", name).read_bytes() for name in files()} == before
     assert len(release_all(photos(), choices(**change, force=True)).released) == 3
 
@@ -181,13 +181,25 @@ def test_a_new_sibling_causes_no_second_release_and_no_overwriting(photos):
     before = Path("out/a.png").read_bytes()
     report = release_all(photos(), choices())
     assert names(report.failed) == ["a.bmp", "a.png"]
-    assert "cost twice" in report.failed[0].failure.message
-    assert "rename it" in report.failed[0].failure.hint
+    assert report.failed[0].failure.message == "out/a.png was released from a.png, not from in/a.bmp"
+    assert "cost twice" in report.failed[1].failure.message
+    assert [entry.failure.hint for entry in report.failed] == [
+        "rename it (and its certificate) to a.png.png",
+        "if it is, rename it (and its certificate) to a.png.png;"
+        " if not, release this one file with force=True",
+    ]
     assert Path("out/a.png").read_bytes() == before
     for name in ("a.png", "a.png.certificate.json"):
         Path("out", name).rename(Path("out", "a.png" + name.removeprefix("a")))
     report = release_all(photos(), choices())
     assert (names(report.released), names(report.failed)) == (["a.bmp"], [])
+
+
+def test_an_input_that_is_missing_is_said_before_anything_of_its_output(photos):
+    release_all(photos(), choices())
+    task = plan_tasks([Path("in/gone.png")], Path("out/a.png"))
+    [entry] = release_all(task, choices(method=DPPix(epsilon=3))).failed
+    assert entry.failure.message == "in/gone.png does not exist"
 
 
 def test_a_sibling_that_went_causes_no_second_release(photos):

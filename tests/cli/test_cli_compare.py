@@ -42,13 +42,20 @@ def cli(shell):
 def test_every_method_and_budget_is_on_the_sheet(cli):
     code, out, err = cli("a.png")
     assert code == 0
-    told = out.splitlines()
+    columns, *told = out.splitlines()
+    assert columns.split("  ", 1)[0] == "METHOD"
+    for name, words in (("SETTINGS", "epsilon 1"), ("PROMISE", "1-DP"), ("NOISE", "noise scale")):
+        assert told[0].index(words) == columns.index(name)
+    assert told[0].index("SSIM") == columns.index("NEARNESS TO THE ORIGINAL")
     assert len(told) == 1 + sum(shown(name, budgets=3) for name in METHODS)
     assert told[-1] == "wrote compare.png"
     for name in METHODS:
         assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
         assert sum(words in line for line in told) >= 1
+    for line in told:
+        assert ("neighbourhood all" in line) <= ("any-image" in line or "no formal guarantee" in line)
+    assert sum("neighbourhood all" in line for line in told if line.startswith("dp-pix ")) == 3
     assert all("SSIM" in line and "PSNR" in line for line in told[:-1])
     assert all("noise" in line or "a face drawn anew" in line for line in told[:-1])
     assert err == f"compare.png: {NOT_PRIVATE}\n"
@@ -60,7 +67,7 @@ def test_every_row_says_its_settings(cli):
     names = ("dp-samp", "dp-svd", "dp-pix-gaussian", "mosaic")
     arguments = [word for name in names for word in ("--method", name)]
     _, out, _ = cli("a.png", *arguments, "--epsilon", "5", "--neighbourhood", "64", "--block", "8")
-    settings = [line.split("  ")[1:] for line in out.splitlines()[:-1]]
+    settings = [line.split("  ")[1:] for line in out.splitlines()[1:-1]]
     assert [next(filter(None, cells)).strip() for cells in settings] == [
         "epsilon 5, clusters 8, neighbourhood 64",
         f"epsilon 5, rank {METHODS['dp-svd'].typical['rank']}",

@@ -203,3 +203,9 @@ def test_a_plot_that_cannot_be_written(cli):
 def test_it_reads_no_photo_and_writes_nothing(cli, tmp_path):
     assert cli(*USUAL, *SIZE)[0] == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_also_holds_is_of_the_same_release(cli):
+    lines = [line for line in cli(*USUAL, *SIZE)[1].splitlines() if line.startswith("also holds    ")]
+    assert len(lines) == 2
+    assert len({line.index(" of the same release: the true one of 2 at most ") for line in lines}) == 1

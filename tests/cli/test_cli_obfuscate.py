@@ -12,6 +12,7 @@ import pytest
 from PIL import Image
 
 import dpveil
+from command_lines import last
 from dpveil.batch.state import state_path
 from dpveil.release.plan import Plan
 
@@ -143,7 +144,7 @@ def test_verify_at_least(release, cli):
     ],
 )
 def test_verify_says_why_not(cli, more, words):
-    settings = ["--method", "blur", "--sigma", "3"] if "blur" in more else [*GOOD, *more]
+    settings = ["--method", "blur", "--sigma", "3"] if "blur" in more else last(*GOOD, *more)
     assert cli("obfuscate", "in/bob.png", "--out", "out", *settings)[0] == 0
     code, out, _ = cli("verify", "out")
     assert (code, words in out) == (0, True)
@@ -250,6 +251,31 @@ def test_photos_of_one_stem_never_share_an_output(cli):
     assert code == 1
     assert "in/bob.jpg: one/bob.png was released from a photo of another name" in err
     assert Path("one/bob.png").read_bytes() == before
+
+
+def test_linked_folders_are_said_to_be_left_out(cli, release):
+    for name in ("one", "two", "in/real"):
+        Path(name).mkdir()
+    for name in ("two", "one", "out"):
+        Path("in", name).symlink_to(Path(name).absolute())
+    said = "2 linked folders were left out, such as in/one: name it to release what it holds\n"
+    code, document, err = release()
+    assert (code, len(document["released"]), err.count("left out")) == (0, 2, 1)
+    assert f"warning: {said}" in err
+    Path("in/two").unlink()
+    assert "warning: 1 linked folder was left out, such as in/one: name it" in release()[2]
+    Path("links").mkdir()
+    Path("in/one").rename("links/one")
+    err = cli("obfuscate", "links", "--out", "out", *GOOD)[2]
+    assert "no photos among the inputs; 1 linked folder was left out, such as links/one" in err
+    assert "left out" not in release()[2]
+
+
+def test_faces_are_chosen_in_place_of_regions_that_hold_none(cli):
+    for given, words in {"": "add --regions faces", "whole": "use --regions faces in place of whole"}.items():
+        more = ["--regions", given] if given else []
+        err = cli("obfuscate", "in", "--out", "out", *GOOD, *more, "--only", "1")[2]
+        assert err == f"dpveil: --only is only for faces: {words}, or leave it out\n"
 
 
 def test_a_damaged_state_is_one_line_and_nothing_is_paid_again(release):

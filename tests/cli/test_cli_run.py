@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from command_lines import last
 from dpveil.cli import EMPTY, exits, obfuscate
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
@@ -107,7 +108,7 @@ def test_help_and_version_import_nothing_heavy():
 @pytest.mark.parametrize("form", [(), ("--json",)])
 def test_wrong_usage_is_one_line_exit_code_2_and_reads_nothing(cli, monkeypatch, more, words, form):
     monkeypatch.setattr("dpveil.batch.run.read", pytest.fail)
-    code, out, err = cli("obfuscate", "in/a.png", "--out", "out", *more, *form)
+    code, out, err = cli("obfuscate", "in/a.png", *last("--out", "out", *more), *form)
     assert (code, err.count("\n")) == (2, 1)
     assert words in err
     assert not Path("out").exists()
@@ -179,7 +180,7 @@ def test_a_release_is_told_to_programs(cli):
     code, out, err = cli(*arguments)
     assert json.loads(out)["skipped"] == [entry]
     assert (code, err) == (0, "released 0, failed 0, skipped 1, no region 0\n")
-    code, out, _ = cli(*arguments, "--epsilon", "3")
+    code, out, _ = cli(*last(*arguments, "--epsilon", "3"))
     [failure] = json.loads(out)["failed"]
     assert (code, set(failure)) == (1, {"input", "error", "hint"})
 
@@ -190,9 +191,7 @@ def test_numbers_stay_exact_from_the_command_line_to_the_certificate(cli):
         "in",
         "--out",
         "out",
-        *GOOD,
-        "--epsilon",
-        "0.1",
+        *last(*GOOD, "--epsilon", "0.1"),
         "--regions",
         "whole",
         "--regions",
@@ -320,7 +319,7 @@ def test_odd_file_names_stay_one_line_of_ascii_json(cli):
     assert name in [entry["input"] for entry in json.loads(out)["released"]]
     assert cli("verify", "out")[1].count("\n") == 2
     assert cli("obfuscate", "in", "--out", "again", *GOOD)[1].count("\n") == 2
-    assert cli("obfuscate", "in", "--out", "again", *GOOD, "--epsilon", "7")[2].count("\n") == 3
+    assert cli("obfuscate", "in", "--out", "again", *last(*GOOD, "--epsilon", "7"))[2].count("\n") == 3
 
 
 def test_exit_codes_are_one_table(cli):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from command_lines import last
 from dpveil.mechanisms.scalar import TABLE, Geometric
 
 QUERY = ["--range", "0:5", "--sensitivity", "1", "--epsilon", "0.5"]
@@ -151,7 +152,7 @@ def test_gaps_hold_no_responses(cli):
     ],
 )
 def test_mistakes_are_one_line(cli, arguments, words):
-    code, line = refused(cli, "release", *arguments)
+    code, line = refused(cli, "release", *last(*arguments))
     assert code == 2
     assert words in line
 
@@ -194,12 +195,12 @@ def test_matrix_is_readable(cli):
     assert lines[3].split() == ["0", "1", "2", "3", "4", "5"]
     assert lines[4].split() == ["0", "0.6225", "0.3775", "0.2290", "0.1389", "0.0842", "0.0511"]
     assert "certificate   0.5 for one record" in out
-    _, wide, _ = cli("matrix", *GEOMETRIC, "--range", "0:40")
+    _, wide, _ = cli("matrix", *last(*GEOMETRIC, "--range", "0:40"))
     assert "and 29 more answers" in wide
 
 
 def test_matrix_of_a_range_without_end(cli):
-    given = ["--mechanism", "laplace", *QUERY, "--range", "0:"]
+    given = last("--mechanism", "laplace", *QUERY, "--range", "0:")
     code, line = refused(cli, "matrix", *given)
     assert code == 2
     assert "responses are missing, and the range has no end" in line
@@ -252,7 +253,7 @@ def test_compare_recommends_the_least_error(cli):
 
 
 def test_compare_says_why_some_are_left_out(cli):
-    _, out, _ = cli("compare", *QUERY, "--range", "0:", "--relation", "any-database")
+    _, out, _ = cli("compare", *last(*QUERY, "--range", "0:", "--relation", "any-database"))
     assert "any-database): staircase" in out
     assert "left out (range = '0:' has no end" in out
     found = document(
@@ -352,7 +353,7 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
     private, told = err.splitlines()
     assert private == "dpveil: private, not for publication: data.csv, column 'age': missing in row 3 of 4"
     assert told.endswith("a public number in the range, with --missing")
-    code, out, err = cli("query", "data.csv", *MEAN, "--column", "name", "--json")
+    code, out, err = cli("query", "data.csv", *last(*MEAN, "--column", "name", "--json"))
     assert code == 4
     assert "ada" not in out
     assert "data.csv, column 'name': row 1 holds 'ada'" in err
@@ -374,7 +375,7 @@ def test_what_is_wrong_with_values_is_said_on_stderr_alone(cli):
     ],
 )  # fmt: skip
 def test_wrong_queries_are_one_line(cli, more, code, words):
-    found, line = refused(cli, "query", "data.csv", *MEAN, *more)
+    found, line = refused(cli, "query", "data.csv", *last(*MEAN, *more))
     assert found == code
     assert words in line
 
@@ -394,5 +395,5 @@ def test_incomplete_queries_are_one_line(cli):
     assert all(option in line for option in ("--equals", "--above", "--below"))
     code, line = refused(cli, "query", "none.csv", *MEAN)
     assert (code, line) == (4, "none.csv cannot be read: No such file or directory")
-    code, line = refused(cli, "query", "data.csv", *MEAN, "--query", "count")
+    code, line = refused(cli, "query", "data.csv", *last(*MEAN, "--query", "count"))
     assert "does not belong to a count" in line

@@ -15,7 +15,7 @@ from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.distance import Distance
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.region import Box
-from dpveil.errors import CertificateError
+from dpveil.errors import INTACT, CertificateError
 from records import record
 from strategies import certificates
 
@@ -174,6 +174,34 @@ def test_malformed_certificates_are_one_clear_refusal(key, value):
         parse_certificate(text)
 
 
+FAULTS = {
+    "it has no 'regions'": lambda data: data.pop("regions"),
+    "it has no 'sha256'": lambda data: data["output"].pop("sha256"),
+    "it has no 'box'": lambda data: data["regions"][0].pop("box"),
+    "its box w is not as dpveil writes it": lambda data: data["regions"][0].update(box=[0, 0, "evil", 1]),
+    "a guarantee is of an unknown kind": lambda data: data["guarantees"][0].update(kind="evil"),
+    "a value is of another kind than dpveil writes": lambda data: data["regions"][0].update(
+        origin={"evil": 1}
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_with_a_malformed_certificate_is_said_in_words_of_ours(fault):
+    data = json.loads(make().to_text())
+    FAULTS[fault](data)
+    with pytest.raises(CertificateError) as caught:
+        parse_certificate(json.dumps(data))
+    assert caught.value.message == f"the certificate is malformed: {fault}"
+    assert caught.value.hint == INTACT
+    assert "intact copy" in INTACT.partition(", or ")[0]
+
+
+def test_text_that_is_no_json_is_said_to_be_none():
+    with pytest.raises(CertificateError, match="malformed: it is not the JSON of one"):
+        parse_certificate("{")
+
+
 @pytest.mark.parametrize("text", ["", "null", "[]", "{", "[" * 100_000, '{"schema": 1}', "1" * 10_000])
 def test_other_text_is_one_clear_refusal(text):
     with pytest.raises(CertificateError):
@@ -189,6 +217,15 @@ def test_publishable_needs_secure_bits_and_a_formal_guarantee_everywhere():
     assert not make(guarantees=two, regions=make().regions * 2, composition=compose(two)).publishable
     assert not make(strength="practically none").publishable
     assert not make(missing=("faces",)).publishable
+
+
+def test_a_copy_is_said_to_have_no_noise_and_never_unknown_bits():
+    assert make(guarantees=(), regions=(), composition=None, bits="none").objections == (
+        "no formal guarantee",
+        "no noise was drawn",
+    )
+    assert make(bits="none").objections == ("no noise was drawn",)  # which no release of ours says
+    assert make(bits="dice").objections == ("unknown bits",)
 
 
 def test_settings_hold_what_was_chosen_and_nothing_of_the_outcome():

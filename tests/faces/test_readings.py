@@ -22,7 +22,9 @@ def made(**changes):
 
 @pytest.fixture(autouse=True)
 def _nothing_cached():
+    cached = readings.kept
     yield
+    cached.cache_clear()
     forget()
 
 
@@ -39,15 +41,27 @@ def table(monkeypatch, known):
 
 def test_they_come_back_and_are_refused_when_damaged(tmp_path):
     path = tmp_path / "readings.safetensors"
-    path.write_bytes(made().pack())
+    path.write_bytes(made().pack()[0])
     back = Readings.load(path)
     assert all(np.array_equal(back.answers[name], read) for name, read in made().answers.items())
-    path.write_bytes(made().pack()[:-1] + b"x")
+    path.write_bytes(made().pack()[0][:-1] + b"x")
     with pytest.raises(ModelError, match="altered"):
         Readings.load(path)
     save(MODEL, path, replace=True)
     with pytest.raises(ModelError, match="holds no readings"):
         Readings.load(path)
+
+
+def test_only_those_of_the_known_hash_are_used_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "readings.safetensors"
+    data, digest = made().pack()
+    path.write_bytes(data)
+    monkeypatch.setattr(readings, "default_path", lambda _: path)
+    readings.kept.cache_clear()
+    assert readings.kept() is None
+    monkeypatch.setattr(readings, "KEPT", digest)
+    readings.kept.cache_clear()
+    assert readings.kept().gallery == FACES.digest
 
 
 def test_they_are_used_for_their_own_files_only(monkeypatch):

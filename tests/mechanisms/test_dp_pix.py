@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel import DPPix
+from dpveil.cli import grid
+from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.mechanisms.pixel import TABLE, DPPix
 from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import SeededBits
 
@@ -149,3 +150,13 @@ def test_channels_of_one_cell_get_independent_noise():
     out = DPPix(epsilon=30, neighbourhood=1).release(image, bits=SeededBits(6)).reshape(-1, 3).astype(float)
     correlation = np.corrcoef(out.T)[np.triu_indices(3, 1)]
     assert np.abs(correlation).max() < 7 / math.sqrt(1600)
+
+
+@pytest.mark.parametrize("name", [name for name, kind in TABLE.items() if "neighbourhood" in kind.options()])
+def test_all_is_a_neighbourhood_in_python_too(name):
+    given = {"epsilon": 1, "block": 8}
+    made = grid.one(name, given | {"neighbourhood": "all"})
+    assert made == grid.one(name, given)
+    assert made.parameters()["neighbourhood"] is None
+    with pytest.raises(InvalidParameter, match="not a whole number of pixels: a whole number, or all"):
+        grid.one(name, given | {"neighbourhood": "every"})

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import linalg, stats
+from threadpoolctl import threadpool_info, threadpool_limits
 from typer.testing import CliRunner
 
 import dpveil
@@ -234,6 +235,24 @@ def test_a_release_takes_at_most_six_times_the_image_itself_counted(shape):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= 5 * image.nbytes
+
+
+def test_decompositions_take_one_thread_and_give_back_the_others(monkeypatch):
+    """Threads wait for one another thousands of times: two take at least twice as long as one."""
+
+    def threads():
+        return {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+
+    def watched(plane, rank):
+        inside.append(threads())
+        return leading_triples(plane, rank)
+
+    inside = []
+    monkeypatch.setattr(dp_svd, "leading_triples", watched)
+    with threadpool_limits(2, user_api="blas"):
+        DPSVD(epsilon=1, rank=2).release(random_image((9, 7, 3), 1), bits=SeededBits(1))
+        assert threads() == {2}
+    assert inside == [{1}] * 3
 
 
 def test_triples_are_near_those_of_a_full_decomposition():

@@ -187,12 +187,27 @@ def test_pixels_amid_their_own_level_take_no_part_in_other_triangles(share: floa
     kept = module.needed(image, shown)
     assert not (kept & ~shown).any()
     assert kept.sum() < (1 if share == 0.1 else 0.7) * shown.sum()
-    points, levels = np.argwhere(shown), image[shown]
-    starts, ends = Delaunay(points).vertex_neighbor_vertices
-    for point in np.flatnonzero(~kept[shown]):
-        around = ends[starts[point] : starts[point + 1]]
-        assert (levels[around] == levels[point]).all()
-        assert len(around)
+    assert all_amid_their_level(image, shown, kept)
+
+
+def all_amid_their_level(image, shown, kept) -> bool:
+    levels = image[shown]
+    starts, ends = Delaunay(np.argwhere(shown)).vertex_neighbor_vertices
+    dropped = np.flatnonzero(~kept[shown])
+    assert len(dropped)
+    return all((levels[ends[starts[i] : starts[i + 1]]] == levels[i]).all() for i in dropped)
+
+
+def test_pixels_without_others_around_in_their_part_stay_there():
+    """One white pixel at the end of a part sees black ones far away, as those between lie beyond the end."""
+    shown = np.zeros((60, 90), bool)
+    shown[::5, ::5] = shown[22, 44] = True
+    image = np.zeros((60, 90, 1), np.uint8)
+    image[:, 44] = 255
+    kept, part = module.needed(image, shown), np.s_[:, :45]
+    assert all_amid_their_level(image, shown, kept)
+    assert not all_amid_their_level(image[part], shown[part], kept[part])
+    assert all_amid_their_level(image[part], shown[part], module.with_outermost(kept[part], shown[part]))
 
 
 def test_the_picture_is_the_same_with_pixels_that_are_not_needed(monkeypatch: pytest.MonkeyPatch):

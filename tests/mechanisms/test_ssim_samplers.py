@@ -12,8 +12,9 @@ from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
 from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, desk, loops, sampler, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
+from dpveil.mechanisms.pixel.ssim.desk import set_up, set_up_listing
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
 from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, ways
 from dpveil.noise import SeededBits, backend
@@ -138,7 +139,8 @@ def test_enumeration_shows_nothing_beyond_the_farthest_unchecked():
         draws = arithmetic.Draws(
             np.zeros((1, 2), np.uint8), np.zeros(1, int), np.zeros((1, 3), int), np.ones((1, 2))
         )
-        loops.enumerate_all(np.full((1, 2), level, np.uint8), levels, law, first, draws)
+        window, listing = np.full((1, 2), level, np.uint8), set_up_listing(2, 2)
+        loops.enumerate_all(window, levels, law, first, listing, draws)
         assert draws.status[0] == status
         assert draws.shown.tolist() == [[0, 0]]
 
@@ -254,19 +256,19 @@ def test_tables_sum_what_enumeration_sums(exponent):
     """Σ e^(ε′(SSIM - best)) over the arrangements of every multiset; steps below 2^-30 are raised to it."""
     levels, window = shown_levels(3).astype(np.int64), np.array([1, 93, 94, 192, 30], np.uint8)
     sets, moments = list_sets(5, 3), arithmetic.moments(window)
-    desk = counted.set_up(5, len(sets.sums), 3, 2.0**62)
-    counted.rank(window, desk)
-    counted.weigh(moments, levels, sets, exponent, desk)
+    room = set_up(5, len(sets.sums), 3, 2.0**62)
+    counted.rank(window, room)
+    counted.weigh(moments, levels, sets, exponent, room)
     every = outputs(5, 3)
     near = ssim(window.astype(float), every)
     for s in range(len(sets.sums)):
         mine = [
             sorted(row) == sorted(np.repeat(levels, sets.counts[s])) for row in every.astype(int).tolist()
         ]
-        assert desk.best[s] == pytest.approx(near[mine].max(), abs=1e-13)
+        assert room.best[s] == pytest.approx(near[mine].max(), abs=1e-13)
         assert sets.orders[s] == pytest.approx(sum(mine))
         exact = np.exp(exponent * (near[mine] - near[mine].max())).sum()
-        total = counted.tabulate(s, moments, levels, sets, exponent, desk)
+        total = counted.tabulate(s, moments, levels, sets, exponent, room)
         assert exact * (1 - 1e-12) <= total <= exact + sum(mine) * 2.0**-29
 
 
@@ -281,7 +283,7 @@ def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
         cleared.append(int((desk.places >= 0).sum()) == 1)
         return found
 
-    monkeypatch.setattr(counted, "ROOM", 1)
+    monkeypatch.setattr(desk, "ROOM", 1)
     for module in (counted, weights):
         monkeypatch.setattr(module, "tabulate", watched)
     assert np.array_equal(one.draw(windows, SeededBits(5)), first)

@@ -160,6 +160,17 @@ def test_the_document_tells_nothing_of_the_data_but_the_response():
     assert plan.release(SecureBits()).warnings == ()
 
 
+def test_a_plan_is_released_with_secure_bits_and_prints_one_line_without_its_answer():
+    plan = numbers.histogram([1, 2, 119], range=(0, 120), bins=3, epsilon=1)
+    assert repr(plan) == f"Plan(histogram of 3 rows, {plan.mechanism.name}, 1-DP, database-record)"
+    answer = plan.release()
+    assert (answer.bits, answer.warnings) == ("secure", ())
+    assert repr(answer) == f"Answer(histogram, {answer.response}, 1-DP, database-record)"
+    assert plan.release(bits=SeededBits(1)).bits == "seeded"
+    with pytest.raises(InvalidParameter, match="bits = 'int' is not a source of bits"):
+        plan.release(3)
+
+
 def test_settings_do_not_depend_on_the_data():
     one, two = (numbers.mean([end] * 30, **{**MEAN, "mechanism": None}) for end in (0, 120))
     assert one.mechanism.name == two.mechanism.name

@@ -2,6 +2,7 @@ import hashlib
 import json
 from dataclasses import dataclass, field
 from fractions import Fraction
+from io import BytesIO
 
 import numpy as np
 import pytest
@@ -232,6 +233,37 @@ def test_a_name_or_the_bytes_of_a_file_are_read(tmp_path):
         dpveil.plan(picture, "fill")
     with pytest.raises(PhotoError, match="does not exist"):
         dpveil.obfuscate(tmp_path / "none.jpg", "fill")
+
+
+def test_an_array_and_a_notebook_show_the_released_picture():
+    release = dpveil.obfuscate(ramp(8, 9), "dp-pix", epsilon=1, block=8)
+    assert np.array_equal(np.asarray(release), release.image)
+    assert np.asarray(release).dtype == np.uint8
+    assert np.asarray(release, dtype=float).dtype == float
+    copied = np.array(release)
+    copied[:] = 0
+    assert np.array_equal(np.asarray(Image.open(BytesIO(release._repr_png_()))), release.image.squeeze())
+
+
+def test_a_notebook_never_keeps_an_unprotected_copy(monkeypatch):
+    monkeypatch.setattr("dpveil.release.plan.search", lambda *_: ((), {"faces": NoRegion("none")}))
+    assert dpveil.obfuscate(ramp(8, 9), "fill", if_none="copy")._repr_png_() is None
+
+
+@pytest.mark.parametrize("ledger", [3, "mine", dpveil.SecureBits])
+def test_what_keeps_no_budget_is_refused_by_name_before_anything_is_drawn(monkeypatch, ledger):
+    made = dpveil.plan(ramp(8, 8), "dp-pix", epsilon=1, block=8)
+    monkeypatch.setattr(type(made.placement), "draw", pytest.fail)
+    with pytest.raises(InvalidParameter, match=r"^ledger = .* is not a budget keeper"):
+        made.release(ledger=ledger)
+
+
+@pytest.mark.parametrize("path", [3, None, b"a.png"])
+def test_what_is_no_path_is_refused_by_name(path):
+    release = dpveil.obfuscate(ramp(8, 8), "fill")
+    for call in (release.save, release.write, dpveil.verify):
+        with pytest.raises(InvalidParameter, match=r"^path = .* is not a path"):
+            call(path)
 
 
 def test_what_is_printed_is_one_line_without_a_pixel(tmp_path):

@@ -11,7 +11,7 @@ from PIL import Image
 
 import dpveil
 from dpveil.core.certificate import SEEDED, UNPROTECTED
-from dpveil.errors import NoRegion
+from dpveil.errors import NoRegion, UnknownName
 from dpveil.regions import Finder
 from dpveil.release.quote import Quote
 from dpveil.release.verification import UNFORESEEN
@@ -335,3 +335,24 @@ def test_grey_survives_formats_without_grey(tmp_path):
     release = dpveil.obfuscate(photo()[:, :, :1], "dp-pix", epsilon=1, block=30)
     for suffix in ("webp", "png", "jpg"):
         assert dpveil.verify(release.save(tmp_path / f"g.{suffix}")[0]).status == "consistent"
+
+
+@pytest.mark.parametrize(
+    ("seed", "least", "why"),
+    [
+        (None, "moderate", ""),
+        (None, "strong", "it promises 2-DP, m-pixels (m = 4), which is moderate, and at least strong was"),
+        (1, "weak", "it is not publishable (seeded bits)"),
+    ],
+)
+def test_what_promises_less_than_was_asked_for_is_refused(tmp_path, seed, least, why):
+    bits = None if seed is None else dpveil.SeededBits(seed)
+    grey = np.zeros((8, 8), np.uint8)
+    made = dpveil.obfuscate(grey, "dp-pix", epsilon=2, block=4, neighbourhood=4, bits=bits)
+    path, _ = made.save(tmp_path / "a.png")
+    found = dpveil.verify(path, at_least=least)
+    assert (found.status, found.refused.startswith(why)) == ("consistent", True)
+    assert found.publishable == (not found.refused) == (not why)
+    assert why in repr(found)
+    with pytest.raises(UnknownName, match="unknown strength 'iron'"):
+        dpveil.verify(path, at_least="iron")

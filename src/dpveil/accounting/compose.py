@@ -25,15 +25,14 @@ def compose(guarantees: Parts) -> Guarantee:
 
     It holds under the weakest of their relations (`meet`). A heuristic part makes the whole heuristic, with
     the first part's relation, as nothing is promised. Raises `UnsupportedRelation` where no sound rule
-    exists, and `InvalidParameter` for an empty list. Source: docs, "Guarantees".
+    exists, and `InvalidParameter` for an empty list and for what is no guarantee. Source: docs, "Guarantees".
 
     >>> photo = Scope("the photo")
     >>> half = Guarantee(kind="pure", epsilon=0.1, relation=Relation("any-image"), scope=photo)
     >>> str(compose([half, half, half]))
     '0.3-DP, any-image'
     """
-    if not guarantees:
-        raise InvalidParameter("guarantees", None, "is empty", hint="compose at least one")
+    _check(guarantees)
     scope = union(*(part.scope for part in guarantees))
     if len(guarantees) == 1:
         return replace(guarantees[0], scope=scope)
@@ -48,6 +47,18 @@ def compose(guarantees: Parts) -> Guarantee:
             hint="convert all to (epsilon, delta), or release them under separate certificates",
         )
     return RULES[kinds](guarantees, meet(*(part.relation for part in guarantees)), scope)
+
+
+def _check(guarantees: object) -> None:
+    """Raise `InvalidParameter` for anything but a sequence of guarantees that is not empty."""
+    parts = guarantees if isinstance(guarantees, Sequence) else [guarantees]
+    wrong = [part for part in parts if not isinstance(part, Guarantee)]
+    if parts is not guarantees or wrong:
+        kind = type(wrong[0] if wrong else guarantees).__name__
+        hint = "give a list of them, such as release.certificate.guarantees"
+        raise InvalidParameter("guarantees", kind, "is not a list of guarantees", hint=hint)
+    if not parts:
+        raise InvalidParameter("guarantees", None, "is empty", hint="compose at least one")
 
 
 def meet(*relations: Relation) -> Relation:

@@ -12,6 +12,7 @@ from typing import Final
 from dpveil.accounting.guessing import zcdp_detection, zcdp_success
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import float_above
+from dpveil.errors import UnknownName
 
 STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "weak": Fraction(9999, 10000)}
 """Largest success of a guess between two equally likely candidates; beyond it: practically none."""
@@ -90,6 +91,13 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
 def strength(guarantee: Guarantee) -> str:
     """Return strong, moderate, weak or practically none: the rule is `STRENGTHS` and `HARM`."""
     return next((name for name in STRENGTHS if reaches(guarantee, name)), NONE)
+
+
+def check_strength_name(name: str) -> str:
+    """Return the name of a strength that can be asked for, or raise `UnknownName`."""
+    if name not in STRENGTHS:
+        raise UnknownName("strength", str(name), STRENGTHS)
+    return name
 
 
 def at_least(given: str | None, name: str) -> bool:

@@ -4,7 +4,7 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.manifest import check_manifest, write_manifest
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Task, plan_tasks
+from dpveil.batch.tasks import Task, linked_folders, plan_tasks
 
 __all__ = [
     "Choices",
@@ -14,6 +14,7 @@ __all__ = [
     "Report",
     "Task",
     "check_manifest",
+    "linked_folders",
     "plan_tasks",
     "release_all",
     "write_manifest",

@@ -12,13 +12,15 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.state import Stamp, State
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
-from dpveil.errors import DPVeilError, TooWeak
+from dpveil.errors import CertificateError, DPVeilError, TooWeak
 from dpveil.io import sole_writer
 from dpveil.io.names import shown
-from dpveil.release.saving import certificate_path, tidy
+from dpveil.release.saving import certificate_path, read_certificate, tidy
 from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"}
+ALONE: Final = "release this one file with {force}"
+"""What to do about one photo of many: with the whole folder, every photo would be paid for again."""
 
 
 def finished(
@@ -29,7 +31,7 @@ def finished(
     Raises `DPVeilError` where something else lies there, a release of another photo, or one of what the input
     was before it was replaced (`stamp` is what it is like now), and `TooWeak` where it promises too little.
     """
-    place = _place(task, choices)
+    place = _place(task, choices, state)
     if place is None:
         return None
     output, certificate = place
@@ -38,12 +40,12 @@ def finished(
         if state.another(sha256, task.source.name):
             raise DPVeilError(
                 f"{shown(output)} was released from a photo of another name, not from {shown(task.source)}",
-                hint="choose another {out}, or rename one; {force} would put this one in its place",
+                hint=f"choose another {{out}}, or rename one; or {ALONE}, which puts it in its place",
                 arguments=ARGUMENTS,
             )
         raise DPVeilError(
             f"{shown(task.source)} was replaced or changed since {shown(output)} was released from it",
-            hint="release this one file anew with {force}, which costs again, or choose another {out}",
+            hint=f"{ALONE}, which costs again, or choose another {{out}}",
             arguments=ARGUMENTS,
         )
     if choices.at_least is None:
@@ -84,20 +86,20 @@ def same(output: Path, choices: Choices) -> Certificate | None:
     return stated if found.status == "consistent" and stated.settings == choices.settings else None
 
 
-def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
+def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificate] | None:
     """Return where a release with these settings lies; raises where something else does."""
     if _exists(task.output):
         if stated := same(task.output, choices):
             return task.output, stated
         raise DPVeilError(
             f"{shown(task.output)} exists and is not a release with these settings",
-            hint="choose another {out}, or replace it with {force}",
+            hint=f"choose another {{out}}, or {ALONE}, which replaces it and costs again",
             arguments=ARGUMENTS,
         )
     for place in earlier(task):
         raise DPVeilError(
             f"{shown(place)} may be an earlier release of it, so releasing it again would cost twice",
-            hint="name outputs as then ({names}), or choose another {out}; with {force} their costs add",
+            hint=f"name outputs as then ({{names}}), or choose another {{out}}; or {ALONE}: their costs add",
             arguments=ARGUMENTS,
         )
     if task.former is None or not _exists(task.former):
@@ -106,11 +108,24 @@ def _place(task: Task, choices: Choices) -> tuple[Path, Certificate] | None:
     longer = len(task.former.name) > len(task.output.name)
     if longer and (stated := same(task.former, choices)):
         return task.former, stated
-    raise DPVeilError(
-        f"{shown(task.former)} may be an earlier release of it, so releasing it again would cost twice",
-        hint=f"if it is, rename it (and its certificate) to {shown(task.output.name)}; if not, use {{force}}",
-        arguments=ARGUMENTS,
-    )
+    raise _of_whom(task, task.former, state)
+
+
+def _of_whom(task: Task, former: Path, state: State) -> DPVeilError:
+    """Return the refusal of a photo that `former` may be a release of, or of another with the same stem."""
+    place, sha256, suffixed = shown(former), "", "rename it (and its certificate) to {}"
+    with suppress(CertificateError):
+        output = read_certificate(former).output
+        sha256 = "" if output is None else output.sha256
+    if not state.another(sha256, task.source.name):
+        problem = f"{place} may be an earlier release of it, so releasing it again would cost twice"
+        hint = f"if it is, {suffixed.format(shown(task.output.name))}; if not, {ALONE}"
+        return DPVeilError(problem, hint=hint, arguments=ARGUMENTS)
+    stem = task.source.stem
+    near = (path.name for path in task.source.parent.iterdir() if path.stem == stem)
+    own = next((shown(name) for name in sorted(near) if not state.another(sha256, name)), "")
+    problem = f"{place} was released from {own or 'a photo of another name'}, not from {shown(task.source)}"
+    return DPVeilError(problem, hint=suffixed.format(f"{own}.png") if own else ALONE, arguments=ARGUMENTS)
 
 
 def earlier(task: Task) -> list[Path]:

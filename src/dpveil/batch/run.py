@@ -64,10 +64,15 @@ class _Run:
         self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
-        """Return the release of an earlier run with the same settings, or how the photo will be released."""
+        """Return the release of an earlier run with the same settings, or how the photo will be released.
+
+        What cannot be looked at is read, which says why, before anything is said of its output.
+        """
         choices, stamp = self.choices, stamp_of(task.source)
-        if not choices.force and (there := finished(task, choices, self.states[task.output.parent], stamp)):
-            return there
+        if not choices.force and stamp is not None:
+            there = finished(task, choices, self.states[task.output.parent], stamp)
+            if there is not None:
+                return there
         planned = plan(
             read(task.source, max_pixels=choices.max_pixels),
             choices.method,

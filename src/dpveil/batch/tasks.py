@@ -61,6 +61,13 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     return _checked(_numbered(photos, out), [source for source, _ in photos], why)
 
 
+def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
+    """Return the links to folders that lie in the inputs' folders, which `plan_tasks` leaves out."""
+    folders = (start for start in inputs if is_folder(start))
+    found = (path for start in folders for path, _ in walk(start, real(out)))
+    return [path for path in found if is_link(path) and is_folder(path) and real(path) != real(out)]
+
+
 def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     if len(given) > 1 or is_folder(given[0]):
         raise UsageError(

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from typer.core import TyperCommand
 
-from dpveil.errors import DPVeilError
+from dpveil.errors import DPVeilError, UsageError
 
 ALIASES: Final = {
     "replace": "force",
@@ -30,13 +30,24 @@ class Command(TyperCommand):
     """A command whose refusals name options, and no arguments of Python."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; every error of usage knows the command, whose help it then names."""
+        """Parse; every error of usage knows the command, whose help it then names.
+
+        Raises `UsageError` where an option is given twice that has one value: which was meant is unknown.
+        """
         try:
+            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            for option in given:
+                if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
+                    raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)
         except Exception as error:
             if getattr(error, "ctx", ctx) is None:
                 error.ctx = ctx  # type: ignore[attr-defined]
             raise
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: what is required stands for itself, without Typer's braces."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; raises `Refusal` for every `DPVeilError`."""

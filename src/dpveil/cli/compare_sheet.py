@@ -14,6 +14,7 @@ from dpveil.cli.grid import Line, settings
 from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
+from dpveil.core.parameters import ALL
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import NoRegion, RegionError, UsageError
@@ -103,13 +104,14 @@ class Comparison:
         return {"regions": regions, "compared": releases, "warning": NOT_PRIVATE}
 
     def in_words(self) -> Iterator[str]:
-        """Yield one line for every release."""
+        """Yield what the columns are, and one line for every release."""
         made = [each for _, row in self.lines for each in row if each is not None]
-        rows = [(m.plan.method.name, settings(m.plan.method), m.promise(), m.noise()) for m in made]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row, one in zip(rows, made, strict=True):
+        rows = [(m.plan.method.name, _chosen(m.plan.method), m.promise(), m.noise()) for m in made]
+        widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
+        measured = [(NEARNESS,), *(tuple(one.measured()) for one in made)]
+        for row, measures in zip([COLUMNS, *rows], measured, strict=True):
             cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            yield "  ".join((*cells, *one.measured()))
+            yield "  ".join((*cells, *measures))
 
     def draw(self) -> UInt8[np.ndarray, "H W 3"]:
         """Return the sheet as an image."""
@@ -149,6 +151,8 @@ class Comparison:
         )
 
 
+COLUMNS: Final = ("METHOD", "SETTINGS", "PROMISE", "NOISE")
+NEARNESS: Final = "NEARNESS TO THE ORIGINAL"
 WORDS: Final = (
     "Under each release: what it promises, how strong its noise is (255 is white), and how near the original"
     " it is within the regions (equal: SSIM 1, PSNR infinite).",
@@ -219,6 +223,12 @@ def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int])
         },
         picture=np.asarray(resized(seen, _fitted(seen, *cell))) if smaller else seen.copy(),
     )
+
+
+def _chosen(method: Method) -> str:
+    """Return the settings of a method; a neighbourhood of all pixels is said, too."""
+    every = "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None
+    return ", ".join(text for text in (settings(method), f"neighbourhood {ALL}" * every) if text)
 
 
 def _row(line: Line, row: Sequence[Compared | None]) -> Row:

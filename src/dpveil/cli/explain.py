@@ -131,8 +131,20 @@ def _size(text: Text) -> tuple[int, int]:
     return width, height
 
 
-def _tell(explanation: Explanation, size: str) -> None:
+def _tell_others(explanation: Explanation) -> None:
+    """Say what else holds of the same release, aligned."""
     from dpveil.accounting.meaning import success_bound
+    from dpveil.release.explain import percent_above
+
+    others = explanation.same_noise
+    wide = max((len(str(other)) for other in others), default=0)
+    for other in others:
+        pair = percent_above(success_bound(other, 2))
+        told = f"{other!s:<{wide}} of the same release: the true one of 2 at most {pair:>8}"
+        say.answer(f"also holds    {told}")
+
+
+def _tell(explanation: Explanation, size: str) -> None:
     from dpveil.release.explain import percent_above
 
     guarantee = explanation.guarantee
@@ -143,9 +155,7 @@ def _tell(explanation: Explanation, size: str) -> None:
     say.answer("")
     say.answer(explanation.sentence)
     say.answer("")
-    for other in explanation.same_noise:
-        pair = percent_above(success_bound(other, 2))
-        say.answer(f"same noise    {other!s:<32} the true one of 2 at most {pair:>10}")
+    _tell_others(explanation)
     scale = explanation.noise_scale
     words = f"{scale or 0:,.{1 if (scale or 0) < 100 else 0}f} grey levels on a full block (255 is white)"
     if not faces:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from dpveil.catalogue import build, row_of
-from dpveil.cli.options import ALL, number
+from dpveil.cli.options import number
+from dpveil.core.parameters import ALL
 from dpveil.core.registry import METHODS
 from dpveil.errors import DPVeilError, InvalidParameter, UsageError
 from dpveil.mechanisms.method import Method

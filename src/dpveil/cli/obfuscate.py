@@ -67,10 +67,10 @@ def obfuscate_command(
 
     The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
     """
-    from dpveil.batch import Choices, check_manifest, plan_tasks, release_all
+    from dpveil.accounting.meaning import check_strength_name
+    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
-    from dpveil.release.plan import check_strength_name
 
     if if_none not in (None, "whole", "copy"):
         raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
@@ -85,17 +85,28 @@ def obfuscate_command(
         force=force,
     )
     tasks = plan_tasks(inputs, out, names=names)
+    links = _left_out(linked_folders(inputs, out))
     if not tasks:
-        raise PhotoError(
-            "there are no photos among the inputs", hint="name image files, or folders that contain some"
-        )
+        problem = "; ".join(["there are no photos among the inputs", *links])
+        raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step, options=options_of(context))
+    report.notes += links
     listed = _listed(report, manifest)
     print_report(report, json)
     return max(exit_code(report), listed)
+
+
+def _left_out(links: list[Path]) -> list[str]:
+    """Return a line for linked folders, which are not entered; none where there are none."""
+    from dpveil.io.names import shown
+
+    if not links:
+        return []
+    count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
+    return [f"{count} left out, such as {shown(links[0])}: name it to release what it holds"]
 
 
 def _listed(report: Report, manifest: Path | None) -> int:

@@ -36,8 +36,6 @@ MaxPixels = Annotated[
     int, typer.Option(metavar="N", min=1, max=2**31, help="Refuse photos with more pixels.")
 ]
 
-ALL: Final = "all"
-"""Stands for a neighbourhood of all pixels, any-image."""
 FLAG: Final = ""
 NAME: Final = "dpveil.method"
 OPTIONS: Final = "dpveil.options"
@@ -222,8 +220,6 @@ def build_method(name: Text, /, **options: Text | bool) -> Method:
 
     if name is None:
         raise _without_method()
-    if str(options.get("neighbourhood")).strip() == ALL:
-        del options["neighbourhood"]
     given = {key: value for key, value in options.items() if value is not None}
     return build(name, {key: number(v) if isinstance(v, str) else v for key, v in given.items()})
 

@@ -95,7 +95,8 @@ class Chosen:
         specs = [spec.strip() for spec in self.specs or usual]
         if self.settings and "faces" not in specs:
             option = _written(next(iter(self.settings)))
-            hint = "add --regions faces, or leave it out"
+            instead = f"use --regions faces in place of {', '.join(specs)}"
+            hint = f"{instead if self.specs else 'add --regions faces'}, or leave it out"
             raise InvalidParameter(option, None, "is only for faces", hint=hint)
         return [parse(self.faces() if spec == "faces" else spec) for spec in specs]
 

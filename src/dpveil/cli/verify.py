@@ -10,18 +10,18 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.options import AsJson, AtLeast
-from dpveil.errors import PhotoError
+from dpveil.errors import INTACT, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.release.verified import Verification
 
 WORDS = {"inconsistent": "INCONSISTENT", "missing": "MISSING", "unprotected": "UNPROTECTED"}
 UNPROTECTED_HINT = "it is a copy of the original and carries no guarantee: do not publish it"
-INCONSISTENT_HINT = "release the photo again, and do not rely on this file"
+INCONSISTENT_HINT = f"do not rely on this file; {INTACT}"
 TOO_WEAK_HINT = "release the photo again with a smaller budget (dpveil explain), or ask for less"
 HINTS = {
     "inconsistent": INCONSISTENT_HINT,
-    "missing": "release the photo, and keep its certificate beside it",
+    "missing": f"{INTACT}, and keep both side by side",
     "unprotected": UNPROTECTED_HINT,
 }
 LINK = "it is a symbolic link, and links are not followed"
@@ -43,18 +43,17 @@ def verify_command(
 
     Finds inconsistency, not forgery: certificates are not signed.
     """
-    from dpveil.release.plan import check_strength_name
+    from dpveil.accounting.meaning import check_strength_name
     from dpveil.release.verification import NOT_FORGERY
 
     least = None if at_least is None else check_strength_name(at_least)
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
-    for result in _results(outputs, max_pixels):
-        refused = _too_weak(result, least)
+    for result in _results(outputs, max_pixels, least):
         if not json:
-            say.answer(_line(result, refused))
-        sound = result.status == "consistent" and not refused
-        (good if sound else bad).append(_entry(result, refused) if json else {})
+            say.answer(_line(result))
+        sound = result.status == "consistent" and not result.refused
+        (good if sound else bad).append(_entry(result) if json else {})
     if not good and not bad:
         raise PhotoError(
             "there is nothing to verify", hint="name released images, or folders that contain some"
@@ -66,19 +65,7 @@ def verify_command(
     return exits.INCOMPLETE if bad else exits.DONE
 
 
-def _too_weak(result: Verification, least: str | None) -> str:
-    """Return why a consistent release promises too little, or nothing."""
-    from dpveil.accounting.meaning import at_least
-
-    stated = result.certificate
-    if least is None or result.status != "consistent" or stated is None:
-        return ""
-    if at_least(stated.strength, least):
-        return "" if result.publishable else f"it is not publishable ({', '.join(result.objections)})"
-    return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
-
-
-def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]:
+def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Iterator[Verification]:
     """Yield what is found about every target, each once, as soon as it is known."""
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
@@ -90,7 +77,7 @@ def _results(outputs: Iterable[Path], max_pixels: int) -> Iterator[Verification]
         if image not in seen:
             seen.add(image)
             failed = Verification(image, "inconsistent", (problem,))
-            yield failed if problem else verify(path, max_pixels=max_pixels)
+            yield failed if problem else verify(path, max_pixels=max_pixels, at_least=least)
 
 
 def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
@@ -116,7 +103,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
                     yield path, f"the folder {problem}" if problem else link
 
 
-def _entry(result: Verification, refused: str = "") -> dict[str, Any]:
+def _entry(result: Verification) -> dict[str, Any]:
     from dpveil.release.saving import certificate_path
 
     certificate = result.certificate
@@ -132,7 +119,7 @@ def _entry(result: Verification, refused: str = "") -> dict[str, Any]:
         "notes": list(result.notes),
     }
     if result.status == "consistent":
-        return entry if not refused else entry | {"error": refused, "hint": TOO_WEAK_HINT}
+        return entry if not result.refused else entry | {"error": result.refused, "hint": TOO_WEAK_HINT}
     unprotected = result.status == "unprotected"
     error = "unprotected copy" if unprotected else "; ".join(result.problems)
     return entry | {"error": error, "hint": HINTS[result.status]}
@@ -143,15 +130,15 @@ def _guarantee(result: Verification) -> str | None:
     return None if composition is None else str(composition)
 
 
-def _line(result: Verification, refused: str = "") -> str:
+def _line(result: Verification) -> str:
     from dpveil.io.names import quoted, shown
 
     path = quoted(shown(result.path))
     if result.status in WORDS:
         told = UNPROTECTED_HINT if result.status == "unprotected" else "; ".join(result.problems)
         return f"{WORDS[result.status]:<13} {path}  {told}"
-    if refused:
-        return f"TOO WEAK      {path}  {quoted(refused)}"
+    if result.refused:
+        return f"TOO WEAK      {path}  {quoted(result.refused)}"
     # Whatever follows is computed: a text of the certificate could say anything there.
     return "  ".join(
         [f"consistent    {path}", quoted(str(_guarantee(result))), _worth(result), *result.notes]

@@ -24,7 +24,6 @@ WORDINGS: Final = (2, 3)
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
-
 MOST_BYTES: Final = 1 << 24
 """Size limit in bytes of a certificate; MOST_REGIONS regions take up to 10 MB."""
 MOST_REGIONS: Final = 10_000
@@ -141,7 +140,8 @@ class Certificate:
             "no formal guarantee": not formal,
             "practically none": formal and self.strength not in PUBLISHABLE,
             "seeded bits": self.bits == "seeded",
-            "unknown bits": self.bits not in ("secure", "seeded"),
+            "no noise was drawn": self.bits == "none",
+            "unknown bits": self.bits not in ("secure", "seeded", "none"),
             "something that was asked for is in the clear": bool(self.missing),
         }
         return tuple(reason for reason, holds in reasons.items() if holds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any, Final, cast
 
 from dpveil.core.certificate import MOST_DIGITS, SCHEMA, Certificate, Output, canonical, checksum
@@ -18,7 +19,7 @@ from dpveil.core.numbers import Json
 from dpveil.core.origin import FACE, KIND, WHOLE, Origin
 from dpveil.core.photo import ESCAPING
 from dpveil.core.region import Box, RegionRecord
-from dpveil.errors import CertificateError, DPVeilError
+from dpveil.errors import INTACT, CertificateError, DPVeilError, InvalidParameter
 
 FORMER: Final = "dpveil.certificate/1"
 LABEL: Final = re.compile(
@@ -48,15 +49,28 @@ def parse_certificate(text: str) -> Certificate:
     except CertificateError:
         raise
     except (DPVeilError, ValueError, KeyError, TypeError, RecursionError, MemoryError) as error:
-        raise CertificateError(
-            f"the certificate is malformed ({type(error).__name__})", hint="release the photo again"
-        ) from error
+        raise _malformed(_fault(error)) from error
     if as_written != text:
         raise CertificateError(
             "the certificate was edited: its text or checksum is not what dpveil wrote",
-            hint="do not rely on it; release the photo again",
+            hint=f"do not rely on it; {INTACT}",
         )
     return certificate
+
+
+def _malformed(fault: str) -> CertificateError:
+    return CertificateError(f"the certificate is malformed: {fault}", hint=INTACT)
+
+
+def _fault(error: BaseException) -> str:
+    """Return what is wrong with a text, in words of which none is the text's."""
+    if isinstance(error, InvalidParameter):
+        return f"its {error.name} is not as dpveil writes it"
+    if type(error) is KeyError:
+        return f"it has no {error.args[0]!r}"
+    if isinstance(error, json.JSONDecodeError | RecursionError):
+        return "it is not the JSON of one"
+    return "a value is of another kind than dpveil writes"
 
 
 def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
@@ -83,7 +97,7 @@ def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
     )
     total = certificate.composition
     if any(part is not None and part.distance is not None for part in (*certificate.guarantees, total)):
-        raise CertificateError("the certificate is malformed: schema /1 has no distances")
+        raise _malformed("schema /1 has no distances")
     said = total is not None and total.formal and total.delta != 1 and bool(certificate.guarantees)
     again = {n: v for n, v in certificate.to_json().items() if n not in ("wording", "missing", "strength")}
     stated = [_object(entry) for entry in _list(data["regions"])]
@@ -125,7 +139,7 @@ def _common(data: dict[str, Any]) -> dict[str, Any]:
 def _output(data: dict[str, Any]) -> Output:
     for name in ("sha256", "format"):
         _text(data[name])
-    return Output(**data)
+    return Output(**{field.name: data[field.name] for field in fields(Output)})
 
 
 def _record(data: Any) -> RegionRecord:
@@ -140,7 +154,7 @@ def _box(data: Any) -> Box:
 def _former_record(data: Any) -> RegionRecord:
     box, found = _box(data), data["found"]
     if not isinstance(found, bool):
-        raise CertificateError("the certificate is malformed: whether a region was found is not stated")
+        raise _malformed("whether a region was found is not stated")
     return RegionRecord(
         box,
         former_origin(_text(data["label"]), found=found, masked=data["masked"] is not None),
@@ -179,7 +193,9 @@ def former_origin(label: str, *, found: bool, masked: bool = True) -> Origin:
 
 def _guarantee(data: Any) -> Guarantee:
     relation, scope = _object(_object(data)["relation"]), _object(data["scope"])
-    numbers: dict[str, Any] = {name: data[name] for name in KINDS[_text(data["kind"])]}
+    if _text(data["kind"]) not in KINDS:
+        raise _malformed("a guarantee is of an unknown kind")
+    numbers: dict[str, Any] = {name: data[name] for name in KINDS[data["kind"]]}
     if "broken_by" in numbers:
         numbers["broken_by"] = _texts(numbers["broken_by"])
     if "metric" in numbers:
@@ -214,25 +230,25 @@ def _refuse_constant(name: str) -> None:
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 10**6:
-        raise CertificateError("the certificate is malformed: its wording is not an integer")
+        raise _malformed("its wording is not an integer")
     return value
 
 
 def _object(value: object) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise CertificateError("the certificate is malformed: an object is expected")
+        raise _malformed("an object is expected")
     return value
 
 
 def _list(value: object) -> list[Any]:
     if not isinstance(value, list):
-        raise CertificateError("the certificate is malformed: a list is expected")
+        raise _malformed("a list is expected")
     return value
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise CertificateError("the certificate is malformed: a text is not text")
+        raise _malformed("a text is not text")
     return value
 
 
@@ -242,5 +258,5 @@ def _texts(value: object) -> tuple[str, ...]:
 
 def _single(value: object) -> Json:
     if isinstance(value, list | dict):
-        raise CertificateError("the certificate is malformed: a parameter is not a single value")
+        raise _malformed("a parameter is not a single value")
     return cast(Json, value)

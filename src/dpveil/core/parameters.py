@@ -19,6 +19,8 @@ MISSING_HINTS = {
     "rho": "there is no default: rho = 0.5 is about epsilon 5 at delta 1e-5",
 }
 CEILING = 2**31
+ALL = "all"
+"""Stands for a neighbourhood of all pixels, any-image."""
 
 
 class Parameter(Generic[In, Out]):
@@ -172,12 +174,27 @@ class Count(Value[int, int]):
 
 
 class OptionalCount(Value[int | None, int | None]):
-    """A whole number of at least one, or None for all of them."""
+    """A whole number of at least one, or None."""
 
     metavar = "N"
 
     def check(self, value: int | None) -> int | None:
         """Return `value` as a positive int."""
+        return check_count(value, self.name)
+
+
+class Neighbourhood(Value[int | str | None, int | None]):
+    """A number of pixels, or "all" (or None) for all of them: any-image."""
+
+    metavar = "N"
+
+    def check(self, value: int | str | None) -> int | None:
+        """Return `value` as a positive int, or None for all."""
+        if isinstance(value, str) and value.strip() == ALL:
+            return None
+        if isinstance(value, str):
+            hint = f"a whole number, or {ALL}"
+            raise InvalidParameter(self.name, value, "is not a whole number of pixels", hint=hint)
         return check_count(value, self.name)
 
 

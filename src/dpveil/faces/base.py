@@ -20,9 +20,9 @@ from dpveil.faces.geometry import Frame
 from dpveil.faces.heads import Heads
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
-from dpveil.mechanisms.method import Method, check_bits
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 
 Crops = UInt8[np.ndarray, "n s s 3"]

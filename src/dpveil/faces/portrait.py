@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 SOFT: Final = 0.12
 """How soft a portrait becomes beside its square, and how soon, in parts of a crop's side."""
+REACH: Final = 4 * SOFT
+"""How far beside its square a portrait still changes, in parts of a crop's side."""
 
 
 class Portrait(Placement):
@@ -120,6 +122,10 @@ def _spread(crop: Image, photo: Photo) -> Image:
     height, width, channels = photo.image.shape
     size, side = crop.shape[0], min(width, height)
     scale = side / size
+    reach = math.ceil((REACH * size + 4) * scale)
+    # Farther out every line repeats: what is computed does not grow with the photo's aspect ratio.
+    right, below = (max(0, (longer - side) // 2 - reach) for longer in (width, height))
+    width, height = width - 2 * right, height - 2 * below
     across, down = (math.ceil((longer - side) / 2 / scale) for longer in (width, height))
     wide = _carried_on(crop, across, down)
     move = (scale - 1) / 2
@@ -129,7 +135,8 @@ def _spread(crop: Image, photo: Photo) -> Image:
     shown = cv2.warpAffine(wide, matrix, (width, height), flags=mode, borderMode=cv2.BORDER_REPLICATE)
     if channels == 1:
         shown = cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)
-    return np.asarray(shown, np.uint8).reshape(height, width, channels)
+    near = np.asarray(shown, np.uint8).reshape(height, width, channels)
+    return np.pad(near, ((below, below), (right, right), (0, 0)), mode="edge")
 
 
 def _carried_on(crop: Image, across: int, down: int) -> Image:

@@ -22,6 +22,8 @@ from dpveil.io.names import shown
 
 NAME: Final = "readings"
 HINT: Final = "install dpveil-faces again"
+KEPT: Final = "34d913016469e77d5d00739adb40964072e9900ca8fd9fad98ca2b78cff4b04e"
+"""The hash of the readings in use: they influence which face is shown, and no certificate names them."""
 Answer = Int64[np.ndarray, " n"]
 """The place of each face's value among an attribute's values."""
 
@@ -37,10 +39,10 @@ class Readings:
     model: str
     answers: Mapping[str, Answer]
 
-    def pack(self) -> bytes:
-        """Return the file."""
+    def pack(self) -> tuple[bytes, str]:
+        """Return the file and its hash."""
         about = {"format": FORMAT, "codec": NAME, "gallery": self.gallery, "model": self.model}
-        return sealed(about, {name: read.astype(np.int16) for name, read in self.answers.items()})[0]
+        return sealed(about, {name: read.astype(np.int16) for name, read in self.answers.items()})
 
     @classmethod
     def load(cls, path: Path) -> Readings:
@@ -62,8 +64,12 @@ class Readings:
 
 @lru_cache(maxsize=1)
 def kept() -> Readings | None:
-    """Return the readings that come with the side package, or None without them; raises `ModelError`."""
+    """Return the readings that come with the side package; raises `ModelError` for a damaged file.
+
+    None without them, and for any but `KEPT`: what these say is then read anew in the files of certificates.
+    """
     try:
-        return Readings.load(default_path(NAME))
+        found = Readings.load(default_path(NAME))
     except UsageError:
         return None
+    return found if found.pack()[1] == KEPT else None

@@ -3,13 +3,15 @@
 from dpveil.io.encoding import encode
 from dpveil.io.locking import leftovers, sole_writer
 from dpveil.io.names import FORMATS, format_of
-from dpveil.io.reading import MAX_PIXELS, most_bytes, read, read_bytes, read_mask
+from dpveil.io.reading import MAX_PIXELS, most_bytes, read_bytes, read_mask
 from dpveil.io.received import is_present, received
+from dpveil.io.sources import Source, read
 from dpveil.io.writing import make_folder, write_together
 
 __all__ = [
     "FORMATS",
     "MAX_PIXELS",
+    "Source",
     "encode",
     "format_of",
     "is_present",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 import unicodedata
 from pathlib import Path
 from typing import Final
 
-from dpveil.errors import UnknownName
+from dpveil.errors import InvalidParameter, UnknownName
 
 FORMATS: Final[dict[str, str]] = {
     ".png": "png",
@@ -27,6 +28,15 @@ LONGEST: Final = 1000
 SPACES: Final = re.compile("  +")
 BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Printable characters that are invisible."""
+
+
+def check_path(path: object, hint: str) -> str | Path:
+    """Return `path`, which is the name of a file, or raise `InvalidParameter`."""
+    if isinstance(path, str | Path):
+        return path
+    if isinstance(path, os.PathLike) and isinstance(name := os.fspath(path), str):
+        return name
+    raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
 
 
 def format_of(path: str | Path) -> str:

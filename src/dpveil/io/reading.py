@@ -16,7 +16,7 @@ from PIL import WebPImagePlugin as WebpImagePlugin
 
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.errors import PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
 from dpveil.io.containers import (
     foreign_name,
@@ -24,7 +24,7 @@ from dpveil.io.containers import (
     jpeg_grid,
 )
 from dpveil.io.exif import orientation, words_of
-from dpveil.io.names import shown
+from dpveil.io.names import check_path, shown
 from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
 from dpveil.io.quiet import quiet_pillow
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
@@ -64,14 +64,8 @@ class _Decoded:
     notes: tuple[str, ...]
 
 
-def read(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
-    """Return the photo in the file at `path`: 8-bit grey or sRGB, upright, and nothing else from the file.
-
-    Decodes only regular files in JPEG, PNG, WebP, TIFF or BMP format, whatever their suffix, with at most
-    `max_pixels` pixels, which is checked before decoding. Applies EXIF orientation, puts transparency on
-    white, and reads only the first picture of a phone's multi-picture JPEG. Raises `PhotoError` in one line:
-    the file, the problem, the remedy.
-    """
+def read_file(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
+    """Return the photo in the file at `path`, as `read` does."""
     decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=255)
     return Photo(decoded.levels, decoded.grid, decoded.notes)
 
@@ -98,7 +92,8 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     unpainted areas are not protected. Raises `PhotoError` as `read` does, and for an image that is more
     likely a photo: many levels, with a quarter of its pixels neither dark nor bright.
     """
-    decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=0)
+    name = check_path(path, "give the name of an image file")
+    decoded = _read(name, check_count(max_pixels, "max_pixels"), paper=0)
     brightest = decoded.levels.max(axis=2)
     counts = np.bincount(brightest.reshape(-1), minlength=256)
     between = counts[DARK:BRIGHT].sum() / brightest.size
@@ -111,7 +106,6 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
 
 
 def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
-    _check_path(path)
     try:
         data = _contents(path, most_bytes(max_pixels))
         with quiet_pillow():
@@ -127,12 +121,6 @@ def _refused(path: str | Path, refusal: Refused) -> PhotoError:
 def most_bytes(max_pixels: int) -> int:
     """Return the largest file size in bytes for a photo with at most that many pixels."""
     return SPARE_BYTES + BYTES_PER_PIXEL * max_pixels
-
-
-def _check_path(path: object) -> None:
-    if not isinstance(path, str | os.PathLike):
-        hint = "give the name of a file; an array of uint8 levels needs no reading"
-        raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
 
 
 def _contents(path: str | Path, most: int) -> bytes:

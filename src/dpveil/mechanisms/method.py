@@ -16,7 +16,6 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
-from dpveil.noise.bits import BitSource
 from dpveil.regions import Finder
 
 if TYPE_CHECKING:
@@ -181,12 +180,3 @@ def plain(value: Any) -> Json:
     if isinstance(value, Fraction):
         return to_json(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)
-
-
-def check_bits(bits: object) -> BitSource:
-    """Return a source of bits, or raise `InvalidParameter`."""
-    if not isinstance(bits, BitSource):
-        raise InvalidParameter(
-            "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
-        )
-    return bits

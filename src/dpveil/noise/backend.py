@@ -93,12 +93,16 @@ def _source(module: ModuleType) -> bytes:
 
 
 def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
-    """Return the functions compiled, each with the others inside: a call counts references to its arrays.
+    """Return the functions compiled, each with the others inside.
 
     Nothing divides by zero, which plain code would raise; without the question loops are done in parallel.
+    Arrays come from the caller: without numba's runtime nothing can make one, and no call counts references
+    to them, which took more time than what is computed.
     """
     from numba import njit  # takes half a second
 
+    options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True}
+    options["_nrt"] = False
     sources = hashlib.sha256(b"".join(map(_source, modules))).hexdigest()[:16]
     done: dict[str, Any] = {}
     for module in modules:
@@ -107,7 +111,5 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
             twin = FunctionType(function.__code__, space, name, function.__defaults__)
             # numba's cache looks at one file, and what is compiled comes from all of these
             twin.__qualname__ = f"{name}_{sources}"
-            space[name] = done[name] = njit(cache=True, nogil=True, error_model="numpy", forceinline=True)(
-                twin
-            )
+            space[name] = done[name] = njit(**options)(twin)
     return SimpleNamespace(**done)

@@ -137,6 +137,15 @@ def kind_of(bits: BitSource) -> str:
     return SEEDED if type(bits) is SeededBits else UNKNOWN
 
 
+def check_bits(bits: object) -> BitSource:
+    """Return a source of bits, or raise `InvalidParameter`."""
+    if not isinstance(bits, BitSource):
+        raise InvalidParameter(
+            "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
+        )
+    return bits
+
+
 _alive: weakref.WeakSet[SecureBits] = weakref.WeakSet()
 
 

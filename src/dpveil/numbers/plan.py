@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from dpveil.core.guarantee import Guarantee, Scope
+from dpveil.core.guarantee import Guarantee, Scope, counted
 from dpveil.core.numbers import Json, to_json
-from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import ScalarMechanism
-from dpveil.noise.bits import SECURE, BitSource, kind_of
+from dpveil.noise.bits import SECURE, BitSource, SecureBits, check_bits, kind_of
 
 SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
@@ -29,6 +28,10 @@ class Answer:
     mechanism: ScalarMechanism
     bits: str
     edges: tuple[Fraction, ...] | None = None
+
+    def __repr__(self) -> str:
+        """Return the response and its promise in one line."""
+        return f"Answer({self.query}, {self.response}, {self.guarantee})"
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -62,28 +65,29 @@ class Plan:
     """
 
     query: str
-    answers: tuple[Fraction, ...] = field(repr=False)
+    answers: tuple[Fraction, ...]
     rows: int
     guarantee: Guarantee
     mechanism: ScalarMechanism
     edges: tuple[Fraction, ...] | None = None
 
-    def release(self, bits: BitSource) -> Answer:
-        """Draw every response, anew and at the full cost each time.
+    def __repr__(self) -> str:
+        """Return the promise and no answer: what is printed ends up in logs."""
+        return f"Plan({self.query} of {counted(self.rows, 'row')}, {self.mechanism.name}, {self.guarantee})"
+
+    def release(self, bits: BitSource | None = None) -> Answer:
+        """Draw every response, anew and at the full cost each time; `bits=None` is a fresh `SecureBits`.
 
         Raises `InvalidParameter` if `bits` is not a bit source.
         """
-        if not isinstance(bits, BitSource):
-            raise InvalidParameter(
-                "bits", type(bits).__name__, "is not a source of bits", hint="dpveil.SecureBits()"
-            )
+        source = SecureBits() if bits is None else check_bits(bits)
         response: float | tuple[float, ...]
         if self.edges is None:
-            response = float(self.mechanism.release(self.answers[0], bits))
+            response = float(self.mechanism.release(self.answers[0], source))
         else:
-            response = tuple(float(found) for found in self.mechanism.release(list(self.answers), bits))
+            response = tuple(float(found) for found in self.mechanism.release(list(self.answers), source))
         return Answer(
-            self.query, response, self.rows, self.guarantee, self.mechanism, kind_of(bits), self.edges
+            self.query, response, self.rows, self.guarantee, self.mechanism, kind_of(source), self.edges
         )
 
 

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from jaxtyping import UInt8
-
-from dpveil.core.photo import Photo
+from dpveil.io import Source
 from dpveil.mechanisms.method import Method
 from dpveil.noise.bits import BitSource
 from dpveil.postprocessing import Step
@@ -19,7 +15,7 @@ from dpveil.release.saving import Release
 
 
 def obfuscate(
-    photo: Photo | str | Path | bytes | UInt8[np.ndarray, ...],
+    photo: Source,
     method: str | Method,
     *,
     regions: Spec | Sequence[Spec] | None = None,

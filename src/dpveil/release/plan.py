@@ -5,23 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral
-from pathlib import Path
 from typing import Any, Final, Protocol, cast
 
-import numpy as np
-from jaxtyping import UInt8
-
-from dpveil.accounting.meaning import STRENGTHS, at_least
+from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, counted
-from dpveil.core.photo import Photo, check_image
+from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import InvalidParameter, RegionError, TooWeak, UnknownName
-from dpveil.io import read, read_bytes
-from dpveil.mechanisms.method import Method, check_bits
+from dpveil.errors import InvalidParameter, RegionError, TooWeak
+from dpveil.io import Source, read
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
-from dpveil.noise.bits import BitSource, SecureBits, kind_of
+from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
@@ -118,6 +114,9 @@ class Plan:
         if self.quote is None or self.placement is None:
             return Release(self.photo.image, self._copied(), self.photo.notes)
         source = SecureBits() if bits is None else check_bits(bits)
+        if ledger is not None and not callable(getattr(ledger, "debit", None)):
+            hint = "give an object with a method debit(guarantee)"
+            raise InvalidParameter("ledger", type(ledger).__name__, "is not a budget keeper", hint=hint)
         certificate = self._certificate(self.quote, kind_of(source))
         if ledger is not None:
             ledger.debit(self.quote.total)
@@ -158,7 +157,7 @@ class Plan:
 
 
 def plan(
-    photo: Photo | str | Path | bytes | UInt8[np.ndarray, ...],
+    photo: Source,
     method: str | Method,
     *,
     regions: Spec | Sequence[Spec] | None = None,
@@ -169,9 +168,8 @@ def plan(
 ) -> Plan:
     """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
 
-    `photo` is a `Photo`, the name or the bytes of a file, which is read as `dpveil.read` does, or a uint8
-    array of h × w or h × w × (1 or 3) levels. `method` is a name with its
-    `parameters`, or a ready-made method; face-space methods, such as "latent", replace faces by others.
+    `photo` is whatever `dpveil.read` takes. `method` is a name with its `parameters`, or a ready-made method;
+    face-space methods, such as "latent", replace faces by others.
     `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. Each reads the
     original, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
     `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
@@ -184,7 +182,7 @@ def plan(
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
     """
     chosen = build(method, parameters)
-    given = _photo(photo)
+    given = read(photo)
     if if_none not in IF_NONE:
         raise InvalidParameter(
             "if_none", if_none, "is unknown", hint="whole, copy, or leave it out to refuse"
@@ -207,21 +205,6 @@ def plan(
     )
     made.check_strength(at_least)
     return made
-
-
-def check_strength_name(name: str) -> str:
-    """Return the name of a strength that can be asked for, or raise `UnknownName`."""
-    if name not in STRENGTHS:
-        raise UnknownName("strength", str(name), STRENGTHS)
-    return name
-
-
-def _photo(given: object) -> Photo:
-    if isinstance(given, Photo):
-        return given
-    if isinstance(given, str | Path):
-        return read(given)
-    return read_bytes(given, "the photo") if isinstance(given, bytes) else Photo(check_image(given))
 
 
 def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:

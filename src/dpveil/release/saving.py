@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import UInt8
@@ -16,7 +16,7 @@ from jaxtyping import UInt8
 from dpveil.core.certificate import MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import counted
-from dpveil.errors import CertificateError, OutputError
+from dpveil.errors import INTACT, CertificateError, OutputError
 from dpveil.io import (
     MAX_PIXELS,
     encode,
@@ -28,7 +28,7 @@ from dpveil.io import (
     sole_writer,
     write_together,
 )
-from dpveil.io.names import shown
+from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
 
 SUFFIX: Final = ".certificate.json"
@@ -70,7 +70,7 @@ def read_certificate(image: Path) -> Certificate:
         raise CertificateError(f"the certificate {refusal.problem}", hint=refusal.remedy) from refusal
     except UnicodeDecodeError as error:
         problem = "the certificate cannot be read: it is not UTF-8 text"
-        raise CertificateError(problem, hint="release the photo again") from error
+        raise CertificateError(problem, hint=INTACT) from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +90,14 @@ class Release:
         height, width, channels = self.image.shape
         return f"Release({width}×{height}, {counted(channels, 'channel')}, {self.certificate!r})"
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """Return the released picture, as `image`, for `numpy.asarray`."""
+        return np.array(self.image, dtype=dtype, copy=copy)
+
+    def _repr_png_(self) -> bytes | None:
+        """Return what a notebook shows, and keeps: the picture, unless it is an unprotected copy."""
+        return encode(self.image, "png") if self.certificate.guarantees else None
+
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.
 
@@ -101,7 +109,7 @@ class Release:
 
     def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
         """Write both files as `save` does; return the certificate as it is written, with its output."""
-        target = Path(path)
+        target = Path(check_path(path, "give the name of a file, such as private.png"))
         format_ = format_of(target)
         contents = encode(self.image, format_)
         certificate = self._stated(format_, hashlib.sha256(contents).hexdigest())

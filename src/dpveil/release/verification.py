@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -14,7 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from dpveil.accounting.meaning import strength
+from dpveil.accounting.meaning import at_least as enough
+from dpveil.accounting.meaning import check_strength_name, strength
 from dpveil.catalogue import stated
 from dpveil.core.certificate import (
     SCHEMA,
@@ -26,11 +26,11 @@ from dpveil.core.certificate import (
     this_tool,
 )
 from dpveil.core.guarantee import Guarantee, Scope
-from dpveil.errors import CertificateError, DPVeilError, InvalidParameter, PhotoError
+from dpveil.errors import CertificateError, DPVeilError, PhotoError
 from dpveil.io import FORMATS, MAX_PIXELS, is_present, most_bytes, read_bytes, received
 from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
-from dpveil.io.names import quoted
+from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
 from dpveil.postprocessing import parse_all
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
@@ -57,18 +57,36 @@ TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
 UNFORESEEN: Final = "the certificate cannot be recomputed"
 
 
-def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Verification:
+def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None) -> Verification:
     """Return whether the image file at `path` (or the one that a certificate is beside) fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
     sizes of the regions, and their composition. Nothing but the two files is opened, whatever a certificate
     names, and neither may be a link. Never raises for what it finds in the files: that is a problem of the
-    result, one printable line each, of which there are at most 20. Source: docs, "Certificate".
+    result, one printable line each, of which there are at most 20. What promises less than `at_least`
+    (strong, moderate or weak), or may not be published, is `refused`. Raises `InvalidParameter` and
+    `UnknownName` for its arguments. Source: docs, "Certificate".
     """
-    _check_path(path)
-    image = image_path(Path(path))
+    name = check_path(path, "give the name of a released image")
+    least = None if at_least is None else check_strength_name(at_least)
+    found = _verified(Path(name), max_pixels)
+    return replace(found, refused=_too_weak(found, least))
+
+
+def _too_weak(found: Verification, least: str | None) -> str:
+    """Return why a consistent release promises too little, or nothing."""
+    stated = found.certificate
+    if least is None or found.status != "consistent" or stated is None:
+        return ""
+    if enough(stated.strength, least):
+        return "" if found.publishable else f"it is not publishable ({', '.join(found.objections)})"
+    return f"it promises {stated.composition}, which is {stated.strength}, and at least {least} was asked for"
+
+
+def _verified(path: Path, max_pixels: int) -> Verification:
+    image = image_path(path)
     if image is None:
-        return Verification(Path(path), "inconsistent", ("the name is that of no image's certificate",))
+        return Verification(path, "inconsistent", ("the name is that of no image's certificate",))
     try:
         certificate = _with_strength(read_certificate(image))
     except CertificateError as error:
@@ -100,12 +118,6 @@ def _with_strength(certificate: Certificate) -> Certificate:
     if certificate.schema == SCHEMA or certificate.composition is None:
         return certificate
     return replace(certificate, strength=strength(certificate.composition))
-
-
-def _check_path(path: object) -> None:
-    if not isinstance(path, str | os.PathLike):
-        hint = "give the name of a released image"
-        raise InvalidParameter("path", type(path).__name__, "is not a path", hint=hint)
 
 
 def _told(problems: Iterator[str]) -> Iterator[str]:

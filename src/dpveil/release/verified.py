@@ -26,19 +26,23 @@ class Verification:
     certificate: Certificate | None = None
     few_only: bool = False
     """Whether the promise is about few pixels alone, computed anew: older wordings do not warn of it."""
+    refused: str = ""
+    """Why a consistent release promises less than was asked for, if it does."""
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
 
     def __repr__(self) -> str:
         """Return what was found in one line."""
-        why = f": {self.problems[0]}" if self.problems else ""
+        first = next(iter(self.problems), self.refused)
+        why = f": {first}" if first else ""
         return f"Verification({str(self.path)!r}, {self.status}{why})"
 
     @property
     def publishable(self) -> bool:
         """Whether the release may be published, as far as its certificate goes and is checked."""
-        return self.status == "consistent" and self.certificate is not None and not self.objections
+        sound = self.status == "consistent" and self.certificate is not None
+        return sound and not self.objections and not self.refused
 
     @property
     def objections(self) -> tuple[str, ...]:

@@ -46,9 +46,8 @@ def matrix_command(
 
     Spends nothing: no data are read and nothing is drawn.
     """
-    query = options.typed(sensitivity=sensitivity, epsilon=epsilon, step=step)
-    allowed = options.range_of(range_, gap)
-    chosen = options.built(mechanism, range=allowed, relation=relation, **query)
+    query = {"sensitivity": sensitivity, "epsilon": epsilon, "step": step}
+    chosen = options.built(mechanism, range_, gap, relation, **query)
     rows = _points(chosen, "responses", responses)
     columns = _points(chosen, "answers", answers)
     matrix = chosen.matrix(responses=rows, answers=columns).tolist()

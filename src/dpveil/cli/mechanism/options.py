@@ -66,11 +66,14 @@ def typed(**values: str | None) -> dict[str, Any]:
     return {name: number(value) for name, value in values.items() if value is not None}
 
 
-def built(name: str | None, **query: Any) -> ScalarMechanism:
-    """Return the mechanism of that name for a query."""
+def built(
+    name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **numbers: str | None
+) -> ScalarMechanism:
+    """Return the mechanism of that name for a query, all as it was written."""
     from dpveil.mechanisms.scalar import TABLE
     from dpveil.numbers import build
 
+    query = {**typed(**numbers), "range": range_of(allowed, gaps), "relation": relation}
     if name is None:
         raise InvalidParameter("--mechanism", None, "is missing", hint=f"choose from {', '.join(TABLE)}")
     return build(name, **query)

@@ -44,9 +44,8 @@ def release_command(
     for text in answers:
         if text.startswith("-") and not text.lstrip("-+.")[:1].isdigit():
             raise UsageError(f"no such option: {text}", hint="see dpveil mechanism release --help")
-    query = options.typed(sensitivity=sensitivity, epsilon=epsilon, step=step)
-    allowed = options.range_of(range_, gap)
-    chosen = options.built(mechanism, range=allowed, relation=relation, **query)
+    query = {"sensitivity": sensitivity, "epsilon": epsilon, "step": step}
+    chosen = options.built(mechanism, range_, gap, relation, **query)
     chosen.prepare()
     bits = options.source(seed)
     responses = chosen.release(np.array(answers, dtype=object), bits).tolist()

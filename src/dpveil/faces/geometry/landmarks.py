@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
+from dpveil.assets.frontal import frontal_detector
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points
@@ -98,7 +99,7 @@ class Predictor:
                 "landmark model", str(path), "is not a shape predictor", hint="name a dlib .dat file"
             ) from error
         self._check(points, path)
-        self._detect: Any = dlib.get_frontal_face_detector()
+        self._detect: Any = frontal_detector()
         self.points = points
 
     def _check(self, points: int, path: Path) -> None:

@@ -15,7 +15,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Between
 from dpveil.errors import InvalidParameter
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, check_bits
 
 STEPS: Final = 1 << 16
 """Steps of the grid on every side of the box: what is drawn, and clipped, are whole numbers of them."""
@@ -112,10 +112,7 @@ class LatentMechanism(ABC):
             raise InvalidParameter(
                 "codes", str(codes.shape), f"are not finite, n × {space.length}", hint="codes of this codec"
             )
-        if not isinstance(bits, BitSource):
-            raise InvalidParameter(
-                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
-            )
+        check_bits(bits)
         box = space.bounds(self.clip)
         width = box.high - box.low
         inside = (np.clip(codes, box.low, box.high) - box.low) / width

@@ -12,11 +12,11 @@ from dpveil.core.parameters import check_count
 from dpveil.core.photo import Photo, check_image
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.method import Method, check_bits
+from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.pixel.placement import Pixels
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, check_bits
 
-__all__ = ["PixelMethod", "check_bits", "check_size"]
+__all__ = ["PixelMethod", "check_size"]
 
 
 class PixelMethod(Method):

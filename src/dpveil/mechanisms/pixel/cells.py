@@ -20,10 +20,12 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
     height, width, channels = image.shape
     step = min(block, max(height, width))
     narrow = np.uint16 if TOP * step < 2**16 else np.uint32 if TOP * step < 2**32 else np.uint64
-    flat = np.ascontiguousarray(image).reshape(height, width * channels)
+    flat, full = np.ascontiguousarray(image).reshape(height, width * channels), height // step
     tall = np.empty((-(-height // step), width * channels), narrow)
-    for row in range(len(tall)):
-        np.add.reduce(flat[row * step : (row + 1) * step], axis=0, dtype=narrow, out=tall[row])
+    whole = flat[: full * step].reshape(full, step, width * channels)
+    np.add.reduce(whole, axis=1, dtype=narrow, out=tall[:full])
+    if full < len(tall):
+        np.add.reduce(flat[full * step :], axis=0, dtype=narrow, out=tall[full])
     columns = tall.reshape(len(tall), width, channels)
     sums: Int64[np.ndarray, "rows columns c"]
     sums = np.add.reduceat(columns, np.arange(0, width, step), axis=1, dtype=np.int64)
@@ -32,9 +34,17 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
 
 def cell_areas(height: int, width: int, block: int) -> Int64[np.ndarray, "rows columns 1"]:
     """Return how many pixels each cell has: the last row and column may be smaller."""
-    tall = np.diff(np.append(np.arange(0, height, block), height))
-    wide = np.diff(np.append(np.arange(0, width, block), width))
-    return (tall[:, None] * wide[None, :])[:, :, None].astype(np.int64)
+    areas: Int64[np.ndarray, "rows columns 1"]
+    areas = (_sides(height, block)[:, None] * _sides(width, block))[:, :, None]
+    return areas
+
+
+def _sides(length: int, block: int) -> Int64[np.ndarray, " cells"]:
+    """Return the sides of the cells along a line of pixels: only the last may be shorter."""
+    step = min(block, length)
+    sides = np.full(-(-length // step), step, np.int64)
+    sides[-1] = length - step * (len(sides) - 1)
+    return sides
 
 
 def fullest_cells(height: int, width: int, block: int, changed: int | None) -> dict[int, int]:
@@ -104,7 +114,7 @@ def mean_levels(
 ) -> UInt8[np.ndarray, "rows columns c"]:
     """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of the release."""
     levels: UInt8[np.ndarray, "rows columns c"]
-    levels = ((2 * np.clip(sums, 0, TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
+    levels = ((2 * np.minimum(np.maximum(sums, 0), TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
     return levels
 
 
@@ -127,9 +137,4 @@ def spread(
     cells: UInt8[np.ndarray, "rows columns c"], block: int, height: int, width: int
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the image in which every pixel shows its cell's level."""
-    step = min(block, max(height, width))
-    wide = np.repeat(cells, step, axis=1)[:, :width]
-    image = np.empty((height, width, cells.shape[2]), np.uint8)
-    for row in range(len(wide)):
-        image[row * step : (row + 1) * step] = wide[row]
-    return image
+    return cells.repeat(_sides(width, block), axis=1).repeat(_sides(height, block), axis=0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxtyping import UInt8
 from dpveil.accounting.account import LaplaceAccount
 from dpveil.accounting.laplace import Shifts, laplace_rho, laplace_scale, merged, pure_epsilon
 from dpveil.core.numbers import root_above
-from dpveil.core.parameters import Count, OptionalCount
+from dpveil.core.parameters import Count, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import BudgetedMethod, different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
@@ -48,7 +49,7 @@ class DPPix(BudgetedMethod):
     }
 
     block: Count = Count(default=1)
-    neighbourhood: OptionalCount = OptionalCount(optional=True)
+    neighbourhood: Neighbourhood = Neighbourhood(optional=True)
 
     def account(self, *, height: int, width: int, channels: int) -> LaplaceAccount:
         """Return what the noise costs."""
@@ -89,6 +90,11 @@ class DPPix(BudgetedMethod):
         prepared(self.sum_scale(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
-        height, width, channels = image.shape
-        scale = self.sum_scale(height=height, width=width, channels=channels)
+        scale = _sum_scale(self, *image.shape)
         return pixelise(image, self.block, lambda n: discrete_laplace(scale, n, bits))
+
+
+@lru_cache(maxsize=64)
+def _sum_scale(method: DPPix, height: int, width: int, channels: int) -> Fraction:
+    """Return the scale of the noise: exact fractions take as long as the cells of a small region."""
+    return method.sum_scale(height=height, width=width, channels=channels)

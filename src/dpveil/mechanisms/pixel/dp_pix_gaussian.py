@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.accounting.account import ZeroConcentrated
-from dpveil.core.parameters import Count, OptionalCount
+from dpveil.core.parameters import Count, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import different, only
 from dpveil.mechanisms.pixel.cells import fullest_cells, fullest_in, pixelise
@@ -42,7 +42,7 @@ class DPPixGaussian(ConcentratedMethod):
     one_scale: ClassVar[bool] = True
 
     block: Count = Count(default=1)
-    neighbourhood: OptionalCount = OptionalCount(optional=True)
+    neighbourhood: Neighbourhood = Neighbourhood(optional=True)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
         """Return what noise of one variance costs on the fullest cells of all regions; None for several."""

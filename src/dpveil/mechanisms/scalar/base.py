@@ -19,7 +19,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
 from dpveil.mechanisms.scalar.ranges import Range, RangeParameter
-from dpveil.noise.bits import BitSource
+from dpveil.noise.bits import BitSource, check_bits
 from dpveil.noise.matrix import IntegerMatrix
 
 ANY: Final = "any-database"
@@ -217,10 +217,7 @@ class ScalarMechanism(ABC):
         off by `lattice.reading.off`, which is at least 2^-40 of their size: see `reading`. Every answer costs
         what `guarantee` states. Raises `InvalidParameter` for others, before anything is drawn.
         """
-        if not isinstance(bits, BitSource):
-            raise InvalidParameter(
-                "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"
-            )
+        check_bits(bits)
         points = self.lattice.index(answer)
         drawn = self.lattice.value(self.draw(points, bits))
         return float(drawn[0]) if np.ndim(answer) == 0 else drawn.reshape(np.shape(answer))

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from dpveil.assets.frontal import frontal_detector
 from dpveil.errors import UsageError
 from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.centerface import INSTALL
@@ -33,12 +34,11 @@ class DlibHOG(Detector):
 
     def __init__(self) -> None:
         try:
-            import dlib
+            self._detector: Any = frontal_detector()
         except ImportError as error:
             raise UsageError(
                 "the face detector dlib is not installed", hint="pip install 'dpveil[faces]'"
             ) from error
-        self._detector: Any = dlib.get_frontal_face_detector()
 
     @classmethod
     def installed(cls) -> bool:

@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float64, Int16, UInt8
 from dpveil.accounting.pairs import DrawsAccount, MirrorPair
 from dpveil.accounting.search import least_scale
 from dpveil.core.numbers import root_above
-from dpveil.core.parameters import Count, Flag, OptionalCount
+from dpveil.core.parameters import Count, Flag, Neighbourhood
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.bit_planes.haar import COARSE, forward, inverse, padded
 from dpveil.mechanisms.pixel.bit_planes.planes import MOST, Band, Plane, allocated, bands, squared_error
@@ -63,7 +63,7 @@ class BitPlanes(BudgetedMethod):
     }
 
     wavelet: Count = Count(default=1, low=1, high=8)
-    neighbourhood: OptionalCount = OptionalCount(optional=True)
+    neighbourhood: Neighbourhood = Neighbourhood(optional=True)
     drop_coarse: Flag = Flag(default=False)
 
     def groups(self, *, height: int, width: int) -> int:

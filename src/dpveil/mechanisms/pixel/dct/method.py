@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.accounting.account import ZeroConcentrated
-from dpveil.core.parameters import Count, Flag, OptionalCount
+from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalCount
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import check_size
 from dpveil.mechanisms.pixel.budget import (
@@ -57,7 +57,7 @@ class DCTGaussian(ConcentratedMethod):
 
     block: Count = Count(default=8)
     coefficients: OptionalCount = OptionalCount(optional=True)
-    neighbourhood: OptionalCount = OptionalCount(optional=True)
+    neighbourhood: Neighbourhood = Neighbourhood(optional=True)
     raw: Flag = Flag(default=False)
 
     def __post_init__(self) -> None:

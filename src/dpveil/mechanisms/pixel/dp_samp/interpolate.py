@@ -35,6 +35,8 @@ AROUND: Final = 7
 """No less than √2·`NEAR`, rounded down: no place of the grid lies between."""
 LINE: Final = np.ones((1, NEAR), np.uint8)
 BOX: Final = np.ones((2 * AROUND + 1, 2 * AROUND + 1), np.uint8)
+ROWS: Final = 64
+"""Rows, or columns, that are looked at at once, which takes less memory than all."""
 SPARSE: Final = 64
 """Where fewer than one pixel in so many is shown, hardly one has others within `NEAR` on all sides."""
 
@@ -70,30 +72,31 @@ def interpolate(
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return a picture with the pixels of `image` where `shown`, and linear interpolation between them.
 
-    Hidden pixels are wiped before anything is computed. Parts of the picture with at most 8192 shown pixels
-    each, fewer in a small picture, are interpolated by themselves, with those of a twelfth around them.
+    Hidden pixels are wiped before anything is computed. Parts of the picture with at most 8192 pixels
+    each that are `needed`, fewer in a small picture, are interpolated by themselves, with a twelfth around.
 
     >>> row = np.array([[[10], [99], [99], [40]]], np.uint8)
     >>> interpolate(row, np.array([[True, False, False, True]])).ravel().tolist()
     [10, 20, 30, 40]
     """
     out = np.where(shown[:, :, None], image, np.uint8(EMPTY))
+    kept = needed(out, shown)
     most = min(MOST_POINTS, max(FEWEST_POINTS, out.nbytes // BYTES_PER_POINT))
-    windows = list(_windows(shown, Window(0, 0, *shown.shape), most))
+    windows = list(_windows(kept, Window(0, 0, *kept.shape), most))
     paint = painter(shown.size)
     if len(windows) == 1 or paint is paint_plain:  # threads of NumPy would wait for one another
         for window in windows:
-            _fill(out, shown, window, paint)
+            _fill(out, shown, kept, window, paint)
         return out
     with ThreadPoolExecutor(THREADS) as pool:
         # a shown pixel is painted with its own level, so it does not matter who is first
-        list(pool.map(lambda window: _fill(out, shown, window, paint), windows))
+        list(pool.map(lambda window: _fill(out, shown, kept, window, paint), windows))
     return out
 
 
-def _windows(shown: Bool[np.ndarray, "h w"], window: Window, most: int) -> Iterator[Window]:
-    """Yield parts of the window with at most so many shown pixels, halved by number across."""
-    part = shown[window.pixels]
+def _windows(kept: Bool[np.ndarray, "h w"], window: Window, most: int) -> Iterator[Window]:
+    """Yield parts of the window with at most so many kept pixels, halved by number across."""
+    part = kept[window.pixels]
     tall = part.shape[0] >= part.shape[1]
     count = np.cumsum(cv2.reduce(part.view(np.uint8), int(tall), cv2.REDUCE_SUM, dtype=cv2.CV_32S))
     if count[-1] <= most and len(count) <= LONGEST:
@@ -102,22 +105,28 @@ def _windows(shown: Bool[np.ndarray, "h w"], window: Window, most: int) -> Itera
     middle = len(count) // 2 if len(count) > LONGEST else int(np.searchsorted(count, count[-1] // 2))
     cut = min(max(1, middle), len(count) - 1)
     y, x = (window.y0 + cut, window.x1) if tall else (window.y1, window.x0 + cut)
-    yield from _windows(shown, Window(window.y0, window.x0, y, x), most)
+    yield from _windows(kept, Window(window.y0, window.x0, y, x), most)
     y, x = (y, window.x0) if tall else (window.y0, x)
-    yield from _windows(shown, Window(y, x, window.y1, window.x1), most)
+    yield from _windows(kept, Window(y, x, window.y1, window.x1), most)
 
 
 def _fill(
-    out: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"], window: Window, paint: Painter
+    out: UInt8[np.ndarray, "h w c"],
+    shown: Bool[np.ndarray, "h w"],
+    kept: Bool[np.ndarray, "h w"],
+    window: Window,
+    paint: Painter,
 ) -> None:
     """Write the window of `out`, reading shown pixels only."""
     wide = window.wider(*shown.shape)
     pixels, seen = out[wide.pixels], shown[wide.pixels]
-    ends = [cv2.minMaxLoc(level, seen.view(np.uint8))[:2] for level in cv2.split(pixels)]
+    mask = seen.view(np.uint8)
+    ends = [cv2.minMaxLoc(pixels[:, :, channel], mask)[:2] for channel in range(pixels.shape[2])]
     if all(least == most for least, most in ends):
         out[window.pixels] = [least for least, _ in ends] if seen.any() else EMPTY
         return
-    points = np.stack(np.divmod(np.flatnonzero(needed(pixels, seen)), wide.size[1]), axis=1)
+    corners = with_outermost(kept[wide.pixels], seen)
+    points = np.stack(np.divmod(np.flatnonzero(corners), wide.size[1]), axis=1)
     part = window.y0 - wide.y0, window.y1 - wide.y0, window.x0 - wide.x0, window.x1 - wide.x0
     paint(pixels, _triangles(points, wide.size), _nearest(points, wide.size), part)
 
@@ -131,20 +140,50 @@ def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) ->
     The one that is nearest to a corner of the picture always stays.
     """
     kept = shown.copy()
-    if np.count_nonzero(shown) * SPARSE < shown.size:
-        return kept
-    seen, inner = kept.view(np.uint8), slice(NEAR, -1)
+    if np.count_nonzero(shown) * SPARSE >= shown.size:
+        for top in range(0, len(shown), ROWS):
+            first, end = max(0, top - AROUND), top + ROWS
+            amid = _amid(image[first : end + AROUND], shown[first : end + AROUND])
+            kept[top:end] &= ~amid[top - first : end - first]
+    return kept
+
+
+def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Return where shown pixels are near on all sides, and all of one level; nowhere near the edge."""
+    seen, inner = shown.view(np.uint8), slice(1, -1)
     hidden = seen - np.uint8(1)  # 255, and 0 where shown
-    along = np.asarray(cv2.dilate(seen, LINE, anchor=(0, 0)), np.uint8)  # here, or up to NEAR - 1 further on
-    down = np.asarray(cv2.dilate(seen, LINE.T, anchor=(0, 0)), np.uint8)
-    amid = along[inner, NEAR + 1 :] & along[inner, : -NEAR - 1]
-    amid &= down[NEAR + 1 :, inner] & down[: -NEAR - 1, inner]
+    found = np.zeros(shown.shape, bool)
+    amid = found[inner, inner]
+    amid |= _near(seen, LINE, (0, 0))[inner, 2:]
+    amid &= _near(seen, LINE, (NEAR - 1, 0))[inner, :-2]
+    amid &= _near(seen, LINE.T, (0, 0))[2:, inner]
+    amid &= _near(seen, LINE.T, (0, NEAR - 1))[:-2, inner]
     for channel in range(image.shape[2]):
         level = image[:, :, channel]
         least, most = cv2.erode(level | hidden, BOX), cv2.dilate(level & ~hidden, BOX)
         amid &= np.equal(least, most)[inner, inner]
-    kept[inner, inner] &= amid == 0
-    return kept
+    return found
+
+
+def _near(
+    seen: UInt8[np.ndarray, "h w"], line: UInt8[np.ndarray, "_ _"], anchor: tuple[int, int]
+) -> Bool[np.ndarray, "h w"]:
+    """Return where a pixel is seen under the line, whose `anchor` is here."""
+    return np.asarray(cv2.dilate(seen, line, anchor=anchor), np.uint8).view(bool)
+
+
+def with_outermost(kept: Bool[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
+    """Return kept pixels and the first and last shown of each row and column of a part.
+
+    Others around these may lie in other parts.
+    """
+    corners = kept.copy()
+    for lines, marks in ((shown, corners), (shown.T, corners.T)):
+        for top in range(0, len(lines), ROWS):
+            some, rows = lines[top : top + ROWS], np.arange(len(lines))[top : top + ROWS]
+            for ends in (some.argmax(axis=1), lines.shape[1] - 1 - some[:, ::-1].argmax(axis=1)):
+                marks[rows, ends] = lines[rows, ends]
+    return corners
 
 
 def _nearest(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Int64[np.ndarray, "4 2"]:

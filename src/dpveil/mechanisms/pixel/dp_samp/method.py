@@ -13,7 +13,7 @@ from jaxtyping import Int64, UInt8, UInt64
 from dpveil.accounting.group import any_of
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, show
-from dpveil.core.parameters import Count, Flag, OptionalCount, OptionalProbability, Positive
+from dpveil.core.parameters import Count, Flag, Neighbourhood, OptionalProbability, Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 from dpveil.mechanisms.pixel.dp_samp.intensities import frequent_levels, histogram, intensities, most_shown
@@ -66,7 +66,7 @@ class DPSamp(PixelMethod):
 
     epsilon: Positive = Positive()
     clusters: Count = Count()
-    neighbourhood: OptionalCount = OptionalCount(optional=True)
+    neighbourhood: Neighbourhood = Neighbourhood(optional=True)
     private_clusters: Flag = Flag(default=False)
     rate: OptionalProbability = OptionalProbability(optional=True)
 

@@ -37,7 +37,9 @@ def painter(count: int) -> Painter:
     code = backend.compiled((triangle_loops,), PLAIN_PIXEL * count)
     if code is None:
         return paint_plain
-    return lambda pixels, triangles, nearest, part: code.paint(pixels, triangles, nearest, *part)
+    return lambda pixels, triangles, nearest, part: code.paint(
+        pixels, triangles, nearest, *part, np.empty((2, 3), np.int64), np.empty((3, pixels.shape[2]))
+    )
 
 
 def paint_plain(

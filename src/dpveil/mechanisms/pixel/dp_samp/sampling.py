@@ -60,7 +60,7 @@ def _first_pass(
     taken, places, words = np.zeros(256, np.int64), [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for start in range(0, len(flat), CHUNK):
         part = flat[start : start + CHUNK]
-        here = np.flatnonzero(cv2.LUT(part, wanted))
+        here = np.flatnonzero(np.asarray(cv2.LUT(part, wanted)).view(bool))  # 0 or 1: a third of the time
         kind, word = part[here], bits.words(len(here))
         least = low[kind]
         first, near = word < least, (word - least) <= width[kind]  # smaller ones wrap around

@@ -8,16 +8,16 @@ from __future__ import annotations
 from math import ceil
 from typing import Final
 
-import numpy as np
-
 ROUNDING: Final = 0.5 + 1e-9
 
 
-def paint(pixels, triangles, nearest, y0, y1, x0, x1):
-    """Write the planes through the corners of triangles to rows y0 to y1 and columns x0 to x1 of `pixels`."""
-    y, x = np.empty(3, np.int64), np.empty(3, np.int64)
+def paint(pixels, triangles, nearest, y0, y1, x0, x1, corners, plane):
+    """Write the planes through the corners of triangles to rows y0 to y1 and columns x0 to x1 of `pixels`.
+
+    Room for it are `corners`, two rows of three whole numbers, and `plane`, three rows of a double a channel.
+    """
+    y, x = corners
     channels = pixels.shape[2]
-    plane = np.empty((3, channels))
     for t in range(len(triangles)):
         corners_down(triangles[t], y, x)
         if min(y[2], y1) <= max(y[0], y0) or max(x[0], x[1], x[2]) < x0 or min(x[0], x[1], x[2]) >= x1:

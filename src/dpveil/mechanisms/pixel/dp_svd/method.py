@@ -17,7 +17,14 @@ from dpveil.core.numbers import Json, root_above
 from dpveil.core.parameters import Count, Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.base import PixelMethod, check_size
-from dpveil.mechanisms.pixel.dp_svd.spectrum import STEPS, ball_radius, leading_triples, rebuild, whole_values
+from dpveil.mechanisms.pixel.dp_svd.spectrum import (
+    STEPS,
+    ball_radius,
+    leading_triples,
+    one_thread,
+    rebuild,
+    whole_values,
+)
 from dpveil.noise.bits import BitSource
 from dpveil.noise.spherical import spherical_laplace
 
@@ -94,7 +101,8 @@ class DPSVD(PixelMethod):
         height, width, channels = image.shape
         rank = self._rank(height, width)
         channel_planes = (np.ascontiguousarray(image[:, :, channel]) for channel in range(channels))
-        triples = [leading_triples(plane, rank) for plane in channel_planes]
+        with one_thread():
+            triples = [leading_triples(plane, rank) for plane in channel_planes]
         noise = iter(spherical_laplace(STEPS / self.epsilon, rank * channels, bits))
         planes = []
         for of_channel in triples:

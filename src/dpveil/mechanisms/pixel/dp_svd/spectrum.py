@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from fractions import Fraction
+from functools import cache
 from math import isqrt
 from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float, Float64, UInt8
+from threadpoolctl import ThreadpoolController
 
 from dpveil.mechanisms.pixel.cells import TOP
 
@@ -21,6 +24,23 @@ ITERATIONS: Final = 2
 
 Triples = tuple[Float64[np.ndarray, "h rank"], Float64[np.ndarray, " rank"], Float64[np.ndarray, "rank w"]]
 """The leading columns of U, singular values in falling order, and the leading rows of Vᵀ."""
+
+
+def one_thread() -> AbstractContextManager[object]:
+    """Return a context in which linear algebra runs in one thread.
+
+    A decomposition takes thousands of products of a matrix and a vector, and several threads would wait for
+    one another at each: two take twice as long as one, and ten times as long where others use the machine.
+    """
+    limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
+    return limited
+
+
+@cache
+def _libraries() -> ThreadpoolController:
+    import scipy.linalg  # noqa: F401  brings the libraries
+
+    return ThreadpoolController()
 
 
 def leading_triples(plane: UInt8[np.ndarray, "h w"], rank: int) -> Triples:

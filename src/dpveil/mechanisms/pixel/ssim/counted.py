@@ -7,11 +7,6 @@ run as they stand or compiled (`noise.backend.loops`).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numpy as np
-from jaxtyping import Float64, Int64
-
 from dpveil.mechanisms.pixel.ssim.arithmetic import (
     AGAIN,
     FARTHEST,
@@ -31,70 +26,9 @@ from dpveil.mechanisms.pixel.ssim.weights import rank, weigh
 HALF = 31
 MASK = (1 << HALF) - 1
 """Two choices take a word of 62 bits."""
-ROOM = 1 << 11
-"""Numbers of tables that are kept for one window: as many as a processor core holds close by."""
 
 
-class Desk(NamedTuple):
-    """Room for one window: cells by rising level and sums of the first of them, options, sets, and tables.
-
-    The steps and then the table of set s, if it has them, begin in `room` at `places[s]`, else -1; `used` is
-    where the room that is left begins. One of r cells or levels that are alike is met by `shares[r]` of all
-    values of a word; `alike` is what these choices deserve in all, of any level in each cell, and of orders.
-    `heavy` lists options.
-    """
-
-    order: Int64[np.ndarray, " cells"]
-    ranked: Int64[np.ndarray, " cells"]
-    rising: Float64[np.ndarray, " sums"]
-    weights: Float64[np.ndarray, " options"]
-    ends: Int64[np.ndarray, " options"]
-    best: Float64[np.ndarray, " sets"]
-    factor: Float64[np.ndarray, " options"]
-    strides: Int64[np.ndarray, " levels"]
-    edges: Int64[np.ndarray, " levels"]
-    left: Int64[np.ndarray, " levels"]
-    choice: Float64[np.ndarray, " levels"]
-    shares: Int64[np.ndarray, " cells"]
-    alike: Float64[np.ndarray, " 2"]
-    heavy: Int64[np.ndarray, " options"]
-    room: Float64[np.ndarray, " numbers"]
-    places: Int64[np.ndarray, " sets"]
-    used: Int64[np.ndarray, " 1"]
-
-
-def set_up(cells, sets, levels, whole):
-    """Return an empty desk; no table is larger than that of counts that are as equal as can be."""
-    states = int((cells / levels + 1.0) ** levels + 1.0)
-    shares = np.zeros(max(cells, levels) + 1, np.int64)
-    for alike in range(1, len(shares)):
-        shares[alike] = int(whole) // alike
-    deserved = np.ones(2)
-    for remaining in range(1, cells + 1):
-        deserved[0] *= whole / (float(levels) * float(shares[levels]))
-        deserved[1] *= whole / (float(remaining) * float(shares[remaining]))
-    return Desk(
-        np.empty(cells, np.int64),
-        np.empty(cells, np.int64),
-        np.zeros(cells + 1),
-        np.empty(sets + 1),
-        np.empty(sets + 1, np.int64),
-        np.empty(sets),
-        np.empty(sets + 1),
-        np.empty(levels, np.int64),
-        np.empty(levels, np.int64),
-        np.empty(levels, np.int64),
-        np.empty(levels),
-        shares,
-        deserved,
-        np.empty(sets + 1, np.int64),
-        np.empty(max(ROOM, states + cells * levels)),
-        np.empty(sets, np.int64),
-        np.zeros(1, np.int64),
-    )
-
-
-def count_then_arrange(windows, levels, sets, law, words, draws):
+def count_then_arrange(windows, levels, sets, law, words, desk, draws):
     """Propose for one window after the other until a proposal is accepted or the words are used up.
 
     Whose words they are does not matter: each proposal takes the next ones, and a window that they do not
@@ -102,7 +36,6 @@ def count_then_arrange(windows, levels, sets, law, words, draws):
     shows those of quality 0; option s + 1 proposes arrangements of multiset s and shows those of positive
     quality.
     """
-    desk = set_up(windows.shape[1], len(sets.sums), len(levels), law.whole)
     attempt, status = 0, draws.status
     for w in range(len(windows)):
         if attempt == len(words):

@@ -6,8 +6,6 @@ a row for each window and attempt. The functions run as they stand or compiled (
 
 from __future__ import annotations
 
-import numpy as np
-
 from dpveil.mechanisms.pixel.ssim.arithmetic import (
     AGAIN,
     FARTHEST,
@@ -20,8 +18,6 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import (
     similarity,
 )
 
-LISTED_AT_ONCE = 1024
-"""Outputs in a block, at most."""
 NO_UNDERFLOW = 300.0
 
 
@@ -101,17 +97,14 @@ def compare(window, x_sum, levels, shown):
 # Enumeration: every output by its weight, in a time that no pixel changes
 
 
-def enumerate_all(windows, levels, law, words, draws):
+def enumerate_all(windows, levels, law, words, listing, draws):
     """Choose a block of outputs by its sum of weights, then one of them; for all words, used or not."""
     cells, count = windows.shape[1], len(levels)
-    low = 1
-    while low < cells and count ** (low + 1) <= LISTED_AT_ONCE:
-        low += 1
-    blocks, block = np.empty(count ** (cells - low)), np.empty(count**low)
+    low, head, tail, blocks, block = listing
     for w in range(len(windows)):
         x = moments(windows[w])
-        head = partial_sums(windows[w, : cells - low], levels)
-        tail = partial_sums(windows[w, cells - low :], levels)
+        partial_sums(windows[w, : cells - low], levels, head)
+        partial_sums(windows[w, cells - low :], levels, tail)
         reference = 1.0 if law.epsilon <= NO_UNDERFLOW else highest(cells, x, head, tail)
         for o in range(len(blocks)):
             blocks[o] = weigh_block(cells, x, head, o, tail, law.epsilon, reference, block)
@@ -121,8 +114,9 @@ def enumerate_all(windows, levels, law, words, draws):
             weigh_block(cells, x, head, max(outer, 0), tail, law.epsilon, reference, block)
             inner, narrow, own, _ = choose(block, len(block), word[1], law.whole)
             verdict = decide(word[2], law.keep * deserved * own, law.margin)
-            sums = head[max(outer, 0)] + tail[max(inner, 0)]
-            gap = law.epsilon * max(0.0, reference - near_of(cells, x, sums[0], sums[1], sums[2]))
+            one, other = head[max(outer, 0)], tail[max(inner, 0)]
+            near = near_of(cells, x, one[0] + other[0], one[1] + other[1], one[2] + other[2])
+            gap = law.epsilon * max(0.0, reference - near)
             if draws.status[w] == AGAIN and outer >= 0 and inner >= 0:
                 draws.status[w] = UNSURE if verdict == SHOWN and gap >= FARTHEST else verdict
                 draws.trace[w, 0], draws.trace[w, 1], draws.trace[w, -1] = wide, narrow, word[2]
@@ -130,9 +124,9 @@ def enumerate_all(windows, levels, law, words, draws):
                 write_digits(outer, inner, low, count, draws.shown[w])
 
 
-def partial_sums(window, levels):
-    """Return Σy, Σy² and Σxy for every way to fill these cells, the last cell changing fastest."""
-    sums = np.zeros((len(levels) ** len(window), 3), np.int64)
+def partial_sums(window, levels, sums):
+    """Fill in Σy, Σy² and Σxy for every way to fill these cells, the last cell changing fastest."""
+    sums[0, :] = 0
     done = 1
     for i in range(len(window)):
         for old in range(done - 1, -1, -1):
@@ -143,7 +137,6 @@ def partial_sums(window, levels):
                 sums[new, 1] = sums[old, 1] + level * level
                 sums[new, 0] = sums[old, 0] + level
         done *= len(levels)
-    return sums
 
 
 def near_of(cells, x, y_sum, y_squares, products):

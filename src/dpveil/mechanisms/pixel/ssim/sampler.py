@@ -15,6 +15,7 @@ from jaxtyping import Int32, Int64, UInt8
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
+from dpveil.mechanisms.pixel.ssim.desk import set_up, set_up_listing
 from dpveil.mechanisms.pixel.ssim.quality import (
     list_sets,
     number_of_sets,
@@ -81,14 +82,14 @@ class WindowSampler:
         shown = np.empty_like(windows)
         pending = np.arange(len(windows), dtype=np.int32)
         at_once = self._at_once(windows.size)
-        run = self._loop(len(windows))
+        runs = [self._loop(-(-len(windows) // STRIPS)) for _ in range(STRIPS)]
         with ThreadPoolExecutor(max(1, THREADS - 1)) as pool:
             while len(pending):
                 kept = 0  # what is left of a part goes to where parts before it were
                 for start in range(0, len(pending), at_once):
                     part = pending[start : start + at_once]
                     attempts = self._attempts(len(part), at_once)
-                    left = self._round(windows, part, attempts, shown, bits, run, pool)
+                    left = self._round(windows, part, attempts, shown, bits, runs, pool)
                     pending[kept : kept + len(left)] = left
                     kept += len(left)
                 pending = pending[:kept]
@@ -150,7 +151,7 @@ class WindowSampler:
         attempts: int,
         shown: UInt8[np.ndarray, "n cells"],
         bits: BitSource,
-        run: Loop,
+        runs: list[Loop],
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
         """Give the windows of `part` some attempts, write what was drawn, and return those that are left."""
@@ -167,11 +168,9 @@ class WindowSampler:
             np.ones((len(part), 2)),
         )
         size = -(-len(part) // STRIPS)
-        first, *others = (
-            _rows(slice(top, top + size), true, words, draws) for top in range(0, len(part), size)
-        )
-        later = [pool.submit(run, *strip) for strip in others]
-        run(*first)
+        strips = [_rows(slice(top, top + size), true, words, draws) for top in range(0, len(part), size)]
+        later = [pool.submit(run, *strip) for run, strip in zip(runs[1:], strips[1:], strict=False)]
+        runs[0](*strips[0])
         for strip in later:
             strip.result()
         for w in np.flatnonzero(draws.status == UNSURE):
@@ -189,19 +188,21 @@ class WindowSampler:
         return (words & counted.MASK) >> less | words >> counted.HALF >> less << counted.HALF
 
     def _loop(self, count: int) -> Loop:
-        """Return the loop of this way as a function of windows, words and what it fills."""
+        """Return the loop of this way, with room of its own, as a function of windows, words and draws."""
         law = self._law()
         steps = ways(law.epsilon, self.cells, self.levels)[self.way]
         code = backend.loops(MODULES, int(count * min(PLAIN_STEP * steps, backend.LOAD_COST)))
         levels = shown_levels(self.levels).astype(np.int64)
         if self.way == "enumeration":
-            return lambda true, words, draws: code.enumerate_all(true, levels, law, words, draws)
+            listing = set_up_listing(self.cells, self.levels)
+            return lambda true, words, draws: code.enumerate_all(true, levels, law, words, listing, draws)
         if self.way == "rejection":
             each = self._cells_per_word
             return lambda true, words, draws: code.reject(true, levels, law, words, each, draws)
         sets = list_sets(self.cells, self.levels)
+        desk = set_up(self.cells, len(sets.sums), self.levels, law.whole)
         return lambda true, words, draws: code.count_then_arrange(
-            true, levels, sets, law, words.reshape(-1, words.shape[2]), draws
+            true, levels, sets, law, words.reshape(-1, words.shape[2]), desk, draws
         )
 
     def _accepted(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:

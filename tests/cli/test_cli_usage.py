@@ -1,0 +1,35 @@
+"""The words of every command: usage lines, and options that were given twice."""
+
+import json
+
+import pytest
+
+COMMANDS = ("obfuscate", "explain", "compare", "verify", "faces", "train", "mechanism query")
+TWICE = {
+    "obfuscate a.png --out b --method dp-pix --block 8 --epsilon 1 --epsilon=2": "--epsilon",
+    "obfuscate a.png --out b --method blur --method dp-pix": "--method",
+    "explain --method dp-pix --epsilon 1 --block 8 --size 8x8 --size 9x9": "--size",
+    "compare a.png --block 8 --block 16": "--block",
+    "verify a.png --at-least weak --at-least strong": "--at-least",
+    "mechanism query a.csv --epsilon 1 --epsilon 2": "--epsilon",
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_usage_lines_name_arguments_without_braces(shell, command):
+    usage = shell(*command.split(), "--help")[1].splitlines()[0]
+    assert usage.startswith(f"Usage: dpveil {command} [OPTIONS] ")
+    assert "{" not in usage
+
+
+@pytest.mark.parametrize("line", TWICE)
+def test_an_option_with_one_value_is_refused_when_given_twice(shell, line):
+    code, answer, err = shell(*line.split())
+    assert (code, answer, err) == (2, "", f"dpveil: {TWICE[line]} is given twice: give it once\n")
+
+
+def test_flags_and_options_of_several_values_may_be_repeated(shell):
+    code, answer, _ = shell("verify", "a.png", "--json", "--json")
+    assert (code, json.loads(answer)["failed"][0]["status"]) == (1, "missing")
+    line = "obfuscate a.png --out b --method blur --sigma 2 --regions whole --regions 0,0,8,8"
+    assert "does not exist" in shell(*line.split())[2]
