@@ -31,6 +31,8 @@ ENOUGH: Final = 0.12
 """Part of the frame that has to be shown to the network: with less around it, it has nothing to go by."""
 RIM: Final = 0.25
 """Width of the edge over which fine detail of a released face fades, in parts of the oval's half axes."""
+HEALED: Final = (0.8, 2.0)
+"""Pixels of the frame inside and outside the oval's edge between which one goes over into the other."""
 GAIN: Final = (0.6, 1.4)
 """Limits of how much stronger that detail becomes in other light."""
 PROMISE: Final = (
@@ -97,7 +99,8 @@ class Completion(Stored, Filling):
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, self.noise]
         out = self._run(np.stack(planes).astype(np.float32)[None])
-        return Painted((out[0].transpose(1, 2, 0) + 1) * np.float32(127.5), pose, face, crop, frame)
+        painted = (out[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
+        return Painted(_healed(painted, grid), pose, face, crop, frame)
 
     def _run(self, seen: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return what the network makes of a frame."""
@@ -224,6 +227,24 @@ class Painted:
 
 
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
+
+
+def _healed(levels: Levels, grid: np.ndarray) -> Levels:
+    """Return what was painted with a smooth passage over the oval's edge, where networks leave a line."""
+    import cv2
+
+    x, y, a, b = OVAL
+    side = len(levels)
+    away = grid - (x, y)
+    far = np.maximum(np.hypot(away[..., 0] / a, away[..., 1] / b), 1e-6)
+    inner, outer = 1 - HEALED[0] / (a * side), 1 + HEALED[1] / (a * side)
+    ends = []
+    for end in (inner, outer):
+        at = (((away * (end / far)[..., None] + (x, y)) * side) - 0.5).astype(np.float32)
+        ends.append(cv2.remap(levels, at[..., 0], at[..., 1], cv2.INTER_LINEAR))
+    share = np.clip((far - inner) / (outer - inner), 0, 1)[..., None].astype(np.float32)
+    passage = ends[0] + share * (ends[1] - ends[0])
+    return np.where(((far > inner) & (far < outer))[..., None], passage, levels)
 
 
 def _into(pose: Similarity, box: Box) -> np.ndarray:

@@ -224,8 +224,8 @@ class Maker:
 
 
 def in_blocks(mask: np.ndarray, u: list[float]) -> np.ndarray:
-    """Return a mask, in half of the cases grown to squares like a JPEG's blocks, of four even numbers."""
-    if u[0] > 0.5:
+    """Return a mask, in seven of ten cases grown to squares like a JPEG's blocks, of four even numbers."""
+    if u[0] > 0.7:
         return mask
     side = len(mask)
     step = round(side * (0.02 + 0.1 * u[1]))

@@ -14,7 +14,7 @@ import cv2
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import avg_pool2d, relu
+from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, max_pool2d, relu
 
 from dpveil.training.completion.network import Completer, Critic
 from dpveil.training.completion.scenes import Maker, Scenes
@@ -22,6 +22,8 @@ from dpveil.training.completion.scenes import Maker, Scenes
 EVERY: Final = 20
 """People whose number this divides are held out."""
 CHANCES: Final = 0.99
+BESIDE: Final = 25
+"""Pixels within half of which something is beside a face."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Trainer:
         started, plan = time.monotonic(), self.plan
         against = self.done >= plan.critic_from * plan.steps
         self._rates()
-        scenes = self.maker.random(plan.batch, plan.batch // 2 if against else 0)
+        scenes = self.maker.random(plan.batch, plan.batch // 3 if against else 0)
         with torch.autocast("cpu", torch.bfloat16):
             painted = self.net(scenes.seen.contiguous(memory_format=torch.channels_last))
         painted = painted.float()
@@ -109,7 +111,7 @@ class Trainer:
                 _, real = self.critic(scenes.truth * scenes.counts, scenes.hidden)
         own = scenes.own
         apart = [(a.float() - b.float())[own].abs().mean() for a, b in zip(seen, real, strict=True)]
-        return {"fools": -scores.float().mean(), "features": torch.stack(apart).mean()}
+        return {"fools": -over(scores, scenes.hidden), "features": torch.stack(apart).mean()}
 
     def _criticise(self, scenes: Scenes, painted: Tensor) -> Tensor:
         self.critic.requires_grad_(requires_grad=True)
@@ -117,7 +119,7 @@ class Trainer:
         with torch.autocast("cpu", torch.bfloat16):
             scores, _ = self.critic(both, torch.cat([scenes.hidden, scenes.hidden]))
         real, fake = scores.float().chunk(2)
-        loss = relu(1 - real).mean() + relu(1 + fake).mean()
+        loss = over(relu(1 - real), scenes.hidden) + over(relu(1 + fake), scenes.hidden)
         self.critic_optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.critic_optimiser.step()
@@ -149,14 +151,25 @@ class Trainer:
 PARTS: Final = ("net", "critic", "mean", "optimiser", "critic_optimiser")
 
 
+def over(scores: Tensor, hidden: Tensor) -> Tensor:
+    """Return the mean of patches, each as much as of it is hidden: all others are photographs in any case."""
+    weight = adaptive_avg_pool2d(hidden, scores.shape[-2:])
+    mean: Tensor = (scores.float() * weight).sum() / weight.sum().clamp(min=1)
+    return mean
+
+
 def reconstruction(scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
-    """Return how far what is painted lies from the photo, and others' faces from what was given."""
+    """Return how far what is painted lies from the photo, and others' faces from what was given.
+
+    Farther from another's face the photo's own hair and background count, which go with what is outside.
+    """
     own = scenes.own[:, None, None, None].float()
-    where = scenes.hidden * scenes.counts * own
+    near = max_pool2d(scenes.oval, BESIDE, stride=1, padding=BESIDE // 2)
+    where = scenes.hidden * scenes.counts * (own + (1 - own) * (1 - near))
     level = ((painted - scenes.truth).abs() * where).sum() / (3 * where.sum()).clamp(min=1)
     whole = scenes.truth + scenes.hidden * (painted - scenes.truth)
     slope = _slopes(whole, scenes.truth, where)
-    inner = 1 - torch.nn.functional.max_pool2d(1 - scenes.oval, 5, stride=1, padding=2)
+    inner = 1 - max_pool2d(1 - scenes.oval, 5, stride=1, padding=2)
     kept = _slopes(painted, scenes.face, inner * (1 - own))
     return {"level": level, "slope": slope, "kept": kept}
 
