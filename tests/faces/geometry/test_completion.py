@@ -16,6 +16,8 @@ from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
 from tiny_onnx import completion, lama
 
 SIDE = 64
@@ -90,6 +92,29 @@ def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(
     assert not (known * oval).any()
     assert known[SIDE // 2, SIDE // 2] == 0
     assert (last == noise).all()
+
+
+@pytest.mark.parametrize("box", [Box(90, 80, 60, 75), Box(2, 70, 60, 75)])
+def test_the_outside_lies_where_it_is_in_the_photo_mirrored_beyond_its_edge(
+    monkeypatch: pytest.MonkeyPatch, box: Box
+) -> None:
+    """Of a photo whose colours are its coordinates; nothing of the head is known, beyond the edge neither."""
+    network, seen = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    y, x = np.mgrid[:200, :260]
+    image = np.stack([x * 0.9, y * 0.9, 0 * x], axis=-1).astype(np.uint8)
+    (face,) = heads(box)
+    recombine(image, [face], [textured(128, 128)], filling=network)
+    ((right, down, _, known, _, _),) = seen
+    places = np.stack(np.meshgrid(*2 * [np.arange(float(SIDE))]), axis=-1).reshape(-1, 2)
+    wanted = np.abs(between(face.pose, face.frame, HeadFrame(SIDE)).back(places)).reshape(SIDE, SIDE, 2)
+    sure = known > 0
+    for plane, axis in ((right, 0), (down, 1)):
+        levels = (plane + 1) * 127.5 / 0.9
+        assert np.abs(levels - wanted[..., axis])[sure].max() < 2.5
+    assert sure.sum() > 1000
+    assert not (sure & in_head(pixel_grid(SIDE))).any()
 
 
 def test_a_released_face_lies_where_its_frame_has_it_with_its_detail() -> None:
