@@ -34,7 +34,7 @@ def faces_of(release: dpveil.Release) -> list[tuple[str, Box]]:
 
 
 def test_another_face_takes_the_place_and_the_outside_stays(photo: Photo) -> None:
-    release = dpveil.obfuscate(photo, Flat(), bits=SeededBits(1))
+    release = dpveil.obfuscate(photo, Flat(inpainting="telea"), bits=SeededBits(1))  # no other light
     ((label, box),) = faces_of(release)
     assert label == "face 1"
     inside = np.zeros(photo.image.shape[:2], bool)
