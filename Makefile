@@ -45,12 +45,12 @@ FACES := packages/dpveil-faces
 RESEARCH := packages/dpveil-research
 # Modules of others are compiled when they are first imported: compiling all of them takes half a minute.
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile
-SETTINGS := pyproject.toml constraints.txt requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml
+SETTINGS := pyproject.toml constraints.txt src/dpveil/assets/requirements-faces.txt $(FACES)/pyproject.toml $(RESEARCH)/pyproject.toml
 
 $(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 	@echo "installing dpveil[$*] into $(VENV)"
 	@$(INSTALL) -c constraints.txt -e '.[$*]' -e $(FACES) $(if $(filter dev,$*),-e $(RESEARCH))
-	@$(if $(filter dev bench demo,$*),$(INSTALL) --no-deps --require-hashes -r requirements-faces.txt)
+	@$(if $(filter dev bench demo,$*),$(BIN)/dpveil install faces --yes >/dev/null)
 	@$(BIN)/python -m compileall -q src packages
 	@touch $@
 

@@ -106,7 +106,7 @@ def scenes(count: int) -> list[dict[str, object]]:
     rows = []
     for detector in DETECTORS:
         for long_side in LONG_SIDES:
-            finder = Faces(detector=detector, margin=0, long_side=long_side)
+            finder = Faces(detector=detector, margin=0, long_side=long_side, smallest=4000)  # no tiles
             finder.detect(made[0][0])
             seconds, hits, boxes = [], {height: [] for height in HEIGHTS}, 0
             for photo, placed in made:

@@ -17,9 +17,9 @@ from skimage import data
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^\$ dpveil (obfuscate (?:.|\\\n)*?)(?<!\\)\n", README, re.MULTILINE)
-FIRST, PIXELS = (command.replace("\\\n", " ").split() for command in COMMANDS[:2])
-INSTALL = re.findall(r"^python3 -m pip install (.*)$", README, re.MULTILINE)
-"""What a reader of the README types: dpveil with faces, a detector, and the files of faces."""
+FIRST, _, PIXELS = (command.replace("\\\n", " ").split() for command in COMMANDS)
+INSTALL = re.search(r"^python3 -m pip install (.*)\ndpveil (install faces)$", README, re.MULTILINE)
+"""What a reader of the README types: dpveil and the files of faces, then what finds faces."""
 LEFT_OUT = ("packages/", "demo/", "site/", ".venv")
 pytestmark = pytest.mark.slow
 
@@ -37,6 +37,7 @@ def test_they_hold_what_belongs_to_them(built):
     """The wheel is the package and nothing else; the sdist leaves out what is on other terms."""
     package = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "dpveil").rglob("*.py")}
     data_files = {"dpveil/py.typed", "dpveil/core/certificate.schema.json"}
+    data_files |= {"dpveil/assets/requirements-faces.txt"}
     inside = {name for name in zipfile.ZipFile(built["wheel"]).namelist() if ".dist-info/" not in name}
     assert package | data_files <= inside
     assert all(name.startswith("dpveil/") and "__pycache__" not in name for name in inside)
@@ -69,12 +70,9 @@ def test_in_an_empty_environment_it_releases_verifies_explains_and_audits(built,
     told = run(bin_ / "dpveil", "explain", *asked, "--size", "128x128", "--json")
     assert json.loads(told)["guarantee"]["epsilon"] == 1
     assert "dp-pix" in run(bin_ / "dpveil", "audit", "dp-pix")
-    places = {
-        "'.[faces]'": f"{built[kind]}[faces]",
-        "packages/dpveil-faces": str(ROOT / "packages/dpveil-faces"),
-    }
-    for line in INSTALL if kind == "wheel" else ():
-        run(*install, *(places.get(word, word) for word in line.split()))
     if kind == "wheel":
+        places = {".": str(built[kind]), "packages/dpveil-faces": str(ROOT / "packages/dpveil-faces")}
+        run(*install, *(places[word] for word in INSTALL[1].split()))
+        run(bin_ / "dpveil", *INSTALL[2].split(), "--yes")
         run(bin_ / "dpveil", *FIRST)
         run(bin_ / "dpveil", "verify", "private.png", "--at-least", "moderate")

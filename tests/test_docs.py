@@ -157,10 +157,14 @@ def test_code_of_page(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert Path.cwd() == tmp_path
 
 
-def test_readme_begins_with_the_two_commands() -> None:
-    first = next(block for block in blocks((ROOT / "README.md").read_text(encoding="utf-8")))
-    assert first.line == 1
-    assert [command for command, _, _ in commands(first.text)] == ["make demo", "make test"]
+def test_readme_begins_with_a_picture_the_first_command_and_the_two_of_development() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    picture = re.match(r"!\[[^\]]+\]\(([^)]+\.png)\)\n\n```console\n", text)
+    assert picture
+    assert (ROOT / picture[1]).stat().st_size < 200_000
+    given = [[command for command, _, _ in commands(block.text)] for block in blocks(text)[:2]]
+    assert given == [["dpveil obfuscate portrait.jpg --out private.png"], ["make demo", "make test"]]
+    assert text.index("# dpveil") > text.index("make test")
 
 
 def test_a_wrong_page_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

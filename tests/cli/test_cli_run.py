@@ -14,6 +14,7 @@ from dpveil.cli import EMPTY, exits, obfuscate
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
+from heic_samples import heic
 
 COMMANDS = (
     "obfuscate",
@@ -24,6 +25,7 @@ COMMANDS = (
     "faces",
     "train",
     "audit",
+    "install",
     "demo",
     "mechanism",
 )
@@ -73,9 +75,9 @@ def test_help_and_version_import_nothing_heavy():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        ((), "--method is missing: choose from dp-pix"),
+        (("--epsilon", "1"), "and no method is named: add --method and one of dp-pix"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
-        (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong"),
+        (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),
         ((*GOOD, "--epsilon", "-3"), "--epsilon -3 is not above 0"),
         ((*GOOD, "--epsilon", "nan"), "--epsilon nan is not a finite number"),
@@ -308,6 +310,21 @@ def test_the_limit_of_pixels_is_the_readers_own_and_can_be_changed(cli):
     assert code == 4
     assert "more than the limit of 479" in err
     assert cli("obfuscate", "in", "--out", "out", *GOOD, "--max-pixels", "480")[0] == 0
+
+
+def test_photos_whose_decoder_is_missing_are_named_with_the_command_that_installs_it(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pi_heif.as_plugin", None)
+    for name in ("one.heic", "two.HEIC"):
+        Path("in", name).write_bytes(heic(np.full((16, 16, 3), 99, np.uint8)))
+    code, out, err = cli("obfuscate", "in", "--out", "o", *GOOD)
+    told = [line for line in err.splitlines() if "decoder is not installed" in line]
+    assert code == exits.INCOMPLETE
+    assert [name for name in ("one.heic", "two.HEIC") if any(name in line for line in told)] == [
+        "one.heic",
+        "two.HEIC",
+    ]
+    assert all("pip install 'dpveil[formats]'" in line for line in told)
+    assert out.count(" -> ") >= 1
 
 
 def test_odd_file_names_stay_one_line_of_ascii_json(cli):

@@ -134,7 +134,7 @@ def test_gaps_hold_no_responses(cli):
         (["--mechanism", "geometry", *QUERY, "1"], "unknown mechanism 'geometry': did you mean 'geometric'?"),
         ([*GEOMETRIC[:2], *GEOMETRIC[4:], "1"], "--range is missing: what is publicly known of the answer"),
         ([*GEOMETRIC[:4], *GEOMETRIC[6:], "1"], "sensitivity is missing: there is no default"),
-        ([*GEOMETRIC[:6], "1"], "epsilon is missing: there is no default: 1 or less is strong"),
+        ([*GEOMETRIC[:6], "1"], "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ([*GEOMETRIC, "--epsilon", "-1", "1"], "--epsilon -1 is not above 0"),
         ([*GEOMETRIC, "--range", "5:0", "1"], "--range 5:0 is not in order"),
         ([*GEOMETRIC, "--range", "five", "1"], "--range five is not LOW:HIGH"),

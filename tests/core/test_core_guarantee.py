@@ -148,6 +148,6 @@ def test_parameters_refuse_beyond_their_ends_and_name_themselves(name, given):
 
 def test_a_missing_budget_explains_how_to_choose():
     with pytest.raises(
-        InvalidParameter, match=r"epsilon is missing: there is no default: 1 or less is strong"
+        InvalidParameter, match=r"epsilon is missing: there is no default: 1 or less is strong, 2 moderate"
     ):
         Knobs().epsilon = None

@@ -246,3 +246,21 @@ def test_beside_a_portrait_is_the_released_crop_made_soft(photo: Photo) -> None:
     assert middle.std() > 40
     assert far.std() < 30, "stripes or mirror images, as sharp as the crop, lie beside it"
     assert abs(float(far.mean()) - float(crop.mean())) < 25
+
+
+@pytest.mark.parametrize("protect", ["box", "head"])
+def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None:
+    crowd = np.ascontiguousarray(np.tile(astronaut()[17:257, 150:300], (1, 3, 1)))
+    plan = dpveil.plan(crowd, Flat(protect=protect), regions=Faces(exclude=(2,)))
+    kept = Faces(margin=0).detect(Photo(crowd))[1].box
+    release = plan.release(bits=SeededBits(1))
+    assert np.array_equal(release.image[kept.slices], crowd[kept.slices])
+    assert not any(region.touches(kept) for region in plan.regions)
+    hidden = np.zeros(crowd.shape[:2], bool)
+    for region in plan.regions:
+        hidden[region.box.slices] |= True if region.mask is None else region.mask
+    for one in (0, 2):
+        box = Faces(margin=0).detect(Photo(crowd))[one].box
+        assert hidden[box.slices].mean() > (0.99 if protect == "box" else 0.8)
+    assert np.array_equal(release.image[~hidden], crowd[~hidden])
+    assert [region.mask is None for region in plan.regions] == [False, False]

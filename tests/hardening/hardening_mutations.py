@@ -76,8 +76,55 @@ def _bmp(data: bytes) -> list[Field]:
     return [(i, 4, "little") for i in (2, 10, 14, 30, 34, 38, 42, 46, 50)] + sizes * 2 + [(54, 4, "little")]
 
 
+def _gif(data: bytes) -> list[Field]:
+    found: list[Field] = [(6, 2, "little"), (8, 2, "little"), (10, 1, "little")] * 3
+    at = 13 + _palette(data, 10)
+    while data[at : at + 1] in (b"!", b","):
+        if data[at : at + 1] == b",":
+            found += [(at + 1 + 2 * i, 2, "little") for i in range(4)] * 3 + [(at + 9, 1, "little")]
+            at += 11 + _palette(data, at + 9)
+        else:
+            at += 2
+        while at < len(data) and data[at]:
+            found.append((at, 1, "little"))
+            at += 1 + data[at]
+        at += 1
+    return found
+
+
+def _palette(data: bytes, at: int) -> int:
+    return 3 << (data[at] & 7) + 1 if at < len(data) and data[at] & 0x80 else 0
+
+
+NESTED = {b"meta": 4, b"iprp": 0, b"ipco": 0, b"iinf": 6, b"iref": 4}
+"""Boxes that hold boxes, and the bytes before them."""
+
+
+def _boxes(data: bytes, at: int = 0, end: int | None = None) -> list[Field]:
+    """Sizes of boxes, and the numbers in those that say what there is and where."""
+    found: list[Field] = []
+    end = len(data) if end is None else end
+    while at + 8 <= end:
+        size, kind = max(8, int.from_bytes(data[at : at + 4], "big")), data[at + 4 : at + 8]
+        stop = min(end, at + size)
+        found.append((at, 4, "big"))
+        if kind in NESTED:
+            found += _boxes(data, at + 8 + NESTED[kind], stop)
+        elif kind == b"ispe":
+            found += [(at + 12, 4, "big"), (at + 16, 4, "big")] * 3
+        else:
+            found += [(i, 1, "big") for i in range(at + 8, min(stop, at + 60))]
+        at += size
+    return found
+
+
+def _netpbm(data: bytes) -> list[Field]:
+    return [(i, 1, "big") for i in range(min(len(data), 24))]
+
+
 FIELDS: dict[str, Callable[[bytes], list[Field]]] = {
     "jpeg": _jpeg, "png": _png, "webp": _riff, "tiff": _tiff, "bmp": _bmp,
+    "avif": _boxes, "heic": _boxes, "gif": _gif, "netpbm": _netpbm,
 }  # fmt: skip
 
 

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageCms, PngImagePlugin
 
+from heic_samples import NCLX, box, container, heic, pictured, tiled
+
 HEIGHT, WIDTH = 21, 26
 PASSES = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 """Adam7: first column, first row, and the steps of both (PNG §8.2)."""
@@ -172,7 +174,60 @@ def seeds() -> dict[str, bytes]:
         "webp metadata": saved(rgb, "webp", exif=_exif(), icc_profile=srgb, xmp=b"<x/>"),
         "webp animation": saved(rgb, "webp", save_all=True, append_images=other),
     }
-    return files | _pngs(srgb, rgb, other) | _tiffs(srgb, rgb, other) | _bmps(rgb)
+    files |= _pngs(srgb, rgb, other) | _tiffs(srgb, rgb, other) | _bmps(rgb)
+    return files | _avifs(srgb, rgb, other) | _heics() | _gifs(rgb, other) | _netpbms()
+
+
+def _avifs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str, bytes]:
+    metadata = {"exif": _exif(), "icc_profile": srgb, "xmp": b"<x/>"}
+    return {
+        "avif 4:2:0": saved(rgb, "avif", quality=60, speed=9),
+        "avif 4:4:4": saved(rgb, "avif", quality=100, speed=9, subsampling="4:4:4"),
+        "avif grey": saved(image("L"), "avif", speed=9),
+        "avif alpha": saved(image("RGBA"), "avif", speed=9),
+        "avif metadata": saved(rgb, "avif", speed=9, **metadata),
+        "avif animation": saved(rgb, "avif", speed=9, save_all=True, append_images=other),
+    }
+
+
+def _heics() -> dict[str, bytes]:
+    colours = levels().astype(np.uint8)[:20]
+    alpha = pictured(colours, (b"auxC", bytes(4) + b"urn:mpeg:hevc:2015:auxid:1\0"), chroma=0)
+    alpha = (*alpha[:3], [(b"auxl", [1])])
+    words = (b"Exif", bytes(4) + _exif(), [], [(b"cdsc", [1])])
+    return {
+        "heic 4:2:0": heic(colours),
+        "heic 4:4:4": heic(colours[:19, :25], (b"irot", b"\1"), (b"imir", b"\0"), chroma=3),
+        "heic grey": heic(colours, chroma=0),
+        "heic alpha": container([pictured(colours), alpha]),
+        "heic metadata": container([pictured(colours), words], more=box(b"free", bytes(40))),
+        "heic tiles": tiled(colours, 16, (b"colr", NCLX)),
+    }
+
+
+def _gifs(rgb: Image.Image, other: list[Image.Image]) -> dict[str, bytes]:
+    few = rgb.quantize(12)
+    return {
+        "gif colour": saved(rgb, "gif"),
+        "gif few": saved(few, "gif", comment=b"note" * 100, interlace=0),
+        "gif grey": saved(image("L"), "gif"),
+        "gif key": saved(few, "gif", transparency=3, background=1),
+        "gif animation": saved(rgb, "gif", save_all=True, append_images=other),
+    }
+
+
+def _netpbms() -> dict[str, bytes]:
+    colours = levels().astype(np.uint8)
+    plain = {1: colours[..., 0] % 2, 2: colours[..., 0], 3: colours}
+    files = {
+        f"netpbm P{kind}": b"P%d\n# note\n%d %d\n" % (kind, WIDTH, HEIGHT)
+        + (b"" if kind == 1 else b"255\n")
+        + b"\n".join(b" ".join(b"%d" % level for level in row.reshape(-1)) for row in rows)
+        for kind, rows in plain.items()
+    }
+    for kind, mode in ((4, "1"), (5, "L"), (6, "RGB")):
+        files[f"netpbm P{kind}"] = saved(image(mode), "ppm")
+    return files
 
 
 def _pngs(srgb: bytes, rgb: Image.Image, other: list[Image.Image]) -> dict[str, bytes]:

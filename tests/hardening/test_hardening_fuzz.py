@@ -44,6 +44,9 @@ KINDS = {
     "lossless.webp": {"lossless": True, "method": 0},
     "plain.bmp": {},
     "plain.tiff": {},
+    "plain.gif": {"mode": "P"},
+    "plain.ppm": {},
+    "colour.avif": {"speed": 10},
     "packed.tiff": {"compression": "tiff_adobe_deflate"},
 }
 

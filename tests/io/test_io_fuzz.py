@@ -12,6 +12,7 @@ from PIL import Image
 import dpveil.io as dio
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
+from heic_samples import heic
 
 QUICK = settings(
     derandomize=True,
@@ -26,6 +27,10 @@ HEADS = [
     b"II*\0\x08\0\0\0",
     b"MM\0*",
     b"BM",
+    b"GIF89a",
+    b"P6\n",
+    b"\0\0\0\x14ftypavif\0\0\0\0avif",
+    b"\0\0\0\x14ftypheic\0\0\0\0heic",
 ]
 LIMIT = 10_000  # pixels: so that no damaged header asks for much memory
 
@@ -37,6 +42,10 @@ SEEDS = [
     file_bytes(picture(9, 11), "tiff"),
     file_bytes(picture(9, 11), "tiff", compression="tiff_lzw"),
     file_bytes(picture(9, 11), "bmp"),
+    file_bytes(picture(9, 11), "gif"),
+    file_bytes(picture(9, 11), "ppm"),
+    file_bytes(picture(9, 11), "avif", speed=10),
+    heic(picture(10, 12)),
     file_bytes(Image.fromarray(picture(9, 11)).quantize(8), "png"),
     file_bytes(Image.new("CMYK", (9, 11)), "jpeg"),
 ]

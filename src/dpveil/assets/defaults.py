@@ -9,7 +9,9 @@ from typing import Final
 from dpveil.errors import UsageError
 
 PACKAGE: Final = "dpveil_faces"
-INSTALL: Final = (
+INSTALL: Final = "dpveil install faces"
+"""The command that installs detectors and landmarks, as every message names it."""
+FILES: Final = (
     "pip install packages/dpveil-faces, from dpveil's repository (learned from UTKFace: for non-commercial"
     " research only), or name a file of your own"
 )
@@ -22,4 +24,4 @@ def default_path(name: str) -> Path:
         path = Path(place) / f"{name}.safetensors"
         if path.is_file():
             return path
-    raise UsageError(f"the default {name} of faces is not installed", hint=INSTALL)
+    raise UsageError(f"the default {name} of faces is not installed", hint=FILES)

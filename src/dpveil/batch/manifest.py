@@ -6,6 +6,7 @@ import csv
 import errno
 import io
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -57,6 +58,8 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         raise UsageError(problem, hint="choose another folder")
     if not path.parent.is_dir():
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise refusal(path, PermissionError(errno.EACCES, ""))
     if path.exists() and (not path.is_file() or not (replace or _ours(path))):
         raise OutputError(
             f"cannot write {shown(path)}: it exists and is not a manifest",

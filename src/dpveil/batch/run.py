@@ -90,7 +90,7 @@ class _Run:
             if isinstance(prepared, _Ready):
                 self._release(task, prepared)
             else:
-                self.report.done(SKIPPED, task, *prepared, self._about(task))
+                self.report.done(SKIPPED, task, *prepared, self._about(task, prepared[1]))
         except OutputError as error:
             self.report.fail(task, error)
             return _errno(error) in ONE_FILE_ONLY
@@ -118,7 +118,7 @@ class _Run:
             if there is None:
                 raise
             # Another run over the same photos was faster: its release stands, and ours was never shown.
-            self.report.done(SKIPPED, task, task.output, there, self._about(task))
+            self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
 
     def _open(self, folder: Path) -> None:
         """Make the folder for its first output; if a later one finds another, its disk has gone."""
@@ -133,10 +133,13 @@ class _Run:
 
     def _save(self, task: Task, release: Release, stamp: Stamp | None) -> None:
         certificate = release.write(task.output, replace=self.choices.force)
-        notes = (*release.notes, *self._about(task), *self._remember(task, certificate, stamp))
+        notes = (*release.notes, *self._about(task, certificate), *self._remember(task, certificate, stamp))
         self.report.done(RELEASED, task, task.output, certificate, notes)
 
-    def _about(self, task: Task) -> tuple[str, ...]:
+    def _about(self, task: Task, certificate: Certificate) -> tuple[str, ...]:
+        """Return what else is released of the same photo, if that costs anything."""
+        if certificate.composition is not None and certificate.composition.free:
+            return ()
         first = self.copies.get(task.source)
         again = [AGAIN.format(shown(place)) for place in earlier(task)]
         return (*(() if first is None else (COPY.format(shown(first)),)), *again)

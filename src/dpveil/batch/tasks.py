@@ -14,14 +14,14 @@ from dpveil.batch.numbering import NAMED, number_of, numbered
 from dpveil.batch.state import State, key_of
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.io import FORMATS, format_of
-from dpveil.io.folders import UNREAD, identity, is_folder, is_link, real, walk
+from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
 from dpveil.release.saving import SUFFIX, certificate_path
 
 NAMES: Final = ("keep", "number")
 """How outputs are named."""
 ARGUMENTS: Final = {"out": "out", "names": "names"}
-FOREIGN = UNREAD | {".pdf", ".svg"}
+FOREIGN = UNWRITTEN | {".pdf", ".svg"}
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
         return
     for path, problem in walk(start, real(out)):
         own = os.path.lexists(certificate_path(path)) or path.name.endswith(SUFFIX)
-        if (path.suffix.lower() in UNREAD.union(FORMATS) and not own) or problem:
+        if (path.suffix.lower() in UNWRITTEN.union(FORMATS) and not own) or problem:
             yield path, path.relative_to(start)
 
 

@@ -18,6 +18,7 @@ from dpveil.cli.compare import compare_command
 from dpveil.cli.demo import demo_command
 from dpveil.cli.explain import explain_command
 from dpveil.cli.faces import faces_command
+from dpveil.cli.install import install_command
 from dpveil.cli.mechanism import mechanism_app
 from dpveil.cli.methods import methods_command
 from dpveil.cli.obfuscate import obfuscate_command
@@ -43,6 +44,9 @@ app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo an
 )
 app.command("train", cls=Command, short_help="Learn a codec of face crops from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
+app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
+    install_command
+)
 app.command("demo", cls=Command, short_help="Release a public photograph at several budgets.")(demo_command)
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
@@ -74,7 +78,7 @@ HELP: Final = f"""Provably private photos: release regions of photos, with a cer
 
 \b
 Example:
-  dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 1 --block 16 --neighbourhood 16
+  dpveil obfuscate photo.jpg --out private.png
   dpveil verify private.png
 
 \b

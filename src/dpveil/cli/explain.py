@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import say
-from dpveil.cli.options import AsJson, MaxPixels, Text, takes_method
+from dpveil.cli.options import AsJson, MaxPixels, Text, named, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
+from dpveil.cli.usual import tell
 from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
@@ -30,6 +31,7 @@ USUAL = "128x128"
 @takes_regions
 @takes_method
 def explain_command(
+    context: typer.Context,
     method: Method,
     photo: Annotated[
         Path | None, typer.Argument(metavar="[PHOTO]", help="A photo to plan for, instead of --size.")
@@ -55,6 +57,7 @@ def explain_command(
     Examples:
       dpveil explain --method dp-pix --epsilon 1 --block 16 --neighbourhood 256 --size 128x128
       dpveil explain group.jpg --method gallery --epsilon 4
+      dpveil explain group.jpg
     """
     from dpveil.io import read
     from dpveil.release.explain import explain
@@ -65,7 +68,9 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
-        return _of_photo(read(photo, max_pixels=max_pixels), method, regions, json)
+        faces = _of_photo(read(photo, max_pixels=max_pixels), method, regions, json)
+        _tell_usual(context, method, faces)
+        return 0
     for option in regions.given:
         raise InvalidParameter(option, None, "is for a photo", hint="name one, or give --size alone")
     width, height = _size(USUAL if size is None and method.regions == "faces" else size)
@@ -81,11 +86,21 @@ def explain_command(
         say.document(explanation.to_json())
     else:
         _tell(explanation, f"{width}×{height} pixels")
+    _tell_usual(context, method, 1)
     return 0
 
 
+def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
+    """Say what the default promises and what keeping attributes costs, where no method was named."""
+    if named(context) is None:
+        tell(method, [faces])
+
+
 def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
-    """Explain the plan of one photo: every region, the total, and what the largest region's promise means."""
+    """Explain the plan of one photo: every region, the total, and what the largest region's promise means.
+
+    Returns the number of regions.
+    """
     from dpveil.release.explain import explain_region
     from dpveil.release.plan import plan
 
@@ -107,7 +122,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
                 "largest": explanation.to_json(),
             }
         )
-        return 0
+        return len(quote.regions)
     for region, each in zip(quote.regions, quote.guarantees, strict=True):
         say.answer(f"{region.in_words()}: {each}")
     say.answer(f"total: {quote.total}: {quote.strength}")
@@ -115,7 +130,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     _tell(explanation, quote.regions[largest].in_words())
     for text in (*planned.warnings, *planned.grown):
         say.note(f"warning: {text}")
-    return 0
+    return len(quote.regions)
 
 
 def _size(text: Text) -> tuple[int, int]:

@@ -40,13 +40,14 @@ def faces_command(
 
     With --method, boxes are those that this method would replace; without, what is found and its margin.
     Scores lie between 0 and 1. A face without a box
-    would stay in the clear: lower --threshold, raise --long-side, or give its box yourself. Exit code 1: none
+    would stay in the clear: lower --threshold or --smallest, or give its box yourself. Exit code 1: none
     was found.
     """
     from dpveil.cli.preview import Shown, check_name, draw_preview
     from dpveil.errors import OutputError
     from dpveil.io import encode, read, write_together
     from dpveil.release.plan import plan
+    from dpveil.release.words import not_searched
 
     finder = regions.faces()
     finder.prepare()
@@ -67,13 +68,14 @@ def faces_command(
         entries = [
             {"number": f.number, "box": b, "score": f.score} for f, b in zip(found, boxes, strict=True)
         ]
-        say.document({"faces": entries})
+        say.document({"faces": entries, "smallest": finder.smallest_in(picture)})
     for face in found:
         box = face.box
         line = f"face {face.number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score:.2f}"
         (say.note if json else say.answer)(line)
     for text in finder.notes:
         say.note(f"warning: {text}")
+    say.note(not_searched(finder.kind, finder.smallest_in(picture)))
     if not found:
-        say.note(f"{photo}: no face was found: lower --threshold or raise --long-side, and check yourself")
+        say.note(f"{photo}: no face was found: lower --threshold or --smallest, and check yourself")
     return exits.DONE if found else exits.INCOMPLETE

@@ -9,9 +9,10 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, takes_method
+from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, named, takes_method
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
+from dpveil.cli.usual import tell
 from dpveil.errors import InvalidParameter, OutputError, PhotoError
 
 if TYPE_CHECKING:
@@ -54,8 +55,11 @@ def obfuscate_command(
 ) -> int:
     """Release photos with differential privacy, each with a certificate beside it.
 
+    Without --method, every face is replaced by a face of nobody: nothing of it is kept.
+
     \b
     Examples:
+      dpveil obfuscate photo.jpg --out private.png
       dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
           --neighbourhood 16 --regions 170,60,100,130
       dpveil obfuscate group.jpg --out private.png --method attributes --attributes gender=1,age=1 \\
@@ -96,6 +100,8 @@ def obfuscate_command(
     report.notes += links
     listed = _listed(report, manifest)
     print_report(report, json)
+    if named(context) is None:
+        tell(method, [len(entry.promise.guarantees) for entry in report.released if entry.promise])
     return max(exit_code(report), listed)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from dpveil.cli.command import Command
-from dpveil.errors import InvalidParameter, UnknownName, UsageError
+from dpveil.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
     from dpveil.catalogue import MethodRow
@@ -45,24 +45,24 @@ GIVEN: Final = "dpveil.parameters"
 
 def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
     """Return `command` as `takes_method` does; without --method it gets None."""
-    return takes_method(command, required=False)
+    return takes_method(command, usual=False)
 
 
-def takes_method(command: Callable[..., int], *, required: bool = True) -> Callable[..., int]:
+def takes_method(command: Callable[..., int], *, usual: bool = True) -> Callable[..., int]:
     """Return `command` with an option for the method's name; `MethodCommand` takes the method's own.
 
-    `command` gets the ready-made `method` in place of all of them.
+    `command` gets the ready-made `method` in place of all of them: where none is named, the default.
     """
     del command.__annotations__["method"]  # a type that is only imported once it is used
     given = inspect.signature(command, eval_str=True)
     words = "See `dpveil methods`; with --help, shows the method's own options as well."
-    words += "  [required]" * required
+    words += " Default: every face becomes one of nobody." * usual
     name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
         own = context.meta.get(GIVEN, {})
-        chosen = None if method is None and not required else build_method(method, **own)
+        chosen = None if method is None and not usual else build_method(method, **own)
         if "context" in given.parameters:
             arguments["context"] = context
         return command(method=chosen, **arguments)
@@ -115,6 +115,11 @@ def help_page(context: Any) -> str:
         return "dpveil --help"
     name = context.meta.get(NAME)
     return f"{context.command_path}{'' if name is None else f' --method {name}'} --help"
+
+
+def named(context: Any) -> str | None:
+    """Return the name that --method has in the command line of a context, or None."""
+    return context.meta.get(NAME)  # type: ignore[no-any-return]
 
 
 def named_method(arguments: Sequence[str]) -> str | None:
@@ -189,20 +194,15 @@ def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
     owners = [each for each, kind in METHODS.usable() if parameter in kind.options()]
     if not owners:
         return None
-    if name is None:
-        return _without_method()
     others = f" and {len(owners) - 1} more" if len(owners) > 1 else ""
+    if name is None:
+        return UsageError(
+            f"{option} is an option of {owners[0]}{others}, and no method is named",
+            hint=f"add --method {'and one of ' * (len(owners) > 1)}{', '.join(owners)}, or leave it out",
+        )
     return UsageError(
         f"{option} is an option of {owners[0]}{others}, not of {name}",
         hint=f"see {context.command_path} --method {owners[0]} --help",
-    )
-
-
-def _without_method() -> InvalidParameter:
-    from dpveil.core.registry import METHODS
-
-    return InvalidParameter(
-        "--method", None, "is missing", hint=f"choose from {', '.join(METHODS)} (see dpveil methods)"
     )
 
 
@@ -215,11 +215,9 @@ def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
 
 
 def build_method(name: Text, /, **options: Text | bool) -> Method:
-    """Return the method of that name with the options that were given."""
+    """Return the method of that name with the options that were given; the default without a name."""
     from dpveil.catalogue import build
 
-    if name is None:
-        raise _without_method()
     given = {key: value for key, value in options.items() if value is not None}
     return build(name, {key: number(v) if isinstance(v, str) else v for key, v in given.items()})
 

@@ -46,6 +46,13 @@ SEARCH: Final[Mapping[str, Any]] = {
             metavar="N", help="Scale the photo down to this long side for the search. Default: 1920."
         ),
     ],
+    "smallest": Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Look for faces from N pixels of height, in tiles. Default: 24, more above 16 megapixels.",
+        ),
+    ],
     "detector": Annotated[
         str | None, typer.Option(metavar="NAME", help="centerface, dlib, yunet, or auto. Default: auto.")
     ],
@@ -63,7 +70,7 @@ CHOICE: Final[Mapping[str, Any]] = {
 """Which of the faces that are found are meant."""
 NAMES: Final = {"except_": "exclude", "detector_model": "model"}
 """Options to settings of `Faces` that have another name there."""
-WHOLE_NUMBERS: Final = ("min_face", "long_side")
+WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")
 
 
 @dataclass(frozen=True)

@@ -112,14 +112,14 @@ def _expanded(images: list[Path]) -> tuple[Path, ...]:
     Images in unsupported formats are included, so that they are reported as left out.
     """
     from dpveil.io import FORMATS
-    from dpveil.io.folders import UNREAD, is_folder, walk
+    from dpveil.io.folders import UNWRITTEN, is_folder, walk
     from dpveil.training.crops import SHARD
 
     files = [
         path
         for given in images
         for path, problem in (walk(given) if is_folder(given) else [(given, "named")])
-        if problem or path.suffix.lower() in UNREAD.union(FORMATS, [SHARD])
+        if problem or path.suffix.lower() in UNWRITTEN.union(FORMATS, [SHARD])
     ]
     if not files:
         raise PhotoError("there are no images among the inputs", hint="name images, folders or .tar shards")

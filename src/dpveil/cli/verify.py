@@ -87,7 +87,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
     ones as well, as whoever publishes a folder publishes them.
     """
     from dpveil.io import FORMATS
-    from dpveil.io.folders import UNREAD, is_folder, is_link, walk
+    from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
     from dpveil.release.saving import SUFFIX
 
     for output in outputs:
@@ -98,7 +98,7 @@ def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
         else:
             for path, problem in walk(output, hidden=True):
                 link = LINK if is_link(path) else ""
-                image = path.suffix.lower() in UNREAD.union(FORMATS) or path.name.endswith(SUFFIX)
+                image = path.suffix.lower() in UNWRITTEN.union(FORMATS) or path.name.endswith(SUFFIX)
                 if problem or link or image:
                     yield path, f"the folder {problem}" if problem else link
 

@@ -17,9 +17,9 @@ from dpveil.core.region import RegionRecord
 from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
-WORDING: Final = 3
+WORDING: Final = 4
 """The version of all sentences in certificates: it rises whenever one of them changes."""
-WORDINGS: Final = (2, 3)
+WORDINGS: Final = (2, 3, 4)
 """Versions that can be written anew, so that `verify` compares them."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"

@@ -187,7 +187,7 @@ def former_origin(label: str, *, found: bool, masked: bool = True) -> Origin:
         found=found,
         outlined=parts["head"] is not None,
         grown_to=codec,
-        escapes=codec == ESCAPING,
+        escapes=codec in ESCAPING,
     )
 
 

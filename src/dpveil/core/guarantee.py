@@ -191,6 +191,11 @@ class Guarantee:
             raise InvalidParameter("delta", self.delta, "is above 1")
 
     @property
+    def free(self) -> bool:
+        """Whether what is released is independent of what it protects: 0-DP, of which any number cost 0."""
+        return self.epsilon == 0 and not self.delta
+
+    @property
     def formal(self) -> bool:
         """Whether anything is promised."""
         return self.kind != "heuristic"

@@ -12,9 +12,10 @@ from dpveil.errors import InvalidParameter
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 
+SCALE = "there is no default: 1 or less is strong, 2 moderate, 4 weak, 10 practically none"
+"""The scale of `accounting.meaning`, where neighbours are any two records or photos."""
 MISSING_HINTS = {
-    "epsilon": "there is no default: 1 or less is strong, 10 is weak and bounds odds by e^10 = 22 026; "
-    "for photos it is always read together with the neighbourhood (docs: choosing a budget)",
+    "epsilon": SCALE,
     "delta": "there is no default: choose well below one over the number of people, such as 1e-6",
     "rho": "there is no default: rho = 0.5 is about epsilon 5 at delta 1e-5",
 }

@@ -10,8 +10,8 @@ from jaxtyping import UInt8
 
 from dpveil.errors import InvalidParameter
 
-ESCAPING: Final = "WebP"
-"""The format that predicts blocks from one another: no margin contains all traces of a region."""
+ESCAPING: Final = frozenset({"WebP", "HEIC", "AVIF"})
+"""Formats that predict blocks from one another: no margin contains all traces of a region."""
 
 
 @dataclass(frozen=True)

@@ -89,13 +89,14 @@ class Region:
     """A box, optionally restricted by a mask (true where protected), in pixels of the oriented photo.
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
-    noise. `origin` says how the region was determined, and is stored in the certificate. Raises
-    `InvalidParameter`.
+    noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are boxes
+    that stay as they are: `regions.grow` cuts them out. Raises `InvalidParameter`.
     """
 
     box: Box
     mask: Bool[np.ndarray, "h w"] | None = None
     origin: Origin = Origin()
+    kept: tuple[Box, ...] = ()
 
     def __post_init__(self) -> None:
         if self.mask is None:
@@ -126,6 +127,14 @@ class Region:
     def covers(self, photo: Photo) -> bool:
         """Whether every pixel of `photo` is replaced."""
         return self.mask is None and self.box == Box(0, 0, photo.width, photo.height)
+
+    def touches(self, box: Box) -> bool:
+        """Whether a pixel of `box` is replaced."""
+        if not self.box.overlaps(box):
+            return False
+        top, left = max(0, box.y - self.box.y), max(0, box.x - self.box.x)
+        bottom, right = box.y + box.h - self.box.y, box.x + box.w - self.box.x
+        return self.mask is None or bool(self.mask[top:bottom, left:right].any())
 
     def crop(self, image: UInt8[np.ndarray, "H W c"]) -> UInt8[np.ndarray, "h w c"]:
         """Return a contiguous copy of the box's pixels."""
@@ -203,7 +212,7 @@ class RegionRecord:
             return "is not a detected face"
         if origin.outlined and self.masked is None:
             return "has no outline"
-        escapes = origin.grown_to == ESCAPING
+        escapes = origin.grown_to in ESCAPING
         return "" if origin.escapes == escapes else "does not say what its format spreads"
 
     def to_json(self) -> dict[str, Json]:

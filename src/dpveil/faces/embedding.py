@@ -10,10 +10,11 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
-from dpveil.faces.geometry.landmarks import INSTALL, PACKAGE, predictor
+from dpveil.faces.geometry.landmarks import PACKAGE, predictor
 
 FILE: Final = "dlib_face_recognition_resnet_model_v1.dat"
 LENGTH: Final = 128

@@ -28,8 +28,10 @@ class Heads(Placement):
 
     def __init__(self, photo: Photo, regions: Iterable[Region], method: FaceMethod) -> None:
         self.photo, self.method = photo, method
-        found = [_placed(photo, region, method) for region in regions]
-        self.places = [replace(one, region=grow(one.region, photo)) for one in found]
+        given = list(regions)
+        found = [_placed(photo, region, method) for region in given]
+        kept = [replace(one.region, kept=r.kept) for one, r in zip(found, given, strict=True)]
+        self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:

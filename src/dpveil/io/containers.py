@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpveil.core.photo import Grid
+from dpveil.io.heif import brand_name
 from dpveil.io.refused import damaged, overloaded
 
 MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
@@ -19,23 +20,26 @@ MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
     (b"II+\0", b"", "TIFF"),
     (b"MM\0+", b"", "TIFF"),
     (b"BM", b"", "BMP"),
+    (b"GIF87a", b"", "GIF"),
+    (b"GIF89a", b"", "GIF"),
 )
 """First bytes, bytes 8 to 12 where they matter, and the format: the only ones that are ever decoded."""
 
+JXL: Final = "a JPEG XL file"
 FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
-    (0, b"GIF8", "a GIF"),
-    (4, b"ftyp", "a HEIC, AVIF or video file"),
+    (4, b"ftyp", "a video, or a picture in a video's container"),
     (0, b"%PDF", "a PDF"),
     (0, b"8BPS", "a Photoshop file"),
     (0, b"<svg", "an SVG drawing"),
     (0, b"<?xml", "an XML file"),
     (0, b"\x00\x00\x01\x00", "an icon"),
     (0, b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 file"),
-    (0, b"\xff\x0a", "a JPEG XL file"),
-    (0, b"\x00\x00\x00\x0cJXL ", "a JPEG XL file"),
-    (0, b"P", "a Netpbm file"),
+    (0, b"\xff\x0a", JXL),
+    (0, b"\x00\x00\x00\x0cJXL ", JXL),
+    (0, b"P", "a PAM or floating-point Netpbm file"),
 )
-NETPBM: Final = b"1234567F"
+NETPBM: Final = b"123456"
+OTHER_NETPBM: Final = b"7Ff"
 
 
 def format_name(head: bytes) -> str | None:
@@ -43,14 +47,18 @@ def format_name(head: bytes) -> str | None:
     for start, inner, name in MAGIC:
         if head.startswith(start) and head[8 : 8 + len(inner)] == inner:
             return name
-    return None
+    return "Netpbm" if _netpbm(head, NETPBM) else brand_name(head)
+
+
+def _netpbm(head: bytes, kinds: bytes) -> bool:
+    return head[:1] == b"P" and head[1:2] in [bytes([kind]) for kind in kinds] and head[2:3].isspace()
 
 
 def foreign_name(head: bytes) -> str | None:
     """Return what kind of file it is if its first bytes show a format that is not allowed."""
     for offset, mark, name in FOREIGN:
         if head[offset:].startswith(mark):
-            if mark == b"P" and (len(head) < 3 or head[1] not in NETPBM or not head[2:3].isspace()):
+            if mark == b"P" and not _netpbm(head, OTHER_NETPBM):
                 continue
             return name
     return None
@@ -73,12 +81,12 @@ WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
 
 @dataclass(frozen=True)
 class WebP:
-    """A WebP file's chunks in short: canvas size in pixels, and which kinds of image data there are."""
+    """A WebP file's chunks in short: canvas size in pixels, whether lossy, and frames of an animation."""
 
     width: int
     height: int
     lossy: bool
-    animated: bool
+    frames: int
 
 
 MOST_CHUNKS: Final = {"PNG": 300_000, "WebP": 1_000}
@@ -91,14 +99,16 @@ def webp_header(data: bytes) -> WebP:
         raise damaged("WebP")
     size: tuple[int, int] | None = None
     names = set()
+    frames = 0
     for count, (name, start, length) in enumerate(_riff_chunks(data)):
-        if count > MOST_CHUNKS["WebP"]:
-            raise overloaded(f"more than {count:,} chunks")
+        frames += name == b"ANMF"
+        if count - frames > MOST_CHUNKS["WebP"]:
+            raise overloaded(f"more than {MOST_CHUNKS['WebP']:,} chunks")
         names.add(name)
         size = size or _webp_size(name, data[start : start + min(length, 16)])
     if size is None:
         raise damaged("WebP")
-    return WebP(*size, lossy=b"VP8 " in names, animated=bool(names & {b"ANIM", b"ANMF"}))
+    return WebP(*size, lossy=b"VP8 " in names, frames=max(frames, b"ANIM" in names))
 
 
 def _riff_chunks(data: bytes) -> Iterator[tuple[bytes, int, int]]:
@@ -129,11 +139,14 @@ TURNING: Final = (b"XML:com.adobe.xmp\0", b"Raw profile type exif\0")
 
 @dataclass(frozen=True)
 class Png:
-    """A PNG in short: the names of its chunks, whether IEND is there whole, and what is to be decoded."""
+    """A PNG in short: the names of its chunks, whether IEND is there whole, what is to be decoded, and how
+    many frames of an animation there are.
+    """
 
     names: frozenset[bytes]
     whole: bool
     data: bytes
+    frames: int
 
 
 def png_header(data: bytes) -> Png:
@@ -145,12 +158,14 @@ def png_header(data: bytes) -> Png:
     seen: set[bytes] = set()
     kept: list[bytes] = []
     at = start = 8
+    frames = 0
     for _ in range(MOST_CHUNKS["PNG"]):
         if at + 12 > len(data) or b"IEND" in names:
             break
         name, head = data[at + 4 : at + 8], data[at + 8 : at + 40]
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")
         names.add(name)
+        frames += name == b"fcTL"
         if name in TEXTS:
             word = next((word for word in TURNING if head.startswith(word)), b"")
             if not word or word in seen:
@@ -161,4 +176,4 @@ def png_header(data: bytes) -> Png:
     else:
         raise overloaded(f"more than {MOST_CHUNKS['PNG']:,} chunks")
     lean = b"".join([data[:8], *kept, data[start:]]) if kept else data
-    return Png(frozenset(names), b"IEND" in names and at <= len(data), lean)
+    return Png(frozenset(names), b"IEND" in names and at <= len(data), lean, frames)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-PICTURES: Final = (
-    "gif heic heif avif jp2 j2k jxl jpe jfif pgm ppm pnm psd tga ico cr2 cr3 nef arw dng orf rw2 raf"
-)
+PICTURES: Final = "gif apng heic heif hif avif jp2 j2k jxl jpe jfif pbm pgm ppm pnm psd tga ico"
+RAW: Final = "cr2 cr3 nef arw dng orf rw2 raf"
 VIDEOS: Final = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
-UNREAD: Final = frozenset(f".{name}" for name in f"{PICTURES} {VIDEOS}".split())
-"""Pictures and videos that dpveil does not read: in a folder they are reported, never left out in silence."""
+UNWRITTEN: Final = frozenset(f".{name}" for name in f"{PICTURES} {RAW} {VIDEOS}".split())
+"""Pictures and videos that dpveil does not write, and of which it reads some: in a folder they are read or
+reported, never left out in silence."""
 
 
 def is_folder(path: Path) -> bool:

@@ -11,18 +11,14 @@ from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, UInt8
-from PIL import BmpImagePlugin, Image, ImageFile, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
-from PIL import WebPImagePlugin as WebpImagePlugin
+from PIL import Image, ImageFile, JpegImagePlugin, TiffImagePlugin
 
 from dpveil.core.parameters import check_count
 from dpveil.core.photo import Grid, Photo
 from dpveil.errors import PhotoError
 from dpveil.io.colour import RULES, Stored, to_levels
-from dpveil.io.containers import (
-    foreign_name,
-    format_name,
-    jpeg_grid,
-)
+from dpveil.io.containers import JXL, foreign_name, format_name, jpeg_grid
+from dpveil.io.decoders import opener
 from dpveil.io.exif import orientation, words_of
 from dpveil.io.names import check_path, shown
 from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
@@ -37,20 +33,12 @@ MASK_LEVELS: Final = 16
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
 """A mask has few levels, or nearly all of its pixels near black or white; 17 of 18 photos had neither."""
 
-KINDS: Final = "JPEG, PNG, WebP, TIFF or BMP"
-CONVERT: Final = f"save it as {KINDS} and try again"
+KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
+CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
+DJXL: Final = "convert it with libjxl's djxl IN.jxl OUT.png, and protect the whole photo"
 INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 BYTES_PER_PIXEL: Final = 8
 SPARE_BYTES: Final = 2**26
-
-# The classes are called directly, not through Image.open: that would check Pillow's own global pixel limit.
-OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
-    "JPEG": JpegImagePlugin.JpegImageFile,
-    "PNG": PngImagePlugin.PngImageFile,
-    "WEBP": WebpImagePlugin.WebPImageFile,
-    "TIFF": TiffImagePlugin.TiffImageFile,
-    "BMP": BmpImagePlugin.BmpImageFile,
-}
 
 LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} | {
     f"tiff_{name}" for name in ("ccitt", "lzw", "adobe_deflate", "deflate")
@@ -172,7 +160,7 @@ def _check_head(head: bytes) -> None:
     if format_name(head) is None:
         foreign = foreign_name(head)
         if foreign:
-            raise Refused(f"is {foreign}, which dpveil does not read", CONVERT)
+            raise Refused(f"is {foreign}, which dpveil does not read", DJXL if foreign == JXL else CONVERT)
         raise Refused("is not an image of a known format", f"give a {KINDS} file")
 
 
@@ -180,8 +168,9 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
     name = format_name(data) or ""
     notes: list[str] = []
     contents = screened(name, data, max_pixels, notes)
+    open_ = opener(name)
     try:
-        image = OPENERS[name](BytesIO(contents.data))
+        image = open_(BytesIO(contents.data))
     except Image.DecompressionBombError as error:
         raise _over_pillow() from error
     except Exception as error:  # a parser given hostile bytes may raise anything
@@ -203,8 +192,9 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
             raise Refused("does not fit into memory", "make it smaller") from error
         except Exception as error:  # as above
             raise Refused(f"is a truncated or damaged {name} file ({_reason(error)})", COPY_AGAIN) from error
-        turn = _turn(image, contents.words, notes)
-    oriented = turned(levels, turn)
+        turn = contents.turn or _turn(image, contents.words, notes)
+    width, height = contents.size or (levels.shape[1], levels.shape[0])
+    oriented = turned(levels[:height, :width], turn)
     if grid is not None:
         grid = turned_grid(grid, turn, width=oriented.shape[1], height=oriented.shape[0])
     return _Decoded(oriented, grid, (*notes, *converted))

@@ -32,3 +32,9 @@ def damaged(name: str) -> Refused:
 def overloaded(what: str) -> Refused:
     """Return the refusal of a file that would cost far more than its pixels, because of `what`."""
     return Refused(f"has {what}, far more than a photo needs", SAVE_ANEW)
+
+
+def animation(frames: int) -> Refused:
+    """Return the refusal of a file that holds so many pictures in turn: nobody said which one is meant."""
+    count = {0: "", 1: " of 1 frame"}.get(frames, f" of {frames:,} frames")
+    return Refused(f"is an animation{count}", "save one frame of it as a PNG")

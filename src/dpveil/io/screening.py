@@ -5,22 +5,36 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from dpveil.core.photo import Grid
 from dpveil.io.containers import WEBP_GRID, png_header, webp_header
+from dpveil.io.gif import lean_gif
+from dpveil.io.heif import lean_heif
 from dpveil.io.jpeg import lean_jpeg
-from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, damaged
+from dpveil.io.netpbm import lean_netpbm
+from dpveil.io.orientation import Turn
+from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused, animation, damaged
 from dpveil.io.tiff import check_tiff
+
+PREDICTS: Final = (
+    "{} predicts blocks from one another, so traces of a region lie anywhere in the photo: protect the whole"
+    " photo, or start from a JPEG or PNG original"
+)
 
 
 @dataclass(frozen=True)
 class Screened:
-    """What is left to decode of a file, the grid of its lossy blocks, and EXIF and XMP if set aside."""
+    """What is left to decode of a file, the grid of its lossy blocks, EXIF and XMP if set aside, and how the
+    stored picture is turned and how much of it is shown, from its upper left, if its container says so.
+    """
 
     data: bytes
     grid: Grid | None = None
     words: tuple[bytes, bytes] | None = None
+    turn: Turn | None = None
+    size: tuple[int, int] | None = None
 
 
 def screened(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
@@ -43,7 +57,7 @@ def check_pixels(width: int, height: int, max_pixels: int) -> None:
 def _png(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     header = png_header(data)
     if {b"fdAT", b"fcTL"} & header.names:
-        raise Refused("is an animation", "save one frame of it as a PNG")
+        raise animation(header.frames)
     if not header.whole and b"IHDR" in header.names and len(data) >= 24:
         width, height = struct.unpack(">II", data[16:24])
         check_pixels(width, height, max_pixels)
@@ -55,13 +69,10 @@ def _png(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
 def _webp(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     header = webp_header(data)
     check_pixels(header.width, header.height, max_pixels)
-    if header.animated:
-        raise Refused("is an animation", "save one frame of it as a PNG")
+    if header.frames:
+        raise animation(header.frames)
     if header.lossy:
-        notes.append(
-            "lossy WebP predicts blocks from one another, so traces of a region lie anywhere in the"
-            " photo: protect the whole photo, or start from a JPEG or PNG original"
-        )
+        notes.append(PREDICTS.format("lossy WebP"))
     return Screened(data, WEBP_GRID if header.lossy else None)
 
 
@@ -79,10 +90,30 @@ def _bmp(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
     return Screened(data)
 
 
+def _gif(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    return Screened(lean_gif(data, lambda width, height: check_pixels(width, height, max_pixels)))
+
+
+def _netpbm(data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    return Screened(lean_netpbm(data, lambda width, height: check_pixels(width, height, max_pixels)))
+
+
+def _heif(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
+    lean = lean_heif(data, name, lambda width, height: check_pixels(width, height, max_pixels))
+    notes.append(PREDICTS.format(name))
+    if lean.depth > 8:
+        notes.append(f"{lean.depth}-bit colour was rounded to 8 bits")
+    return Screened(lean.data, lean.grid, turn=lean.turn, size=lean.size)
+
+
 CHECKS: Final[dict[str, Callable[[bytes, int, list[str]], Screened]]] = {
     "PNG": _png,
     "WEBP": _webp,
     "JPEG": _jpeg,
     "TIFF": _tiff,
     "BMP": _bmp,
+    "GIF": _gif,
+    "Netpbm": _netpbm,
+    "HEIC": partial(_heif, "HEIC"),
+    "AVIF": partial(_heif, "AVIF"),
 }

@@ -22,7 +22,7 @@ NAMED: Final = "the photo"
 """What messages call a photo that comes without a name."""
 LEVELS: Final = "uint8 levels 0..255, such as numpy.asarray(picture.convert('RGB'))"
 HINT: Final = f"give the name of its file, its bytes, an open binary file, a Pillow picture, or {LEVELS}"
-WITHOUT_BLOCKS: Final = (None, "PNG", "BMP")
+WITHOUT_BLOCKS: Final = (None, "PNG", "BMP", "PPM")
 """Pillow's names of formats without lossy compression, which leaves traces of a region around it."""
 
 
@@ -31,11 +31,12 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
 
     `photo` is the name or the bytes of a file, an open binary file (read from its beginning), a Pillow
     picture, or a uint8 array of h × w or h × w × (1 or 3) levels; a `Photo` is returned as it is. Decodes
-    only regular files in JPEG, PNG, WebP, TIFF or BMP format, whatever their suffix, with at most
-    `max_pixels` pixels, which is checked before decoding. Applies EXIF orientation, puts transparency on
-    white, and reads only the first picture of a phone's multi-picture JPEG. Raises `PhotoError` in one line:
-    the file, the problem, the remedy; and `InvalidParameter` for anything else, and for pictures that Pillow
-    opened from files other than PNG and BMP: only the file tells its lossy blocks.
+    only regular files in JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm format, whatever their suffix,
+    with one picture of at most `max_pixels` pixels, which is checked before decoding; of a phone's
+    multi-picture JPEG, the first. HEIC needs the package pi-heif (dpveil[formats]). Applies EXIF orientation,
+    and puts transparency on white. Raises `PhotoError` in one line: the file, the problem, the remedy; and
+    `InvalidParameter` for anything else, and for pictures that Pillow opened from files other than PNG, BMP
+    and Netpbm: only the file tells its lossy blocks.
 
     >>> read(np.zeros((2, 3), np.uint8))
     Photo(3×2, 1 channels)

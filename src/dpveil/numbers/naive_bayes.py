@@ -13,7 +13,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import exact
-from dpveil.core.parameters import positive
+from dpveil.core.parameters import SCALE, positive
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.mechanisms.scalar import TABLE
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
@@ -220,8 +220,7 @@ def _epsilon(value: Any) -> Fraction:
             "epsilon",
             None,
             "is missing",
-            hint="there is no default: it is divided over all released values; 1 or less is strong and needs "
-            "thousands of records a class, 10 is weak and bounds odds by e^10 = 22 026",
+            hint=f"{SCALE}; it is divided over all released values, and 1 needs thousands of records a class",
         )
     return positive(value, "epsilon")
 

@@ -17,7 +17,7 @@ from jaxtyping import Float, UInt8
 
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import FACE, Origin
-from dpveil.core.parameters import Between, Count, OptionalProbability
+from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
@@ -25,7 +25,9 @@ from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.suppress import REMEDY
 from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.finder import Finder
+from dpveil.regions.grow import reach
 from dpveil.regions.numbering import Numbers, reading_order
+from dpveil.regions.sight import Sight, centred, join, resized, shrunk
 
 MARGIN: Final = Fraction(3, 10)
 """Detected boxes reach from the forehead to the chin and leave out the ears, by up to 0.27 of the width where
@@ -57,10 +59,12 @@ class Faces(Finder):
     `detector` is "centerface", "dlib", "yunet" (with the local file `model`), or "auto": the first of the
     first two that is installed. Faces count from the score `threshold` (between 0 and 1, default: the
     detector's own) and from `min_face` pixels on their longer side. The photo is scaled down for the search
-    until its long side has `long_side` pixels. Boxes grow by `margin` of their width or height on each side,
-    and are clipped to the photo. They are numbered from 1 in reading order, whatever their margin, and never
-    merged: overlapping boxes each read the original, and their costs add. `only` and `exclude` select by
-    number. Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces"; CenterFace (arXiv 1911.03599).
+    until its long side has `long_side` pixels; beside that it is searched in tiles, for faces from `smallest`
+    pixels of height (default: as small as 16 megapixels of tiles show them). Boxes grow by `margin` of their
+    width or height on each side, and are clipped to the photo. They are numbered from 1 in reading order,
+    whatever their margin, and never merged: overlapping boxes each read the original, and their costs add.
+    `only` and `exclude` select by number. Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces";
+    CenterFace (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
     (1, 3)
@@ -73,6 +77,7 @@ class Faces(Finder):
     margin: Between = Between(0, 2, hint="0.25 adds a quarter on each side", default=MARGIN)
     min_face: Count = Count(default=1)
     long_side: Count = Count(default=LONG_SIDE)
+    smallest: OptionalCount = OptionalCount(optional=True)
     only: Numbers = Numbers()
     exclude: Numbers = Numbers()
     model: str | Path | None = field(default=None, repr=False)
@@ -105,6 +110,7 @@ class Faces(Finder):
             "margin": to_json(self.margin) if self.margin != MARGIN else "",
             "min-face": self.min_face if self.min_face != 1 else "",
             "long-side": self.long_side if self.long_side != LONG_SIDE else "",
+            "smallest": "" if self.smallest is None else self.smallest,
             "only": ",".join(map(str, self.only)),
             "except": ",".join(map(str, self.exclude)),
         }
@@ -150,28 +156,73 @@ class Faces(Finder):
         chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]
         if not chosen:
             raise NoRegion("every face that was found is excepted", hint="except fewer faces")
-        return [Region(found[n - 1].box, origin=Origin(FACE, number=n, found=True)) for n in chosen]
+        return self._regions(photo, found, chosen)
+
+    def _regions(self, photo: Photo, found: Sequence[FaceFound], chosen: Sequence[int]) -> list[Region]:
+        """Return the chosen faces, cut where they would reach over an excepted one.
+
+        Raises `RegionError` where a chosen face itself, without its margin, would have to be cut.
+        """
+        bare = [self._grown(row, photo, Fraction(0)) for row in self._rows(photo)]
+        for kept, n in ((kept, n) for kept in self.exclude for n in chosen):
+            if reach(bare[kept - 1], photo.grid).overlaps(bare[n - 1]):
+                raise RegionError(
+                    f"face {kept} is excepted and face {n} reaches into it: they cannot be told apart",
+                    hint="except both, or none of them",
+                )
+        kept_boxes = tuple(bare[n - 1] for n in self.exclude)
+        return [
+            Region(found[n - 1].box, origin=Origin(FACE, number=n, found=True), kept=kept_boxes)
+            for n in chosen
+        ]
 
     def detect(self, photo: Photo) -> list[FaceFound]:
         """Return every face of `photo` in the order of their numbers; `only` and `exclude` play no part.
 
         Raises `RegionError` where the detector fails or returns what cannot be.
         """
+        rows = self._rows(photo)
+        return [FaceFound(self._grown(row, photo, self.margin), round(float(row[4]), 4)) for row in rows]
+
+    def _rows(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
+        """Return what counts as a face, in the order of the numbers."""
         found = self._seen(photo)
         found = found[found[:, 2:4].max(axis=1) >= self.min_face]
-        return [
-            FaceFound(self._grown(row, photo), round(float(row[4]), 4)) for row in found[reading_order(found)]
-        ]
+        return np.asarray(found[reading_order(found)])
+
+    def smallest_in(self, photo: Photo) -> int:
+        """Return the height in pixels below which no face is looked for in `photo`, or none is taken."""
+        return max(self.min_face, self._sight(photo).smallest)
+
+    def _sight(self, photo: Photo) -> Sight:
+        seen = self._detector.smallest
+        return Sight.of(
+            photo.height, photo.width, long_side=self.long_side, seen=seen, smallest=self.smallest
+        )
 
     def _seen(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
         """Return what the detector finds in a photo, in its pixels; each photo is searched once."""
         own = SEEN.setdefault(photo, {})
-        asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side)
+        sight = self._sight(photo)
+        asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, sight)
         if asked not in own:
             small = shrunk(photo.image, self.long_side)
-            ratios = photo.width / small.shape[1], photo.height / small.shape[0]
-            own[asked] = self._run(small) * [*ratios, *ratios, 1]
+            found = self._searched(small, Box(0, 0, photo.width, photo.height))
+            tiles = [self._searched_tile(photo, *tile) for tile in sight.tiles(photo.height, photo.width)]
+            own[asked] = join(found, np.concatenate(tiles)) if tiles else found
         return own[asked]
+
+    def _searched_tile(
+        self, photo: Photo, part: Box, size: tuple[int, int], core: Box
+    ) -> Float[np.ndarray, "n 5"]:
+        """Return the faces with their centre in the core of a tile, in pixels of the photo."""
+        found = self._searched(resized(photo.image[part.slices], *size), part)
+        return np.asarray(found[centred(found, core)])
+
+    def _searched(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Float[np.ndarray, "n 5"]:
+        """Return what the detector finds in a picture of a part of the photo, in pixels of the photo."""
+        ratios = part.w / image.shape[1], part.h / image.shape[0]
+        return np.asarray(self._run(image) * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
 
     @property
     def _model(self) -> Path | None:
@@ -217,10 +268,11 @@ class Faces(Finder):
             )
         return found
 
-    def _grown(self, face: Sequence[float] | np.ndarray, photo: Photo) -> Box:
+    @staticmethod
+    def _grown(face: Sequence[float] | np.ndarray, photo: Photo, margin: Fraction) -> Box:
         """Return the whole pixels of a found box and its margin, within the photo; at least one."""
         x, y, w, h = map(float, face[:4])
-        aside, above = w * float(self.margin), h * float(self.margin)
+        aside, above = w * float(margin), h * float(margin)
         left = min(max(0, math.floor(x - aside)), photo.width - 1)
         top = min(max(0, math.floor(y - above)), photo.height - 1)
         right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
@@ -234,15 +286,3 @@ def _plausible(face: np.ndarray, width: int, height: int) -> bool:
     if max(w, h) > LARGEST:
         return False
     return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
-
-
-def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the picture in three channels, its long side at most `long_side` pixels, its shape kept."""
-    import cv2
-
-    ratio = long_side / max(image.shape[:2])
-    if ratio < 1:
-        height, width = (max(1, round(side * ratio)) for side in image.shape[:2])
-        image = cv2.resize(image, (width, height), interpolation=cv2.INTER_AREA)
-    image = image.reshape(*image.shape[:2], -1)  # OpenCV drops the axis of a single channel
-    return np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3)))

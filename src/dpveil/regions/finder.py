@@ -37,6 +37,10 @@ class Finder(ABC):
         """Warnings for certificates of releases that used this finder."""
         return ()
 
+    def smallest_in(self, photo: Photo) -> int | None:
+        """Return the height in pixels below which nothing is looked for in `photo`; None: does not apply."""
+        return None
+
     @property
     def at_once(self) -> int:
         """How many photos may be searched at once, each in its own thread; default: one."""

@@ -1,4 +1,7 @@
-"""Growth: extends a region to every pixel that a lossy format may have leaked it to (docs: limits)."""
+"""Growth: extends a region to every pixel that a lossy format may have leaked it to (docs: limits).
+
+Boxes that stay as they are are cut out first, with every pixel whose traces they may hold.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,22 @@ from jaxtyping import Bool
 
 from dpveil.core.photo import ESCAPING, Grid, Photo
 from dpveil.core.region import Box, Region
+from dpveil.errors import RegionError
 
 
 def grow(region: Region, photo: Photo) -> Region:
     """Return `region` grown to all blocks it touches and the margin beyond, clipped to the photo.
 
-    A mask grows block by block too. Without a grid, or if there is nothing to grow into, the region is
-    returned unchanged; otherwise its origin says that it grew. A lossy WebP spreads traces beyond any margin:
-    any region but the whole photo grows there, so its origin says so and certificates name the traces.
+    A mask grows block by block too. Of what the region keeps nothing is replaced, and nothing that would have
+    to grow into it is covered (`reach`). Without a grid, or if there is nothing to grow into, the region is
+    returned unchanged; otherwise its origin says that it grew. WebP, HEIC and AVIF spread traces beyond any
+    margin: any region but the whole photo grows there, so its origin says so and certificates name them.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
     'box, grown to the JPEG blocks: 18×18 pixels at 15,15'
     """
-    grid = photo.grid
+    region, grid = _cut(region, photo.grid), photo.grid
     if grid is None:
         return region
     box = grown_box(region.box, grid, photo.width, photo.height)
@@ -30,8 +35,36 @@ def grow(region: Region, photo: Photo) -> Region:
     pixels = box.w * box.h if mask is None else int(mask.sum())
     if pixels == region.pixels:
         return region
-    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.codec == ESCAPING)
+    origin = replace(region.origin, grown_to=grid.codec, escapes=grid.codec in ESCAPING)
     return replace(region, box=box, mask=mask, origin=origin)
+
+
+def reach(box: Box, grid: Grid | None) -> Box:
+    """Return a box around every pixel that grows into `box`; it may leave the photo.
+
+    Growth fills the pixel's block, and then takes in the margin: so these are the blocks that touch `box`
+    with the margin around it.
+    """
+    if grid is None:
+        return box
+    left, right = _blocks(box.x - grid.margin, box.x + box.w + grid.margin, grid.x0, grid.width)
+    top, bottom = _blocks(box.y - grid.margin, box.y + box.h + grid.margin, grid.y0, grid.height)
+    return Box(left, top, right - left, bottom - top)
+
+
+def _cut(region: Region, grid: Grid | None) -> Region:
+    """Return the region without what it keeps, and without what would grow into that."""
+    near = [zone for zone in (reach(box, grid) for box in region.kept) if region.touches(zone)]
+    if not near:
+        return region
+    box = region.box
+    mask = np.ones((box.h, box.w), np.bool_) if region.mask is None else region.mask.copy()
+    for zone in near:
+        top, left = max(0, zone.y - box.y), max(0, zone.x - box.x)
+        mask[top : zone.y + zone.h - box.y, left : zone.x + zone.w - box.x] = False
+    if not mask.any():
+        raise RegionError(f"nothing is left of {region.label} beside what is kept", hint="keep fewer faces")
+    return replace(region, mask=mask)
 
 
 def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:
@@ -42,9 +75,12 @@ def grown_box(box: Box, grid: Grid, width: int, height: int) -> Box:
 
 
 def _outward(start: int, stop: int, line: int, step: int, margin: int, end: int) -> tuple[int, int]:
-    first = line + (start - line) // step * step
-    last = line - (line - stop) // step * step
+    first, last = _blocks(start, stop, line, step)
     return max(0, first - margin), min(end, last + margin)
+
+
+def _blocks(start: int, stop: int, line: int, step: int) -> tuple[int, int]:
+    return line + (start - line) // step * step, line - (line - stop) // step * step
 
 
 def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) -> Bool[np.ndarray, "H W"]:

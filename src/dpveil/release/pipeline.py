@@ -16,7 +16,7 @@ from dpveil.release.saving import Release
 
 def obfuscate(
     photo: Source,
-    method: str | Method,
+    method: str | Method | None = None,
     *,
     regions: Spec | Sequence[Spec] | None = None,
     bits: BitSource | None = None,
@@ -32,6 +32,7 @@ def obfuscate(
     result is a function of the arguments alone. Raises errors of `dpveil.errors`; then nothing is released.
     Source: docs, "Guarantees".
 
+    >>> import numpy as np
     >>> release = obfuscate(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> release.image.shape, str(release.certificate.composition)
     ((8, 8, 1), '1-DP, any-image')

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any, Final, Protocol, cast
 
@@ -23,7 +23,7 @@ from dpveil.regions import Finder, Spec, parse, search
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
-from dpveil.release.words import MISSING, bit_cautions, grew
+from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
 
 IF_NONE: Final = (None, "whole", "copy")
 
@@ -40,8 +40,9 @@ class Plan:
     """How `method` will treat one photo; created by `plan`, read by previews and explanations.
 
     `request` is what was asked for, as in a certificate; `missing` what of it was not found and stays in
-    the clear; `grown` says which given regions became larger, and why. `quote` and `placement` are None where
-    the photo would be copied without any protection.
+    the clear; `grown` says which given regions became larger, and why. `smallest` is, by kind of region, the
+    height in pixels below which none was looked for. `quote` and `placement` are None where the photo would
+    be copied without any protection.
     """
 
     photo: Photo
@@ -53,6 +54,7 @@ class Plan:
     placement: Placement | None
     quote: Quote | None
     grown: tuple[str, ...] = ()
+    smallest: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return the promise and no pixel: what is printed ends up in logs."""
@@ -93,6 +95,12 @@ class Plan:
             return (UNPROTECTED, *self.notes)
         return (*self.quote.warnings(), *self.notes, *missing)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is for whoever releases alone, and in no certificate: see `Release.notes`."""
+        unseen = tuple(not_searched(kind, height) for kind, height in self.smallest.items())
+        return (*self.photo.notes, *self.grown, *unseen)
+
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` where the plan promises less than `least`: strong, moderate or weak.
 
@@ -112,7 +120,7 @@ class Plan:
         drawn.
         """
         if self.quote is None or self.placement is None:
-            return Release(self.photo.image, self._copied(), self.photo.notes)
+            return Release(self.photo.image, self._copied(), self.remarks)
         source = SecureBits() if bits is None else check_bits(bits)
         if ledger is not None and not callable(getattr(ledger, "debit", None)):
             hint = "give an object with a method debit(guarantee)"
@@ -122,7 +130,7 @@ class Plan:
             ledger.debit(self.quote.total)
         image = self.placement.draw(source, self.post_processing)
         image.flags.writeable = False
-        return Release(image, certificate, (*self.photo.notes, *self.grown))
+        return Release(image, certificate, self.remarks)
 
     def _certificate(self, quote: Quote, bits: str) -> Certificate:
         return Certificate(
@@ -158,7 +166,7 @@ class Plan:
 
 def plan(
     photo: Source,
-    method: str | Method,
+    method: str | Method | None = None,
     *,
     regions: Spec | Sequence[Spec] | None = None,
     if_none: str | None = None,
@@ -169,7 +177,8 @@ def plan(
     """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
 
     `photo` is whatever `dpveil.read` takes. `method` is a name with its `parameters`, or a ready-made method;
-    face-space methods, such as "latent", replace faces by others.
+    without one every face is replaced by a face of nobody (`catalogue.DEFAULT`). Face-space methods, such as
+    "latent", replace faces by others.
     `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. Each reads the
     original, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
     `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
@@ -177,6 +186,7 @@ def plan(
     everything) or "copy" (protect what the other choices found, or nothing, and say so). `at_least` is the
     strength below which `TooWeak` is raised. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
 
+    >>> import numpy as np
     >>> made = plan(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
     >>> str(made.total), made.strength, made.regions[0].box
     ('1-DP, any-image', 'strong', Box(x=0, y=0, w=8, h=8))
@@ -192,6 +202,7 @@ def plan(
     finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
     found, missing = _found(given, finders, if_none)
     placement = chosen.place(given, found) if found else None
+    _check_kept(found, () if placement is None else placement.regions)
     made = Plan(
         photo=given,
         method=chosen,
@@ -202,9 +213,17 @@ def plan(
         placement=placement,
         quote=None if placement is None else _quote(chosen, placement, given),
         grown=() if placement is None else _grown(chosen, found, placement.regions),
+        smallest=_smallest(given, finders),
     )
     made.check_strength(at_least)
     return made
+
+
+def _smallest(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
+    """Return the height below which nothing of a kind was looked for: the least, of several finders."""
+    heights = [(finder.kind, finder.smallest_in(photo)) for finder in finders]
+    falling = sorted(((n, kind) for kind, n in heights if n is not None), reverse=True)
+    return {kind: n for n, kind in falling}
 
 
 def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
@@ -218,6 +237,15 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )
+
+
+def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
+    """Raise `RegionError` if a region would replace pixels that another choice keeps."""
+    kept = {box for region in asked for box in region.kept}
+    for region in placed:
+        if any(region.touches(box) for box in kept):
+            hint = "leave the region out, or except fewer faces"
+            raise RegionError(f"the region {region.label} reaches over a face that is excepted", hint=hint)
 
 
 def _found(

@@ -94,7 +94,8 @@ class Quote:
         each size is another calibration, which takes up to seconds.
         """
         few = (few_only(self.total),) if wording >= FEW_SINCE and self.few_only else ()
-        return few + cautions(self.method, self.regions, self.channels, self.total, sizes=sizes)
+        about = (self.method, self.regions, self.channels, self.total)
+        return few + cautions(*about, sizes=sizes, wording=wording)
 
     def prepare(self) -> None:
         """Raise what would keep any of the regions from being drawn: nothing is paid for in vain."""

@@ -20,6 +20,8 @@ NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 """Descriptions that are not those of a finder."""
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """How masks, and regions with one, are requested."""
+KEPT: Final = re.compile(r" except=[0-9,]+$")
+"""Ends a request in which faces stay as they are: all others may be cut there."""
 FACES: Final = "faces"
 """How the finder of faces describes itself, before its settings; and what some methods are applied to."""
 
@@ -47,11 +49,12 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)
     kinds = frozenset(r.origin.kind for r in full)
+    cut = frozenset(r.origin.kind for r in certificate.regions)
     for text in certificate.request:
         wanted = _requested_box(text, output)
         if fallback or (wanted is None and text in missing):
             continue
-        if text.partition(" ")[0] == FACES and FACE not in kinds:
+        if text.partition(" ")[0] == FACES and FACE not in (cut if KEPT.search(text) else kinds):
             yield "faces were requested, and no protected region is one"
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from jaxtyping import UInt8
@@ -30,6 +30,9 @@ from dpveil.io import (
 )
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
+
+if TYPE_CHECKING:
+    import PIL.Image
 
 SUFFIX: Final = ".certificate.json"
 
@@ -77,8 +80,8 @@ def read_certificate(image: Path) -> Certificate:
 class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
-    `certificate` states the guarantee. `notes` say how the file was converted when it was read; they are for
-    the owner of the original, and are never saved.
+    `certificate` states the guarantee. `notes` say how the file was converted when it was read, and what
+    was not looked for in it; they are for the owner of the original, and are never saved.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -93,6 +96,21 @@ class Release:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """Return the released picture, as `image`, for `numpy.asarray`."""
         return np.array(self.image, dtype=dtype, copy=copy)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """The released picture as memory, for `PIL.Image.fromarray` and others that read NumPy's protocol."""
+        return {**self.image.__array_interface__, "strides": self.image.strides}
+
+    def tobytes(self) -> bytes:
+        """Return the levels, row by row and each pixel's channels together."""
+        return self.image.tobytes()
+
+    def to_pil(self) -> PIL.Image.Image:
+        """Return the released picture for Pillow, in mode L or RGB."""
+        from PIL import Image
+
+        return Image.fromarray(self.image[:, :, 0] if self.image.shape[2] == 1 else self.image)
 
     def _repr_png_(self) -> bytes | None:
         """Return what a notebook shows, and keeps: the picture, unless it is an unprotected copy."""

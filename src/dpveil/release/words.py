@@ -11,8 +11,8 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.meaning import NONE, strength
-from dpveil.core.certificate import SCHEMA, SEEDED, Certificate
-from dpveil.core.guarantee import Guarantee, pixels
+from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
+from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, SAME
 from dpveil.core.region import Box, RegionRecord, first_overlap
@@ -22,9 +22,9 @@ WEAK: Final = (
     "WEAK PROMISE: an observer may tell two neighbouring photos apart almost surely (see dpveil explain)"
 )
 HEURISTIC: Final = "NO FORMAL GUARANTEE: this method is heuristic and nothing is promised"
-TRACES: Final = "traces of the region that lossy WebP spread over the rest of the photo"
+TRACES: Final = "traces of the region that lossy {} spread over the rest of the photo"
 SPREAD: Final = (
-    "{}: lossy WebP leaves traces of a region anywhere in the photo, and those are released as they are;"
+    "{}: lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
 FACE_BOX: Final = f"position and size of the face box, {SAME}"
@@ -48,6 +48,8 @@ FEW: Final = (
 )
 FEW_SINCE: Final = 3
 """The wording that warns of this first."""
+FREE_SINCE: Final = 4
+"""The wording from which on overlapping regions of 0-DP are not said to add their costs."""
 NOT_CHECKED: Final = "not all of its certificate is checked"
 OTHER_WORDS: Final = (
     "NOT CHECKED, as {tool!r} wrote it: what its certificate says in words is covered and in the clear,"
@@ -82,7 +84,7 @@ def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = () if record.masked is None else (SILHOUETTE if origin.outlined else MASKED,)
-    traces = (TRACES,) if origin.escapes else ()
+    traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
     place = found or ("position and size of the region",)
     rest = NO_OTHER_FACE if face else "everything outside the region"
     return (*place, *outline, *stored, *traces, rest)
@@ -102,6 +104,7 @@ def cautions(
     total: Guarantee,
     *,
     sizes: int | None = None,
+    wording: int = WORDING,
 ) -> tuple[str, ...]:
     """Return the warnings that follow from the method, the regions' sizes and what they cost together.
 
@@ -111,8 +114,9 @@ def cautions(
     notes = [*verdict(total)]
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
-    notes += [OVERLAP.format(records[a].label, records[b].label) + more] if pairs else []
-    notes += [SPREAD.format(r.label) for r in records if r.origin.escapes]
+    if pairs and not (wording >= FREE_SINCE and total.free):
+        notes.append(OVERLAP.format(records[a].label, records[b].label) + more)
+    notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
     told = ((record.label, noisy.get((record.box.h, record.box.w))) for record in records)
@@ -135,6 +139,15 @@ def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
     why = ["hair, ears and neck are replaced too"] * heads
     why += [f"whole {codec} blocks are replaced, which hold traces of the region"] * (codec is not None)
     return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
+
+
+def not_searched(kind: str, smallest: int) -> str:
+    """Return what was not looked for in a photo: for whoever releases, in no certificate.
+
+    >>> not_searched("face", 24)
+    'faces below 24 pixels of height were not looked for'
+    """
+    return f"{kind}s below {counted(smallest, 'pixel')} of height were not looked for"
 
 
 def few_only(total: Guarantee) -> str:

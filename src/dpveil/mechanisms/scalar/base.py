@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, Number, exact, show, to_json
-from dpveil.core.parameters import OptionalPositive, Positive, Value
+from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
 from dpveil.mechanisms.scalar.lattice import Lattice, coarsest
@@ -63,7 +63,7 @@ class ScalarMechanism(ABC):
 
     range: RangeParameter = RangeParameter()
     sensitivity: Positive = Positive(hint="there is no default: the most that one record moves the answer")
-    epsilon: Positive = Positive(hint="there is no default: 1 or less is strong, 10 is weak")
+    epsilon: Positive = Positive(hint=SCALE)
     relation: RelationName = RelationName(optional=True)
     step: OptionalPositive = OptionalPositive(optional=True)
 

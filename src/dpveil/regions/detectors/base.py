@@ -22,6 +22,9 @@ class Detector(ABC):
     threshold: ClassVar[Fraction]
     """The score from which a face counts unless the user says otherwise."""
 
+    smallest: ClassVar[int] = 24
+    """Height in pixels of the faces that it is expected to find; smaller ones by chance."""
+
     notes: tuple[str, ...] = ()
     """What a certificate warns of where this detector was not chosen by the user."""
 

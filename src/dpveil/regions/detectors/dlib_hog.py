@@ -9,10 +9,10 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.assets.frontal import frontal_detector
 from dpveil.errors import UsageError
 from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.centerface import INSTALL
 from dpveil.regions.detectors.suppress import suppress
 
 SMALL: Final = 640
@@ -27,6 +27,7 @@ class DlibHOG(Detector):
 
     name = "dlib"
     threshold = Fraction(1, 2)
+    smallest = 80
     notes = (
         "faces were found by dlib, which misses faces that are small, turned or tilted; CenterFace misses"
         f" fewer: {INSTALL}",
@@ -36,9 +37,7 @@ class DlibHOG(Detector):
         try:
             self._detector: Any = frontal_detector()
         except ImportError as error:
-            raise UsageError(
-                "the face detector dlib is not installed", hint="pip install 'dpveil[faces]'"
-            ) from error
+            raise UsageError("the face detector dlib is not installed", hint=INSTALL) from error
 
     @classmethod
     def installed(cls) -> bool:

@@ -31,11 +31,11 @@ def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float
     kept = []
     while len(rest):
         kept.append(rest[0])
-        rest = rest[1:][_overlaps(rest[0], rest[1:]) <= overlap]
+        rest = rest[1:][overlaps(rest[0], rest[1:]) <= overlap]
     return np.array(kept, dtype=found.dtype).reshape(-1, 5)
 
 
-def _overlaps(one: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Float[np.ndarray, " n"]:
+def overlaps(one: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Float[np.ndarray, " n"]:
     """Return intersection over union of one box with each of many."""
     start = np.maximum(one[:2], many[:, :2])
     stop = np.minimum(one[:2] + one[2:4], many[:, :2] + many[:, 2:4])

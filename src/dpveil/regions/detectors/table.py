@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
+from dpveil.assets.defaults import INSTALL
 from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, UnknownName, UsageError
 from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.centerface import INSTALL
 from dpveil.regions.detectors.yunet import YuNet
 
 AUTO: Final = "auto"
@@ -42,7 +42,7 @@ def choose(name: str, model: Path | None = None) -> Detector:
     for own in DETECTORS.rows:
         if DETECTORS[own].installed():
             return _made(own)
-    raise UsageError("no face detector is installed", hint=f"{INSTALL}, or: pip install 'dpveil[faces]'")
+    raise UsageError("no face detector is installed", hint=INSTALL)
 
 
 def _made(name: str) -> Detector:

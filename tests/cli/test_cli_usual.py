@@ -1,0 +1,111 @@
+"""Commands without a method: every face becomes one of nobody, and two lines say what that is worth."""
+
+import re
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+
+import dpveil
+from dpveil.assets import defaults
+from dpveil.catalogue import DEFAULT, build
+from dpveil.cli.usual import tell
+from dpveil.core.registry import DETECTORS
+from dpveil.errors import InvalidParameter, UsageError
+from dpveil.regions.detectors.centerface import CenterFace
+
+pytestmark = pytest.mark.skipif(
+    not CenterFace.installed() or not find_spec(defaults.PACKAGE) or not find_spec("dlib"),
+    reason="needs dpveil install faces, and dpveil-faces",
+)
+NUMBER = re.compile(r"(\d+)-DP")
+
+
+@pytest.fixture
+def photo(tmp_path):
+    """Return a photo of two people, and one of nobody beside it."""
+    one = data.astronaut()[:264, 92:356]
+    Image.fromarray(np.concatenate([one, one[:, ::-1]], axis=1)).save(tmp_path / "two.png")
+    Image.fromarray(data.coffee()).save(tmp_path / "nobody.png")
+    return tmp_path / "two.png"
+
+
+def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(shell, photo):
+    code, out, err = shell("obfuscate", photo, "--out", "private.png")
+    assert (code, out) == (
+        0,
+        f"{photo} -> private.png  2 faces at 0-DP each, together 0-DP (strong), any-image\n",
+    )
+    unseen, _, promised, keep = err.splitlines()
+    assert unseen.endswith("faces below 24 pixels of height were not looked for")
+    assert promised.startswith(
+        "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
+    )
+    assert "in the clear: all that was not replaced, with faces that were not found" in promised
+    assert [int(number) for number in NUMBER.findall(keep)] == [2, 4]
+    certificate = dpveil.verify("private.png", at_least="strong").certificate
+    assert (certificate.method, certificate.parameters["attributes"], len(certificate.regions)) == (
+        "attributes",
+        "none",
+        2,
+    )
+
+
+def test_what_keeping_costs_is_what_it_costs(shell, photo):
+    told = shell("explain", photo)[2].splitlines()[-1]
+    choices = re.findall(r"(gender=1\S*), for (\d+)-DP \((\w+)\)", told)
+    assert [kept for kept, _, _ in choices] == ["gender=1", "gender=1,age=1"]
+    for kept, epsilon, strength in choices:
+        plan = dpveil.plan(photo, "attributes", attributes=kept)
+        assert (plan.total.epsilon, plan.strength) == (int(epsilon), strength)
+
+
+def test_the_numbers_come_from_the_plan(shell, capsys):
+    tell(build(None, {}), [1, 5, 3])
+    assert [int(number) for number in NUMBER.findall(capsys.readouterr().err)] == [0, 5, 10]
+    tell(build(None, {}), [])
+    tell(build(None, {}), [0])
+    assert capsys.readouterr().err == ""
+
+
+def test_with_a_method_nothing_of_that_is_said(shell, photo):
+    named = ["--method", "attributes", "--attributes", "none"]
+    assert "promised:" not in shell("obfuscate", photo, "--out", "private.png", *named)[2]
+    assert "promised:" not in shell("explain", photo, *named)[2]
+    assert "0-DP" in shell("explain")[1]
+
+
+def test_python_has_the_same_default(photo):
+    bits = [dpveil.SeededBits(1), dpveil.SeededBits(1)]
+    name, parameters = DEFAULT
+    release, named = dpveil.plan(photo).release(bits=bits[0]), dpveil.plan(photo, name, **parameters)
+    assert np.array_equal(release.image, named.release(bits=bits[1]).image)
+    assert dpveil.obfuscate(photo).certificate.parameters == release.certificate.parameters
+    with pytest.raises(InvalidParameter, match=r"epsilon = 1 was given without a method: name the method"):
+        dpveil.plan(photo, epsilon=1)
+
+
+def test_a_photo_without_a_face_is_refused(shell, photo):
+    code, out, err = shell("obfuscate", photo.with_name("nobody.png"), "--out", "private.png")
+    assert (code, out) == (1, "")
+    assert "no face was found" in err
+    assert "promised:" not in err
+    assert not Path("private.png").exists()
+
+
+@pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
+def test_what_is_not_installed_is_one_line_with_its_command(shell, photo, monkeypatch, command):
+    with monkeypatch.context() as patch:
+        patch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+        code, out, err = shell(*command, photo)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+        assert "pip install packages/dpveil-faces" in err
+        with pytest.raises(UsageError):
+            dpveil.plan(photo)
+    for detector in DETECTORS.rows:
+        monkeypatch.setattr(DETECTORS[detector], "installed", classmethod(lambda cls: False))
+    code, out, err = shell(*command, photo)
+    assert (code, out, err) == (2, "", "dpveil: no face detector is installed: dpveil install faces\n")

@@ -1,0 +1,320 @@
+"""HEIC and AVIF: the picture as decoders read it, turned as the container says, and nothing else of it."""
+
+import struct
+import sys
+from io import BytesIO
+
+import numpy as np
+import pytest
+from io_samples import file_bytes, picture
+from pi_heif.as_plugin import HeifImageFile
+from PIL import Image
+
+import dpveil.io as dio
+from dpveil.core.photo import Grid
+from dpveil.errors import PhotoError
+from dpveil.io.coded import av1
+from dpveil.io.heif import lean_heif
+from dpveil.io.isobmff import items_of
+from dpveil.io.refused import Refused
+from heic_samples import NCLX, box, coded, config, container, heic, parameters, pictured, size, tiled
+
+BLOCKS = {"HEIC": Grid(64, 64, margin=16, codec="HEIC"), "AVIF": Grid(128, 128, margin=16, codec="AVIF")}
+ALPHA = (b"auxC", bytes(4) + b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0")
+
+
+def decoded(data: bytes) -> np.ndarray:
+    """What libheif or libavif makes of the file as it is, without dpveil's screening."""
+    image = HeifImageFile(BytesIO(data)) if b"heic" in data[:12] else Image.open(BytesIO(data))
+    return np.asarray(image.convert("RGB"))
+
+
+def refusal(data: bytes, **options) -> str:
+    with pytest.raises(PhotoError) as caught:
+        dio.read(data, **options)
+    assert caught.value.hint
+    return str(caught.value)
+
+
+def transparent(levels: np.ndarray, alpha: np.ndarray) -> bytes:
+    beside = pictured(np.repeat(alpha[:, :, None], 3, 2), ALPHA, chroma=0)
+    return container([pictured(levels), (*beside[:3], [(b"auxl", [1])])])
+
+
+FILES = {
+    "heic": heic(picture(50, 70)),
+    "heic 4:4:4": heic(picture(33, 47), chroma=3),
+    "heic grey": heic(picture(32, 48), chroma=0),
+    "heic tiles": tiled(picture(90, 140), 64),
+    "heic turned": heic(picture(50, 70), (b"irot", b"\3")),
+    "heic mirrored": heic(picture(50, 70), (b"imir", b"\0")),
+    "heic turned and mirrored": heic(picture(50, 70), (b"irot", b"\1"), (b"imir", b"\1")),
+    "avif": file_bytes(picture(50, 71), "avif", quality=60),
+    "avif 4:4:4": file_bytes(picture(50, 71), "avif", quality=90, subsampling="4:4:4"),
+    "avif grey": file_bytes(picture(32, 48, 1)[..., 0], "avif"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_levels_are_those_of_the_decoder(name):
+    data = FILES[name]
+    photo = dio.read(data)
+    assert photo.channels == (1 if name.endswith("grey") else 3)
+    assert np.array_equal(np.repeat(photo.image, 3 // photo.channels, 2), decoded(data))
+    assert photo.grid is not None
+    assert photo.grid.codec.lower() == name[:4]
+    assert any("traces of a region lie anywhere" in note for note in photo.notes)
+
+
+@pytest.mark.parametrize("chroma", [1, 3])
+def test_the_made_files_are_the_pictures_that_they_were_made_from(chroma):
+    levels = picture(64, 96)
+    assert np.abs(dio.read(heic(levels, chroma=chroma)).image.astype(int) - levels).max() < 8
+
+
+@pytest.mark.parametrize("axis", [None, 0, 1])
+@pytest.mark.parametrize("angle", range(4))
+def test_turns_of_the_container_are_applied_as_libheif_does(angle, axis):
+    steps = [(b"irot", bytes([angle]))] + ([] if axis is None else [(b"imir", bytes([axis]))])
+    data = heic(picture(48, 80), *steps)
+    assert np.array_equal(dio.read(data).image, decoded(data))
+
+
+@pytest.mark.parametrize("value", range(1, 9))
+def test_turns_of_an_avif_are_applied(value):
+    tags = Image.Exif()
+    tags[0x0112] = value
+    levels = picture(48, 80)
+    data = file_bytes(levels, "avif", quality=100, subsampling="4:4:4", exif=tags)
+    turned = {1: lambda a: a, 2: np.fliplr, 3: lambda a: np.rot90(a, 2), 4: np.flipud,
+              5: lambda a: a.transpose(1, 0, 2), 6: lambda a: np.rot90(a, 3),
+              7: lambda a: np.rot90(a, 2).transpose(1, 0, 2), 8: np.rot90}  # fmt: skip
+    expected = turned[value](levels)
+    image = dio.read(data).image
+    assert image.shape == expected.shape
+    assert np.abs(image.astype(int) - expected).max() < 12
+
+
+def test_exif_in_a_heic_does_not_turn_it_again():
+    tags = Image.Exif()
+    tags[0x0112] = 6
+    words = (b"Exif", bytes(4) + tags.tobytes(), [], [(b"cdsc", [1])])
+    assert dio.read(container([pictured(picture(32, 48)), words])).image.shape == (32, 48, 3)
+
+
+def test_blocks_turn_along_and_none_is_taken_as_aligned_in_tiles_of_odd_sizes():
+    assert dio.read(FILES["heic"]).grid == BLOCKS["HEIC"]
+    assert dio.read(FILES["avif"]).grid == BLOCKS["AVIF"]
+    assert dio.read(FILES["heic tiles"]).grid == BLOCKS["HEIC"]
+    assert dio.read(tiled(picture(90, 140), 48)).grid == Grid(1, 1, margin=80, codec="HEIC")
+    half = dio.read(heic(picture(50, 70), (b"irot", b"\2"))).grid
+    assert half == Grid(64, 64, 70 % 64, 50, margin=16, codec="HEIC")
+
+
+def test_metadata_and_other_pictures_never_reach_the_decoder():
+    secret = b"the secret place"
+    words = (b"Exif", bytes(4) + secret, [], [(b"cdsc", [1])])
+    thumbnail = (*pictured(255 - picture(16, 16))[:3], [(b"thmb", [1])])
+    data = container([pictured(picture(32, 48)), words, thumbnail], more=box(b"uuid", secret))
+    lean = lean_heif(data, "HEIC", lambda width, height: None).data
+    assert secret not in lean
+    assert len(items_of(lean, "HEIC").every) == 1
+    assert np.array_equal(dio.read(data).image, dio.read(heic(picture(32, 48))).image)
+    tags = Image.Exif()
+    tags[0x010E] = secret.decode()
+    tagged = file_bytes(picture(32, 48), "avif", exif=tags)
+    assert secret in tagged
+    assert secret not in lean_heif(tagged, "AVIF", lambda width, height: None).data
+
+
+def test_messages_amid_the_slices_are_left_out():
+    kind, contents, properties, to = pictured(picture(32, 48))
+    message = b"\x4e\1the secret place"
+    within = struct.pack(">I", len(message)) + message + contents
+    data = container([(kind, within, properties, to)])
+    assert b"secret" in data
+    assert b"secret" not in lean_heif(data, "HEIC", lambda width, height: None).data
+    assert dio.read(data).image.shape == (32, 48, 3)
+
+
+def test_colour_under_transparency_is_gone():
+    levels, alpha = picture(32, 48), np.full((32, 48), 255, np.uint8)
+    alpha[:, :24] = 0
+    image = dio.read(transparent(levels, alpha)).image
+    assert (image[:, :24] == 255).all()
+    assert np.array_equal(image[:, 24:], dio.read(heic(levels)).image[:, 24:])
+    both = Image.fromarray(levels).convert("RGBA")
+    both.putalpha(Image.fromarray(alpha))
+    image = dio.read(file_bytes(both, "avif", quality=100)).image
+    assert (image[:, :16] > 250).all()
+    assert np.abs(image[:, 32:].astype(int) - levels[:, 32:]).max() < 12
+
+
+def test_a_profile_is_applied_and_dynamic_range_is_refused():
+    from PIL import ImageCms
+
+    srgb = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    photo = dio.read(file_bytes(picture(32, 48), "avif", icc_profile=srgb))
+    assert "its colour profile was applied" in photo.notes
+    photo = dio.read(heic(picture(32, 48), (b"colr", b"prof" + srgb)))
+    assert "its colour profile was applied" in photo.notes
+    for transfer in (16, 18):
+        bright = b"nclx" + struct.pack(">HHHB", 9, transfer, 9, 0x80)
+        assert "high dynamic range" in refusal(heic(picture(32, 48), (b"colr", bright)))
+
+
+def clap(width: int, height: int, *, shift: tuple[int, int]) -> tuple[bytes, bytes]:
+    """Shows so much of a picture; `shift` is that of its centre, in halves of a pixel."""
+    return b"clap", struct.pack(">IIIIiIiI", width, 1, height, 1, shift[0], 2, shift[1], 2)
+
+
+def test_odd_sides_are_cropped_as_libheif_does():
+    for steps in ([], [(b"irot", b"\1")], [(b"irot", b"\3"), (b"imir", b"\1")]):
+        data = heic(picture(48, 80), clap(71, 43, shift=(-9, -5)), *steps, chroma=3)
+        photo = dio.read(data)
+        assert {photo.width, photo.height} == {71, 43}
+        assert np.array_equal(photo.image, decoded(data))
+    photo = dio.read(heic(picture(48, 80), clap(71, 43, shift=(-9, -5)), (b"irot", b"\2")))
+    assert photo.grid == Grid(64, 64, 71 % 64, 43, margin=16, codec="HEIC")
+
+
+def unscreened(data: bytes, name: str, why: str) -> None:
+    """Checks that a file without any limit of pixels is refused before it reaches a decoder."""
+    with pytest.raises(Refused, match=why):
+        lean_heif(data, name, lambda width, height: None)
+
+
+def claims(width: int, height: int, *, told: tuple[int, int] = (16, 16)) -> bytes:
+    """A HEIC of 16 × 16 pixels whose parameter set asks a decoder for other sizes."""
+    _, data = coded(picture(16, 16))
+    sets = parameters(width, height)
+    properties = [size(*told), (b"hvcC", config(sets)), (b"colr", NCLX)]
+    return container([(b"hvc1", struct.pack(">I", len(data)) + data, properties, [])])
+
+
+def test_sizes_that_only_a_decoder_would_see_are_refused():
+    assert "more than the limit" in refusal(claims(60_000, 60_000))
+    assert "more than the limit" in refusal(claims(60_000, 60_000, told=(60_000, 60_000)))
+    assert "damaged HEIC" in refusal(claims(8192, 8192))
+    assert "damaged HEIC" in refusal(claims(16, 16, told=(8192, 8192)))
+    for data in (claims(8192, 8192), claims(16, 16, told=(8192, 8192)), claims(80, 16)):
+        unscreened(data, "HEIC", "damaged")
+    data = bytearray(file_bytes(picture(16, 16), "avif"))
+    at = data.index(b"ispe") + 8
+    data[at : at + 8] = struct.pack(">II", 15, 16)
+    unscreened(bytes(data), "AVIF", "damaged")
+    for claimed, why in (((60_000, 60_000), "more than the limit"), ((17, 16), "damaged AVIF")):
+        data[at : at + 8] = struct.pack(">II", *claimed)
+        assert why in refusal(bytes(data))
+    grid = bytearray(tiled(picture(64, 64), 32))
+    at = grid.index(b"mdat") + 4
+    for layout in (
+        b"\0\0\1\1\0\x40\0\x41",
+        b"\0\0\0\1\0\x40\0\x40",
+        b"\0\0\1\2\0\x40\0\x40",
+        b"\1\0\1\1\0\x40\0\x40",
+    ):
+        grid[at : at + 8] = layout
+        assert "damaged HEIC" in refusal(bytes(grid))
+
+
+def test_grids_that_repeat_a_tile_and_blocks_that_begin_outside_are_refused():
+    _, data = coded(picture(16, 16))
+    sets = parameters(32, 16, left=16)
+    properties = [size(16, 16), (b"hvcC", config(sets)), (b"colr", NCLX)]
+    unscreened(container([(b"hvc1", struct.pack(">I", len(data)) + data, properties, [])]), "HEIC", "damaged")
+    grid = struct.pack(">BBBBHH", 0, 0, 0, 1, 32, 16)
+    twice = [(b"grid", grid, [size(32, 16)], [(b"dimg", [2, 2])]), pictured(picture(16, 16))]
+    unscreened(container(twice), "HEIC", "damaged")
+
+
+def av1_file(*more: bytes, before: bytes = b"") -> bytes:
+    """An AVIF whose picture has more units."""
+    items = items_of(file_bytes(picture(32, 48), "avif"), "AVIF")
+    item = items.every[items.primary]
+    contents = before + items.contents(item) + b"".join(more)
+    return container([(item.kind, contents, item.properties, [])], brand=b"avif")
+
+
+def test_metadata_in_an_av1_picture_is_left_out_and_many_layers_are_refused():
+    secret = b"the secret place"
+    data = av1_file(bytes((5 << 3 | 2, len(secret))) + secret)
+    assert secret in data
+    assert secret not in lean_heif(data, "AVIF", lambda width, height: None).data
+    assert np.array_equal(dio.read(data).image, dio.read(av1_file()).image)
+    frame = bytes((6 << 3 | 2, 4)) + bytes(4)
+    unscreened(av1_file(*[frame] * 9), "AVIF", "layers")
+    unscreened(av1_file(bytes((8 << 3 | 2, 0))), "AVIF", "damaged")
+    other = items_of(file_bytes(picture(64, 64), "avif"), "AVIF")
+    unscreened(av1_file(other.contents(other.every[other.primary])), "AVIF", "damaged")
+
+
+@pytest.mark.parametrize("size_", [(17, 9), (64, 64), (300, 200)])
+def test_the_size_in_the_sequence_header_is_read(size_):
+    items = items_of(file_bytes(picture(size_[1], size_[0]), "avif"), "AVIF")
+    item = items.every[items.primary]
+    settings = next(body for kind, body in item.properties if kind == b"av1C")
+    found = av1(settings, items.contents(item))
+    assert (found.width, found.height, found.depth) == (*size_, 8)
+
+
+def test_parameter_sets_amid_the_slices_never_reach_the_decoder():
+    """libheif would take the size from the last of them."""
+    kind, contents, properties, to = pictured(picture(32, 48))
+    large = parameters(8192, 8192)[1]
+    data = container([(kind, struct.pack(">I", len(large)) + large + contents, properties, to)])
+    assert large not in lean_heif(data, "HEIC", lambda width, height: None).data
+    assert np.array_equal(dio.read(data).image, dio.read(heic(picture(32, 48))).image)
+    twice = contents + contents
+    assert "damaged HEIC" in refusal(container([(kind, twice, properties, to)]))
+
+
+def test_what_is_uncertain_is_refused():
+    levels = picture(32, 48)
+    assert "damaged" in refusal(heic(levels, (b"clap", bytes(32))))
+    assert "cropped" in refusal(heic(levels, clap(40, 32, shift=(0, 0))))
+    assert "cropped" in refusal(heic(levels, clap(40, 32, shift=(8, 0))))
+    assert "damaged" in refusal(heic(levels, clap(49, 32, shift=(1, 0))))
+    assert "damaged" in refusal(heic(levels, (b"irot", b"\1"), clap(40, 32, shift=(-8, 0))))
+    assert "damaged" in refusal(heic(levels, (b"imir", b"\0"), (b"irot", b"\1")))
+    assert "damaged" in refusal(heic(levels, (b"irot", b"\1"), (b"irot", b"\1")))
+    kind, contents, properties, to = pictured(levels)
+    assert "not coded as HEIC" in refusal(container([(b"jpeg", contents, properties, to)]))
+    assert "not coded as AVIF" in refusal(container([(kind, contents, properties, to)], brand=b"avif"))
+    assert "several parts" in refusal(
+        container([pictured(levels), *[(*pictured(levels, ALPHA, chroma=0)[:3], [(b"auxl", [1])])] * 2])
+    )
+    film = box(
+        b"moov", box(b"trak", box(b"mdia", box(b"minf", box(b"stbl", box(b"stsz", bytes(11), b"\7")))))
+    )
+    assert "animation of 7 frames" in refusal(container([pictured(levels)], more=film))
+
+
+def test_pictures_that_share_their_bytes_are_refused():
+    data = bytearray(tiled(np.full((128, 128, 3), 99, np.uint8), 16))
+    places, start = data.index(b"iloc") + 4 + 4 + 2 + 2, data.index(b"mdat") - 4
+    at, length = struct.unpack_from(">II", data, places + 14 + 6)
+    for item in range(1, 65):
+        struct.pack_into(">II", data, places + 14 * item + 6, at, length)
+    assert dio.read(bytes(data)).image.shape == (128, 128, 3)
+    once = data[: at + length]
+    struct.pack_into(">I", once, start, len(once) - start)
+    assert "share their bytes" in refusal(bytes(once))
+
+
+def test_a_photo_whose_decoder_is_missing_says_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "pi_heif.as_plugin", None)
+    path = tmp_path / "photo.heic"
+    path.write_bytes(FILES["heic"])
+    with pytest.raises(PhotoError, match=r"photo\.heic is HEIC, and its decoder is not installed") as caught:
+        dio.read(path)
+    assert caught.value.hint == "pip install 'dpveil[formats]'"
+    monkeypatch.setattr("PIL.features.check", lambda feature: False)
+    assert "is AVIF, and its decoder is not installed" in refusal(FILES["avif"])
+
+
+@pytest.mark.parametrize("name", ["heic", "heic tiles", "avif"])
+def test_files_cut_off_anywhere_are_refused(name):
+    data = FILES[name]
+    for length in range(0, len(data), 7):
+        refusal(data[:length])

@@ -1,0 +1,158 @@
+"""Faces that are excepted: their pixels stay, what reaches over them is cut, and certificates say so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import dpveil
+from dpveil.core.photo import Grid, Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import RegionError
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces, grow
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
+from dpveil.regions.grow import grown_mask, reach
+from dpveil.release.words import MASKED, NO_OTHER_FACE
+
+SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
+GRIDS = [None, Grid(8, 8), Grid(16, 16), Grid(16, 8, x0=3, y0=5)]
+CROWD = [[40 * c + 10.0, 40 * r + 10.0, 20.0, 20.0, 0.9] for r in range(3) for c in range(4)]
+"""Four by three faces of 20 pixels; with a margin of 2, each reaches over all its neighbours."""
+
+
+class Given(Detector):
+    """Returns the faces that it holds."""
+
+    name = "given"
+    threshold = Fraction(3, 10)
+    rows: list[list[float]] = CROWD
+
+    @classmethod
+    def installed(cls):
+        return True
+
+    def __call__(self, image, threshold):
+        return np.array(self.rows, float)
+
+
+@pytest.fixture
+def given(monkeypatch):
+    detector = Given()
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: detector)
+    return detector
+
+
+def picture(height=130, width=180):
+    return np.random.default_rng(3).integers(0, 256, (height, width, 3)).astype(np.uint8)
+
+
+def of_face(number):
+    x, y, w, h, _ = map(int, CROWD[number - 1])
+    return Box(x, y, w, h)
+
+
+def test_in_a_crowd_a_kept_face_stays_bit_for_bit_and_all_others_go(given, tmp_path):
+    image = picture()
+    asked = Faces(exclude=(6, 7), margin=2)
+    release = dpveil.obfuscate(image, regions=asked, bits=SeededBits(1), **SPENDING)
+    for number in range(1, 13):
+        where = of_face(number).slices
+        same = (release.image[where] == image[where]).all(axis=2)
+        assert same.all() if number in (6, 7) else same.mean() < 0.1
+    cut = [r for r in release.certificate.regions if r.masked is not None]
+    assert len(cut) == 10
+    assert MASKED in release.certificate.guarantees[0].scope.in_the_clear
+    assert NO_OTHER_FACE in release.certificate.guarantees[0].scope.in_the_clear
+    assert f"{cut[0].masked} of them masked" in release.certificate.guarantees[0].scope.covers
+    release.save(tmp_path / "out.png")
+    assert dpveil.verify(tmp_path / "out.png").status == "consistent"
+
+
+def test_a_cut_region_says_how_much_of_it_is_replaced_and_nothing_else_changes(given):
+    image = picture()
+    plan = dpveil.plan(image, regions=Faces(exclude=(6,), margin=2), **SPENDING)
+    out = plan.release(bits=SeededBits(2)).image
+    covered = np.zeros(image.shape[:2], bool)
+    for region in plan.regions:
+        covered[region.box.slices] |= True if region.mask is None else region.mask
+        assert region.record.masked == (None if region.mask is None else region.mask.sum())
+    assert (out == image).all(axis=2)[~covered].all()
+    assert not covered[of_face(6).slices].any()
+    uncut = dpveil.plan(image, regions=Faces(exclude=(6,), margin=0), **SPENDING)
+    assert all(region.mask is None for region in uncut.regions)
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_nothing_that_is_covered_leaves_traces_in_what_is_kept(grid):
+    """After growth nothing of the kept box is covered, and before it every pixel that could be is."""
+    photo = Photo(picture(90, 100), grid)
+    for x, y, w, h in ((40, 30, 20, 20), (0, 0, 9, 9), (91, 80, 9, 10), (37, 41, 1, 1)):
+        kept = Box(x, y, w, h)
+        whole = Region(Box(2, 1, 96, 88), kept=(kept,))
+        grown = grow(whole, photo)
+        assert not grown.touches(kept)
+        assert grown.mask is not None
+        zone = reach(kept, grid)
+        for py in range(0, 90, 3):
+            for px in range(0, 100, 3):
+                dot = grow(Region(Box(px, py, 1, 1)), photo)
+                assert zone.overlaps(Box(px, py, 1, 1)) == dot.touches(kept)
+
+
+@pytest.mark.parametrize("grid", GRIDS[1:], ids=str)
+def test_a_cut_region_still_covers_all_the_blocks_that_its_pixels_touch(grid):
+    photo = Photo(picture(90, 100), grid)
+    kept = Box(40, 30, 20, 20)
+    start = Box(10, 10, 70, 70)
+    bare = np.ones((70, 70), bool)
+    zone = reach(kept, grid)
+    bare[max(0, zone.y - 10) : zone.y + zone.h - 10, max(0, zone.x - 10) : zone.x + zone.w - 10] = False
+    grown = grow(Region(start, kept=(kept,)), photo)
+    assert grown.mask is not None
+    assert (grown.mask == grown_mask(bare, start, grown.box, grid)).all()
+    assert grown.origin.grown_to == "JPEG"
+
+
+def test_a_face_that_would_have_to_be_cut_itself_is_refused(given):
+    given.rows = [[10, 10, 20, 20, 0.9], [28, 12, 20, 20, 0.8]]
+    for choice in ((1,), (2,)):
+        with pytest.raises(RegionError, match="reaches into it"):
+            dpveil.plan(picture(), regions=Faces(exclude=choice), **SPENDING)
+    given.rows = [[10, 10, 20, 20, 0.9], [31, 12, 20, 20, 0.8]]
+    dpveil.plan(picture(), regions=Faces(exclude=(1,)), **SPENDING)
+    with pytest.raises(RegionError, match="reaches into it"):  # in one block of the JPEG
+        dpveil.plan(Photo(picture(), Grid(16, 16)), regions=Faces(exclude=(1,)), **SPENDING)
+
+
+@pytest.mark.parametrize("other", ["whole", "60,60,20,20", "mask"])
+def test_other_regions_over_a_kept_face_are_refused(given, other):
+    image = picture()
+    if other == "mask":
+        other = np.zeros(image.shape[:2], bool)
+        other[60:70, 60:70] = True
+    with pytest.raises(RegionError, match="reaches over a face that is excepted"):
+        dpveil.plan(image, regions=[Faces(exclude=(6,)), other], **SPENDING)
+
+
+def test_only_faces_with_exceptions_may_be_cut(given, tmp_path):
+    image = picture()
+    release = dpveil.obfuscate(image, regions=Faces(exclude=(6,), margin=2), bits=SeededBits(1), **SPENDING)
+    (request,) = release.certificate.request
+    plain = request.removesuffix(" except=6")
+    masked = [record for record in release.certificate.regions if record.masked is not None]
+    forged = [replace(r, origin=replace(r.origin, finder=plain)) for r in masked]
+    keep = [release.certificate.regions.index(r) for r in masked]
+    certificate = replace(
+        release.certificate,
+        request=(plain,),
+        regions=tuple(forged),
+        guarantees=tuple(release.certificate.guarantees[n] for n in keep),
+    )
+    replace(release, certificate=certificate).save(tmp_path / "forged.png")
+    problems = dpveil.verify(tmp_path / "forged.png").problems
+    assert "faces were requested, and no protected region is one" in problems

