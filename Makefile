@@ -129,7 +129,7 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(VENV)/lock/bin/pip install --quiet '.[dev,bench]' hatchling editables
 	@{ sed '/^[A-Za-z]/,$$d' constraints.txt; \
 	   $(VENV)/lock/bin/pip freeze | grep -E '^[A-Za-z0-9._-]+==' | sort -f; \
-	   sed -n '/^# Nothing installs torch/,$$p' constraints.txt; } > constraints.new
+	   sed -n '/^# Only the neural extra/,$$p' constraints.txt; } > constraints.new
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made

@@ -1,4 +1,4 @@
-"""Networks of YuNet's and LaMa's layout, written byte by byte.
+"""Networks of YuNet's and LaMa's layout, and of the one that completes heads, written byte by byte.
 
 For the first a red cell of 8 × 8 pixels is a face of 32 × 40; the second shows what it is shown.
 """
@@ -87,6 +87,14 @@ def lama(
     nodes += field(1, node("Add", ("shown", "filled"), "output"))
     inputs = (value("image", (1, 3, side, side)), value(mask, (1, 1, side, side)))
     return model(nodes, tensors, inputs, field(12, value("output", (1, channels, side, side))))
+
+
+def completion(*, side: int = 64, gain: float = 1.0, channels: int = 3) -> bytes:
+    """Return the file of a network that completes a head with `gain` times the colours that it is shown."""
+    picture = np.eye(channels, 6)[:, :, None, None] * gain
+    nodes = field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
+    output = field(12, value("painted", (1, channels, side, side)))
+    return model(nodes, field(5, tensor("w", picture)), (value("seen", (1, 6, side, side)),), output)
 
 
 def model(nodes: bytes, tensors: bytes, inputs: Sequence[bytes], outputs: bytes) -> bytes:

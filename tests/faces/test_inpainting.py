@@ -51,7 +51,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_is_replaced_around_the_face_is_filled_by_the_network(network: Path) -> None:
     photo = np.full_like(astronaut(), 200)  # a face is placed by its box, and none has to be found
     released = [
-        dpveil.obfuscate(photo, Flat(placing="box", inpainting=how), regions=FACE, bits=SeededBits(1))
+        dpveil.obfuscate(
+            photo, Flat(placing="box", protect="box", inpainting=how), regions=FACE, bits=SeededBits(1)
+        )
         for how in ("telea", network)
     ]
     (smooth, box), (filled, _) = ((one.image, one.certificate.regions[0].box) for one in released)
@@ -135,9 +137,15 @@ def test_what_names_no_file_is_refused(value: object) -> None:
         Flat(inpainting=None)
 
 
-def test_telea_is_what_is_taken_and_what_is_written() -> None:
+def test_the_default_is_the_network_of_the_side_package_and_telea_without_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     method: FaceMethod = Flat()
-    assert method.parameters()["inpainting"] == "telea"
-    assert method == Flat(inpainting="telea")
+    assert method.parameters()["inpainting"] == str(Reference.of("default", INPAINTING))
+    assert str(method.parameters()["inpainting"]).startswith("completion sha256:")
+    assert Flat(inpainting=method.parameters()["inpainting"]).inpainting.held is method.inpainting.held
+    monkeypatch.setattr("dpveil.assets.defaults.find_spec", lambda _: None)
+    assert Flat().parameters()["inpainting"] == "telea"
+    assert Flat() == Flat(inpainting="telea")
     with pytest.raises(ModelError, match="there is no network Telea"):
         Flat(inpainting="Telea")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from stat import S_ISREG
+from types import UnionType
 from typing import Any, Final
 
 from dpveil.assets.defaults import default_path
@@ -28,8 +29,8 @@ class Kind:
     `noun` and `option` name it in messages, `written` is an example of its written form, `hint` says how to
     get one. `kinds` are the names that it may go by and the types that hold it, all of them `holds`: with a
     `name` and a `digest`, and a `length` if `sized`. `read` returns what a file holds and its hash. `default`
-    is the kind's file in the side package, if there is one; `built_in` is a word that needs no file, and
-    `build` makes what it stands for.
+    is the kind's file in the side package, if there is one; `built_in` is a word that needs no file, for what
+    `build` makes: the default where that file is not installed, or there is none.
     """
 
     noun: str
@@ -37,7 +38,7 @@ class Kind:
     written: str
     hint: str
     kinds: Mapping[str, Any]
-    holds: type
+    holds: type | UnionType
     read: Callable[[Path, Mapping[str, Any]], tuple[Any, str]] = load
     sized: bool = False
     default: str = ""
@@ -75,7 +76,14 @@ class Reference:
         text = str(value)
         if WRITTEN.fullmatch(text) or (text == kind.built_in and text):
             return cls.written(text, kind)
-        path = default_path(kind.default) if kind.default and text == DEFAULT else Path(value)
+        path = Path(value)
+        if kind.default and text == DEFAULT:
+            try:
+                path = default_path(kind.default)
+            except UsageError:
+                if not kind.built_in:
+                    raise
+                return cls.written(kind.built_in, kind)
         return _loaded(kind, path, _stamp(kind, path))
 
     @classmethod
@@ -142,7 +150,7 @@ class AssetField(Parameter[object, Reference]):
     """A parameter that names a trained file of one kind: "default", a file, or what it holds."""
 
     def __init__(self, kind: Kind) -> None:
-        super().__init__(default=kind.built_in or DEFAULT)
+        super().__init__(default=DEFAULT if kind.default else kind.built_in)
         self.kind = kind
 
     def check(self, value: object) -> Reference:

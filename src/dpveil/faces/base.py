@@ -35,7 +35,7 @@ POSE: Final = {
 """What the place of another face shows of the first one, by the rule that puts it there."""
 DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
 """A portrait takes the same steps whatever is found, but not the same time."""
-PROTECT: Final = ("box", "head")
+PROTECT: Final = ("head", "box")
 PLACING: Final = ("auto", "landmarks", "box")
 
 
@@ -47,21 +47,23 @@ class FaceMethod(Method):
     the photo reveals is stated by `shown_by_place`. `guarantee` and `parameters` need no model file, so a
     certificate can be verified without one; `prepare` loads it.
 
-    `protect` says what is replaced: "box", large enough for any head in that position, or "head", a mask that
-    shows the head's silhouette. `placing` says how the new face is positioned: "landmarks" refuses a face
-    with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if they are certain.
-    `inpainting` fills the rest of the replaced area: "telea", or a network file as accepted by
-    `geometry.lama`; certificates contain its hash.
+    `protect` says what is replaced: "head", an ellipse with a neck that is the same for everybody, or "box",
+    large enough for any head in that position. `placing` says how the new face is positioned: "landmarks"
+    refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if they are
+    certain.
+    `inpainting` fills the rest of the replaced area: "default" is the network of dpveil-faces that completes
+    heads, and "telea" where that is not installed; or a network file as accepted by `geometry.lama` or
+    `geometry.completion`; certificates contain its hash.
     """
 
     regions: ClassVar[str] = "faces"
     help: ClassVar[Mapping[str, str]] = {
-        "protect": "box or head: what is replaced around a face.",
+        "protect": "head or box: what is replaced around a face.",
         "placing": "auto, landmarks or box: how another face is put into place.",
-        "inpainting": "What fills the area that a head leaves free: telea, or a network.",
+        "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }
 
-    protect: OneOf = OneOf(*PROTECT, default="box")
+    protect: OneOf = OneOf(*PROTECT, default="head")
     placing: OneOf = OneOf(*PLACING, default="auto")
     inpainting: AssetField = AssetField(INPAINTING)
 

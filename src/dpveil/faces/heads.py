@@ -62,7 +62,7 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
             if method.placing == "landmarks":
                 raise
     there = place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
-    if method.placing == "auto" or method.protect == "head":
+    if method.placing == "auto":
         return there
     # From a given box alone nothing was found: the region follows from the box.
     return replace(

@@ -44,7 +44,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     elif not fallback:
         given = [text for text in certificate.request if text not in missing]
         yield from _former_problems(certificate.regions, given, placed=heads)
-    full = [r for r in certificate.regions if r.full or (heads and r.origin.outlined)]
+    full = [r for r in certificate.regions if r.full or heads]
     whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)

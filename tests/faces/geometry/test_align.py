@@ -12,7 +12,8 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import FIVE, of_points
-from dpveil.faces.geometry.head import SEEN, between
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.landmarks import SEEN
 from dpveil.faces.geometry.recombine import Part, recombine
 
 POSES = [

@@ -96,7 +96,7 @@ class RecombinationCase:
     @property
     def method(self) -> MadeFaces:
         """The stub method."""
-        return MadeFaces(margin=self.margin, protect=self.protect, placing="box")
+        return MadeFaces(margin=self.margin, protect=self.protect, placing="box", inpainting="telea")
 
     @property
     def regions(self) -> list[Region]:

@@ -46,6 +46,11 @@ class Frame:
         if not 0 <= self.margin <= 2:
             raise InvalidParameter("margin", self.margin, "is not between 0 and 2", hint="such as 0.35")
 
+    @property
+    def unit(self) -> float:
+        """Pixels along a side of UTKFace's crop."""
+        return self.size / (1 + 2 * self.margin)
+
     def pixels(self, parts: Points) -> Points:
         """Return positions in the crop, in pixels, of positions in parts of UTKFace's crop."""
         wide = 1 + 2 * self.margin

@@ -14,7 +14,8 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
 from dpveil.faces.geometry.head import MOST as HEAD
-from dpveil.faces.geometry.head import Yaws, backs, between, bounds, head_mask, outline
+from dpveil.faces.geometry.head import Yaws, backs, between, bounds, outline
+from dpveil.faces.geometry.head_frame import head_shape
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
 from dpveil.faces.geometry.pose import Pose, pose_of
 
@@ -52,8 +53,6 @@ class Placed:
             where += (
                 "position, size and angle of the face and the turn of its head, from landmarks found in it",
             )
-        if self.region.mask is not None:
-            where += ("silhouette of the head, found by its colours, with its hair",)
         return (*where, "everything outside the region, such as hair, neck and clothes beyond it")
 
     def crop(self, photo: Photo) -> UInt8[np.ndarray, "s s 3"]:
@@ -66,17 +65,18 @@ def place(
     box: Box,
     *,
     frame: Frame | None = None,
-    protect: str = "box",
+    protect: str = "head",
     landmarks: bool | Predictor = True,
     origin: Origin = FOUND,
 ) -> Placed:
     """Return where the face in `box` is, and what of the photo has to be replaced to protect it.
 
     `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is "box", the
-    whole box around any head that could be here, or "head", a mask that GrabCut finds. `landmarks` may be a
-    `Predictor` of the user's own; False places the face by its box alone, upright, for faces that are tiny or
-    turned away. Raises `InvalidParameter`; `UsageError` where landmarks are not installed; `RegionError`
-    where the box leaves the photo or what is in it is not taken for a face: then nothing may be released.
+    whole box around any head that could be here, or "head", an ellipse with a neck that is the same for
+    everybody. `landmarks` may be a `Predictor` of the user's own; False places the face by its box alone,
+    upright, for faces that are tiny or turned away. Raises `InvalidParameter`; `UsageError` where landmarks
+    are not installed; `RegionError` where the box leaves the photo or what is in it is not taken for a face:
+    then nothing may be released.
     Source: docs, "Face geometry".
     """
     frame = Frame() if frame is None else frame
@@ -113,18 +113,20 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
 def head_region(
     photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, origin: Origin, yaws: Yaws
 ) -> Region:
-    """Return the region to replace: a mask with "head", else the box of the largest head in this place.
+    """Return the region to replace: the public shape with "head", else the box of the largest head here.
 
-    The box holds all of `box`, the detector's own, too. A turned head reaches farther behind its face.
+    Both hold all of `box`, the detector's own, too. A turned head reaches farther behind its face: its box is
+    wider.
     """
+    found = replace(origin, found=True)
+    if protect == "head":
+        shape = head_shape(pose, frame, box, photo.width, photo.height)
+        if shape is None:
+            raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
+        return Region(*shape, origin=found)
     ends = [frame.pixels(outline(ellipse)) for ellipse in (HEAD, *backs(HEAD, yaws))]
     corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], float)
     whole = bounds(np.concatenate([*(pose.back(end) for end in ends), corners]), photo.width, photo.height)
     if whole is None:
         raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
-    if protect == "box":
-        return Region(whole, origin=replace(origin, found=True))
-    cut = head_mask(photo.image, pose, frame, yaws)
-    if cut is None:
-        raise RegionError(f"no head was found in {origin.in_words()}", hint="protect its box")
-    return Region(*cut, origin=replace(origin, found=True, outlined=True))
+    return Region(whole, origin=found)

@@ -14,6 +14,7 @@ from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
+from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.fill import Filling, Telea, fill
 from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
 from dpveil.faces.geometry.head import grid
@@ -21,6 +22,8 @@ from dpveil.faces.geometry.place import Placed
 
 SEAM: Final = 0.08
 """Width of the seam within a region's edge, in parts of UTKFace's crop."""
+FINE_SEAM: Final = 0.03
+"""The same where a network completed the head."""
 NEEDED: Final = 0.45
 """Margin that a crop has to have to hold a head; a smaller one is carried on from its own pixels."""
 SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
@@ -41,7 +44,7 @@ class Part:
     @property
     def unit(self) -> float:
         """Pixels of the photo along a side of UTKFace's crop."""
-        return self.frame.size / (1 + 2 * self.frame.margin) / self.pose.scale
+        return self.frame.unit / self.pose.scale
 
 
 def recombine(
@@ -112,7 +115,7 @@ def _put(
     view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    drawn = [(part.region, *_drawn(part, known.shape[2], match)) for part in group]
+    drawn = [(part.region, *_head(part, outside, hidden, match, filling)) for part in group]
     if hole.all():
         own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
         filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
@@ -136,13 +139,37 @@ def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
     return Box(left, top, min(width, right + more) - left, min(height, bottom + more) - top)
 
 
+def _head(
+    part: Part,
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    match: ColourMatch,
+    filling: Filling,
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return how much of a head shows in the region's box (0 to 1), and the head: completed, or drawn."""
+    import cv2
+
+    channels, mask, box = outside.shape[2], part.region.mask, part.region.box
+    painted, seam = None, SEAM
+    if isinstance(filling, Completion):
+        painted = filling.complete(outside, hidden, part.pose, part.crop, part.frame)
+    if painted is None:
+        shown, face = _drawn(part, channels, match)
+    else:
+        seam, (shown, face) = FINE_SEAM, painted.on(box, channels)
+    hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
+    deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
+    alpha = np.minimum(shown, deep / np.float32(max(1.0, seam * part.unit)))
+    return np.asarray(alpha, np.float32), face
+
+
 def _drawn(
     part: Part, channels: int, match: ColourMatch
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return how much of the crop shows in the region's box (0 to 1), and the crop where it goes."""
     import cv2
 
-    box, mask = part.region.box, part.region.mask
+    box = part.region.box
     levels, frame, pose = _whole(part)
     levels = levels if channels == 3 else cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     levels = match(levels)
@@ -154,16 +181,13 @@ def _drawn(
     mode = cv2.INTER_LINEAR if pose.scale > 1 else cv2.INTER_CUBIC
     face = cv2.warpAffine(rounded, matrix, (box.w, box.h), flags=mode, borderMode=cv2.BORDER_REPLICATE)
     shown = cv2.warpAffine(_shown(frame), matrix, (box.w, box.h), flags=cv2.INTER_LINEAR)
-    hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
-    deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
-    alpha = np.minimum(shown, deep / np.float32(max(1.0, SEAM * part.unit)))
-    return np.asarray(alpha, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
+    return np.asarray(shown, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
 
 
 def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
     """Return the crop, carried on from its own pixels as far as a head reaches, with its frame and pose."""
     frame = part.frame
-    one = frame.size / (1 + 2 * frame.margin)
+    one = frame.unit
     more = max(0, math.ceil((NEEDED - frame.margin) * one))
     if not more:
         return part.crop.astype(np.float32), frame, part.pose

@@ -1,0 +1,162 @@
+"""Completion: a network paints a head around a released face, from the photo outside and nothing else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, UInt8
+
+from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.store import Stored, Tensors
+from dpveil.core.numbers import Json
+from dpveil.core.region import Box
+from dpveil.errors import ModelError
+from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.fill import Filling, fill
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_ellipse, in_head, pixel_grid
+from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
+
+SIDES: Final = range(64, 513, 8)
+MOST: Final = 1 << 25
+"""Size limit of a network in bytes."""
+ENOUGH: Final = 0.12
+"""Part of the frame that has to be shown to the network: with less around it, it has nothing to go by."""
+ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
+PROMISE: Final = (
+    "The network alone promises nothing, and takes nothing away: it sees the photo outside the head, and a"
+    " face that a mechanism released."
+)
+
+NETS: Final = threading.local()
+
+Levels = Float32[np.ndarray, "_ _ c"]
+
+
+@dataclass(frozen=True, eq=False)
+class Completion(Stored, Filling):
+    """A network that paints hair, ears, neck and background around a released face, in the light outside.
+
+    `network` is an ONNX file, run by OpenCV from these bytes. Its input "seen" is 1 × 6 × `side` × `side`:
+    what is known, RGB from -1 to 1, of the photo outside and of the face, and 0 elsewhere; the masks of both,
+    0 or 1; and `noise`, which is public. Its output is 1 × 3 × `side` × `side`, RGB from -1 to 1. It is run
+    once when it is loaded. Source: docs, "Face geometry".
+    """
+
+    name: ClassVar[str] = "completion"
+    around: ClassVar[float] = 0.15
+
+    network: bytes
+    noise: Float32[np.ndarray, "s s"]
+    card: Card
+
+    @property
+    def side(self) -> int:
+        """Pixels along a side of the network's frame."""
+        return len(self.noise)
+
+    def __call__(
+        self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
+    ) -> UInt8[np.ndarray, "H W c"]:
+        """Return `part` of a picture in which the hole was filled as `fill` does: what heads are put on."""
+        return fill(known, hole, part)
+
+    def complete(
+        self,
+        outside: UInt8[np.ndarray, "H W c"],
+        hidden: Bool[np.ndarray, "H W"],
+        place: Similarity,
+        crop: UInt8[np.ndarray, "t t 3"],
+        frame: Frame,
+    ) -> Painted | None:
+        """Return a head around the face `crop` of `frame`, which `place` takes the photo to.
+
+        `outside` is the photo with 0 under `hidden`, which is all that may be seen of it: no pixel under
+        `hidden` changes what is returned. None where too little is left around the face. Raises `ModelError`
+        where the network's numbers are not finite.
+        """
+        head = HeadFrame(self.side)
+        pose = between(place, frame, head)
+        grid = pixel_grid(self.side)
+        light, sure = seen(outside, hidden, pose, self.side)
+        known = sure & ~in_head(grid)
+        if known.mean() < ENOUGH:
+            return None
+        face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
+        oval = in_ellipse(OVAL, grid) & ~known
+        levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
+        planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, self.noise]
+        out = self._run(np.stack(planes).astype(np.float32)[None])
+        painted = (out[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
+        return Painted(healed(painted, grid), pose, face, crop, frame)
+
+    def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
+        """Return what the network makes of a frame."""
+        net = self._net()
+        net.setInput(planes, "seen")
+        out = np.asarray(net.forward(), np.float32)
+        if not np.isfinite(out).all():
+            raise ModelError("the completion network gives numbers that are not finite")
+        return out
+
+    def _net(self) -> Any:
+        """Return the net of this thread: OpenCV's may not be shared by threads, and take long to read."""
+        import cv2
+
+        if getattr(NETS, "of", None) is not self.network:
+            NETS.net = cv2.dnn.readNetFromONNX(np.frombuffer(self.network, np.uint8))
+            NETS.of = self.network
+        return NETS.net
+
+    def facts(self) -> dict[str, Json]:
+        """Return the side of the frame."""
+        return {"side": self.side}
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """Return what a file keeps."""
+        return {
+            "network": np.frombuffer(self.network, np.uint8),
+            "noise": self.noise.astype(np.float16),
+        }
+
+    @classmethod
+    def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Completion:
+        """Return the network of what a file holds; raises `ModelError` where it is none."""
+        data, noise = tensors["network"], tensors["noise"].astype(np.float32)
+        side = facts["side"]
+        if side not in SIDES or noise.shape != (side, side) or not np.isfinite(noise).all():
+            raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
+        if data.dtype != np.uint8 or data.ndim != 1 or not 0 < len(data) <= MOST:
+            raise ModelError("the network is not an ONNX file of at most 32 MiB")
+        made = cls(data.tobytes(), noise, card)
+        _ = made.tried
+        return made
+
+    @cached_property
+    def tried(self) -> bool:
+        """Run the network once on grey; raises `ModelError` where OpenCV cannot, or levels are far off."""
+        import cv2
+
+        planes = np.zeros((1, 6, self.side, self.side), np.float32)
+        planes[:, 3] = 1
+        try:
+            out = self._run(planes)
+        except cv2.error as error:
+            raise ModelError("the network is none that OpenCV can complete heads with") from error
+        if out.shape != (1, 3, self.side, self.side) or np.abs(out).mean() > 1:
+            raise ModelError("the network does not turn a frame into colours")
+        return True
+
+    def card_words(self) -> CardWords:
+        """Return what the card says of the network."""
+        return CardWords(
+            what=f"A dpveil network that completes heads, in frames of {self.side} × {self.side} pixels.",
+            facts=[f"ONNX, {len(self.network) / 1e6:.1f} MB"],
+            origin=("Hair, ears and clothes that it paints are guesses from many people, and nobody's own.",),
+            promise=PROMISE,
+        )

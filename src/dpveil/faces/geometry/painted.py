@@ -1,0 +1,159 @@
+"""From a photo into the frame in which a network completes a head, and back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, Shaped, UInt8
+
+from dpveil.core.region import Box
+from dpveil.faces.geometry.align import BLUR, Frame, Similarity
+from dpveil.faces.geometry.head import between, bounds, outline
+from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
+
+RIM: Final = 0.25
+"""Width of the edge over which fine detail of a released face fades, in parts of the oval's half axes."""
+HEALED: Final = (0.8, 2.0)
+"""Pixels of the frame inside and outside the oval's edge between which one goes over into the other."""
+GAIN: Final = (0.6, 1.4)
+"""Limits of how much stronger that detail becomes in other light."""
+
+Picture = Shaped[np.ndarray, "_ _ c"]
+Levels = Float32[np.ndarray, "_ _ c"]
+
+
+@dataclass(frozen=True, eq=False)
+class Painted:
+    """A head in the network's frame, `pose` from the photo to it, and the face that it was painted around."""
+
+    levels: Levels
+    pose: Similarity
+    face: Levels
+    crop: UInt8[np.ndarray, "t t 3"]
+    frame: Frame
+
+    def on(self, box: Box, channels: int) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+        """Return how much of the head shows in a box of the photo (0 to 1), and the head there.
+
+        Where the photo is finer than the frame, the released face brings its own fine detail.
+        """
+        import cv2
+
+        rounded = self._placed(_rounded(self.levels), self.pose, box)
+        if self.pose.scale < 1 and (inner := self._oval(box)) is not None:
+            view = rounded[inner.y - box.y :, inner.x - box.x :][: inner.h, : inner.w]
+            view[...] = _rounded(self._placed(self.levels, self.pose, inner) + self._detail(inner))
+        if channels == 1:
+            rounded = cv2.cvtColor(rounded, cv2.COLOR_RGB2GRAY)
+        side = len(self.levels)
+        inside = np.zeros((side, side), np.float32)
+        inside[2:-2, 2:-2] = 1
+        shown = cv2.warpAffine(inside, _into(self.pose, box), (box.w, box.h), flags=cv2.INTER_LINEAR)
+        return np.asarray(shown, np.float32), rounded.reshape(box.h, box.w, channels)
+
+    def _oval(self, box: Box) -> Box | None:
+        """Return the part of a box of the photo in which the oval of the face lies, if any does."""
+        ends = self.pose.back(outline(OVAL) * len(self.levels) - 0.5) - (box.x, box.y)
+        found = bounds(ends, box.w, box.h)
+        return found and Box(found.x + box.x, found.y + box.y, found.w, found.h)
+
+    def _detail(self, box: Box) -> Levels:
+        """Return what the crop shows beyond the frame's resolution, in the light of the head."""
+        import cv2
+
+        side = len(self.levels)
+        x, y, a, b = OVAL
+        grid = pixel_grid(side)
+        far = np.hypot((grid[..., 0] - x) / a, (grid[..., 1] - y) / b)
+        share = np.clip((1 - far) / RIM, 0, 1).astype(np.float32)
+        soft = cv2.GaussianBlur(np.dstack([self.levels.clip(0, 255), self.face]), (0, 0), side / 28)
+        gain = share[..., None] * np.clip((soft[..., :3] + 8) / (soft[..., 3:] + 8), *GAIN)
+        to_crop = between(self.pose, HeadFrame(side), self.frame)
+        fine = self._placed(self.crop.astype(np.float32), to_crop, box)
+        coarse = self._placed(self.face, self.pose, box)
+        return np.asarray((fine - coarse) * self._placed(gain, self.pose, box), np.float32)
+
+    def _placed(self, picture: Picture, pose: Similarity, box: Box) -> Picture:
+        """Return a picture of the frame to which `pose` takes the photo, in a box of the photo."""
+        import cv2
+
+        if pose.scale > 1:
+            picture = cv2.GaussianBlur(picture, (0, 0), BLUR * math.sqrt(pose.scale**2 - 1))
+        mode = cv2.INTER_LINEAR if pose.scale > 1 else cv2.INTER_CUBIC
+        matrix, size = _into(pose, box), (box.w, box.h)
+        placed = cv2.warpAffine(picture, matrix, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
+        return np.asarray(placed)
+
+
+def _rounded(levels: Levels) -> UInt8[np.ndarray, "_ _ c"]:
+    whole: UInt8[np.ndarray, "_ _ c"] = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
+    return whole
+
+
+def healed(levels: Levels, grid: np.ndarray) -> Levels:
+    """Return what was painted with a smooth passage over the oval's edge, where networks leave a line."""
+    import cv2
+
+    x, y, a, b = OVAL
+    side = len(levels)
+    away = grid - (x, y)
+    far = np.maximum(np.hypot(away[..., 0] / a, away[..., 1] / b), 1e-6)
+    inner, outer = 1 - HEALED[0] / (a * side), 1 + HEALED[1] / (a * side)
+    ends = []
+    for end in (inner, outer):
+        at = (((away * (end / far)[..., None] + (x, y)) * side) - 0.5).astype(np.float32)
+        ends.append(cv2.remap(levels, at[..., 0], at[..., 1], cv2.INTER_LINEAR))
+    share = np.clip((far - inner) / (outer - inner), 0, 1)[..., None].astype(np.float32)
+    passage = ends[0] + share * (ends[1] - ends[0])
+    return np.where(((far > inner) & (far < outer))[..., None], passage, levels)
+
+
+def _into(pose: Similarity, box: Box) -> np.ndarray:
+    """Return the map from a frame into a box of the photo."""
+    matrix: np.ndarray = pose.inverse.matrix
+    matrix[:, 2] -= box.x, box.y
+    return matrix
+
+
+def seen(
+    outside: UInt8[np.ndarray, "H W k"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, side: int
+) -> tuple[Levels, Bool[np.ndarray, "s s"]]:
+    """Return what of the frame is outside, mirrored beyond the photo, and which pixels are."""
+    import cv2
+
+    corners = pose.back(np.array([[-0.5, -0.5], [side, -0.5], [side, side], [-0.5, side]]))
+    more = 4 + math.ceil(4 / pose.scale)
+    (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+    height, width = hidden.shape
+    rows = slice(max(0, math.floor(top) - more), max(1, min(height, math.ceil(bottom) + more)))
+    columns = slice(max(0, math.floor(left) - more), max(1, min(width, math.ceil(right) + more)))
+    known = np.where(hidden[rows, columns], np.uint8(0), np.uint8(255))
+    levels = cv2.copyTo(outside[rows, columns], known).reshape(*known.shape, -1)
+    both = np.dstack([np.broadcast_to(levels, (*known.shape, 3)), known])
+    moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
+    there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
+    return there[..., :3].astype(np.float32), there[..., 3] == 255
+
+
+def shrunk(picture: Picture, pose: Similarity, side: int) -> Picture:
+    """Return the frame to which `pose` takes a picture, from means where the picture is finer."""
+    import cv2
+
+    step = 1 / pose.scale
+    whole = max(1, min(math.floor(step), *picture.shape[:2]))
+    height, width = (length // whole * whole for length in picture.shape[:2])
+    if whole > 1:
+        size = (width // whole, height // whole)
+        picture = cv2.resize(picture[:height, :width], size, interpolation=cv2.INTER_AREA)
+    step /= whole
+    if step > 1:
+        picture = cv2.GaussianBlur(picture, (0, 0), BLUR * math.sqrt(step * step - 1))
+    matrix = pose.matrix * [whole, whole, 1]
+    zero = (whole - 1) / 2
+    matrix[:, 2] = pose.to(np.array([[zero, zero]], np.float64))[0]
+    mode = cv2.INTER_LINEAR
+    out = cv2.warpAffine(picture, matrix, (side, side), flags=mode, borderMode=cv2.BORDER_REFLECT_101)
+    return np.asarray(out)

@@ -1,0 +1,70 @@
+"""Train the completion network: `python -m dpveil.training.completion SHARDS... --out FOLDER`.
+
+Frames are made first and kept in the folder; a checkpoint there is taken up. What comes out is
+`completion.safetensors`, with its card. Needs torch and onnx: `pip install 'dpveil[neural]'`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from dpveil.assets import Card, save
+from dpveil.assets.defaults import default_path
+from dpveil.faces.face_gallery import FaceGallery
+from dpveil.training.completion.export import completion_of
+from dpveil.training.completion.frames import write_frames
+from dpveil.training.completion.trainer import EVERY, Plan, Trainer, measured, run
+
+
+def main() -> None:
+    """Train as the command line says."""
+    asked = _parser().parse_args()
+    folder: Path = asked.out
+    folder.mkdir(exist_ok=True)
+    torch.set_num_threads(asked.threads)
+    if not (folder / "people.npy").is_file():
+        write_frames(asked.shards, folder)
+    people = np.load(folder / "people.npy")
+    frames = np.load(folder / "frames.npy", mmap_mode="r")[: len(people)]
+    faces = FaceGallery.load(asked.gallery or default_path("gallery"))
+    plan = Plan(**{field.name: getattr(asked, field.name) for field in fields(Plan)})
+    trainer = Trainer(plan, frames, people, np.array(faces.faces))
+    if (folder / "checkpoint.pt").is_file():
+        trainer.take_up(torch.load(folder / "checkpoint.pt", weights_only=True))
+    with (folder / "log.txt").open("a", encoding="utf-8") as log:
+        run(trainer, folder, minutes=asked.minutes, log=lambda line: print(line, file=log, flush=True))
+    card = Card(
+        codec="completion",
+        data=f"{asked.data}: {len(people)} photos, one in {EVERY} of their people held out; and the gallery"
+        f" sha256 {faces.digest[:12]}…",
+        terms=asked.terms,
+        seed=plan.seed,
+        settings={**asdict(plan), "steps": trainer.done},
+        metrics=measured(trainer),
+    )
+    save(completion_of(trainer.mean, plan.side, card), folder / "completion.safetensors", replace=True)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m dpveil.training.completion", description=__doc__)
+    parser.add_argument("shards", type=Path, nargs="+", help=".tar shards of photos, each with a .json")
+    parser.add_argument("--out", type=Path, required=True, help="folder of frames, checkpoint and network")
+    parser.add_argument("--gallery", type=Path, help="faces of nobody that are put into photos as well")
+    parser.add_argument("--data", default="photos of faces", help="what the card calls the photos")
+    parser.add_argument("--terms", required=True, help="what the card says of their terms")
+    parser.add_argument("--minutes", type=float, default=90.0, help="how long to train at most")
+    parser.add_argument("--threads", type=int, default=1)
+    for field in fields(Plan):
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}", type=type(field.default), default=field.default
+        )
+    return parser
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The network that completes heads, and the critic that it is trained against."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import interpolate
+from torch.nn.utils.parametrizations import spectral_norm
+
+WIDTHS: Final = (32, 64, 128)
+"""Channels at a half, a quarter and an eighth of the frame's side."""
+DILATIONS: Final = (1, 2, 4, 2, 1)
+GROUPS: Final = 8
+SLOPE: Final = 0.2
+
+
+class Block(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Adds to its input what two convolutions make of it; the first is dilated."""
+
+    def __init__(self, width: int, dilation: int = 1) -> None:
+        super().__init__()
+        self.inner = nn.Sequential(
+            nn.GroupNorm(GROUPS, width),
+            nn.LeakyReLU(SLOPE),
+            nn.Conv2d(width, width, 3, padding=dilation, dilation=dilation, bias=False),
+            nn.GroupNorm(GROUPS, width),
+            nn.LeakyReLU(SLOPE),
+            nn.Conv2d(width, width, 3, padding=1),
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the sum, of the input's shape."""
+        out: Tensor = x + self.inner(x)
+        return out
+
+
+class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Paints what is hidden of a head: n × 6 × s × s in, n × 3 × s × s out, RGB from -1 to 1.
+
+    What goes in: three channels with the outside and the released face where they are known and 0 elsewhere,
+    the mask of the outside, the mask of the face, and noise. s is a multiple of 8.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        fine, middle, deep = WIDTHS
+        self.stem = nn.Conv2d(6, fine, 6, stride=2, padding=2)
+        self.fine = Block(fine)
+        self.to_middle = nn.Conv2d(fine, middle, 3, stride=2, padding=1)
+        self.middle = Block(middle)
+        self.to_deep = nn.Conv2d(middle, deep, 3, stride=2, padding=1)
+        self.deep = nn.Sequential(*(Block(deep, dilation) for dilation in DILATIONS))
+        self.from_deep = nn.Conv2d(deep, middle, 1)
+        self.middle_again = nn.Sequential(nn.Conv2d(2 * middle, middle, 3, padding=1), Block(middle))
+        self.from_middle = nn.Conv2d(middle, fine, 1)
+        self.fine_again = nn.Sequential(nn.Conv2d(2 * fine, fine, 3, padding=1), Block(fine))
+        self.spread = nn.Sequential(
+            nn.LeakyReLU(SLOPE), nn.Conv2d(fine, 48, 3, padding=1), nn.PixelShuffle(2), nn.LeakyReLU(SLOPE)
+        )
+        self.last = nn.Sequential(
+            nn.Conv2d(12 + 6, 16, 3, padding=1), nn.LeakyReLU(SLOPE), nn.Conv2d(16, 3, 3, padding=1)
+        )
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the completed frame; it counts only where something is hidden."""
+        fine = self.fine(self.stem(seen))
+        middle = self.middle(self.to_middle(fine))
+        x = self.deep(self.to_deep(middle))
+        x = interpolate(self.from_deep(x), scale_factor=2.0, mode="nearest")
+        x = self.middle_again(torch.cat([x, middle], dim=1))
+        x = interpolate(self.from_middle(x), scale_factor=2.0, mode="nearest")
+        x = self.spread(self.fine_again(torch.cat([x, fine], dim=1)))
+        out: Tensor = seen[:, :3] + self.last(torch.cat([x, seen], dim=1))
+        return out
+
+
+class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Scores patches of a frame: high for photographs. Sees the frame and what of it was hidden."""
+
+    def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 160)) -> None:
+        super().__init__()
+        stages, before = [], 4
+        for number, width in enumerate(widths):
+            stride = 2 if number < 3 else 1
+            stages.append(spectral_norm(nn.Conv2d(before, width, 4, stride=stride, padding=1)))
+            before = width
+        self.stages = nn.ModuleList(stages)
+        self.score = spectral_norm(nn.Conv2d(before, 1, 3, padding=1))
+
+    def forward(self, frame: Tensor, hidden: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """Return the scores of patches, and what each stage saw."""
+        x, seen = torch.cat([frame, hidden], dim=1), []
+        for stage in self.stages:
+            x = nn.functional.leaky_relu(stage(x), SLOPE)
+            seen.append(x)
+        return self.score(x), seen

@@ -1,0 +1,263 @@
+"""Training scenes: frames of public photos with a hidden head, and a face to complete."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import cv2
+import numpy as np
+import torch
+from jaxtyping import Int64, UInt8
+from torch import Tensor
+
+from dpveil.faces.geometry.head_frame import OVAL, frame_parts, in_ellipse, in_head, pixel_grid
+
+STORED: Final = 192
+"""Side of the stored pictures: a frame with a margin of a sixth on each side."""
+INNER: Final = 144
+EDGE: Final = 128
+"""In the fourth channel: 255 inside the photo, 128 where it is mirrored beyond its edge, 0 unknown."""
+
+Stored = UInt8[np.ndarray, "n 192 192 4"]
+
+
+@dataclass(frozen=True, eq=False)
+class Scenes:
+    """A batch: everything n × c × s × s, colours from -1 to 1, masks 0 or 1.
+
+    `truth` is the photo, `hidden` what is to be painted, `known` the outside that is given, `face` and `oval`
+    the given face and where it is, `counts` where `truth` is a photograph, `noise` the public noise. `own`
+    (n) says whose face is that of the photo.
+    """
+
+    truth: Tensor
+    hidden: Tensor
+    known: Tensor
+    face: Tensor
+    oval: Tensor
+    counts: Tensor
+    noise: Tensor
+    own: Tensor
+
+    @property
+    def seen(self) -> Tensor:
+        """What the network is given."""
+        return torch.cat(
+            [self.truth * self.known + self.face * self.oval, self.known, self.oval, self.noise], dim=1
+        )
+
+    def composed(self, painted: Tensor) -> Tensor:
+        """Return the photo with what is painted in the hidden part, 0 where nothing counts."""
+        return (self.truth + self.hidden * (painted - self.truth)) * self.counts
+
+
+@dataclass(frozen=True)
+class Jitter:
+    """One random placement: `roll` in radians, `scale`, shifts in parts of the frame, `mirrored`."""
+
+    roll: float = 0.0
+    scale: float = 1.0
+    right: float = 0.0
+    down: float = 0.0
+    mirrored: bool = False
+
+    def inverse(self) -> np.ndarray:
+        """Return the 3 × 3 matrix from positions in the frame to those before the jitter."""
+        c, s = math.cos(self.roll) / self.scale, math.sin(self.roll) / self.scale
+        middle, back = _moved(0.5, 0.5), _moved(-0.5 - self.right, -0.5 - self.down)
+        turn = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
+        flip = np.diag([-1.0, 1.0, 1.0]) if self.mirrored else np.eye(3)
+        out: np.ndarray = middle @ flip @ turn @ back
+        return out
+
+
+def _moved(right: float, down: float) -> np.ndarray:
+    return np.array([[1, 0, right], [0, 1, down], [0, 0, 1.0]])
+
+
+class Maker:
+    """Makes scenes of stored photos and of a gallery's faces; all chance comes from `generator`."""
+
+    def __init__(
+        self,
+        photos: Stored,
+        rows: Int64[np.ndarray, " k"],
+        faces: UInt8[np.ndarray, "m 128 128 3"],
+        side: int,
+        generator: torch.Generator,
+    ) -> None:
+        self.photos, self.rows, self.faces, self.side = photos, rows, faces, side
+        self.generator = generator
+        self.grid = pixel_grid(side)
+
+    def random(self, count: int, others: int) -> Scenes:
+        """Return `count` scenes, of which the last `others` have a face that is not the photo's own."""
+        picks = self.rows[self._whole(len(self.rows), 2 * count)]
+        numbers = self._whole(len(self.faces), count) if len(self.faces) else None
+        chance = torch.rand(count, 24, generator=self.generator, dtype=torch.float64).tolist()
+        parts = []
+        for row in range(count):
+            u, other = chance[row], row >= count - others
+            where = _jitter(u[:5], 0.14, 0.13, 0.03)
+            faces_at = _jitter(u[5:10], 0.08, 0.06, 0.012) if other else where
+            hidden = _jitter([*u[10:14], 0.9], 0.05, 0.0, 0.03)
+            hidden = Jitter(hidden.roll, 0.94 + 0.24 * u[14], hidden.right, hidden.down)
+            if other and numbers is not None and u[15] < 0.5:
+                given = self.gallery(int(numbers[row]), faces_at)
+            else:
+                given = self.photo(int(picks[count + row if other else row]), faces_at)[..., :3]
+            photo = self.photo(int(picks[row]), where)
+            oval = Jitter(0.0, 0.9 + 0.25 * u[16], *_of(where if not other else faces_at))
+            known = self._strip(photo[..., 3] > 0, u[17:21])
+            shape = in_blocks(self.mask(hidden), u[20:24])
+            parts.append((photo, given, shape, self.mask(oval, oval=True), known))
+        own = torch.arange(count) < count - others
+        return self._batch(parts, own, vary=True)
+
+    def plain(self, photos: list[int], faces: list[int] | None, others: list[int] | None) -> Scenes:
+        """Return scenes of which only the noise is chance: with gallery faces, others' faces or their own."""
+        parts, at = [], Jitter()
+        for place, number in enumerate(photos):
+            photo = self.photo(number, at)
+            if faces is not None:
+                given = self.gallery(faces[place], at)
+            else:
+                given = self.photo((others or photos)[place], at)[..., :3]
+            hidden, oval = self.mask(Jitter(scale=1.06)), self.mask(at, oval=True)
+            parts.append((photo, given, hidden, oval, photo[..., 3] > 0))
+        return self._batch(parts, torch.full((len(photos),), not (faces or others)), vary=False)
+
+    def photo(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 4"]:
+        """Return the frame of one stored photo."""
+        shrink = np.diag([self.side, self.side, 1.0])
+        zero = (STORED - INNER) / 2
+        to_stored = np.array([[INNER, 0, zero], [0, INNER, zero], [0, 0, 1.0]])
+        back = _half(to_stored @ at.inverse() @ np.linalg.inv(shrink))
+        out = self._warped(self.photos[number], back)
+        level = out[..., 3]
+        out[..., 3] = np.where(level > 250, 255, np.where(level > EDGE - 6, EDGE, 0))
+        return out
+
+    def gallery(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 3"]:
+        """Return a gallery's face in its place in the frame."""
+        ends = frame_parts(np.array([[0.0, 0.0], [1.0, 1.0]]))
+        size = self.faces.shape[1]
+        zoom = size / (ends[1] - ends[0])
+        to_face = np.diag([*zoom, 1.0])
+        to_face[:2, 2] = -ends[0] * zoom
+        shrink = np.diag([1 / self.side, 1 / self.side, 1.0])
+        soft = cv2.GaussianBlur(self.faces[number], (0, 0), 0.57 * size / self.side)
+        return self._warped(soft, _half(to_face @ at.inverse() @ shrink))
+
+    def mask(self, at: Jitter, *, oval: bool = False) -> np.ndarray:
+        """Return the hidden shape, or the oval of the face, where the jitter puts it."""
+        matrix = at.inverse()
+        parts = self.grid @ matrix[:2, :2].T + matrix[:2, 2]
+        return in_ellipse(OVAL, parts) if oval else in_head(parts)
+
+    def _warped(self, picture: np.ndarray, back: np.ndarray) -> np.ndarray:
+        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+        size = (self.side, self.side)
+        return cv2.warpAffine(picture, back[:2], size, flags=flags, borderMode=cv2.BORDER_REFLECT_101)
+
+    def _whole(self, below: int, count: int) -> np.ndarray:
+        numbers: np.ndarray = torch.randint(below, (count,), generator=self.generator).numpy()
+        return numbers
+
+    def _strip(self, known: np.ndarray, u: list[float]) -> np.ndarray:
+        """Return what is known, now and then less a strip at one edge: a neighbour who is hidden, too."""
+        if u[0] > 0.12:
+            return known
+        known, wide = known.copy(), int(u[1] * 0.25 * self.side)
+        turned = np.rot90(known, int(u[2] * 4))
+        turned[:wide] = False
+        return known
+
+    def _batch(self, parts: Sequence[tuple[np.ndarray, ...]], own: Tensor, *, vary: bool) -> Scenes:
+        photo, given, hidden, oval, known = (np.stack(one) for one in zip(*parts, strict=True))
+        levels = _planes(photo[..., :3])
+        face = _planes(given)
+        oval_mask, hidden_mask = _mask(oval & hidden), _mask(hidden)
+        if vary:
+            levels, face = self._coloured(levels, face, own, oval_mask)
+        noise = torch.randn(len(photo), 1, self.side, self.side, generator=self.generator)
+        counts = _mask(photo[..., 3] == 255)
+        return Scenes(
+            truth=levels * 2 - 1,
+            hidden=hidden_mask,
+            known=_mask(known) * (1 - hidden_mask),
+            face=(face * 2 - 1) * oval_mask,
+            oval=oval_mask,
+            counts=counts,
+            noise=noise,
+            own=own,
+        )
+
+    def _coloured(self, photo: Tensor, face: Tensor, own: Tensor, oval: Tensor) -> tuple[Tensor, Tensor]:
+        """Return photos in a little other light, and faces in one that often is none of their photo's."""
+        n = len(photo)
+        u = torch.rand(n, 16, 1, 1, 1, generator=self.generator)
+        gain, gamma = 0.85 + 0.3 * u[:, 0], 0.85 + 0.35 * u[:, 1]
+        tint = 1 + 0.12 * (u[:, 2:5, 0] - 0.5)
+        some, grey = (u[:, 5] < 0.5).float(), (u[:, 6] < 0.05).float()
+
+        def lit(x: Tensor) -> Tensor:
+            out = (x.clamp(1e-4, 1) ** gamma * gain * tint).clamp(0, 1)
+            out = x + some * (out - x)
+            return out + grey * (out.mean(dim=1, keepdim=True) - out)
+
+        photo, face = lit(photo), torch.where(own[:, None, None, None], lit(face), face)
+        other = (face.roll(1, 0) * oval.roll(1, 0)).sum((2, 3), keepdim=True)
+        other = other / oval.roll(1, 0).sum((2, 3), keepdim=True).clamp(min=1)
+        mean = (face * oval).sum((2, 3), keepdim=True) / oval.sum((2, 3), keepdim=True).clamp(min=1)
+        recolour = (other + 0.02) / (mean + 0.02)
+        face = face * torch.where(u[:, 7] < 0.3, recolour.clamp(0.4, 2.5), torch.ones_like(recolour))
+        gain, gamma = 0.7 + 0.6 * u[:, 8], 0.75 + 0.5 * u[:, 9]
+        tint = 1 + 0.2 * (u[:, 10:13, 0] - 0.5)
+        moved = face.clamp(1e-4, 1) ** gamma * gain * tint
+        face = torch.where(u[:, 13] < 0.5, moved, face).clamp(0, 1)
+        soft = torch.nn.functional.avg_pool2d(face, 3, stride=1, padding=1, count_include_pad=False)
+        return photo, torch.where(u[:, 14] < 0.3, soft, face)
+
+
+def in_blocks(mask: np.ndarray, u: list[float]) -> np.ndarray:
+    """Return a mask, in seven of ten cases grown to squares like a JPEG's blocks, of four even numbers."""
+    if u[0] > 0.7:
+        return mask
+    side = len(mask)
+    step = round(side * (0.02 + 0.1 * u[1]))
+    top, left = int(u[2] * step), int(u[3] * step)
+    more = (-(side + top) % step, -(side + left) % step)
+    wide = np.pad(mask, ((top, more[0]), (left, more[1])))
+    squares = wide.reshape(wide.shape[0] // step, step, -1, step).any(axis=(1, 3))
+    grown: np.ndarray = np.kron(squares, np.ones((step, step), np.bool_))
+    return grown[top : top + side, left : left + side]
+
+
+def _of(at: Jitter) -> tuple[float, float]:
+    """Return how far the middle of a face is moved by a jitter."""
+    middle = np.linalg.inv(at.inverse()) @ np.array([OVAL[0], OVAL[1], 1.0])
+    return float(middle[0] - OVAL[0]), float(middle[1] - OVAL[1])
+
+
+def _jitter(u: list[float], roll: float, scale: float, shift: float) -> Jitter:
+    """Return a jitter within these limits of five even numbers."""
+    a, b, c, d = (2 * value - 1 for value in u[:4])
+    return Jitter(roll * a, math.exp(scale * b), shift * c, shift * d, mirrored=u[4] < 0.5)
+
+
+def _half(back: np.ndarray) -> np.ndarray:
+    """Return a map between corners of pixels as one between their centres."""
+    out: np.ndarray = _moved(-0.5, -0.5) @ back @ _moved(0.5, 0.5)
+    return out
+
+
+def _planes(pictures: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(pictures.transpose(0, 3, 1, 2))).float() / 255
+
+
+def _mask(mask: np.ndarray) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(mask)).float()[:, None]

@@ -1,0 +1,252 @@
+"""Training of the completion network: reconstruction first, then against a critic as well."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import cv2
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, max_pool2d, relu
+
+from dpveil.training.completion.network import Completer, Critic
+from dpveil.training.completion.scenes import Maker, Scenes
+
+EVERY: Final = 20
+"""People whose number this divides are held out."""
+CHANCES: Final = 0.99
+BESIDE: Final = 25
+"""Pixels within half of which something is beside a face."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and at what rates to train, and how much each loss weighs; `critic_from` is a part of `steps`.
+
+    Differences of pixels weigh little: what cannot be known would be painted without any texture.
+    """
+
+    steps: int = 4000
+    batch: int = 16
+    side: int = 112
+    critic_from: float = 0.25
+    rate: float = 8e-4
+    critic_rate: float = 3e-4
+    slope: float = 0.3
+    kept: float = 0.5
+    adversarial: float = 0.4
+    features: float = 4.0
+    average: float = 0.997
+    seed: int = 1
+
+
+class Trainer:
+    """Everything that training changes, so that it can be kept and taken up again."""
+
+    def __init__(self, plan: Plan, photos: np.ndarray, people: np.ndarray, faces: np.ndarray) -> None:
+        torch.manual_seed(plan.seed)
+        self.plan, self.done, self.spent = plan, 0, 0.0
+        self.net = Completer().to(memory_format=torch.channels_last)
+        self.critic = Critic().to(memory_format=torch.channels_last)
+        self.mean = copy.deepcopy(self.net).requires_grad_(requires_grad=False)
+        self.optimiser = torch.optim.Adam(self.net.parameters(), lr=plan.rate, betas=(0.5, 0.99))
+        self.critic_optimiser = torch.optim.Adam(
+            self.critic.parameters(), lr=plan.critic_rate, betas=(0.0, 0.99)
+        )
+        self.generator = torch.Generator().manual_seed(plan.seed)
+        held = people % EVERY == 0
+        self.held_out = np.flatnonzero(held)
+        self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator)
+
+    def state(self) -> dict[str, Any]:
+        """Return everything a file has to keep."""
+        parts = {name: getattr(self, name).state_dict() for name in PARTS}
+        about = {"done": self.done, "spent": self.spent, "plan": asdict(self.plan)}
+        return {**parts, **about, "generator": self.generator.get_state()}
+
+    def take_up(self, state: dict[str, Any]) -> None:
+        """Go on where another training was."""
+        for name in PARTS:
+            getattr(self, name).load_state_dict(state[name])
+        self.generator.set_state(state["generator"])
+        self.done, self.spent = state["done"], state["spent"]
+
+    def step(self) -> dict[str, float]:
+        """Take one step and return the losses."""
+        started, plan = time.monotonic(), self.plan
+        against = self.done >= plan.critic_from * plan.steps
+        self._rates()
+        scenes = self.maker.random(plan.batch, plan.batch // 3 if against else 0)
+        with torch.autocast("cpu", torch.bfloat16):
+            painted = self.net(scenes.seen.contiguous(memory_format=torch.channels_last))
+        painted = painted.float()
+        losses = reconstruction(scenes, painted)
+        total = losses["level"] + plan.slope * losses["slope"] + plan.kept * losses["kept"]
+        if against:
+            losses |= self._adversarial(scenes, painted)
+            total = total + plan.adversarial * losses["fools"] + plan.features * losses["features"]
+        self.optimiser.zero_grad(set_to_none=True)
+        total.backward()
+        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        self.optimiser.step()
+        if against:
+            losses["critic"] = self._criticise(scenes, painted.detach())
+        self._averaged()
+        self.done += 1
+        self.spent += time.monotonic() - started
+        return {name: float(value.detach()) for name, value in losses.items()}
+
+    def _adversarial(self, scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
+        self.critic.requires_grad_(requires_grad=False)
+        with torch.autocast("cpu", torch.bfloat16):
+            scores, seen = self.critic(scenes.composed(painted), scenes.hidden)
+            with torch.no_grad():
+                _, real = self.critic(scenes.truth * scenes.counts, scenes.hidden)
+        own = scenes.own
+        apart = [(a.float() - b.float())[own].abs().mean() for a, b in zip(seen, real, strict=True)]
+        return {"fools": -over(scores, scenes.hidden), "features": torch.stack(apart).mean()}
+
+    def _criticise(self, scenes: Scenes, painted: Tensor) -> Tensor:
+        self.critic.requires_grad_(requires_grad=True)
+        both = torch.cat([scenes.truth * scenes.counts, scenes.composed(painted)])
+        with torch.autocast("cpu", torch.bfloat16):
+            scores, _ = self.critic(both, torch.cat([scenes.hidden, scenes.hidden]))
+        real, fake = scores.float().chunk(2)
+        loss = over(relu(1 - real), scenes.hidden) + over(relu(1 + fake), scenes.hidden)
+        self.critic_optimiser.zero_grad(set_to_none=True)
+        loss.backward()
+        self.critic_optimiser.step()
+        return loss.detach()
+
+    def _rates(self) -> None:
+        part = min(1.0, self.done / self.plan.steps)
+        down = 0.08 + 0.92 * (0.5 + 0.5 * math.cos(math.pi * part))
+        up = min(1.0, (self.done + 1) / 100)
+        start = self.plan.critic_from
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.plan.rate * up * down * (0.7 if part >= start else 1.0)
+        for group in self.critic_optimiser.param_groups:
+            group["lr"] = self.plan.critic_rate * max(0.3, down)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def _averaged(self) -> None:
+        weight = min(self.plan.average, (1 + self.done) / (10 + self.done))
+        for own, new in zip(self.mean.parameters(), self.net.parameters(), strict=True):
+            own.lerp_(new, 1 - weight)
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def painted(self, scenes: Scenes) -> Tensor:
+        """Return what the averaged network makes of scenes."""
+        out: Tensor = self.mean(scenes.seen).clamp(-1, 1)
+        return scenes.truth + scenes.hidden * (out - scenes.truth)
+
+
+PARTS: Final = ("net", "critic", "mean", "optimiser", "critic_optimiser")
+
+
+def over(scores: Tensor, hidden: Tensor) -> Tensor:
+    """Return the mean of patches, each as much as of it is hidden: all others are photographs in any case."""
+    weight = adaptive_avg_pool2d(hidden, scores.shape[-2:])
+    mean: Tensor = (scores.float() * weight).sum() / weight.sum().clamp(min=1)
+    return mean
+
+
+def reconstruction(scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
+    """Return how far what is painted lies from the photo, and others' faces from what was given.
+
+    Farther from another's face the photo's own hair and background count, which go with what is outside.
+    """
+    own = scenes.own[:, None, None, None].float()
+    near = max_pool2d(scenes.oval, BESIDE, stride=1, padding=BESIDE // 2)
+    where = scenes.hidden * scenes.counts * (own + (1 - own) * (1 - near))
+    level = ((painted - scenes.truth).abs() * where).sum() / (3 * where.sum()).clamp(min=1)
+    whole = scenes.truth + scenes.hidden * (painted - scenes.truth)
+    slope = _slopes(whole, scenes.truth, where)
+    inner = 1 - max_pool2d(1 - scenes.oval, 5, stride=1, padding=2)
+    kept = _slopes(painted, scenes.face, inner * (1 - own))
+    return {"level": level, "slope": slope, "kept": kept}
+
+
+def _slopes(a: Tensor, b: Tensor, where: Tensor) -> Tensor:
+    """Return how far the differences of neighbouring pixels lie apart, at three scales."""
+    total = a.new_zeros(())
+    for scale in (1, 2, 4):
+        if scale > 1:
+            a, b, where = avg_pool2d(a, 2), avg_pool2d(b, 2), (avg_pool2d(where, 2) > CHANCES).float()
+        d = a - b
+        for axis in (2, 3):
+            weight = where.narrow(axis, 1, d.shape[axis] - 1) * where.narrow(axis, 0, d.shape[axis] - 1)
+            total = total + (d.diff(dim=axis).abs() * weight).sum() / (3 * weight.sum()).clamp(min=1)
+    return total
+
+
+def sheet(trainer: Trainer, rows: list[int]) -> np.ndarray:
+    """Return a picture of held-out people: original, seen, and completed around three faces."""
+    maker = trainer.maker
+    kept = maker.generator
+    maker.generator = torch.Generator().manual_seed(0)
+    plain = [maker.plain(rows, None, None), maker.plain(rows, None, rows[5:] + rows[:5])]
+    if len(maker.faces):
+        chosen = [7 * k % len(maker.faces) for k in range(len(rows))]
+        plain.append(maker.plain(rows, chosen, None))
+    maker.generator = kept
+    bands = [plain[0].truth, *(x for s in plain for x in (s.seen[:, :3], trainer.painted(s)))]
+    levels = [((band.clamp(-1, 1) + 1) * 127.5).round().byte().permute(0, 2, 3, 1).numpy() for band in bands]
+    return np.concatenate([np.concatenate(list(band), axis=1) for band in levels])
+
+
+def run(trainer: Trainer, folder: Path, *, minutes: float, log: Callable[[str], None]) -> None:
+    """Train until the plan's end or this many minutes, with checkpoints, a log and sheets in `folder`."""
+    began = shown = saved = time.monotonic()
+    held = trainer.held_out
+    rows = held[:: max(1, len(held) // 12)][:12].tolist()
+    sums: dict[str, list[float]] = {}
+    while trainer.done < trainer.plan.steps and time.monotonic() - began < 60 * minutes:
+        for name, value in trainer.step().items():
+            sums.setdefault(name, []).append(value)
+        now = time.monotonic()
+        if trainer.done % 20 == 0:
+            means = " ".join(f"{name} {np.mean(values):.4f}" for name, values in sums.items())
+            log(f"step {trainer.done} spent {trainer.spent:.0f} s {means}")
+            sums = {}
+        if now - saved > 180:
+            keep(trainer, folder)
+            saved = now
+        if now - shown > 600 or trainer.done in (100, 300):
+            picture = sheet(trainer, rows)
+            cv2.imwrite(str(folder / f"sheet-{trainer.done:05d}.png"), picture[..., ::-1])
+            shown = now
+    keep(trainer, folder)
+    cv2.imwrite(str(folder / f"sheet-{trainer.done:05d}.png"), sheet(trainer, rows)[..., ::-1])
+
+
+def keep(trainer: Trainer, folder: Path) -> None:
+    """Write the checkpoint, whole or not at all."""
+    new = folder / "checkpoint.new"
+    torch.save(trainer.state(), new)
+    new.replace(folder / "checkpoint.pt")
+
+
+@torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
+    """Return how well the averaged network does on people who were held out."""
+    rows = trainer.held_out[:most].tolist()
+    sums: dict[str, float] = {}
+    for start in range(0, len(rows), 16):
+        part = rows[start : start + 16]
+        scenes = trainer.maker.plain(part, None, None)
+        losses = reconstruction(scenes, trainer.mean(scenes.seen))
+        for name in ("level", "slope"):
+            sums[name] = sums.get(name, 0.0) + float(losses[name]) * len(part)
+    return {
+        "photos": len(rows),
+        "mean error of what is painted, in levels": round(127.5 * sums["level"] / len(rows), 2),
+        "mean error of slopes": round(sums["slope"] / len(rows), 4),
+    }

@@ -1,0 +1,190 @@
+"""A made network in place of the one that completes heads: it shows what it is shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from geometry_made import textured
+
+from dpveil.assets import Card, save
+from dpveil.assets.defaults import default_path
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.errors import ModelError
+from dpveil.faces.geometry import Frame, Placed, place, recombine
+from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
+from tiny_onnx import completion, lama
+
+SIDE = 64
+CARD = Card("completion", "made by a test", "any", 0)
+TWO = (Box(60, 70, 40, 50), Box(150, 60, 30, 36))
+
+
+def made(network: bytes = b"", noise: np.ndarray | None = None) -> Completion:
+    own = np.zeros((SIDE, SIDE), np.float32) if noise is None else noise
+    return Completion(network or completion(side=SIDE), own, CARD)
+
+
+@pytest.fixture(scope="module")
+def real() -> Completion:
+    path = default_path("completion")
+    return Completion.load(path)
+
+
+def heads(*boxes: Box, photo: Photo | None = None, frame: Frame | None = None) -> list[Placed]:
+    photo = photo or Photo(np.zeros((200, 260, 3), np.uint8))
+    return [place(photo, box, landmarks=False, protect="head", frame=frame) for box in boxes]
+
+
+def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarray:
+    out = np.zeros(shape, np.bool_)
+    for face in faces:
+        out[face.region.box.slices] |= face.region.mask
+    return out
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("which", ["made", "real"])
+@pytest.mark.parametrize("boxes", [TWO, (Box(0, 0, 40, 50),), (Box(70, 70, 60, 75), Box(95, 80, 60, 75))])
+def test_no_hidden_pixel_is_read_and_no_other_changes(
+    which: str, boxes: tuple[Box, ...], channels: int, request: pytest.FixtureRequest
+) -> None:
+    """Whatever was under the heads, the picture is the same, bit for bit."""
+    network = made() if which == "made" else request.getfixturevalue("real")
+    image, faces = textured(200, 260, seed=1, channels=channels), heads(*boxes)
+    crops = [textured(128, 128, seed=9 + i) for i in range(len(boxes))]
+    under = hidden(faces)
+    first = recombine(image, faces, crops, filling=network)
+    assert first.shape == image.shape
+    assert (first[~under] == image[~under]).all()
+    for other in (0, 255, textured(200, 260, seed=2, channels=channels)[under]):
+        changed = image.copy()
+        changed[under] = other
+        assert (recombine(changed, faces, crops, filling=network) == first).all()
+    assert (recombine(255 - image, faces, crops, filling=network)[under] != first[under]).any()
+    assert (recombine(image, faces, crops) != first).any()
+
+
+def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Six planes: known colours, two masks that share no pixel, and the noise as it is."""
+    noise = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
+    network, seen = made(noise=noise), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    (face,) = heads(TWO[0])
+    image = np.full((200, 260, 3), (200, 100, 30), np.uint8)
+    recombine(image, [face], [np.full((128, 128, 3), (10, 20, 60), np.uint8)], filling=network)
+    ((*colours, known, oval, last),) = seen
+    for plane, outside, own in zip(colours, (200, 100, 30), (10, 20, 60), strict=True):
+        levels = (plane + 1) * 127.5
+        assert np.abs(levels[known > 0] - outside).max() < 0.01
+        assert np.abs(levels[oval > 0] - own).max() < 0.01
+        assert (plane[(known == 0) & (oval == 0)] == 0).all()
+    assert 0.03 < oval.mean() < 0.2
+    assert known.mean() > 0.3
+    assert not (known * oval).any()
+    assert known[SIDE // 2, SIDE // 2] == 0
+    assert (last == noise).all()
+
+
+@pytest.mark.parametrize("box", [Box(90, 80, 60, 75), Box(2, 70, 60, 75)])
+def test_the_outside_lies_where_it_is_in_the_photo_mirrored_beyond_its_edge(
+    monkeypatch: pytest.MonkeyPatch, box: Box
+) -> None:
+    """Of a photo whose colours are its coordinates; nothing of the head is known, beyond the edge neither."""
+    network, seen = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    y, x = np.mgrid[:200, :260]
+    image = np.stack([x * 0.9, y * 0.9, 0 * x], axis=-1).astype(np.uint8)
+    (face,) = heads(box)
+    recombine(image, [face], [textured(128, 128)], filling=network)
+    ((right, down, _, known, _, _),) = seen
+    places = np.stack(np.meshgrid(*2 * [np.arange(float(SIDE))]), axis=-1).reshape(-1, 2)
+    wanted = np.abs(between(face.pose, face.frame, HeadFrame(SIDE)).back(places)).reshape(SIDE, SIDE, 2)
+    sure = known > 0
+    for plane, axis in ((right, 0), (down, 1)):
+        levels = (plane + 1) * 127.5 / 0.9
+        assert np.abs(levels - wanted[..., axis])[sure].max() < 2.5
+    assert sure.sum() > 1000
+    assert not (sure & in_head(pixel_grid(SIDE))).any()
+
+
+def test_a_released_face_lies_where_its_frame_has_it_with_its_detail() -> None:
+    """A chequered crop comes out of a large photo sharper than the frame is, at the right place."""
+    photo = Photo(np.full((900, 900, 3), 128, np.uint8))
+    (face,) = heads(Box(300, 300, 300, 340), photo=photo, frame=Frame(256))
+    crop = np.full((256, 256, 3), 128, np.uint8)
+    crop[128, 126:131] = crop[126:131, 128] = 255
+    out = recombine(photo.image, [face], [crop], filling=made())
+    x, y = face.pose.back(np.array([[128.0, 128.0]]))[0].round().astype(int)
+    bright = np.argwhere(out[..., 0] > 200)
+    assert np.abs(bright.mean(axis=0) - (y, x)).max() < 1.5
+    assert out[y, x, 0] > 230
+    assert out[y + 6, x + 6, 0] < 140
+
+
+def test_mirrored_beyond_the_photo_and_unknown_where_a_neighbour_is_hidden() -> None:
+    network = made()
+    faces = heads(Box(0, 60, 40, 50), Box(70, 60, 40, 50))
+    image = np.full((200, 260, 3), 200, np.uint8)
+    out = recombine(image, faces, [np.full((128, 128, 3), 200, np.uint8)] * 2, filling=network)
+    assert out[~hidden(faces)].min() == 200
+    assert out.min() >= 110, "no black from beyond the photo, and none from under a head"
+
+
+def test_heads_without_surroundings_are_drawn_as_without_a_network() -> None:
+    image = textured(60, 50)
+    faces = heads(Box(5, 5, 40, 50), photo=Photo(image))
+    crops = [textured(128, 128, seed=3)]
+    assert (recombine(image, faces, crops, filling=made()) == recombine(image, faces, crops)).all()
+
+
+@pytest.mark.parametrize("size", [3, 16, 700])
+def test_tiny_and_huge_heads_are_completed(real: Completion, size: int) -> None:
+    image = np.full((4 * size + 9, 4 * size + 9, 3), 90, np.uint8)
+    box = Box(3 * size // 2, 3 * size // 2, size, size)
+    faces = heads(box, photo=Photo(image))
+    out = recombine(image, faces, [np.full((128, 128, 3), 120, np.uint8)], filling=real)
+    assert out.shape == image.shape
+
+
+def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None:
+    network, path = made(), tmp_path / "own.safetensors"
+    digest = save(network, path)
+    again = Completion.load(path)
+    assert (again.network, again.digest) == (network.network, digest)
+    assert (again.noise == network.noise).all()
+    assert "heads" in path.with_suffix(".card.md").read_text(encoding="utf-8")
+    wrong = {
+        b"no network": "none that OpenCV",
+        lama(): "none that OpenCV",
+        completion(side=SIDE, gain=float("nan")): "not finite",
+        completion(side=SIDE, channels=1): "does not turn",
+    }
+    for number, (contents, match) in enumerate(wrong.items()):
+        save(made(contents), tmp_path / f"{number}.safetensors")
+        with pytest.raises(ModelError, match=match):
+            Completion.load(tmp_path / f"{number}.safetensors")
+    save(made(noise=np.zeros((60, 60), np.float32)), tmp_path / "small.safetensors")
+    with pytest.raises(ModelError, match="frame"):
+        Completion.load(tmp_path / "small.safetensors")
+
+
+def test_the_same_from_every_thread_and_in_any_order(real: Completion) -> None:
+    """A net that is kept says the same as one that is read anew."""
+    rng = np.random.default_rng(0)
+    seen = [rng.normal(size=(1, 6, real.side, real.side)).astype(np.float32) for _ in range(3)]
+    first = [real._run(one) for one in seen]
+    again = [real._run(one) for one in reversed(seen)][::-1]
+    fresh = Completion(bytes(real.network[:1]) + real.network[1:], real.noise, real.card)
+    for one, two, three in zip(first, again, map(fresh._run, seen), strict=True):
+        assert (one == two).all()
+        assert (one == three).all()
