@@ -3,6 +3,7 @@
 import hashlib
 import json
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpveil.core.certificate import SEEDED, UNPROTECTED
 from dpveil.errors import NoRegion, UnknownName
 from dpveil.regions import Finder
 from dpveil.release.quote import Quote
+from dpveil.release.requests import request_problems
 from dpveil.release.verification import UNFORESEEN
 
 
@@ -369,3 +371,17 @@ def test_what_cannot_be_relied_on_is_refused_whatever_was_asked_for(tmp_path):
     copy = dpveil.obfuscate(np.zeros((200, 200), np.uint8), "fill", regions="faces", if_none="copy")
     path, _ = copy.save(tmp_path / "b.png")
     assert dpveil.verify(path, at_least="weak").refused == "it is an unprotected copy"
+
+
+def test_a_mask_of_few_pixels_is_no_head(tmp_path):
+    data = pytest.importorskip("skimage.data")
+    pytest.importorskip("dpveil_faces")
+    path, _ = dpveil.obfuscate(data.astronaut(), "attributes", attributes="none").save(tmp_path / "a.png")
+    stated = dpveil.verify(path).certificate
+    [head] = stated.regions
+    assert [*request_problems(stated, stated.output)] == []
+    assert head.masked * 2 > head.box.w * head.box.h
+    forged = replace(stated, regions=(replace(head, masked=head.masked // 3),))
+    assert [*request_problems(forged, stated.output)] == [
+        "faces were requested, and no protected region is one"
+    ]

@@ -44,7 +44,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     elif not fallback:
         given = [text for text in certificate.request if text not in missing]
         yield from _former_problems(certificate.regions, given, placed=heads)
-    full = [r for r in certificate.regions if r.full or heads]
+    full = [r for r in certificate.regions if r.full or (heads and _holds_head(r))]
     whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)
@@ -62,6 +62,14 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
             yield f"the requested region {text} is not a box"
         elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
+
+
+def _holds_head(record: RegionRecord) -> bool:
+    """Whether a mask is as large as a head can be in its box: the public shape fills more than half of it.
+
+    Less, a third, where the photo's edge cuts through the shape.
+    """
+    return record.masked is not None and record.masked * 3 >= record.box.w * record.box.h
 
 
 def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -> Iterator[str]:
