@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from first_calls import Now, check_first_calls
 
 ROOT = Path(__file__).parent
 collect_ignore_glob = ["tests/fixtures/*"]
+if not (find_spec("torch") and find_spec("onnx")):  # of the extra `neural`, which `make` leaves out
+    collect_ignore_glob.append("src/dpveil/training/completion/*")
 SHARED = ROOT.parent / "shared" / "data"
 MEMORY_DISK = Path("/dev/shm")  # noqa: S108  only new folders of our own are used
 

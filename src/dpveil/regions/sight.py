@@ -110,9 +110,10 @@ def join(first: Float[np.ndarray, "n 5"], more: Float[np.ndarray, "m 5"]) -> Flo
     is left out where the ellipse in another box holds it, which every method replaces. All others are added,
     best first. So rows of `first` stay as they are where the tiles say nothing new.
 
+    >>> import numpy as np
     >>> one = np.array([[0, 0, 10, 10, 0.5]])
-    >>> join(one, np.array([[1, 0, 10, 10, 0.9], [5, 0, 15, 10, 0.9], [40, 0, 5, 5, 0.4]])).tolist()
-    [[0.0, 0.0, 20.0, 10.0, 0.9], [40.0, 0.0, 5.0, 5.0, 0.4]]
+    >>> join(one, np.array([[1, 0, 10, 10, 0.9], [3, 0, 12, 10, 0.9], [40, 0, 5, 5, 0.4]])).tolist()
+    [[0.0, 0.0, 15.0, 10.0, 0.9], [40.0, 0.0, 5.0, 5.0, 0.4]]
     """
     rows = [np.array(row, np.float64) for row in first]
     for row in more[np.argsort(-more[:, 4], kind="stable")]:
