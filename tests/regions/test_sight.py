@@ -150,22 +150,22 @@ def test_joining_never_loses_a_pixel_that_was_found():
         rows = np.column_stack(
             [draw.uniform(0, 100, (12, 2)), draw.uniform(5, 60, (12, 2)), np.full(12, 0.5)]
         )
-        joined = join(rows[:4], rows[4:])
+        joined, _ = join(rows[:4], rows[4:])
         spare = 0.1 * joined[:, 2:4]
         low, high = joined[:, :2] - spare, joined[:, :2] + joined[:, 2:4] + spare
         for row in rows:
             covered = (low <= row[:2]).all(axis=1) & (high >= row[:2] + row[2:4]).all(axis=1)
             assert covered.any()
-        assert len(join(joined, NONE)) == len(joined)
-    assert join(NONE, NONE).shape == (0, 5)
+        assert len(join(joined, NONE)[0]) == len(joined)
+    assert join(NONE, NONE)[0].shape == (0, 5)
 
 
 def test_neighbours_stay_two_faces_and_a_face_inside_another_is_one():
     big = np.array([[0.0, 0, 100, 100, 0.5]])
-    assert len(join(big, np.array([[40.0, 40, 20, 20, 0.9]]))) == 1  # in the ellipse: replaced anyway
-    assert len(join(big, np.array([[0.0, 0, 20, 20, 0.9]]))) == 2  # in the corner, which heads leave
-    assert len(join(big, np.array([[60.0, 0, 100, 100, 0.9]]))) == 2
-    assert (join(big, np.array([[5.0, 5, 95, 95, 0.9]])) == big).all()  # and keeps its score
+    assert len(join(big, np.array([[40.0, 40, 20, 20, 0.9]]))[0]) == 1  # in the ellipse: replaced anyway
+    assert len(join(big, np.array([[0.0, 0, 20, 20, 0.9]]))[0]) == 2  # in the corner, which heads leave
+    assert len(join(big, np.array([[60.0, 0, 100, 100, 0.9]]))[0]) == 2
+    assert (join(big, np.array([[5.0, 5, 95, 95, 0.9]]))[0] == big).all()  # and keeps its score
 
 
 def test_every_plan_and_release_says_what_was_not_looked_for(marks):

@@ -155,7 +155,7 @@ def _install(missing: Sequence[Package]) -> None:
         listed.write_text("".join(package.text for package in missing), encoding="utf-8")
         asked = [sys.executable, *PIP, "-r", str(listed)]
         done = subprocess.run(  # noqa: S603
-            asked, capture_output=True, text=True, check=False, cwd=folder, env=_environment()
+            asked, capture_output=True, text=True, check=False, env=_environment()
         )
     if done.returncode != 0:
         raise _refusal(done.stderr)

@@ -13,6 +13,8 @@ from typing import Final
 from dpveil.io.isobmff import Reading
 from dpveil.io.refused import damaged, overloaded
 
+MOST_CONFIGURED: Final = 4096
+"""Bytes of the parameters of one picture: they are read anew for each of thousands of tiles."""
 MOST_UNITS: Final = 4096
 """Parts of one coded picture, such as slices."""
 MOST_FRAMES: Final = 8
@@ -64,6 +66,8 @@ class Bits:
 
 def hevc(config: bytes, contents: bytes) -> Coded:
     """Return the picture of an item of type hvc1, of which only slices are kept; raises `Refused`."""
+    if len(config) > MOST_CONFIGURED:
+        raise overloaded(f"more than {MOST_CONFIGURED:,} bytes of parameters")
     reading = Reading(config, 21, len(config), "HEIC")
     size = 1 + (reading.number(1) & 3)
     sets: list[bytes] = []
@@ -117,6 +121,8 @@ def av1(config: bytes, contents: bytes) -> Coded:
     """Return the picture of an item of type av01, without metadata; raises `Refused`."""
     if len(config) < 4 or config[0] != 0x81:
         raise damaged("AVIF")
+    if len(config) > MOST_CONFIGURED:
+        raise overloaded(f"more than {MOST_CONFIGURED:,} bytes of parameters")
     _, before = _units(config[4:])
     kept, sizes = _units(contents)
     if len(sizes) != 1 or before - sizes:

@@ -153,10 +153,10 @@ def _add_alpha(lean: _Lean, items: Items, check: Check) -> None:
     for item in items.every.values():
         of = [numbers for kind, numbers in item.references if kind == b"auxl"]
         kinds = {body[4:] for kind, body in item.properties if kind == b"auxC"}
-        if not any(items.primary in numbers for numbers in of) or not any(
-            kind.startswith(ALPHA) for kind in kinds
-        ):
+        if not of or not any(kind.startswith(ALPHA) for kind in kinds):
             continue
+        if not any(items.primary in numbers for numbers in of):  # of a tile, as some readers take it
+            raise Refused("has transparency in several parts", SAVE_ANEW)
         if lean.items[0].references or lean.items[-1].references or len(kinds) != 1:
             raise Refused("has transparency in several parts", SAVE_ANEW)
         if _size(item, items.name) != lean.size:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
@@ -38,7 +38,7 @@ LONG_SIDES: Final = range(64, 8193)
 """A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, and grows with the pixels."""
 
 
-SEEN: Final[WeakKeyDictionary[Photo, dict[object, np.ndarray]]] = WeakKeyDictionary()
+SEEN: Final[WeakKeyDictionary[Photo, dict[object, tuple[np.ndarray, np.ndarray]]]] = WeakKeyDictionary()
 """What detectors found in photos that are still in memory: several plans of one photo search it once."""
 LARGEST: Final = 1 << 31
 """Pixels along a box: what is larger would overflow."""
@@ -170,11 +170,23 @@ class Faces(Finder):
                     f"face {kept} is excepted and face {n} reaches into it: they cannot be told apart",
                     hint="except both, or none of them",
                 )
+        self._check_inside(photo, {n: box for n, box in enumerate(bare, start=1) if n not in chosen})
         kept_boxes = tuple(bare[n - 1] for n in self.exclude)
         return [
             Region(found[n - 1].box, origin=Origin(FACE, number=n, found=True), kept=kept_boxes)
             for n in chosen
         ]
+
+    def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
+        """Raise `RegionError` where a face without a number is in one that is left as it is."""
+        for row in self._seen(photo)[1]:
+            box = self._grown(row, photo, Fraction(0))
+            for n in (n for n, other in left.items() if other.overlaps(box)):
+                raise RegionError(
+                    f"face {n} is left as it is, and in it is another face, which has no number",
+                    hint=f"replace face {n} as well, or look for larger faces alone with {{smallest}}",
+                    arguments={"smallest": "smallest"},
+                )
 
     def detect(self, photo: Photo) -> list[FaceFound]:
         """Return every face of `photo` in the order of their numbers; `only` and `exclude` play no part.
@@ -186,7 +198,7 @@ class Faces(Finder):
 
     def _rows(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
         """Return what counts as a face, in the order of the numbers."""
-        found = self._seen(photo)
+        found, _ = self._seen(photo)
         found = found[found[:, 2:4].max(axis=1) >= self.min_face]
         return np.asarray(found[reading_order(found)])
 
@@ -200,8 +212,11 @@ class Faces(Finder):
             photo.height, photo.width, long_side=self.long_side, seen=seen, smallest=self.smallest
         )
 
-    def _seen(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
-        """Return what the detector finds in a photo, in its pixels; each photo is searched once."""
+    def _seen(self, photo: Photo) -> tuple[Float[np.ndarray, "n 5"], Float[np.ndarray, "i 5"]]:
+        """Return what the detector finds in a photo, in its pixels, and what it finds inside of these.
+
+        Each photo is searched once.
+        """
         own = SEEN.setdefault(photo, {})
         sight = self._sight(photo)
         asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, sight)
@@ -209,7 +224,7 @@ class Faces(Finder):
             small = shrunk(photo.image, self.long_side)
             found = self._searched(small, Box(0, 0, photo.width, photo.height))
             tiles = [self._searched_tile(photo, *tile) for tile in sight.tiles(photo.height, photo.width)]
-            own[asked] = join(found, np.concatenate(tiles)) if tiles else found
+            own[asked] = join(found, np.concatenate(tiles)) if tiles else (found, found[:0])
         return own[asked]
 
     def _searched_tile(

@@ -102,20 +102,23 @@ def centred(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"
     return np.asarray((core.x <= x) & (x < core.x + core.w) & (core.y <= y) & (y < core.y + core.h))
 
 
-def join(first: Float[np.ndarray, "n 5"], more: Float[np.ndarray, "m 5"]) -> Float[np.ndarray, "k 5"]:
-    """Return the rows (left, top, width, height, score) of `first` and what `more` adds to them.
+def join(
+    first: Float[np.ndarray, "n 5"], more: Float[np.ndarray, "m 5"]
+) -> tuple[Float[np.ndarray, "k 5"], Float[np.ndarray, "i 5"]]:
+    """Return the rows (left, top, width, height, score) of `first` with those of `more`, and those left out.
 
     Nothing that was found is lost. A box of `more` that overlaps one by more than `OVERLAP` of their union is
     taken for the same face, which then reaches around both, unless it reaches beyond by at most `WITHIN`. It
-    is left out where the ellipse in another box holds it, which every method replaces. All others are added,
-    best first. So rows of `first` stay as they are where the tiles say nothing new.
+    is not added where the ellipse in another box holds it: whoever replaces that face replaces it, too. All
+    others are added, best first. So rows of `first` stay as they are where the tiles say nothing new.
 
     >>> import numpy as np
     >>> one = np.array([[0, 0, 10, 10, 0.5]])
-    >>> join(one, np.array([[1, 0, 10, 10, 0.9], [3, 0, 12, 10, 0.9], [40, 0, 5, 5, 0.4]])).tolist()
+    >>> join(one, np.array([[1, 0, 10, 10, 0.9], [3, 0, 12, 10, 0.9], [40, 0, 5, 5, 0.4]]))[0].tolist()
     [[0.0, 0.0, 15.0, 10.0, 0.9], [40.0, 0.0, 5.0, 5.0, 0.4]]
     """
     rows = [np.array(row, np.float64) for row in first]
+    inside: list[np.ndarray] = []
     for row in more[np.argsort(-more[:, 4], kind="stable")]:
         kept = np.array(rows).reshape(-1, 5)
         alike = overlaps(row, kept)
@@ -123,9 +126,9 @@ def join(first: Float[np.ndarray, "n 5"], more: Float[np.ndarray, "m 5"]) -> Flo
         if best >= 0 and alike[best] > OVERLAP:
             if not _within(row, kept[best]):
                 rows[best] = _around(kept[best], row)
-        elif not _inside_ellipse(row, kept).any():
-            rows.append(np.array(row, np.float64))
-    return np.array(rows).reshape(-1, 5)
+        else:
+            (inside if _inside_ellipse(row, kept).any() else rows).append(np.array(row, np.float64))
+    return np.array(rows).reshape(-1, 5), np.array(inside).reshape(-1, 5)
 
 
 def _within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> bool:
