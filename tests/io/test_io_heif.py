@@ -13,8 +13,7 @@ from PIL import Image
 import dpveil.io as dio
 from dpveil.core.photo import Grid
 from dpveil.errors import PhotoError
-from dpveil.io import coded
-from dpveil.io.coded import av1
+from dpveil.io.coded import av1, hevc
 from dpveil.io.heif import lean_heif
 from dpveil.io.isobmff import items_of
 from dpveil.io.refused import Refused
@@ -321,7 +320,7 @@ def test_files_cut_off_anywhere_are_refused(name):
         refusal(data[:length])
 
 
-@pytest.mark.parametrize("read", [coded.hevc, coded.av1])
+@pytest.mark.parametrize("read", [hevc, av1])
 def test_parameters_are_limited_as_thousands_of_tiles_may_share_them(read):
     with pytest.raises(Refused, match="more than 4,096 bytes of parameters"):
         read(b"\x81" + bytes(4096), b"")
