@@ -179,9 +179,9 @@ class Faces(Finder):
 
     def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
         """Raise `RegionError` where a face without a number is in one that is left as it is."""
-        for row in self._seen(photo)[1]:
-            box = self._grown(row, photo, Fraction(0))
-            for n in (n for n, other in left.items() if other.overlaps(box)):
+        inside = [self._grown(row, photo, Fraction(0)) for row in self._seen(photo)[1]]
+        for n, other in left.items():
+            if any(other.overlaps(box) for box in inside):
                 raise RegionError(
                     f"face {n} is left as it is, and in it is another face, which has no number",
                     hint=f"replace face {n} as well, or look for larger faces alone with {{smallest}}",
@@ -213,10 +213,7 @@ class Faces(Finder):
         )
 
     def _seen(self, photo: Photo) -> tuple[Float[np.ndarray, "n 5"], Float[np.ndarray, "i 5"]]:
-        """Return what the detector finds in a photo, in its pixels, and what it finds inside of these.
-
-        Each photo is searched once.
-        """
+        """Return what is found in a photo, in its pixels, and what lies inside that; it is searched once."""
         own = SEEN.setdefault(photo, {})
         sight = self._sight(photo)
         asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, sight)
