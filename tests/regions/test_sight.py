@@ -186,3 +186,22 @@ def test_the_setting_is_checked_at_once():
     for wrong in (0, -1, "24"):
         with pytest.raises(InvalidParameter):
             Faces(smallest=wrong)
+
+
+def ellipses_hold(row, box):
+    """Whether the ellipse in a box holds that in another one, on a thousand points of its edge."""
+    turn = np.linspace(0, 2 * np.pi, 1000)
+    x = row[0] + row[2] / 2 * (1 + np.cos(turn)) - box[0] - box[2] / 2
+    y = row[1] + row[3] / 2 * (1 + np.sin(turn)) - box[1] - box[3] / 2
+    return ((2 * x / box[2]) ** 2 + (2 * y / box[3]) ** 2 <= 1).all()
+
+
+@pytest.mark.parametrize("other", [[31, 31, 100, 100], [45, 0, 120, 100], [-20, 10, 90, 140]])
+def test_heads_of_joined_boxes_hold_both(other):
+    """What is replaced of a head may be the ellipse in its box, and not its corners."""
+    one = np.array([[0.0, 0, 100, 100, 0.9]])
+    small = [15.5, 15.5, 12, 12, 0.95]  # in the ellipse of the first box, found before that grows
+    faces, held = join(one, np.array([small, [*other, 0.8]]))
+    assert all(ellipses_hold(row, faces[0]) for row in (one[0], np.array([*other, 0.8])))
+    assert any(ellipses_hold(small, face) for face in faces)
+    assert len(faces) + len(held) == 2

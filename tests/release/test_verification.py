@@ -385,3 +385,16 @@ def test_a_mask_of_few_pixels_is_no_head(tmp_path):
     assert [*request_problems(forged, stated.output)] == [
         "faces were requested, and no protected region is one"
     ]
+
+
+def test_every_face_that_was_asked_for_has_to_be_protected_wholly(tmp_path):
+    data = pytest.importorskip("skimage.data")
+    pytest.importorskip("dpveil_faces")
+    two = np.concatenate([data.astronaut()[:256, 100:356]] * 2, axis=1)
+    path, _ = dpveil.obfuscate(two, "attributes", attributes="none").save(tmp_path / "a.png")
+    stated = dpveil.verify(path).certificate
+    first, second = stated.regions
+    assert [*request_problems(stated, stated.output)] == []
+    forged = replace(stated, regions=(first, replace(second, masked=1)))
+    [problem] = request_problems(forged, stated.output)
+    assert problem == "faces were requested, and one is protected in part alone"

@@ -98,7 +98,7 @@ def _check_own(out: Path) -> None:
         raise OutputError(
             f"cannot write {shown(strange[0])}: it exists and is not of an earlier demonstration",
             hint="choose another {out}",
-            arguments={"out": "folder"},
+            arguments={"out": "out"},
         )
 
 

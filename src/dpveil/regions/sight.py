@@ -25,6 +25,11 @@ ENLARGED: Final = 2.0
 """Largest scale: beyond it nothing is gained."""
 COMMON: Final = 1.5
 """What neighbouring tiles share, in heights of the smallest face that the shrunk photo shows."""
+POINTS: Final = np.array(
+    [(math.cos(a), math.sin(a)) for a in np.linspace(0, 2 * math.pi, 72, endpoint=False)]
+)
+BETWEEN: Final = math.cos(math.pi / len(POINTS))
+"""Points of the unit circle, and how near the chords between them come to its centre."""
 WITHIN: Final = 0.1
 """How far one box may reach beyond another, in parts of its sides, and say nothing new."""
 
@@ -107,15 +112,16 @@ def join(
 ) -> tuple[Float[np.ndarray, "k 5"], Float[np.ndarray, "i 5"]]:
     """Return the rows (left, top, width, height, score) of `first` with those of `more`, and those left out.
 
-    Nothing that was found is lost. A box of `more` that overlaps one by more than `OVERLAP` of their union is
-    taken for the same face, which then reaches around both, unless it reaches beyond by at most `WITHIN`. It
-    is not added where the ellipse in another box holds it: whoever replaces that face replaces it, too. All
-    others are added, best first. So rows of `first` stay as they are where the tiles say nothing new.
+    A box of `more` that overlaps one by more than `OVERLAP` of their union is taken for the same face, unless
+    it reaches beyond by at most `WITHIN`: the ellipse in that face's box then holds the ellipses of both. All
+    others are added, best first, but for those that lie in the ellipse of another box: whoever replaces that
+    face replaces them, too. So rows of `first` stay where the tiles say nothing new.
 
     >>> import numpy as np
     >>> one = np.array([[0, 0, 10, 10, 0.5]])
-    >>> join(one, np.array([[1, 0, 10, 10, 0.9], [3, 0, 12, 10, 0.9], [40, 0, 5, 5, 0.4]]))[0].tolist()
-    [[0.0, 0.0, 15.0, 10.0, 0.9], [40.0, 0.0, 5.0, 5.0, 0.4]]
+    >>> more = np.array([[1, 0, 10, 10, 0.9], [3, 0, 12, 10, 0.9], [40, 0, 5, 5, 0.4]])
+    >>> join(one, more)[0].round(1).tolist()
+    [[-0.7, -0.5, 16.4, 11.0, 0.9], [40.0, 0.0, 5.0, 5.0, 0.4]]
     """
     rows = [np.array(row, np.float64) for row in first]
     inside: list[np.ndarray] = []
@@ -139,9 +145,13 @@ def _within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> boo
 
 
 def _around(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float[np.ndarray, " 5"]:
+    """Return the box around both, enlarged about its middle until the ellipse in it holds those in both."""
     start = np.minimum(one[:2], two[:2])
-    stop = np.maximum(one[:2] + one[2:4], two[:2] + two[2:4])
-    return np.array([*start, *(stop - start), max(one[4], two[4])])
+    size = np.maximum(one[:2] + one[2:4], two[:2] + two[2:4]) - start
+    edges = [row[:2] + row[2:4] * (1 + POINTS) / 2 for row in (one, two)]
+    far = np.hypot(*((np.concatenate(edges) - start - size / 2) / (size / 2)).T).max()
+    more = max(0.0, far / BETWEEN - 1) * size
+    return np.array([*(start - more / 2), *(size + more), max(one[4], two[4])])
 
 
 def _inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Bool[np.ndarray, " n"]:

@@ -48,6 +48,7 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)
+    partly = {r.origin.finder for r in certificate.regions if r.origin.kind == FACE and r not in full}
     kinds = frozenset(r.origin.kind for r in full)
     cut = frozenset(r.origin.kind for r in certificate.regions)
     for text in certificate.request:
@@ -56,6 +57,8 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
             continue
         if text.partition(" ")[0] == FACES and FACE not in (cut if KEPT.search(text) else kinds):
             yield "faces were requested, and no protected region is one"
+        elif certificate.schema == SCHEMA and text in partly and not KEPT.search(text):
+            yield "faces were requested, and one is protected in part alone"
         elif certificate.schema == SCHEMA and text not in finders:
             yield f"the requested region {text} is in no protected region"
         elif wanted is None and NUMBERS.fullmatch(text):
