@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 REQUIRED: Final = "required"
 DEFAULT: Final[tuple[str, Mapping[str, Json]]] = ("attributes", {"attributes": "none"})
 """The method where none is named: every face becomes a face of nobody, and nothing is kept."""
+BUDGETS: Final = ("epsilon", "delta", "rho")
+"""Parameters that never choose a method: whoever gives one has to name the method that it is for."""
 
 
 class MethodRow(TypedDict):
@@ -95,7 +97,7 @@ def latent_mechanisms() -> list[MechanismRow]:
 def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters; a ready-made method is returned unchanged.
 
-    None is the `DEFAULT`, which takes no parameters.
+    None is the `DEFAULT`; parameters of that method replace its own, budgets alone need a method.
 
     Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or unknown to
     the method; both suggest the nearest match.
@@ -107,10 +109,12 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
             )
         return method
     if method is None:
+        method, usual = DEFAULT
         for name, value in parameters.items():
-            hint = "name the method that it is for, or leave it out"
-            raise InvalidParameter(name, value, "was given without a method", hint=hint)
-        method, parameters = DEFAULT
+            if name not in METHODS[method].accepted_parameters() or name in BUDGETS:
+                hint = "name the method that it is for, or leave it out"
+                raise InvalidParameter(name, value, "was given without a method", hint=hint)
+        parameters = {**usual, **parameters}
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
     kind: type[Method] = METHODS[method]
@@ -152,7 +156,7 @@ def _budgets(method: type[Method]) -> list[list[str]]:
     """Return the ways to give a budget, the usual one first."""
     if method.budgets:
         return [list(names) for names in method.budgets]
-    required = [name for name in ("epsilon", "delta", "rho") if name in inspect.signature(method).parameters]
+    required = [name for name in BUDGETS if name in inspect.signature(method).parameters]
     return [required] if required else []
 
 

@@ -27,11 +27,14 @@ from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import reach
 from dpveil.regions.numbering import Numbers, reading_order
-from dpveil.regions.sight import Sight, centred, join, resized, shrunk
+from dpveil.regions.sight import Sight, centred, join, plausible, resized, shrunk
 
 MARGIN: Final = Fraction(3, 10)
 """Detected boxes reach from the forehead to the chin and leave out the ears, by up to 0.27 of the width where
 the head is turned (24 photos, looked at); so much above and below takes in hair line and throat."""
+
+NO_FACE: Final = "lower {threshold}, give a box with {regions}, or protect the whole photo: {if_none} whole"
+ARGUMENTS: Final = {name: name for name in ("threshold", "regions", "if_none")}
 
 LONG_SIDE: Final = 1920
 LONG_SIDES: Final = range(64, 8193)
@@ -40,8 +43,6 @@ LONG_SIDES: Final = range(64, 8193)
 
 SEEN: Final[WeakKeyDictionary[Photo, dict[object, tuple[np.ndarray, np.ndarray]]]] = WeakKeyDictionary()
 """What detectors found in photos that are still in memory: several plans of one photo search it once."""
-LARGEST: Final = 1 << 31
-"""Pixels along a box: what is larger would overflow."""
 
 
 @dataclass(frozen=True)
@@ -144,9 +145,7 @@ class Faces(Finder):
         """
         found = self.detect(photo)
         if not found:
-            raise NoRegion(
-                "no face was found", hint="lower the threshold, or protect a box or the whole photo"
-            )
+            raise NoRegion("no face was found", hint=NO_FACE, arguments=ARGUMENTS)
         asked = (*self.only, *self.exclude)
         if asked and asked[-1] > len(found):
             raise RegionError(
@@ -274,7 +273,7 @@ class Faces(Finder):
             ) from error
         height, width = image.shape[:2]
         whole = found.ndim == 2 and found.shape[1] == 5 and bool(np.isfinite(found).all())
-        if not whole or not all(_plausible(row, width, height) for row in found):
+        if not whole or not all(plausible(row, width, height) for row in found):
             raise RegionError(
                 "the face detector returned something that is not a face in this photo", hint=REMEDY
             )
@@ -290,11 +289,3 @@ class Faces(Finder):
         right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
         bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
         return Box(left, top, right - left, bottom - top)
-
-
-def _plausible(face: np.ndarray, width: int, height: int) -> bool:
-    """Whether a box has a positive size and a part in a picture of width × height, and its score is one."""
-    x, y, w, h, score = map(float, face)
-    if max(w, h) > LARGEST:
-        return False
-    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1

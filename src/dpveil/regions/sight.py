@@ -30,6 +30,8 @@ POINTS: Final = np.array(
 )
 BETWEEN: Final = math.cos(math.pi / len(POINTS))
 """Points of the unit circle, and how near the chords between them come to its centre."""
+LARGEST: Final = 1 << 31
+"""Pixels along a box: what is larger would overflow."""
 WITHIN: Final = 0.1
 """How far one box may reach beyond another, in parts of its sides, and say nothing new."""
 
@@ -159,6 +161,14 @@ def _inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]
     middle = row[:2] + row[2:4] / 2
     far = np.abs(middle - many[:, :2] - many[:, 2:4] / 2) + row[2:4] / 2
     return np.asarray(((far / (many[:, 2:4] / 2)) ** 2).sum(axis=1) <= 1)
+
+
+def plausible(face: Float[np.ndarray, " 5"], width: int, height: int) -> bool:
+    """Whether a box has a positive size and a part in a picture of width × height, and its score is one."""
+    x, y, w, h, score = map(float, face)
+    if max(w, h) > LARGEST:
+        return False
+    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 
 
 def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:
