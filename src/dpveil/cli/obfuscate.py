@@ -18,6 +18,7 @@ from dpveil.cli.usual import tell
 from dpveil.errors import InvalidParameter, OutputError, PhotoError
 
 if TYPE_CHECKING:
+    from dpveil.batch import Report
     from dpveil.mechanisms.method import Method
 
 
@@ -113,9 +114,13 @@ def obfuscate_command(
     )
     print_report(report, json)
     if is_default(context) and seed is None:
-        promises = [entry.promise for entry in report.released if entry.promise]
-        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+        _tell_default(method, report)
     return max(exit_code(report), listed)
+
+
+def _tell_default(method: Method, report: Report) -> None:
+    promises = [entry.promise for entry in report.released if entry.promise]
+    tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
 
 
 def _left_out(links: list[Path]) -> list[str]:
