@@ -80,7 +80,7 @@ class Value(Parameter[In, Out]):
     metavar = "VALUE"
 
     def stated(self, value: Json) -> Any:
-        """Return `value` unchanged: `check` opens no files. Raises `InvalidParameter` for a list or object."""
+        """Return `value` unchanged, as `check` opens no files; raises `InvalidParameter` for collections."""
         if isinstance(value, list | dict):
             raise InvalidParameter(self.name, type(value).__name__, "is not a single value")
         return value
