@@ -20,6 +20,8 @@ REQUIRED: Final = "required"
 """Listed in place of a parameter's default if there is none."""
 DEFAULT: Final[tuple[str, Mapping[str, Json]]] = ("attributes", {"attributes": "none"})
 """The default method and its parameters: every face becomes a face of nobody that keeps no attribute."""
+BUDGETS: Final = ("epsilon", "delta", "rho")
+"""Parameters that state a budget; they always need a named method."""
 
 
 class MethodRow(TypedDict):
@@ -96,8 +98,9 @@ def latent_mechanisms() -> list[MechanismRow]:
 def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters, or a ready-made method unchanged.
 
-    None stands for `DEFAULT` and takes no parameters. Raises `UnknownName`, and `InvalidParameter` for
-    parameters that are missing, out of range or unknown to the method; both suggest the nearest name.
+    None stands for `DEFAULT`, whose parameters may be changed, except for a budget. Raises `UnknownName`, and
+    `InvalidParameter` for parameters that are missing, out of range or unknown to the method; both suggest
+    the nearest name.
     """
     if isinstance(method, Method):
         for name, value in parameters.items():
@@ -106,10 +109,12 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
             )
         return method
     if method is None:
+        method, usual = DEFAULT
         for name, value in parameters.items():
-            hint = "name the method that it is for, or leave it out"
-            raise InvalidParameter(name, value, "was given without a method", hint=hint)
-        method, parameters = DEFAULT
+            if name not in METHODS[method].accepted_parameters() or name in BUDGETS:
+                hint = "name the method that it is for, or leave it out"
+                raise InvalidParameter(name, value, "was given without a method", hint=hint)
+        parameters = {**usual, **parameters}
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
     kind: type[Method] = METHODS[method]
@@ -150,7 +155,7 @@ def _budgets(method: type[Method]) -> list[list[str]]:
     """Return the sets of parameters by which a privacy budget can be given, the usual one first."""
     if method.budgets:
         return [list(names) for names in method.budgets]
-    required = [name for name in ("epsilon", "delta", "rho") if name in inspect.signature(method).parameters]
+    required = [name for name in BUDGETS if name in inspect.signature(method).parameters]
     return [required] if required else []
 
 

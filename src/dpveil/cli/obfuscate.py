@@ -9,7 +9,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, named, takes_method
+from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, is_default, takes_method
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import tell
@@ -62,14 +62,13 @@ def obfuscate_command(
       dpveil obfuscate photo.jpg --out private.png
       dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
           --neighbourhood 16 --regions 170,60,100,130
-      dpveil obfuscate group.jpg --out private.png --method attributes --attributes gender=1,age=1 \\
-          --except 2
+      dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
     A folder's tree is mirrored under --out, as PNG files. One bad photo never stops the rest, and a rerun
     skips what is finished, so that nothing is paid for twice.
 
-    The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
+    --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
     from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all
@@ -100,8 +99,9 @@ def obfuscate_command(
     report.notes += links
     listed = _listed(report, manifest)
     print_report(report, json)
-    if named(context) is None:
-        tell(method, [len(entry.promise.guarantees) for entry in report.released if entry.promise])
+    if is_default(context) and seed is None:
+        promises = [entry.promise for entry in report.released if entry.promise]
+        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
     return max(exit_code(report), listed)
 
 

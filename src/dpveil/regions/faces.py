@@ -27,11 +27,16 @@ from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import reach
 from dpveil.regions.numbering import Numbers, reading_order
-from dpveil.regions.tiling import Tiling, centred, join, resized, shrunk
+from dpveil.regions.tiling import Tiling, centred, join, plausible, resized, shrunk
 
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
 width beyond it where heads are turned (24 photos); above and below, the margin adds hair line and throat."""
+
+NO_FACE: Final = "lower {threshold}, give a box with {regions}, or protect the whole photo: {if_none} whole"
+"""The remedy where no face is found."""
+ARGUMENTS: Final = {name: name for name in ("threshold", "regions", "if_none")}
+"""The arguments that NO_FACE names."""
 
 LONG_SIDE: Final = 1920
 LONG_SIDES: Final = range(64, 8193)
@@ -39,8 +44,6 @@ LONG_SIDES: Final = range(64, 8193)
 
 CACHE: Final[WeakKeyDictionary[Photo, dict[object, tuple[np.ndarray, np.ndarray]]]] = WeakKeyDictionary()
 """Detections of photos in memory, by settings, so that several plans of one photo search it once."""
-LARGEST: Final = 1 << 31
-"""Longest side of a detected box in pixels; larger ones would overflow."""
 
 
 @dataclass(frozen=True)
@@ -143,9 +146,7 @@ class Faces(Finder):
         """
         found = self.detect(photo)
         if not found:
-            raise NoRegion(
-                "no face was found", hint="lower the threshold, or protect a box or the whole photo"
-            )
+            raise NoRegion("no face was found", hint=NO_FACE, arguments=ARGUMENTS)
         asked = (*self.only, *self.exclude)
         if asked and asked[-1] > len(found):
             raise RegionError(
@@ -273,7 +274,7 @@ class Faces(Finder):
             ) from error
         height, width = image.shape[:2]
         whole = found.ndim == 2 and found.shape[1] == 5 and bool(np.isfinite(found).all())
-        if not whole or not all(_plausible(row, width, height) for row in found):
+        if not whole or not all(plausible(row, width, height) for row in found):
             raise RegionError(
                 "the face detector returned something that is not a face in this photo", hint=REMEDY
             )
@@ -289,11 +290,3 @@ class Faces(Finder):
         right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
         bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
         return Box(left, top, right - left, bottom - top)
-
-
-def _plausible(face: np.ndarray, width: int, height: int) -> bool:
-    """Whether a box has a plausible size, overlaps an image of width × height, and scores from 0 to 1."""
-    x, y, w, h, score = map(float, face)
-    if max(w, h) > LARGEST:
-        return False
-    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1

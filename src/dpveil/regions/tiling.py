@@ -31,6 +31,8 @@ POINTS: Final = np.array(
 """Points of the unit circle."""
 BETWEEN: Final = math.cos(math.pi / len(POINTS))
 """Distance of the chords between neighbouring POINTS from the centre."""
+LARGEST: Final = 1 << 31
+"""Longest side of a detected box in pixels; larger ones would overflow."""
 WITHIN: Final = 0.1
 """Share of its sides by which a box may be exceeded by another detection of the same face and still stand."""
 
@@ -161,6 +163,14 @@ def _inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]
     middle = row[:2] + row[2:4] / 2
     far = np.abs(middle - many[:, :2] - many[:, 2:4] / 2) + row[2:4] / 2
     return np.asarray(((far / (many[:, 2:4] / 2)) ** 2).sum(axis=1) <= 1)
+
+
+def plausible(face: Float[np.ndarray, " 5"], width: int, height: int) -> bool:
+    """Whether a box has a plausible size, overlaps an image of width × height, and scores from 0 to 1."""
+    x, y, w, h, score = map(float, face)
+    if max(w, h) > LARGEST:
+        return False
+    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
 
 
 def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import OrderedDict
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, distribution
@@ -75,7 +76,7 @@ class CenterFace(Detector):
             raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
         found = decode(maps[0][0, 0], maps[1][0], maps[2][0], threshold)
         inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
-        return np.asarray(found[inside])
+        return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
 
     def _net(self, height: int, width: int) -> Any:
         """Return the net for images of this size, in pixels."""
@@ -88,6 +89,14 @@ class CenterFace(Detector):
             self._nets[size] = cv2.dnn.readNetFromONNX(self._contents)
         self._nets.move_to_end(size)
         return self._nets[size]
+
+
+def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) -> bool:
+    """Return whether a box has pixels of two colours: the network finds faces in images of one colour."""
+    left, top = (max(0, int(start)) for start in face[:2])
+    right, bottom = (max(1, math.ceil(start + side)) for start, side in zip(face[:2], face[2:4], strict=True))
+    crop = image[top:bottom, left:right]
+    return bool((crop != crop[:1, :1]).any())
 
 
 def network_path() -> Path | None:
