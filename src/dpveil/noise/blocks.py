@@ -69,9 +69,7 @@ class BlockTable:
 
     def outcomes(self, words: UInt64[np.ndarray, "rows n"]) -> Int64[np.ndarray, " n"]:
         """Return the outcome of every draw: a block, the tail or a tie."""
-        found = look_up(
-            self.table.packed, words[0], total_bits=self.total_bits, column_bits=self.column_bits
-        )
+        found = look_up(self.table.packed, words[0], total_bits=self.total_bits, column_bits=self.column_bits)
         return found.astype(np.int64)
 
     def begun(self, words: UInt64[np.ndarray, "rows n"]) -> UInt64[np.ndarray, " n"]:
