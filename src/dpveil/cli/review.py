@@ -156,7 +156,7 @@ def _close(
 
 
 def _shrunk(image: UInt8[np.ndarray, "h w c"], long_side: int) -> UInt8[np.ndarray, "r q 3"]:
-    from dpveil.regions.sight import shrunk
+    from dpveil.regions.tiling import shrunk
 
     return shrunk(image, long_side)
 
