@@ -22,7 +22,7 @@ DRAWN: Final = (
     "heads are drawn, and nothing of the old ones can be kept: faces that look real, and the model that reads"
     " faces, are not installed: {files}"
 )
-KEEP: Final = "to keep gender or age, add --method {method} and --attributes {choices}, in a photo of {faces}"
+KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 
 
 def tell(method: Method, faces: Sequence[int]) -> None:
@@ -43,7 +43,7 @@ def tell(method: Method, faces: Sequence[int]) -> None:
         return
     costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
     choices = " or ".join(f"{kept}, for {cost}" for kept, cost in costs.items())
-    say.note(KEEP.format(method=method.name, choices=choices, faces=counted(most, "face")))
+    say.note(KEEP.format(choices=choices, faces=counted(most, "face")))
 
 
 def _quote(method: Method, faces: int) -> Quote:
