@@ -11,10 +11,19 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, is_default, takes_method
+from dpveil.cli.options import (
+    GIVEN,
+    AsJson,
+    AtLeast,
+    MaxPixels,
+    PostProcessing,
+    Text,
+    is_default,
+    takes_method,
+)
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell
+from dpveil.cli.usual import tell, tell_drawn
 from dpveil.errors import InvalidParameter, OutputError, PhotoError
 
 if TYPE_CHECKING:
@@ -115,6 +124,8 @@ def obfuscate_command(
     print_report(report, json)
     if is_default(context) and seed is None:
         _tell_default(method, report)
+    elif not context.meta.get(GIVEN, {}).get("gallery"):
+        tell_drawn(method)
     return max(exit_code(report), listed)
 
 

@@ -19,8 +19,8 @@ PROMISED: Final = (
 )
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
-    "heads are drawn, and nothing of the old ones can be kept: faces that look real, and the model that reads"
-    " faces, are not installed: {files}"
+    "heads are drawn, as faces that look real, and the model that could keep gender or age, are not"
+    " installed: {files}"
 )
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 
@@ -30,7 +30,6 @@ def tell(method: Method, faces: Sequence[int]) -> None:
 
     Says nothing where nothing was released with a promise.
     """
-    from dpveil.assets.defaults import FILES
     from dpveil.faces.kept import NONE
 
     most = max(faces, default=0)
@@ -39,11 +38,19 @@ def tell(method: Method, faces: Sequence[int]) -> None:
     say.note(PROMISED.format(cost=_cost(_quote(method, most))))
     changed: Any = method
     if str(changed.model) == NONE:
-        say.note(DRAWN.format(files=FILES))
+        tell_drawn(method)
         return
     costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
     choices = " or ".join(f"{kept}, for {cost}" for kept, cost in costs.items())
     say.note(KEEP.format(choices=choices, faces=counted(most, "face")))
+
+
+def tell_drawn(method: Method) -> None:
+    """Say that heads are drawn, and why, where they are."""
+    from dpveil.assets.defaults import FILES
+
+    if getattr(method, "figures", False):
+        say.note(DRAWN.format(files=FILES))
 
 
 def _quote(method: Method, faces: int) -> Quote:
