@@ -10,8 +10,9 @@ import numpy as np
 
 from dpveil.core.region import Box
 from dpveil.faces.drawn.drawing import draw
+from dpveil.faces.drawn.figure import DrawnHead
 from dpveil.faces.drawn.traits import Person, drawn
-from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.noise.bits import SeededBits
 
 SIDE = 160
@@ -38,11 +39,16 @@ def picture(one: Person, side: int = SIDE) -> np.ndarray:
 
 
 def sheet() -> str:
-    """Return the hash of 48 heads of three sizes."""
-    found = hashlib.sha256()
+    """Return the hash of 48 heads of three sizes, each in a turned place, as a portrait and as a crop."""
+    found, frame = hashlib.sha256(), Frame(128)
     for side in (24, 64, 200):
+        box, place = Box(0, 0, side, side), Similarity(250 / side, 0.3, -23.0, -99.0)
+        outside = np.full((side * 3 // 2, side, 3), 90, np.uint8)
+        hidden = np.arange(len(outside))[:, None] + 0 * np.arange(side) < side
         for one in people(16, seed=side):
-            for part in draw(one, Box(0, 0, side, side), units(side)):
+            head = DrawnHead(one)
+            alone = head.alone(side, side + 9)
+            for part in (*head.on(place, frame, box, outside, hidden), alone, head.crop(frame)):
                 found.update(part.tobytes())
     return found.hexdigest()
 

@@ -99,9 +99,12 @@ def outlined(
     away = cv2.distanceTransform(np.uint8(255) * (alpha < 0.5), cv2.DIST_L2, cv2.DIST_MASK_5)
     rim = np.clip(np.float32(width + 0.5) - away, 0, 1)
     cover = np.maximum(alpha, rim)
-    share = (alpha / np.maximum(cover, np.float32(1e-6)))[..., None]
-    both = WHITE + share * (image - np.float32(WHITE))
-    return cover, np.rint(both).astype(np.uint8)
+    both = image.copy()
+    both[alpha == 0] = WHITE
+    edge = (alpha > 0) & (alpha < cover)
+    share = (alpha[edge] / cover[edge])[:, None]
+    both[edge] = np.rint(WHITE + share * (image[edge] - np.float32(WHITE))).astype(np.uint8)
+    return cover, both
 
 
 def garment_colour(
