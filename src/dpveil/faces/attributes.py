@@ -56,11 +56,14 @@ class Attributes(FaceMethod):
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
     total `epsilon` shared equally, or "none", which costs nothing. The output is drawn uniformly from the
     faces of `gallery` with the attribute values that were drawn. `gallery` and `model`, which reads the face,
-    are "default" or a file; certificates contain kind and hash. Pure ε-DP for any two crops, where ε is the
-    sum: each attribute is a function of the crop followed by independent randomised response, so log-ratios
-    add, and the face depends on the responses alone. `protect`, `placing` and `inpainting` as in
-    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if
-    the defaults are not installed. Source: Warner 1965; docs, "Attributes".
+    are "default" or a file; certificates contain kind and hash. `gallery` may also be "drawn", heads that
+    this package draws where they are shown: the default where dpveil-faces is not installed. They need no
+    network to complete them, and no `model` (then "none") unless an attribute is kept. Pure ε-DP for any two
+    crops, where ε is the sum: each attribute is a function of the crop followed by independent randomised
+    response, so log-ratios add, and the face depends on the responses alone. `protect`, `placing` and
+    `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`,
+    and `UsageError` if attributes are kept and the default `model` is not installed. Source: Warner 1965;
+    docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
