@@ -122,16 +122,17 @@ def obfuscate_command(
         _written(review, partial(write_review, pages, report)),
     )
     print_report(report, json)
-    if is_default(context) and seed is None:
-        _tell_default(method, report)
-    elif not context.meta.get(GIVEN, {}).get("gallery"):
-        tell_drawn(method)
+    _tell_faces(context, method, report, seeded=seed is not None)
     return max(exit_code(report), listed)
 
 
-def _tell_default(method: Method, report: Report) -> None:
-    promises = [entry.promise for entry in report.released if entry.promise]
-    tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
+    """Say what the default promises; of another choice, that heads are drawn where nobody asked for it."""
+    if is_default(context) and not seeded:
+        promises = [entry.promise for entry in report.released if entry.promise]
+        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+    elif not context.meta.get(GIVEN, {}).get("gallery"):
+        tell_drawn(method)
 
 
 def _left_out(links: list[Path]) -> list[str]:
