@@ -28,7 +28,7 @@ from dpveil.noise.bits import BitSource
 
 Numbers = Int64[np.ndarray, " n"]
 Digests = tuple[str, str]
-"""Hashes of the files of a gallery and of the model that reads it."""
+"""SHA-256 of the files of a gallery and of an attribute model."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,41 +73,41 @@ class Attributes(FaceMethod):
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
 
     def with_budget(self, **budget: Any) -> Self:
-        """Return the same with another `epsilon`, of which every attribute has the share that it has now."""
+        """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""
         parts = {name: own * budget["epsilon"] / Fraction(self.epsilon or 1) for name, own in self.costs}
         return replace(self, attributes=parts, epsilon=None)
 
     @cached_property
     def costs(self) -> tuple[tuple[str, Fraction], ...]:
-        """Every attribute that is kept, with what it costs."""
+        """The kept attributes, each with its ε."""
         return shared(self.attributes, self.epsilon)
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
-        """The mechanism of every attribute that is kept."""
+        """The randomised response of each kept attribute."""
         return {
             name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
         }
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return the sum of the attributes' budgets, for any two crops."""
+        """Return pure ε-DP with the sum of the attributes' ε, for any two crops."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
         scope = Scope("the canonical crop of the face")
         return Guarantee(kind="pure", epsilon=total, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON; files by kind and hash."""
+        """Return every parameter as JSON, with files as kind and hash."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
         told: dict[str, Json] = {"attributes": written(self.costs)}
         return {**super().parameters(), **told, "epsilon": to_json(total) if self.costs else None}
 
     @property
     def frame(self) -> Frame:
-        """The crop of every gallery."""
+        """The canonical crop of every gallery."""
         return Frame(128)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Load both files, and raise what keeps a face from being chosen."""
+        """Load both files; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)
         _ = self._chosen
 
@@ -126,7 +126,7 @@ class Attributes(FaceMethod):
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
-        """Which faces of the gallery may be shown for every combination of answers: public."""
+        """The gallery's faces, by index, that may be shown for every combination of responses; public."""
         return self._chosen[2]
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
@@ -139,7 +139,7 @@ class Attributes(FaceMethod):
 
 
 def evenly(faces: Numbers, bits: BitSource) -> int:
-    """Return one of `faces`, each with the same chance, exactly."""
+    """Return one of `faces`, exactly uniformly (by rejection sampling)."""
     count = len(faces)
     most = (1 << 64) // count * count
     while (word := int(bits.words(1)[0])) >= most:
@@ -148,10 +148,10 @@ def evenly(faces: Numbers, bits: BitSource) -> int:
 
 
 def looks_of(model: AttributeModel, gallery: FaceGallery, digests: Digests, name: str) -> list[Numbers]:
-    """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
+    """Return an attribute's value for each face of the gallery: the model's prediction, and the label if any.
 
-    Both are public. Averages look younger than who is in them, so that labels alone would not do, and
-    readings alone would be wrong where the model is. A label counts where its name and values are the same.
+    Both are public, and both are used: labels describe the contributors, but averages look younger than
+    these, and predictions may be wrong. A label is used if its name and values are those of the model.
     """
     found, known = [_read(model, gallery, digests)[name]], model.values[name]
     for own, words in gallery.values.items():
@@ -163,7 +163,7 @@ def looks_of(model: AttributeModel, gallery: FaceGallery, digests: Digests, name
 
 @lru_cache(maxsize=4)
 def _read(model: AttributeModel, gallery: FaceGallery, digests: Digests) -> dict[str, Numbers]:
-    """Return what the model reads in the gallery: as it is kept for the defaults, else anew."""
+    """Return the model's predictions for the gallery, which are stored for the default files."""
     known = readings.kept()
     if known is not None and (known.gallery, known.model) == digests:
         return known.checked(model.values, len(gallery))
@@ -178,10 +178,10 @@ def _sorted(
     names: tuple[str, ...],
     order: tuple[str, ...],
 ) -> dict[tuple[int, ...], Numbers]:
-    """Return the faces for every combination of answers: those that have it, or else the nearest ones.
+    """Return, for every combination of responses, the faces that have it, or else the nearest ones.
 
-    Nearest are faces whose reading and label together differ least in the first attribute of `order`, then in
-    the second, and so on; by places where values have an order. A rule that knows the gallery and no input.
+    The nearest faces are those whose prediction and label together differ least in the first attribute of
+    `order`, then in the second, and so on. The table depends on the gallery only, not on any input.
     """
     looks = [looks_of(model, gallery, digests, name) for name in order]
     counts = [len(model.values[name]) for name in names]
@@ -197,6 +197,6 @@ def _sorted(
 
 
 def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
-    """Return how far values lie from the one that is wanted: 0 or 1, or places of an ordered attribute."""
+    """Return the distances of values from `wanted`: of their indices for ordered attributes, else 0 or 1."""
     away: Numbers = np.abs(looks - wanted)
     return away if name in ("age", "pose") else np.minimum(away, 1)

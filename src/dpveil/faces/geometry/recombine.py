@@ -21,15 +21,16 @@ from dpveil.faces.geometry.head import grid
 from dpveil.faces.geometry.place import Placed
 
 SEAM: Final = 0.08
-"""Width of the seam within a region's edge, in parts of UTKFace's crop."""
+"""Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
-"""The same where a network completed the head."""
+"""The same if a network completed the head."""
 NEEDED: Final = 0.45
-"""Margin that a crop has to have to hold a head; a smaller one is carried on from its own pixels."""
+"""Least `Frame.margin` of a crop that holds a head; a crop with less is extended from its own pixels."""
 SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
-"""What shows of a crop, head and neck: centres and half axes, in parts of UTKFace's crop."""
+"""Ellipses of the visible part of a crop, head and neck: centres and half axes, in units of UTKFace's
+crop."""
 SOFT: Final = 0.09
-"""Width of the edge of what shows, in parts of the half axes."""
+"""Width of their soft edge, relative to the half axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +44,7 @@ class Part:
 
     @property
     def unit(self) -> float:
-        """Pixels of the photo along a side of UTKFace's crop."""
+        """The side of UTKFace's crop, in pixels of the photo."""
         return self.frame.unit / self.pose.scale
 
 
@@ -89,7 +90,9 @@ def recombine(
 
 
 def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
-    """Return the parts in groups whose boxes overlap, each from the smallest face to the largest."""
+    """Return the parts grouped by overlap of their boxes; each group from the smallest face to the
+    largest.
+    """
     groups: list[list[Part]] = []
     for part in parts:
         near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
@@ -106,9 +109,9 @@ def _put(
     match: ColourMatch,
     filling: Filling,
 ) -> None:
-    """Write one group of faces that overlap into `out`, within their regions.
+    """Write one group of overlapping faces into `out`, within their regions.
 
-    Where nothing is outside, the mean of the largest face goes around it.
+    If nothing around them is known, the background is the mean colour of the largest face.
     """
     import cv2
 
@@ -131,7 +134,7 @@ def _put(
 
 
 def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
-    """Return the box around boxes, wider by a part of its longer side, within the photo."""
+    """Return the bounding box of boxes, extended by `wider` times its longer side, clipped to the photo."""
     left, top = min(b.x for b in boxes), min(b.y for b in boxes)
     right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
     more = math.ceil(wider * max(right - left, bottom - top))
@@ -185,7 +188,7 @@ def _drawn(
 
 
 def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
-    """Return the crop, carried on from its own pixels as far as a head reaches, with its frame and pose."""
+    """Return the crop, extended from its own pixels to hold a whole head, with its new frame and pose."""
     frame = part.frame
     one = frame.unit
     more = max(0, math.ceil((NEEDED - frame.margin) * one))
@@ -203,7 +206,7 @@ def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]
 
 
 def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:
-    """Return how much of a crop shows at each of its pixels: all of a head, nothing beyond."""
+    """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it."""
     parts = grid(frame)
     far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
     soft = np.clip((1 - far) / SOFT, 0, 1)

@@ -13,7 +13,8 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from dpveil.faces.geometry.head_frame import OVAL, frame_parts, in_ellipse, in_head, pixel_grid
+from dpveil.faces.geometry.head import inside
+from dpveil.faces.geometry.head_frame import OVAL, frame_parts, in_head, pixel_grid
 
 STORED: Final = 192
 """Side of the stored pictures: a frame with a margin of a sixth on each side."""
@@ -156,7 +157,7 @@ class Maker:
         """Return the hidden shape, or the oval of the face, where the jitter puts it."""
         matrix = at.inverse()
         parts = self.grid @ matrix[:2, :2].T + matrix[:2, 2]
-        return in_ellipse(OVAL, parts) if oval else in_head(parts)
+        return inside(OVAL, parts) if oval else in_head(parts)
 
     def _warped(self, picture: np.ndarray, back: np.ndarray) -> np.ndarray:
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
