@@ -20,6 +20,7 @@ from dpveil.io.names import shown
 
 DEFAULT: Final = "default"
 WRITTEN: Final = re.compile(r"([a-z][a-z0-9-]*)(?: ([1-9][0-9]{0,6}))? sha256:([0-9a-f]{64})")
+"""The form of a reference in certificates: name, length if any, and hash."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +106,7 @@ class Reference:
 
     @property
     def held(self) -> Any:
-        """What the file holds; raises `ModelError` if it is not available."""
+        """The contents of the file; raises `ModelError` if it is not available."""
         if self.source is not None:
             return self.source
         if self.kind.build is not None and self.name == self.kind.built_in:
@@ -130,7 +131,7 @@ def _to(held: Any, digest: str, kind: Kind) -> Reference:
 
 
 def _stamp(kind: Kind, path: Path) -> tuple[int, int]:
-    """Return when a file was changed, and its size; raises `ModelError` where there is none."""
+    """Return the modification time of a file in ns, and its size; raises `ModelError` if it is missing."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -154,9 +155,9 @@ class AssetField(Parameter[object, Reference]):
         self.kind = kind
 
     def check(self, value: object) -> Reference:
-        """Return the reference to the file."""
+        """Return the reference to the file; raises as `Reference.of`."""
         return Reference.of(value, self.kind)
 
     def stated(self, value: Json) -> Reference:
-        """Return the reference that is written so; opens nothing."""
+        """Return the reference with this written form; opens no file."""
         return Reference.written(value, self.kind)
