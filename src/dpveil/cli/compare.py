@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from dpveil.cli.grid import Line
 
 BUDGETS = ("1", "5", "20")
+"""Default values of ε."""
 NEIGHBOURHOODS = ("256", "all")
+"""Default neighbourhoods in pixels."""
 
 
 @takes_regions
@@ -102,7 +104,7 @@ def _lines(
 
 
 def _check_out(out: Path, photo: Path, force: bool) -> None:
-    """Raise before anything is computed if the sheet cannot have this name, or would replace the photo."""
+    """Raise an error, before anything is computed, if the sheet cannot be written to `out`."""
     if out.suffix.lower() != ".png":
         raise InvalidParameter("--out", str(out), "is not the name of a PNG file", hint="end it in .png")
     if not out.parent.exists():

@@ -106,7 +106,7 @@ def obfuscate_command(
 
 
 def _left_out(links: list[Path]) -> list[str]:
-    """Return a line for linked folders, which are not entered; none where there are none."""
+    """Return a note on linked folders, which are not followed, if there are any."""
     from dpveil.io.names import shown
 
     if not links:
@@ -116,7 +116,7 @@ def _left_out(links: list[Path]) -> list[str]:
 
 
 def _listed(report: Report, manifest: Path | None) -> int:
-    """Write the manifest, if one is asked for; where that fails it says so, and the answer is given."""
+    """Write the manifest, if any, and return an exit code; a failure is printed and does not stop the run."""
     from dpveil.batch import write_manifest
 
     try:

@@ -12,7 +12,7 @@ from dpveil.cli.train_common import Common
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName
 
 OTHERS = ("gallery", "attributes")
-"""What is trained beside codecs."""
+"""Models other than codecs."""
 
 
 def train_command(
@@ -94,7 +94,7 @@ def train_command(
 
 
 def _usual(options: dict[str, bool], codec: str) -> None:
-    """Raise `InvalidParameter` for an option that was given and is not for what is trained."""
+    """Raise `InvalidParameter` for an option that is not its default and does not apply to `codec`."""
     for name, usual in options.items():
         if not usual:
             raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
@@ -107,9 +107,9 @@ def _named(out: Path | None) -> Path:
 
 
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
-    """Return the files that were named, and of folders those whose names end like an image's or a shard's.
+    """Return the named files, and those in named folders with the suffix of an image or shard.
 
-    Images in unsupported formats are included, so that they are reported as left out.
+    Images in unsupported formats are included, so that they are reported.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk
