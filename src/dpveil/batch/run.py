@@ -49,6 +49,7 @@ class _Run:
 
     choices: Choices
     report: Report
+    released: Callable[[Task, Plan, Release], None]
     states: dict[Path, State] = field(default_factory=dict)
     made: dict[Path, object] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
@@ -114,6 +115,7 @@ class _Run:
         try:
             with uninterrupted():
                 self._save(task, release, ready.stamp)
+            self.released(task, ready.plan, release)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
@@ -165,16 +167,18 @@ def release_all(
     choices: Choices,
     *,
     step: Callable[[], None] = lambda: None,
+    released: Callable[[Task, Plan, Release], None] = lambda task, plan, release: None,
     options: Mapping[str, str] | None = None,
 ) -> Report:
     """Release every photo, calling `step` after each, and return the report.
 
-    Continues after the failure of a single photo; stops if nothing can be written any more or on an
-    interrupt, and then reports the remaining photos as failed. With `options`, such as {"force": "--force"},
-    errors write arguments as on the command line. Raises `UsageError` and `OutputError`, before anything is
-    drawn, if outputs cannot be numbered.
+    `released` is called with each new release once it is written, and must not raise. Continues after the
+    failure of a single photo; stops if nothing can be written any more or on an interrupt, and then reports
+    the remaining photos as failed. With `options`, such as {"force": "--force"}, errors write arguments as
+    on the command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot
+    be numbered.
     """
-    run = _Run(choices, Report(options or {}))
+    run = _Run(choices, Report(options or {}), released)
     try:
         run.begin(tasks)
         at_once = min(finder.at_once for finder in choices.regions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -41,6 +43,10 @@ def obfuscate_command(
         Path | None,
         typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
     ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(metavar="PAGE.html", help="Write a page to check releases by eye. Keep it private."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
     seed: Annotated[
@@ -71,7 +77,8 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all
+    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all, write_manifest
+    from dpveil.cli.review import Review, check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
 
@@ -94,15 +101,26 @@ def obfuscate_command(
         raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
+    if review is not None:
+        check_review(review, tasks, out, replace=force)
+    pages = Review(choices.regions)
+    seen = {} if review is None else {"released": pages.add}
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, options=options_of(context))
+        report = release_all(tasks, choices, step=step, options=options_of(context), **seen)
     report.notes += links
-    listed = _listed(report, manifest)
+    listed = max(
+        _written(manifest, partial(write_manifest, report)),
+        _written(review, partial(write_review, pages, report)),
+    )
     print_report(report, json)
     if is_default(context) and seed is None:
-        promises = [entry.promise for entry in report.released if entry.promise]
-        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+        _tell_default(method, report)
     return max(exit_code(report), listed)
+
+
+def _tell_default(method: Method, report: Report) -> None:
+    promises = [entry.promise for entry in report.released if entry.promise]
+    tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
 
 
 def _left_out(links: list[Path]) -> list[str]:
@@ -115,13 +133,11 @@ def _left_out(links: list[Path]) -> list[str]:
     return [f"{count} left out, such as {shown(links[0])}: name it to release what it holds"]
 
 
-def _listed(report: Report, manifest: Path | None) -> int:
-    """Write the manifest, if any, and return an exit code; a failure is printed and does not stop the run."""
-    from dpveil.batch import write_manifest
-
+def _written(path: Path | None, write: Callable[[Path], None]) -> int:
+    """Write a file about the run, if any, and return an exit code; a failure is printed and stops nothing."""
     try:
-        if manifest is not None:
-            write_manifest(report, manifest)
+        if path is not None:
+            write(path)
     except OutputError as error:
         say.note(f"dpveil: {error}")
         return exits.IMPOSSIBLE

@@ -196,6 +196,10 @@ class Faces(Finder):
         rows = self._rows(photo)
         return [FaceFound(self._grown(row, photo, self.margin), round(float(row[4]), 4)) for row in rows]
 
+    def scores(self, photo: Photo) -> Mapping[int, float]:
+        """Return the detector's score of each face, by its number."""
+        return {number: face.score for number, face in enumerate(self.detect(photo), start=1)}
+
     def _rows(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
         """Return the detections of at least `min_face` pixels, in the order of their numbers."""
         found, _ = self._detections(photo)

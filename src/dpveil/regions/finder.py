@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from dpveil.core.photo import Photo
@@ -40,6 +41,10 @@ class Finder(ABC):
     def smallest_in(self, photo: Photo) -> int | None:
         """Return the height in pixels below which nothing is searched for in `photo`; None: no limit."""
         return None
+
+    def scores(self, photo: Photo) -> Mapping[int, float]:
+        """Return how sure the finder is of what it found, 0 to 1, by number; empty: it does not tell."""
+        return {}
 
     @property
     def at_once(self) -> int:

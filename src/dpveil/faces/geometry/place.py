@@ -114,13 +114,13 @@ def head_region(
 ) -> Region:
     """Return the region to replace: the public shape for "head", else the bounding box of any head here.
 
-    Both hold the detected face: the shape the ellipse inscribed in `box`, the bounding box all of it. `yaws`,
-    in radians, widen the bounding box by the back of a turned head. Raises `RegionError` if the region lies
-    outside the photo.
+    The shape holds the ellipse inscribed in a detector's `box`, and all of a box given by a user; the
+    bounding box holds all of either. `yaws`, in radians, widen the bounding box by the back of a turned head.
+    Raises `RegionError` if the region lies outside the photo.
     """
     found = replace(origin, found=True)
     if protect == "head":
-        shape = head_shape(pose, frame, box, photo.width, photo.height)
+        shape = head_shape(pose, frame, box, photo.width, photo.height, whole=not origin.found)
         if shape is None:
             raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
         return Region(*shape, origin=found)
