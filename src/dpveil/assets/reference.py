@@ -51,8 +51,8 @@ class Kind:
 class Reference:
     """A trained file by its `name`, the `digest` of its contents, and the `length` of its codes, if any.
 
-    `source` is what the file holds, or None where only a certificate names it: then the default is taken if
-    that is the one, and any other is asked for. What needs no file has no digest. No path is ever part of it.
+    `source` is the contents of the file, or None if the reference comes from a certificate; then the default
+    file is used if it has the same hash. Built-in choices have no digest. A reference never has a path.
     """
 
     name: str
@@ -63,9 +63,9 @@ class Reference:
 
     @classmethod
     def of(cls, value: object, kind: Kind) -> Reference:
-        """Return the reference to "default", a file, what a file holds, or what a reference wrote.
+        """Return the reference to "default", a file, the contents of a file, or a reference's written form.
 
-        Raises `UsageError` where the default is not installed, `ModelError` and `InvalidParameter`.
+        Raises `UsageError` if the default is not installed, `ModelError` and `InvalidParameter`.
         """
         if isinstance(value, Reference) and value.kind.noun == kind.noun:
             return value
@@ -89,7 +89,7 @@ class Reference:
 
     @classmethod
     def written(cls, text: object, kind: Kind) -> Reference:
-        """Return the reference that `text` is the written form of, as in certificates; opens no file.
+        """Return the reference with this written form, as in certificates; opens no file.
 
         Raises `InvalidParameter` for anything else, and `UnknownName`.
         """
