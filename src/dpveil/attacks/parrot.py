@@ -65,5 +65,5 @@ def _contrasts(known: Embeddings, people: Sequence[str]) -> Embeddings:
 
 
 def strongest(*attacks: Identified) -> Identified:
-    """Return the attack that named most probes rightly: what has to be reported of several."""
+    """Return the attack with the highest identification rate, which is the one to report."""
     return max(attacks, key=lambda one: one.rate)

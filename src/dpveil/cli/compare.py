@@ -56,8 +56,8 @@ def compare_command(
       dpveil compare photo.jpg --out compare.png
       dpveil compare group.jpg --out compare.png --regions faces --epsilon 2 --epsilon 10
 
-    SSIM and PSNR are computed from the original, and many releases of one photo add up: the sheet is for the
-    eyes of whoever holds the original, NOT FOR PUBLICATION.
+    SSIM and PSNR are computed from the original, and the costs of many releases add up: the sheet is for the
+    owner of the original only, NOT FOR PUBLICATION.
     """
     from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
     from dpveil.io import encode, read, write_together

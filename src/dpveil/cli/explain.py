@@ -52,7 +52,7 @@ def explain_command(
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
-    """Say what a method would promise about a region of this size, or a photo's. Draws and spends nothing.
+    """State what a method would promise for a region of this size, or a photo. Draws and spends nothing.
 
     \b
     Examples:

@@ -52,16 +52,16 @@ def train_command(
     Example:
       dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
 
-    Images are cut to their centre square and resized to --side. Whatever is learned can be seen in the model:
-    never train on what has to stay private. Every 20th image is held out and measured. An interrupted
-    training goes on where the same command is run again. Exit code 1: a model was written, and some images
-    were not readable.
+    Images are cropped to their centre square and resized to --side. A model reveals its training data: never
+    train on images that have to stay private. Every 20th image is held out for evaluation. To resume an
+    interrupted training, run the same command again. Exit code 1: a model was written, but some images could
+    not be read.
 
-    gallery makes faces of nobody for the methods gallery and attributes: averages of ten different adults of
-    the same labels, from such shards as attributes takes, and only with --landmarks-68 package.
+    gallery makes faces of nobody for the methods gallery and attributes: averages of ten adults with the same
+    labels, from the same shards as attributes; it needs --landmarks-68 package.
 
-    attributes learns what a face looks like from .tar shards with a .json of age, gender and race beside
-    every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
+    attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
+    beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile.
     """
     from dpveil.training.codecs import TRAINERS
