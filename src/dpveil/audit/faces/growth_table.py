@@ -183,7 +183,7 @@ MUTANTS: Final = (
     with_growth("grown to the nearest block line", _nearest),
     with_growth("box grown, mask not", _thin),
     GrowthVersion(name="last of several regions not grown", release=_last_left_out),
-    GrowthVersion(name="ungrown regions listed", release=_listed_as_asked),
+    GrowthVersion(name="ungrown regions listed", gates=("release", "stated"), release=_listed_as_asked),
     with_growth(
         "traces of WebP not stated", lambda region, photo: replace(grow(region, photo), origin=region.origin)
     ),

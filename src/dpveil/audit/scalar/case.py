@@ -196,10 +196,12 @@ def wrong(
     distribution: Callable[[Any], PointDistribution],
     fits: Callable[[ScalarCase], bool] = lambda case: True,
     bound: tuple[ScalarDrawn, ...] = (),
+    gates: tuple[str, ...] = (),
 ) -> ScalarVersion:
     """Return a mutant that follows another distribution."""
     return ScalarVersion(
         name=name,
+        gates=gates,
         distribution=distribution,
         draw=drawn_from(distribution),
         integers=lambda method: None,

@@ -64,6 +64,7 @@ class Steps:
     """One way to pixelise: the intact one, or a mutant with one wrong step."""
 
     name: str
+    gates: tuple[str, ...] = ()
     kind: NoiseKind
     parameters: Callable[[Method, Size], list[Fraction]]
     sums: Callable[[Method, Image], Sums] = method_sums
@@ -89,7 +90,12 @@ class Steps:
     def version(self) -> Version:
         """Return these steps as gates take them."""
         return Version(
-            name=self.name, releases=self.releases, distribution=self.distribution, noise=self, key=self.key
+            name=self.name,
+            gates=self.gates,
+            releases=self.releases,
+            distribution=self.distribution,
+            noise=self,
+            key=self.key,
         )
 
     def key(self, method: Method, size: Size) -> object:
