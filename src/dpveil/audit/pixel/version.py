@@ -94,6 +94,19 @@ class Steps:
         )
 
 
+def made_once(distribution_of: DistributionOf) -> DistributionOf:
+    """Return what makes the distribution of a method's releases of the same images only once."""
+    kept: dict[object, ProductDistribution] = {}
+
+    def found(method: Method, images: Images) -> ProductDistribution:
+        key = method, images.shape, images.tobytes()
+        if key not in kept:
+            kept[key] = distribution_of(method, images)
+        return kept[key]
+
+    return found
+
+
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
     """Return `count` releases by the method's own `release`: slow, but exactly what is released."""
     return np.stack([method.release(image, bits=bits) for _ in range(count)])
