@@ -60,7 +60,7 @@ def _quick() -> tuple[GrowthCase, ...]:
         _case(where, format="webp", masked=masked)
         for where, masked in ((PLACES[0], False), (PLACES[3], True))
     ]
-    first = (*straight[::9], *turned[::3], *masks, *lossy)
+    first = (*straight[::9], straight[6], *turned[::3], *masks, *lossy)
     return tuple(dict.fromkeys((*first, *straight, *turned)))
 
 

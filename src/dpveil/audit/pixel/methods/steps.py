@@ -85,7 +85,7 @@ class Steps:
         noisy = (sums.reshape(rows * columns, 1, channels) + noise).reshape(rows, columns, count * channels)
         levels = mean_levels(noisy, self.areas(method, image.shape))
         shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
-        return self.after(np.ascontiguousarray(np.moveaxis(shown, 2, 0)), image, method.block)
+        return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
 
     def version(self) -> Version:
         """Return these steps as gates take them."""
@@ -137,7 +137,9 @@ class Steps:
 
     def _parts(self, method: Method, images: Images) -> tuple[Int64[np.ndarray, "n parts"], list[Fraction]]:
         size = images.shape[1:]
-        sums = np.stack([self.sums(method, image) for image in images]).reshape(len(images), -1)
+        beside = images.transpose(1, 2, 0, 3).reshape(*size[:2], -1)  # all images as channels of one
+        parts = self.sums(method, beside).reshape(-1, len(images), size[2]).transpose(1, 0, 2)
+        sums = parts.reshape(len(images), -1)
         return sums, [p for p in self.parameters(method, size) for _ in range(size[2])]
 
 
