@@ -35,7 +35,7 @@ class Distribution:
     cdf: Callable[[Integers], Chances]
     survival: Callable[[Integers], Chances]
     impossible: Callable[[Integers], Flags] = lambda z: np.zeros(z.shape, np.bool_)
-    kept: dict[object, Any] = field(default_factory=dict, repr=False)
+    kept: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """Return what `make` returns, made once: what fits hold samples against depends on no sample."""
