@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Int64
@@ -21,6 +21,7 @@ from dpveil.audit.pixel.case import Level
 from dpveil.audit.pixel.methods.pixelisation import cell_parts
 from dpveil.audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
 from dpveil.audit.pixel.version import Method, Size, Version
+from dpveil.audit.pixel.version import Steps as MethodSteps
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
@@ -43,6 +44,13 @@ def method_areas(method: Method, size: Size) -> Areas:
     return cell_areas(size[0], size[1], method.block)
 
 
+def for_all_cells(
+    parameter: Callable[[Method, Size], Fraction], method: Method, size: Size
+) -> list[Fraction]:
+    """Return one parameter of the noise for every cell, row by row."""
+    return [parameter(method, size)] * method_areas(method, size).size
+
+
 def fresh_noise(
     kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
 ) -> Noise:
@@ -60,10 +68,9 @@ def nothing_after(releases: Releases, image: Image, block: int) -> Releases:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class Steps(MethodSteps):
     """One way to pixelise: the intact one, or a mutant with one wrong step."""
 
-    name: str
     kind: NoiseKind
     parameters: Callable[[Method, Size], list[Fraction]]
     sums: Callable[[Method, Image], Sums] = method_sums
@@ -75,6 +82,10 @@ class Steps:
         """Return a mutant that draws its noise with other parameters."""
         return replace(self, name=name, parameters=parameters)
 
+    def with_parameter(self, name: str, parameter: Callable[[Any, Size], Fraction]) -> Steps:
+        """Return a mutant that draws the noise of all cells with one other parameter."""
+        return self.with_parameters(name, partial(for_all_cells, parameter))
+
     def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases of one image, n × h × w × c."""
         height, width, channels = image.shape
@@ -84,13 +95,11 @@ class Steps:
         noisy = (sums.reshape(rows * columns, 1, channels) + noise).reshape(rows, columns, count * channels)
         levels = mean_levels(noisy, self.areas(method, image.shape))
         shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
-        return self.after(np.ascontiguousarray(np.moveaxis(shown, 2, 0)), image, method.block)
+        return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
 
     def version(self) -> Version:
         """Return these steps as gates take them."""
-        return Version(
-            name=self.name, releases=self.releases, distribution=self.distribution, noise=self, key=self.key
-        )
+        return replace(super().version(), noise=self)
 
     def key(self, method: Method, size: Size) -> object:
         """Return what two lists of steps have in common that do the same there."""
@@ -131,7 +140,9 @@ class Steps:
 
     def _parts(self, method: Method, images: Images) -> tuple[Int64[np.ndarray, "n parts"], list[Fraction]]:
         size = images.shape[1:]
-        sums = np.stack([self.sums(method, image) for image in images]).reshape(len(images), -1)
+        beside = images.transpose(1, 2, 0, 3).reshape(*size[:2], -1)  # all images as channels of one
+        parts = self.sums(method, beside).reshape(-1, len(images), size[2]).transpose(1, 0, 2)
+        sums = parts.reshape(len(images), -1)
         return sums, [p for p in self.parameters(method, size) for _ in range(size[2])]
 
 
