@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil import obfuscate
 from dpveil.attacks import Identified, identify
 from dpveil.core.photo import Photo
-from dpveil.faces import Attributes
+from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.embedding import embedder, of_crop
 from dpveil.faces.face_gallery import FaceGallery
@@ -129,7 +129,8 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
     people = read_people(data, EACH if count is None else count, say)
     scene = Scene(people, usual.gallery.held, usual.model.held)
     crops, labels = read_labelled(data, say)
-    rows = [*on_people(scene, say), *on_photos(scene, say), *on_labelled(scene, crops, labels)]
+    rows = [*on_people(scene, say), *on_gallery(scene, say)]
+    rows += [*on_photos(scene, PHOTOS, scene.method(PHOTOS), say), *on_labelled(scene, crops, labels)]
     costs = prices(scene.model, crops, labels)
     return {
         "results.csv": to_csv(rows),
@@ -142,9 +143,7 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
     """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
     rows: list[Row] = []
     clean = scene.model.read(scene.probes)
-    for name in scene.model.values:
-        right = clean[name] == scene.truth[name]
-        rows.append(row("LFW", "clean", f"{name} agrees", of(right, scene.owners, 1 / len(VALUES[name]))))
+    rows += agreement(scene, "clean", {name: clean[name] for name in scene.model.values})
     held = scene.held
     found = by_embedding_of_photos(scene)
     rows.append(row("LFW", "clean", "embedding", found))
@@ -168,11 +167,20 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
         rows.append(row("LFW", setting, "told the attributes", told))
         apart = attacks[best].right.astype(float) - told.right
         rows.append(difference("LFW", setting, "strongest minus told", apart, people))
-        read = {name: places[shown] for name, places in scene.model.read(scene.gallery.faces).items()}
-        for name in kept:
-            right = read[name] == np.tile(scene.truth[name], DRAWS)
-            rows.append(row("LFW", setting, f"{name} agrees", of(right, people, 1 / len(VALUES[name]))))
+        read = scene.model.read(scene.gallery.faces)
+        rows += agreement(scene, setting, {name: read[name][shown] for name in kept})
         say(setting)
+    return rows
+
+
+def agreement(scene: Scene, setting: str, seen: Places) -> list[Row]:
+    """Return how often the values `seen` agree with the person's, for whole rounds over the probes."""
+    rows = []
+    for name, places in seen.items():
+        rounds = len(places) // len(scene.owners)
+        right = places == np.tile(scene.truth[name], rounds)
+        found = of(right, scene.owners * rounds, 1 / len(VALUES[name]))
+        rows.append(row("LFW", setting, f"{name} agrees", found))
     return rows
 
 
@@ -181,26 +189,30 @@ def by_embedding_of_photos(scene: Scene) -> Identified:
     return identify(scene.held.embeddings, scene.held.owners, embedded(scene.probes), scene.owners)
 
 
-def on_photos(scene: Scene, say: Say) -> list[Row]:
-    """Return in how many released photos a detector finds a face, in one of everybody and in the gallery."""
-    rows, finder = [], Faces(margin=0)
-    inside = [_framed(face) for face in scene.gallery.faces]
-    alone = np.array([bool(finder.detect(Photo(one))) for one in inside])
-    rows.append(row("gallery", "every face", "face found", of(alone, list(map(str, range(len(alone)))), 0.0)))
+def on_gallery(scene: Scene, say: Say) -> list[Row]:
+    """Return in how many faces of the gallery a detector finds a face."""
+    finder = Faces(margin=0)
+    alone = np.array([bool(finder.detect(Photo(_framed(face)))) for face in scene.gallery.faces])
     say("detector on the gallery")
-    found, bits = [], SeededBits(SEED, "photos")
-    files = [paths[scene.half] for paths in scene.people.paths]
-    photos = [read(path) for path in files]
+    return [row("gallery", "every face", "face found", of(alone, list(map(str, range(len(alone)))), 0.0))]
+
+
+def on_photos(scene: Scene, setting: str, method: Attributes | Gallery, say: Say) -> list[Row]:
+    """Return in how many photos, one per person, a detector finds a face: original and released."""
+    finder, bits = Faces(margin=0), SeededBits(SEED, "photos")
+    photos = [read(paths[scene.half]) for paths in scene.people.paths]
     there = [bool(finder.detect(photo)) for photo in photos]
-    for photo, seen in zip(photos, there, strict=True):
-        if seen:
-            out = obfuscate(photo, scene.method(PHOTOS), regions="faces", bits=bits)
-            found.append(bool(finder.detect(Photo(out.image))))
-    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
-    rows.append(row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)))
-    rows.append(row("LFW", PHOTOS, "face found", of(np.array(found), names, 0.0)))
+    found = [
+        bool(finder.detect(Photo(obfuscate(photo, method, regions="faces", bits=bits).image)))
+        for photo, seen in zip(photos, there, strict=True)
+        if seen
+    ]
     say("detector on released photos")
-    return rows
+    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
+    return [
+        row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)),
+        row("LFW", setting, "face found", of(np.array(found), names, 0.0)),
+    ]
 
 
 def on_labelled(scene: Scene, crops: Crops, labels: Places) -> list[Row]:

@@ -90,7 +90,7 @@ def by_learning(held: Held, released: Numbers, shown: Numbers, people: list[str]
 def by_law(held: Held, method: Attributes, shown: Numbers, people: list[str]) -> Identified:
     """Return how often the likeliest person is right, for one who knows the gallery and the method."""
     expected = held.expected(tuple(method.responses))
-    return _likeliest(expected @ likelihoods(method)[:, shown], held.names, people)
+    return likeliest(expected @ likelihoods(method)[:, shown], held.names, people)
 
 
 def by_telling(held: Held, kept: tuple[str, ...], looks: Answers, people: list[str]) -> Identified:
@@ -99,10 +99,10 @@ def by_telling(held: Held, kept: tuple[str, ...], looks: Answers, people: list[s
     places = np.zeros(len(people), np.int64)
     for name, size in zip(kept, sizes, strict=True):
         places = places * size + looks[name]
-    return _likeliest(held.expected(kept)[:, places], held.names, people)
+    return likeliest(held.expected(kept)[:, places], held.names, people)
 
 
-def _likeliest(
+def likeliest(
     chances: Float64[np.ndarray, "people probes"], names: tuple[str, ...], people: list[str]
 ) -> Identified:
     """Return the chance to be right for who names the likeliest person, or one of them if they are alike."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from dpveil_research.losses import POWERS, Tabled
+from dpveil_research.losses import POWERS, Floats, Tabled
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.queries import (
     EXPONENTIAL,
@@ -24,6 +24,7 @@ from dpveil_research.queries import (
     STAIRCASE,
     TRUNCATED,
     UNIFORM,
+    Query,
     count,
     mean,
     tabled,
@@ -106,13 +107,15 @@ def by_epsilon() -> Iterable[Row]:
                 yield row(f"{EXTENDED}, {name}", extended(series), epsilon, table)
 
 
+def surveys() -> tuple[tuple[str, Query, Floats], ...]:
+    """Return name, query and true answers for each query about the survey's groups."""
+    sizes, degrees = groups(SEED)
+    return ("mean", mean(PEOPLE, 1, 7), sizes), ("count", count(PEOPLE), degrees)
+
+
 def by_survey() -> Iterable[Row]:
     """Figures 5.13 and 5.14: losses over ε on groups of ten people."""
-    sizes, degrees = groups(SEED)
-    for name, query, truths in (
-        ("mean", mean(PEOPLE, 1, 7), sizes),
-        ("count", count(PEOPLE), degrees),
-    ):
+    for name, query, truths in surveys():
         for epsilon in EPSILONS:
             for series in SERIES[name]:
                 table = tabled(query, series, epsilon)
@@ -126,8 +129,7 @@ def differences() -> list[Row]:
     Four decimals: what is smaller is rounding of whole weights and of the solver, not a difference.
     """
     found = []
-    sizes, degrees = groups(SEED)
-    for name, query, truths in (("mean", mean(PEOPLE, 1, 7), sizes), ("count", count(PEOPLE), degrees)):
+    for name, query, truths in surveys():
         for first, second in CONTRASTS[name]:
             for epsilon in EPSILONS:
                 one, other = tabled(query, first, epsilon), tabled(query, second, epsilon)

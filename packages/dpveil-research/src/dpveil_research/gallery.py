@@ -8,17 +8,21 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil import obfuscate
 from dpveil.attacks import Identified
-from dpveil.core.photo import Photo
 from dpveil.faces import Attributes, Gallery
-from dpveil.faces.attribute_model import VALUES
-from dpveil.io import read
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Faces
-from dpveil_research.attributes import EACH, SEED, Scene, by_embedding_of_photos, of, row
-from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling
+from dpveil_research.attributes import (
+    EACH,
+    SEED,
+    Scene,
+    agreement,
+    by_embedding_of_photos,
+    of,
+    on_photos,
+    row,
+)
+from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling, likeliest
 from dpveil_research.attributes_data import Say, read_people
 from dpveil_research.gallery_figures import draw_gallery
 from dpveil_research.results import Row, to_csv
@@ -48,7 +52,8 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
     usual = Attributes(attributes="none")
     people = read_people(data, EACH if count is None else count, say)
     scene = Scene(people, usual.gallery.held, usual.model.held)
-    rows = [*on_people(scene, say), *on_photos(scene, say)]
+    method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])
+    rows = [*on_people(scene, say), *on_photos(scene, PHOTOS, method, say)]
     return {"results.csv": to_csv(rows), "gallery.png": draw_gallery(rows)}
 
 
@@ -56,9 +61,7 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
     """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
     clean = scene.model.read(scene.probes)
     rows = [row("LFW", "clean", "embedding", by_embedding_of_photos(scene))]
-    for name in COMPARED:
-        right = clean[name] == scene.truth[name]
-        rows.append(row("LFW", "clean", f"{name} agrees", of(right, scene.owners, 1 / len(VALUES[name]))))
+    rows += agreement(scene, "clean", {name: clean[name] for name in COMPARED})
     rows.append(row("LFW", "told", "told", by_telling(scene.held, TOLD, clean, scene.owners)))
     ranks = [ranks_of(scene, crops) for crops in (scene.known, scene.probes)]
     for setting, parameters in SETTINGS.items():
@@ -94,9 +97,7 @@ def _released(
     rows = [row("LFW", setting, name, one) for name, one in attacks.items()]
     rows.append(row("LFW", setting, "strongest", attacks[best]))
     read = scene.model.read(scene.gallery.faces)
-    for name in COMPARED:
-        right = read[name][shown] == np.tile(scene.truth[name], DRAWS)
-        rows.append(row("LFW", setting, f"{name} agrees", of(right, people, 1 / len(VALUES[name]))))
+    rows += agreement(scene, setting, {name: read[name][shown] for name in COMPARED})
     quantile = of(np.full(len(people), float(choice.mean_quantile)), people, 0.5)
     return [*rows, row("LFW", setting, "mean rank quantile", quantile)]
 
@@ -111,27 +112,4 @@ def by_ranks(
     chances = np.array([float(p) for p in choice.probabilities])[ranks]
     own: Float64[np.ndarray, "people faces"]
     own = chances.reshape(len(scene.people.names), -1, len(scene.gallery)).mean(axis=1)
-    likely = own[:, shown]
-    best = likely >= likely.max(axis=0) * (1 - 1e-12)
-    true = np.array([scene.people.names.index(name) for name in people])
-    right = best[true, np.arange(len(people))] / best.sum(axis=0)
-    return Identified(right, tuple(people), 1 / len(scene.people.names))
-
-
-def on_photos(scene: Scene, say: Say) -> list[Row]:
-    """Return in how many released photos a detector finds a face, one photo of everybody."""
-    finder, bits = Faces(margin=0), SeededBits(SEED, "photos")
-    method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])
-    photos = [read(paths[scene.half]) for paths in scene.people.paths]
-    there = [bool(finder.detect(photo)) for photo in photos]
-    found = [
-        bool(finder.detect(Photo(obfuscate(photo, method, regions="faces", bits=bits).image)))
-        for photo, seen in zip(photos, there, strict=True)
-        if seen
-    ]
-    say("detector on released photos")
-    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
-    return [
-        row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)),
-        row("LFW", PHOTOS, "face found", of(np.array(found), names, 0.0)),
-    ]
+    return likeliest(own[:, shown], scene.people.names, people)

@@ -48,7 +48,7 @@ class PublishedDPPix(Baseline):
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
-        areas = np.broadcast_to(cell_areas(height, width, self.block), (*_cells(image, self.block), channels))
+        areas = cell_areas(height, width, self.block).repeat(channels, axis=2)
         scale = TOP * self.neighbourhood / (self.block**2 * self.epsilon)
 
         def noise(count: int) -> Int64[np.ndarray, " cells"]:
@@ -137,7 +137,3 @@ def window_ssim(
     likeness = (2 * mean_x * mean_y + C1) / (mean_x**2 + mean_y**2 + C1)
     near: Float64[np.ndarray, "tall wide c"] = likeness * (2 * both + C2) / (spreads + C2)
     return near
-
-
-def _cells(image: UInt8[np.ndarray, "h w c"], block: int) -> tuple[int, int]:
-    return -(-image.shape[0] // block), -(-image.shape[1] // block)

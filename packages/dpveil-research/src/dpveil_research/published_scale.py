@@ -11,13 +11,13 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.special import lambertw
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
+from dpveil_research.published_deviations import variable_scale
 
 STEPS: Final = 1 << 8
 """Points of the lattice to one ΔF."""
@@ -34,16 +34,7 @@ def published_scale(answer: float, epsilon: float, sensitivity: float = 1) -> fl
     >>> [round(published_scale(answer, 1), 3) for answer in (0, 0.9)]
     [1.586, 1.321]
     """
-    first = -sensitivity / (lambertw(-1 / (2 * np.e)).real * np.e * epsilon)
-    if answer == 0:
-        return float(first)
-    i = answer / sensitivity
-    shrunk = answer * np.exp(-i * epsilon) / first
-    inside = -2 * shrunk * np.exp(-shrunk)
-    if inside <= -np.exp(-1) * (1 - 1e-15):  # where the branches meet, which rounding must not leave
-        return float(answer / (1 - shrunk))
-    branch = float(lambertw(inside, 0 if i * epsilon <= 1 else -1).real)
-    return float(-answer / (branch + shrunk))
+    return float(variable_scale(np.array([float(answer)]), np.array([float(sensitivity)]), epsilon)[0])
 
 
 @dataclass(frozen=True)

@@ -114,9 +114,8 @@ def _private(scene: Scene, epsilon: str) -> Iterator[Row]:
     """Yield an attacker with other photos, who adds the distances of two releases up."""
     known = np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)])
     names = list(scene.names) * (scene.plan.photos - 1)
-    for name in (PAPER,):
-        both = [scene.embed(scene.drawn(name, epsilon, scene.faces, which)) for which in ("first", "second")]
-        for releases in (1, 2):
-            seen: Float64[np.ndarray, "n 128"] = np.mean(both[:releases], axis=0)
-            place = Place(scene.people.name, QUESTION, name, epsilon, releases=releases)
-            yield row(place, "embedding", identify(scene.embed(known), names, seen, scene.names))
+    both = [scene.embed(scene.drawn(PAPER, epsilon, scene.faces, which)) for which in ("first", "second")]
+    for releases in (1, 2):
+        seen: Float64[np.ndarray, "n 128"] = np.mean(both[:releases], axis=0)
+        place = Place(scene.people.name, QUESTION, PAPER, epsilon, releases=releases)
+        yield row(place, "embedding", identify(scene.embed(known), names, seen, scene.names))
