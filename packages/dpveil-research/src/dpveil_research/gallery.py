@@ -1,4 +1,4 @@
-"""What the gallery method keeps and hides: who is recognised, what agrees, and where a face is found."""
+"""Utility and privacy of the gallery method: re-identification, agreement, and detection of faces."""
 
 from __future__ import annotations
 
@@ -33,19 +33,23 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "epsilon=8, exponential": {"epsilon": 8, "law": "exponential"},
     "epsilon=8, permute-and-flip": {"epsilon": 8, "law": "permute-and-flip"},
 }
+"""Parameters of the method, by setting."""
 TOLD: Final = ("gender", "age", "perceived-race", "pose")
-"""What a face of the gallery shows of the face, more or less: an attacker who is told it is the yardstick."""
+"""Attributes that a gallery face roughly shows; an attacker who is told them is the yardstick."""
 COMPARED: Final = ("gender", "age", "perceived-race")
-"""What is the same in all photos of a person."""
+"""Attributes that are the same in all photos of a person."""
 PHOTOS: Final = "epsilon=8"
+"""The setting at which whole photos are released and searched for faces."""
 DRAWS: Final = 4
+"""Releases of each photo."""
 PARROT_DRAWS: Final = 10
+"""Releases of each of the attacker's photos from which a parrot attack learns."""
 
 Numbers = Int64[np.ndarray, " n"]
 
 
 def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
-    """Return results.csv and a plot; `count` is how many photos of everybody are taken.
+    """Return results.csv and a plot; `count` is the number of photos of each person.
 
     Needs the default gallery and model of attributes, dlib and a face detector. Raises `UsageError`.
     """
@@ -58,7 +62,7 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
 
 
 def on_people(scene: Scene, say: Say) -> list[Row]:
-    """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
+    """Return the results of attackers and a classifier on releases of people's photos, at every setting."""
     clean = scene.model.read(scene.probes)
     rows = [row("LFW", "clean", "embedding", by_embedding_of_photos(scene))]
     rows += agreement(scene, "clean", {name: clean[name] for name in COMPARED})
@@ -105,9 +109,9 @@ def _released(
 def by_ranks(
     scene: Scene, choice: RankChoice, ranks: np.ndarray, shown: Numbers, people: list[str]
 ) -> Identified:
-    """Return whom the likeliest draw names: an attacker who has photos, the gallery, the distances, the law.
+    """Return the maximum-likelihood attack that has photos and knows the gallery, the distances and the law.
 
-    A face's chance for a person is its mean over the attacker's photos of the person.
+    The probability of a face for a person is its mean over the attacker's photos of the person.
     """
     chances = np.array([float(p) for p in choice.probabilities])[ranks]
     own: Float64[np.ndarray, "people faces"]
