@@ -7,13 +7,13 @@ from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
-from dpveil.core.numbers import Json, exact, show, to_json
+from dpveil.core.numbers import Json, Number, exact, show, to_json
 from dpveil.core.parameters import SCALE, OptionalPositive, Positive, Value
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.certify import Certificate, Rows, certificate, certified, log_ratio, steepest
@@ -94,6 +94,18 @@ class ScalarMechanism(ABC):
     """Whether it needs a range with two ends."""
     most: ClassVar[int] = MOST
     """Points of the largest finite lattice."""
+
+    @classmethod
+    def for_query(
+        cls,
+        range: Any,  # noqa: A002  the query's own word
+        sensitivity: Number,
+        epsilon: Number,
+        relation: str | None = None,
+        **more: Any,
+    ) -> Self:
+        """Return the mechanism for a query: the constructor with positional arguments."""
+        return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
 
     @property
     def promise(self) -> str:
