@@ -151,7 +151,7 @@ def test_draws_that_do_not_follow_their_scales_are_seen(monkeypatch: pytest.Monk
         "dpveil.mechanisms.latent.gaussian.discrete_gaussian",
         lambda variance, count, bits: np.zeros(count, np.int64),
     )
-    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.intact, bits=SeededBits(1)))
+    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.definition, bits=SeededBits(1)))
 
 
 def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
@@ -163,7 +163,7 @@ def test_a_direction_drawn_too_closely_is_seen(monkeypatch: pytest.MonkeyPatch):
     )
     entry = latents()["directional"]
     setting = entry.levels["quick"].drawn[0]
-    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.intact, bits=SeededBits(1)))
+    assert not all(f.passed for f in fit_gate(entry.intact, setting, entry.definition, bits=SeededBits(1)))
 
 
 def test_directions_of_other_spaces_have_no_circle():

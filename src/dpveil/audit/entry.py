@@ -20,13 +20,18 @@ Bits = Callable[[str], BitSource]
 """Independent streams of bits by name."""
 NUMBERED: Final = "{case} {gate} {number}"
 """The name of a stream where one case has several settings."""
+BY_DRAWS: Final = ("fit", "bound")
+"""The gates for a mutant whose distributions are the intact ones: only draws show what is wrong."""
+BY_LAW: Final = ("exact", "fit")
+"""The gates for a mutant that no bound shows at the quick level."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
     """One way to carry out what is audited: intact, or wrong on purpose.
 
-    `gates` are those that can see what is wrong, all of them where empty.
+    `gates` are those that a mutant is shown to, all of them where empty: others are blind to what is wrong,
+    or would need more draws than there are at the quick level.
     """
 
     name: str

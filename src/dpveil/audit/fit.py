@@ -64,12 +64,13 @@ def fit(
     """
     if len(samples) < FEWEST_SAMPLES:
         raise InvalidParameter("samples", len(samples), "are too few", hint=f"draw {FEWEST_SAMPLES} or more")
+    ordered = np.sort(samples)
     parts = {
-        "coarse bins": _bins(samples, distribution, bins),
-        "fine bins": _bins(samples, distribution, min(MOST_BINS, len(samples) // FEWEST_EXPECTED)),
-        "centre": _centre(samples, distribution),
-        "tails": _tails(samples, distribution),
-        "extremes": _extremes(samples, distribution),
+        "coarse bins": _bins(ordered, distribution, bins),
+        "fine bins": _bins(ordered, distribution, min(MOST_BINS, len(samples) // FEWEST_EXPECTED)),
+        "centre": _centre(ordered, distribution),
+        "tails": _tails(ordered, distribution),
+        "extremes": _extremes(ordered, distribution),
     }
     return Fit(len(samples), min(1.0, len(parts) * min(parts.values())), alpha, parts)
 
@@ -79,11 +80,11 @@ def fit_pairs(
 ) -> Fit:
     """Return how well draws `lag` apart follow `distribution` independently: reused noise is caught."""
     blocks = samples[: len(samples) // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
-    inner = _pool(distribution, np.arange(1, CLASSES) / CLASSES, least=1 / (2 * CLASSES))
+    inner, mass = _pool(distribution, CLASSES, least=1 / (2 * CLASSES))
     classes = np.searchsorted(inner, blocks)
-    mass = _masses(distribution, inner)
     codes = (classes[:, 0] * len(mass) + classes[:, 1]).ravel().astype(np.int64)
-    return fit(codes, finite_distribution(np.outer(mass, mass).ravel()), alpha=alpha, bins=MOST_BINS)
+    both = distribution.once("pairs", lambda: finite_distribution(np.outer(mass, mass).ravel()))
+    return fit(codes, both, alpha=alpha, bins=MOST_BINS)
 
 
 def power(
@@ -93,16 +94,28 @@ def power(
 
     Source: for many draws `multinomial` is a function of Pearson's statistic, which is about noncentral χ².
     """
-    edges = _pool(distribution, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / samples)
+    edges, p = _pool(distribution, bins, least=FEWEST_EXPECTED / samples)
     if not len(edges):
         return 0.0
-    p, q = _masses(distribution, edges), _masses(wrong, edges)
+    q = _masses(wrong, edges)
     spread = _spread(len(edges))
     limit = (2 * math.log(LOOKS / alpha) + len(edges) * math.log(spread)) / (1 - 1 / spread)
     return float(stats.ncx2.sf(limit, len(edges), samples * np.sum((q - p) ** 2 / p)))
 
 
 def _pool(
+    distribution: Distribution, bins: int, least: float
+) -> tuple[Int64[np.ndarray, " edges"], Float64[np.ndarray, " bins"]]:
+    """Return edges between so many bins, or fewer, that each hold at least `least`, and what they hold."""
+
+    def make() -> tuple[Int64[np.ndarray, " edges"], Float64[np.ndarray, " bins"]]:
+        edges = _edges(distribution, np.arange(1, bins) / bins, least)
+        return edges, _masses(distribution, edges)
+
+    return distribution.once((bins, least), make)
+
+
+def _edges(
     distribution: Distribution, chances: Float64[np.ndarray, " n"], least: float
 ) -> Int64[np.ndarray, " m"]:
     """Return edges at quantiles such that every bin between them holds at least `least`."""
@@ -124,10 +137,15 @@ def _masses(distribution: Distribution, edges: Int64[np.ndarray, " m"]) -> Float
     return np.concatenate([distribution.cdf(edges[:1]), inner, distribution.survival(edges[-1:])])
 
 
-def _bins(samples: Int64[np.ndarray, " n"], distribution: Distribution, bins: int) -> float:
-    edges = _pool(distribution, np.arange(1, bins) / bins, least=FEWEST_EXPECTED / len(samples))
-    counts = np.bincount(np.searchsorted(edges, samples), minlength=len(edges) + 1)
-    return multinomial(counts, _masses(distribution, edges))
+def _bins(ordered: Int64[np.ndarray, " n"], distribution: Distribution, bins: int) -> float:
+    edges, masses = _pool(distribution, bins, least=FEWEST_EXPECTED / len(ordered))
+    counts = np.diff(_at_most(ordered, edges), prepend=0, append=len(ordered))
+    return multinomial(counts, masses)
+
+
+def _at_most(ordered: Int64[np.ndarray, " n"], edges: Int64[np.ndarray, " k"]) -> Int64[np.ndarray, " k"]:
+    """Return how many samples, in order, are at most each edge."""
+    return np.searchsorted(ordered, edges, side="right").astype(np.int64)
 
 
 def multinomial(counts: Real[np.ndarray, " k"], chances: Float64[np.ndarray, " k"]) -> float:
@@ -160,11 +178,16 @@ def _spread(freedom: int) -> float:
     return float(stats.chi2.isf(ALPHA / LOOKS, freedom)) / freedom
 
 
-def _centre(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
+def _centre(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
     """Return the smallest exact p-value over the single outcomes at most 8 from the median."""
-    outcomes = distribution.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
-    counts = np.array([np.sum(samples == outcome) for outcome in outcomes])
-    return _binomial(counts, len(samples), distribution.between(outcomes - 1, outcomes).clip(0, 1))
+
+    def make() -> tuple[Int64[np.ndarray, " k"], Float64[np.ndarray, " k"]]:
+        outcomes = distribution.quantile(np.array([0.5])) + np.arange(-CENTRE, CENTRE + 1)
+        return outcomes, distribution.between(outcomes - 1, outcomes).clip(0, 1)
+
+    outcomes, chances = distribution.once("centre", make)
+    counts = _at_most(ordered, outcomes) - _at_most(ordered, outcomes - 1)
+    return _binomial(counts, len(ordered), chances)
 
 
 def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.ndarray, " k"]) -> float:
@@ -173,24 +196,27 @@ def _binomial(counts: Int64[np.ndarray, " k"], size: int, chances: Float64[np.nd
     return float(min(1.0, len(counts) * 2 * np.min(np.minimum(fewer, more))))
 
 
-def _tails(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
+def _tails(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
     """Return the smallest exact p-value over nested tails, from 1/2 down to a thousandth of one draw."""
-    levels = 0.5 ** np.arange(1, 12 + np.log2(len(samples)))
-    high = np.unique(distribution.upper(levels))
-    low = np.unique(distribution.quantile(levels)) - 1
-    counts = np.concatenate([[np.sum(samples > edge) for edge in high], [np.sum(samples <= e) for e in low]])
-    return _binomial(
-        counts, len(samples), np.concatenate([distribution.survival(high), distribution.cdf(low)])
-    )
+    size = len(ordered)
+
+    def make() -> tuple[Int64[np.ndarray, " k"], Int64[np.ndarray, " m"], Float64[np.ndarray, " both"]]:
+        levels = 0.5 ** np.arange(1, 12 + np.log2(size))
+        high = np.unique(distribution.upper(levels))
+        low = np.unique(distribution.quantile(levels)) - 1
+        return high, low, np.concatenate([distribution.survival(high), distribution.cdf(low)])
+
+    high, low, chances = distribution.once(("tails", size), make)
+    return _binomial(np.concatenate([size - _at_most(ordered, high), _at_most(ordered, low)]), size, chances)
 
 
-def _extremes(samples: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
+def _extremes(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
     """Return how likely draws as far out as the furthest are, or 0 where one of them is impossible."""
-    if np.any(distribution.impossible(samples)):
+    if np.any(distribution.impossible(ordered)):
         return 0.0
-    top = distribution.survival(np.array([samples.max() - 1]))[0]
-    bottom = distribution.cdf(np.array([samples.min()]))[0]
-    return float(min(1.0, 2 * len(samples) * min(top, bottom)))
+    top = distribution.survival(ordered[-1:] - 1)[0]
+    bottom = distribution.cdf(ordered[:1])[0]
+    return float(min(1.0, 2 * len(ordered) * min(top, bottom)))
 
 
 def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> dict[str, float]:
@@ -200,20 +226,16 @@ def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> 
     """
     edges = [_class_edges(mass) for mass in masses]
     chances = [np.add.reduceat(mass, np.append(0, e)) for mass, e in zip(masses, edges, strict=True)]
-    hot = [
-        (np.searchsorted(e, o, side="right")[:, None] == np.arange(len(c))).astype(np.float64)
-        for e, o, c in zip(edges, outcomes.T, chances, strict=True)
+    classes = [
+        np.searchsorted(e, np.ascontiguousarray(o), side="right")
+        for e, o in zip(edges, outcomes.T, strict=True)
     ]
-    ends = np.cumsum([0, *map(len, chances)])
-    together = np.concatenate(hot, axis=1)
-    counts = together.T @ together
-    return {
-        f"draws {i} and {j}": multinomial(
-            counts[ends[i] : ends[i + 1], ends[j] : ends[j + 1]].ravel(),
-            np.outer(chances[i], chances[j]).ravel(),
-        )
-        for i, j in combinations(range(len(masses)), 2)
-    }
+    found = {}
+    for i, j in combinations(range(len(masses)), 2):
+        both = np.outer(chances[i], chances[j]).ravel()
+        counts = np.bincount(classes[i] * len(chances[j]) + classes[j], minlength=len(both))
+        found[f"draws {i} and {j}"] = multinomial(counts, both)
+    return found
 
 
 def _class_edges(mass: Float64[np.ndarray, " outcomes"]) -> Int64[np.ndarray, " edges"]:

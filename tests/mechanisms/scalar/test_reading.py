@@ -36,7 +36,7 @@ def test_errata_e21_float_means_of_neighbours_cost_epsilon_and_no_more():
     rows = [method.integers.weights[point] for point in method.lattice.index(means)]
     cost = max(abs(math.log(a / b)) for a, b in zip(*rows, strict=True))
     assert cost <= 1
-    published = [shortest_decimal(method, mean) for mean in means]
+    published = [shortest_decimal(method.lattice, mean) for mean in means]
     assert published == [0, 2]
     rows = [method.integers.weights[point] for point in published]
     assert max(abs(math.log(a / b)) for a, b in zip(*rows, strict=True)) > 1.9

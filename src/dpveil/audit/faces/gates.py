@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,7 @@ from dpveil.audit.faces.case import DistributionOf, FacesCase, FacesDrawn, Faces
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
-from dpveil.audit.lower_bound import Bound
+from dpveil.audit.lower_bound import Bound, Draws
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
 
@@ -75,12 +75,13 @@ def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -
     """Yield lower bounds on what pairs of crops cost, from faces alone; alpha covers all pairs together."""
     case, draws = setting.case, setting.draws
 
+    @cache  # a crop is in several pairs, whose bounds hold each by itself
+    def shown(row: Row) -> Draws:
+        crops = np.tile(np.array([row], np.int64), (2 * draws, 1))
+        return version.draw(case, crops, bits)[:, None].astype(np.uint8)
+
     def bound(pair: tuple[Row, Row], alpha: float) -> Bound:
-        one, other = (
-            version.draw(case, np.tile(np.array([row], np.int64), (2 * draws, 1)), bits)[:, None]
-            for row in pair
-        )
-        return of_releases((one.astype(np.uint8), other.astype(np.uint8)), draws, alpha)
+        return of_releases((shown(pair[0]), shown(pair[1])), draws, alpha)
 
     pairs = [
         ComparedPair(f"{case}, {pair[0]} and {pair[1]}", float(case.epsilon), partial(bound, pair))

@@ -96,10 +96,10 @@ class GrowthVersion(Variant):
 
 
 def with_growth(name: str, grown: Callable[[Region, Photo], Region]) -> GrowthVersion:
-    """Return a version whose regions grow in another way."""
+    """Return a version whose regions grow in another way, and are listed as they do."""
 
     def release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
         own = tuple(grown(region, photo) for region in asked)
         return released(Photo(photo.image), own, method, bits)
 
-    return GrowthVersion(name=name, release=release)
+    return GrowthVersion(name=name, gates=("escape", "release"), release=release)

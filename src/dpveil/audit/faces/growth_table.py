@@ -60,7 +60,7 @@ def _quick() -> tuple[GrowthCase, ...]:
         _case(where, format="webp", masked=masked)
         for where, masked in ((PLACES[0], False), (PLACES[3], True))
     ]
-    first = (*straight[::9], *turned[::3], *masks, *lossy)
+    first = (*straight[::9], straight[6], *turned[::3], *masks, *lossy)
     return tuple(dict.fromkeys((*first, *straight, *turned)))
 
 
@@ -183,7 +183,7 @@ MUTANTS: Final = (
     with_growth("grown to the nearest block line", _nearest),
     with_growth("box grown, mask not", _thin),
     GrowthVersion(name="last of several regions not grown", release=_last_left_out),
-    GrowthVersion(name="ungrown regions listed", release=_listed_as_asked),
+    GrowthVersion(name="ungrown regions listed", gates=("release", "stated"), release=_listed_as_asked),
     with_growth(
         "traces of WebP not stated", lambda region, photo: replace(grow(region, photo), origin=region.origin)
     ),

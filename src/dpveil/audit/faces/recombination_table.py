@@ -86,6 +86,8 @@ LEVELS: Final[dict[str, Level[RecombinationCase, None]]] = {
     "deep": Level((*_quick(), *_deep())),
 }
 INTACT: Final = RecombinationVersion(name="intact")
+HIDDEN: Final = ("hidden",)
+OUTSIDE: Final = ("outside",)
 
 
 def wrong(name: str, put: Put, **changes: Any) -> RecombinationVersion:
@@ -211,23 +213,30 @@ def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixel
 
 
 MUTANTS: Final = (
-    wrong("filled from hidden pixels", _filled_from_hidden),
-    wrong("colours of the whole photo", _toned),
-    wrong("colours of the original face", _toned_by_face),
-    wrong("seam feathered into the photo", _feathered),
-    wrong("mask eroded by a pixel", lambda image, faces, crops: recombine(image, _smaller(faces, 1), crops)),
-    wrong("each face filled on its own", _one_by_one),
-    wrong("seam blurred before", _softened),
-    wrong("seam blurred after", _smooth_after),
-    wrong("last row and column left out", _left_out),
+    wrong("filled from hidden pixels", _filled_from_hidden, gates=HIDDEN),
+    wrong("colours of the whole photo", _toned, gates=HIDDEN),
+    wrong("colours of the original face", _toned_by_face, gates=HIDDEN),
+    wrong("seam feathered into the photo", _feathered, gates=HIDDEN),
+    wrong(
+        "mask eroded by a pixel",
+        lambda image, faces, crops: recombine(image, _smaller(faces, 1), crops),
+        gates=("hidden", "copy"),
+    ),
+    wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
+    wrong("seam blurred before", _softened, gates=("hidden", "outside")),
+    wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
+    wrong("last row and column left out", _left_out, gates=("hidden", "copy")),
     wrong(
         "less listed than replaced",
         recombine,
+        gates=OUTSIDE,
         listed=lambda treated: [_eroded(region, 1) for region in treated.regions],
     ),
-    RecombinationVersion(name="original crop put back", draw=_not_released),
+    RecombinationVersion(name="original crop put back", gates=HIDDEN, draw=_not_released),
     RecombinationVersion(
-        name="faces in a JPEG not grown", treated=lambda made: made.case.treated(Photo(made.photo.image))
+        name="faces in a JPEG not grown",
+        gates=HIDDEN,
+        treated=lambda made: made.case.treated(Photo(made.photo.image)),
     ),
-    RecombinationVersion(name="photo kept around a portrait", draw=_beside),
+    RecombinationVersion(name="photo kept around a portrait", gates=("hidden", "copy"), draw=_beside),
 )

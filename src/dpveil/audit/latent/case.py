@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
+from dpveil.audit.distributions import Distribution, finite_distribution
 from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.audit.latent.circle import Circle
 from dpveil.codecs import Bounds
@@ -71,6 +72,12 @@ class CodeDistribution:
 
     box: tuple[Code, Code]
     parts: tuple[Logs, ...]
+
+    @cached_property
+    def drawn(self) -> list[tuple[Logs, Distribution]]:
+        """The chances of every part, and as a distribution of outcomes."""
+        masses = [np.exp(part) for part in self.parts]
+        return [(mass / mass.sum(), finite_distribution(mass / mass.sum())) for mass in masses]
 
 
 @dataclass(frozen=True)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import permutations
 from typing import Final
 
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.distributions import Distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs, pair_fits
 from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
-from dpveil.audit.latent.case import Code, Codes, LatentCase, LatentDrawn, LatentVersion
+from dpveil.audit.latent.case import Code, Codes, DistributionOf, LatentCase, LatentDrawn, LatentVersion
 from dpveil.audit.latent.distributions import loss
-from dpveil.audit.lower_bound import Bound
+from dpveil.audit.lower_bound import Bound, Draws
 from dpveil.audit.measures import epsilon_at, rho_seen
 from dpveil.noise.bits import BitSource
 
@@ -57,24 +57,20 @@ def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
 
 
 def fit_gate(
-    version: LatentVersion, setting: LatentDrawn, intact: LatentVersion, *, bits: BitSource
+    version: LatentVersion, setting: LatentDrawn, right: DistributionOf, *, bits: BitSource
 ) -> Iterator[Finding]:
     """Yield how well releases follow the right distribution: parts, parts together, neighbouring draws."""
-    case = setting.case
-    if intact.distribution is None:
-        return
-    p_values: dict[str, float] = {}
+    case, p_values = setting.case, dict[str, float]()
     for code, released in _releases(version, setting, bits):
         seen = case.read(released)
-        masses = [np.exp(part) for part in intact.distribution(case, code).parts]
-        masses = [mass / mass.sum() for mass in masses]
-        for number, mass in enumerate(masses):
+        made = right(case, code).drawn
+        for number, (mass, distribution) in enumerate(made):
             own = np.ascontiguousarray(seen[:, number])
-            for name, p_value in _fits(own, mass).items():
+            for name, p_value in _fits(own, mass, distribution).items():
                 p_values[f"{name} {number} of {_place(code)}"] = p_value
-        drawn = [number for number, mass in enumerate(masses) if mass.max() < 1]
+        drawn = [number for number, (mass, _) in enumerate(made) if mass.max() < 1]
         inside = np.maximum(seen[:, drawn], 0)
-        both = pair_fits(inside, [masses[number] for number in drawn])
+        both = pair_fits(inside, [made[number][0] for number in drawn])
         p_values |= {f"{name} of {_place(code)}": p_value for name, p_value in both.items()}
     yield fit_finding(case, f"{setting.draws:,} draws", p_values)
 
@@ -90,10 +86,11 @@ def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> 
         yield code, version.release(setting.case, np.tile(np.array([code]), (setting.draws, 1)), bits)
 
 
-def _fits(seen: Int64[np.ndarray, " n"], mass: Float64[np.ndarray, " outcomes"]) -> dict[str, float]:
+def _fits(
+    seen: Int64[np.ndarray, " n"], mass: Float64[np.ndarray, " outcomes"], distribution: Distribution
+) -> dict[str, float]:
     if mass.max() == 1:  # nothing is drawn
         return {"coordinate": float(np.all(seen == mass.argmax()))}
-    distribution = finite_distribution(mass)
     return {
         "coordinate": fit(seen, distribution).p_value,
         "neighbouring draws of": fit_pairs(seen, distribution).p_value,
@@ -105,12 +102,12 @@ def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource)
     case, draws = setting.case, setting.draws
     unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
 
+    @cache  # a code is in several pairs, whose bounds hold each by itself
+    def shown(code: Code) -> Draws:
+        return case.levels(version.release(case, np.tile(np.array([code]), (2 * draws, 1)), bits))
+
     def bound(first: Code, second: Code, alpha: float) -> Bound:
-        one, other = (
-            case.levels(version.release(case, np.tile(np.array([code]), (2 * draws, 1)), bits))
-            for code in (first, second)
-        )
-        return of_releases((one, other), draws, alpha, measure)
+        return of_releases((shown(first), shown(second)), draws, alpha, measure)
 
     pairs = [
         ComparedPair(f"{case}, {_place(a)} and {_place(b)}", case.allowance(a, b), partial(bound, a, b))

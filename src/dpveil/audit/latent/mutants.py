@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpveil.audit.entry import BY_LAW
 from dpveil.audit.latent.case import SIDE, Code, CodeDistribution, Codes, LatentCase, LatentVersion
 from dpveil.audit.latent.recipes import DROPPED, SHOWN, Amount, Amounts, Recipe, times, without_last, wrong
 from dpveil.noise.bits import BitSource
@@ -95,12 +96,17 @@ def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
     return tuple(SHOWN if amount == DROPPED else amount for amount in own_leading(case))
 
 
-def common(family: str, amounts: Amounts, narrower: Fraction) -> tuple[LatentVersion, ...]:
-    """Return the mutants that every mechanism with noise on coordinates can have."""
+def common(
+    family: str, amounts: Amounts, narrower: Fraction, gates: tuple[str, ...] = BY_LAW
+) -> tuple[LatentVersion, ...]:
+    """Return the mutants that every mechanism with noise on coordinates can have.
+
+    `gates` are for noise ×0.8.
+    """
     right = Recipe(family, amounts)
     halved = Fraction(1, 4) if family == "gaussian" else Fraction(1, 2)
     found = (
-        wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower))),
+        wrong("noise ×0.8", replace(right, amounts=times(amounts, narrower)), gates),
         wrong("sensitivity halved", replace(right, amounts=times(amounts, halved))),
         wrong("last coordinate without noise", replace(right, amounts=without_last(amounts))),
         wrong("box around the private code", replace(right, own_box=True)),
@@ -117,7 +123,7 @@ def _instead(family: str, name: str, amounts: Amounts) -> LatentVersion:
 
 EIGHT: Final = Fraction(4, 5)
 CROFT: Final = (
-    *common("laplace", own_scales, EIGHT),
+    *common("laplace", own_scales, EIGHT, gates=()),
     _instead("laplace", "number of coordinates forgotten", _undivided),
 )
 LAPLACE: Final = (
@@ -135,7 +141,7 @@ GAUSSIAN: Final = (
     _instead("gaussian", "ρ not divided", _whole_rho),
 )
 LEADING: Final = (
-    *common("laplace", own_leading, EIGHT),
+    *common("laplace", own_leading, EIGHT, gates=()),
     _instead("laplace", "number of components forgotten", _count_forgotten),
     _instead("laplace", "dropped components not noised", _rest_shown),
 )

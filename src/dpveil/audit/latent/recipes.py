@@ -100,11 +100,10 @@ def truncated(scale: Fraction) -> TruncatedLaplace:
     return TruncatedLaplace(range=(0, SIDE), sensitivity=SIDE, epsilon=SIDE / scale, relation=RECORD, step=1)
 
 
-def wrong(name: str, recipe: Recipe) -> LatentVersion:
+def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = ()) -> LatentVersion:
     """Return a mutant that follows another recipe; only draws show one that is reused."""
-    return LatentVersion(
-        name=name, distribution=None if recipe.reused else recipe.distribution, release=recipe.release
-    )
+    distribution = None if recipe.reused else recipe.distribution
+    return LatentVersion(name=name, gates=gates, distribution=distribution, release=recipe.release)
 
 
 def times(amounts: Amounts, factor: Fraction | int) -> Amounts:

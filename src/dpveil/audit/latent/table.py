@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 from dpveil.audit.entry import NUMBERED, Bits, Check, Entry, computed, drawn
-from dpveil.audit.latent.case import AuditSpace, Code, LatentCase, LatentDrawn, LatentLevel, LatentVersion
+from dpveil.audit.latent.case import (
+    AuditSpace,
+    Code,
+    DistributionOf,
+    LatentCase,
+    LatentDrawn,
+    LatentLevel,
+    LatentVersion,
+)
 from dpveil.audit.latent.gates import bound_gate, exact_gate, fit_gate
 from dpveil.audit.latent.mutants import (
     CROFT,
@@ -61,11 +69,13 @@ class LatentAudit(Entry[LatentVersion, LatentLevel]):
     """How one latent mechanism is audited."""
 
     method: type[LatentMechanism]
+    definition: DistributionOf
 
     def checks(self, level: LatentLevel, bits: Bits) -> Iterator[Check[LatentVersion]]:
         """Yield every gate with every setting."""
         yield from computed("exact", exact_gate, level.exact)
-        yield from drawn("fit", partial(fit_gate, intact=self.intact), level.drawn, bits, NUMBERED)
+        right = cache(self.definition)
+        yield from drawn("fit", partial(fit_gate, right=right), level.drawn, bits, NUMBERED)
         yield from drawn("bound", bound_gate, level.drawn, bits, NUMBERED)
 
 
@@ -103,6 +113,7 @@ def _audit(
     return LatentAudit(
         method=method,
         intact=LatentVersion(name="intact", distribution=recipe.distribution),
+        definition=recipe.distribution,
         mutants=mutants,
         levels={"quick": level, "deep": level.more(_cases(method, deep))},
     )
@@ -123,6 +134,7 @@ def _directions() -> LatentAudit:
     return LatentAudit(
         method=Directional,
         intact=LatentVersion(name="intact", distribution=right_direction),
+        definition=right_direction,
         mutants=DIRECTIONAL,
         levels={"quick": level, "deep": level.more((case("0.01"), case(60)))},
     )

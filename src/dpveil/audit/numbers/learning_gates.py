@@ -26,6 +26,7 @@ CELLS: Final = 64
 FEW: Final = 8
 """Parts of each of two numbers that are looked at together."""
 SAME: Final = 6
+EVEN, BOTH = (finite_distribution(np.ones(count) / count) for count in (CELLS, FEW**2))
 
 
 def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
@@ -113,17 +114,13 @@ def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> 
         bits.words(draws * len(case.classes) * (1 + 2 * found.means.shape[1])) >> np.uint64(11)
     ) / 2.0**53
     uniform = Definition.of(case).uniforms(case, setting.fits[0], found, spare)
-    distribution, both = (
-        finite_distribution(np.ones(CELLS) / CELLS),
-        finite_distribution(np.ones(FEW**2) / FEW**2),
-    )
     p_values = {}
     for name, values in uniform.items():
         cells = _cells(values, CELLS)
-        p_values[name] = fit(cells, distribution).p_value
-        p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, distribution).p_value
+        p_values[name] = fit(cells, EVEN).p_value
+        p_values[f"neighbouring fits, {name}"] = fit_pairs(cells, EVEN).p_value
     for (one, a), (other, b) in combinations(uniform.items(), 2):
-        p_values[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), both).p_value
+        p_values[f"{one} and {other}"] = fit(_cells(a, FEW) * FEW + _cells(b, FEW), BOTH).p_value
     yield fit_finding(case, f"{draws:,} fits", p_values)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpveil.audit.entry import BY_LAW
 from dpveil.audit.numbers.joint import Number, released
 from dpveil.audit.numbers.learning import (
     CENTRES,
@@ -190,13 +191,17 @@ def _draw_one_for_all(plan: Plan, bits: BitSource) -> Moments:
 
 MUTANTS: Final = (
     _charged("replaced records charged as added ones", _as_added),
-    _charged("budget not divided over features", _for_each_feature),
+    replace(_charged("budget not divided over features", _for_each_feature), gates=BY_LAW),
     _charged("budget not divided over statistics", _for_each_number),
-    LearnVersion(name="sensitivities from true class sizes", asks=_true_sizes, draw=_draw_true_sizes),
+    LearnVersion(
+        name="sensitivities from true class sizes", gates=BY_LAW, asks=_true_sizes, draw=_draw_true_sizes
+    ),
     LearnVersion(name="spreads about true means", asks=_about_true_means, draw=_draw_about_true_means),
-    LearnVersion(name="half the bounds for the reach of a spread", asks=_too_short, draw=_draw_too_short),
-    LearnVersion(name="features not clipped", plan=_unclipped),
+    LearnVersion(
+        name="half the bounds for the reach of a spread", gates=BY_LAW, asks=_too_short, draw=_draw_too_short
+    ),
+    LearnVersion(name="features not clipped", gates=BY_LAW, plan=_unclipped),
     LearnVersion(name="class sizes without noise", asks=_sizes_shown, draw=_draw_sizes_shown),
     LearnVersion(name="empty classes left out", plan=_only_with_records, gates=("exact",)),
-    LearnVersion(name="one draw for all features", draw=_draw_one_for_all),
+    LearnVersion(name="one draw for all features", gates=("fit",), draw=_draw_one_for_all),
 )

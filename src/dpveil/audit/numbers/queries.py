@@ -6,7 +6,7 @@ Answers by definition are written here a second time, in fractions, from the num
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -43,6 +43,7 @@ class QueryCase:
     cells: tuple[Cell, ...]
     rows: int
     settings: dict[str, Any]
+    known: dict[tuple[Table, Lattice], list[int]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def tables(self) -> list[Table]:
@@ -82,7 +83,12 @@ class QueryCase:
         return limit * (min(apart, Fraction(1)) if replaced == 1 else apart)
 
     def points(self, table: Table, lattice: Lattice) -> list[int]:
-        """Return the points of a lattice that the answers are, by definition."""
+        """Return the points of a lattice that the answers are, by definition; worked out once for each."""
+        if (table, lattice) not in self.known:
+            self.known[table, lattice] = self._points(table, lattice)
+        return self.known[table, lattice]
+
+    def _points(self, table: Table, lattice: Lattice) -> list[int]:
         held = [self.cells[cell] for cell in table]
         if self.query == "standard_deviation":
             return [_nearest_root(_variance(self._numbers(held)), lattice.step)]

@@ -12,7 +12,7 @@ from dpveil.audit.pixel.case import Known, Level
 from dpveil.audit.pixel.gates_drawn import bound_gate, distinguish_gate, fit_gate
 from dpveil.audit.pixel.gates_exact import exact_gate, same_gate
 from dpveil.audit.pixel.gates_noise import pld_gate
-from dpveil.audit.pixel.version import DistributionOf, Version
+from dpveil.audit.pixel.version import DistributionOf, Version, made_once
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 
@@ -50,7 +50,7 @@ class MethodAudit(Entry[Version, Level], Known):
         if self.intact.noise is not None:
             yield from computed("pld", partial(pld_gate, entry=self), level.exact)
         if self.distribution is not None:
-            fit = partial(fit_gate, distribution_of=self.distribution)
+            fit = partial(fit_gate, distribution_of=made_once(self.distribution))
             yield from drawn("fit", fit, level.fit, bits, STREAM)
         yield from drawn("bound", partial(bound_gate, entry=self), level.bound, bits, STREAM)
         yield from drawn(

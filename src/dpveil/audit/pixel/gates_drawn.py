@@ -12,7 +12,7 @@ from functools import lru_cache, partial
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Int64
 
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.findings import Finding
@@ -32,6 +32,8 @@ from dpveil.audit.measures import (
 )
 from dpveil.audit.pixel.case import Drawn, Known
 from dpveil.audit.pixel.pairs import Pair, uneven_image
+from dpveil.audit.pixel.product import Drawn as DrawOf
+from dpveil.audit.pixel.product import Image, Releases
 from dpveil.audit.pixel.version import DistributionOf, Drawer, Version
 from dpveil.core.guarantee import Guarantee
 from dpveil.errors import InvalidParameter
@@ -42,7 +44,6 @@ SHARPEST: Final = 400
 DISTINGUISHED: Final = math.log(10)
 """The ε that a method without a guarantee must exceed for its neighbours to count as distinguished."""
 
-Masses = Float64[np.ndarray, " outcomes"]
 Outcomes = Int64[np.ndarray, "n parts"]
 
 
@@ -59,11 +60,10 @@ def fit_gate(
     `value` is minus the corrected p-value's logarithm to base 10; alpha covers the whole gate.
     """
     case, draws = setting.case, setting.draws
-    outcomes, masses = _observed(version, setting, distribution_of, bits)
-    columns = zip(np.ascontiguousarray(outcomes.T), masses, strict=True)
-    p_values = {
-        f"draw {j}": fit(seen, finite_distribution(mass)).p_value for j, (seen, mass) in enumerate(columns)
-    }
+    outcomes, right = _observed(version, setting, distribution_of, bits)
+    columns = enumerate(zip(np.ascontiguousarray(outcomes.T), right, strict=True))
+    p_values = {f"draw {j}": fit(seen, distribution).p_value for j, (seen, (_, distribution)) in columns}
+    masses = [mass for mass, _ in right]
     p_values |= pair_fits(outcomes, masses)
     seen = sharpest(tuple(masses[0].tolist()), draws, alpha / len(p_values))
     sees = f"power ≥ {seen:.2f}" if seen else ""
@@ -72,20 +72,18 @@ def fit_gate(
 
 def _observed(
     version: Version, setting: Drawn, distribution_of: DistributionOf, bits: BitSource
-) -> tuple[Outcomes, list[Masses]]:
-    """Return the outcomes of every draw, -1 for what none looks like, and their chances."""
+) -> tuple[Outcomes, list[DrawOf]]:
+    """Return the outcomes of every draw, -1 for what none looks like, and their distributions."""
     image, method = uneven_image(setting.case.size), setting.case.method
     distribution = distribution_of(method, image[None])
-    masses = [chances[row] for chances, row in zip(distribution.floats, distribution.index[0], strict=True)]
     if version.outcomes is not None:
-        return version.outcomes(method, image, setting.draws, bits), masses
-    if len(distribution.parts) != len(masses):
+        return version.outcomes(method, image, setting.draws, bits), distribution.drawn
+    if len(distribution.parts) != len(distribution.masses):
         raise InvalidParameter(
             "distribution", None, "shows no places", hint="give parts, or outcomes of the version"
         )
     shown = version.releases(method, image, setting.draws, bits)
-    merged = [np.bincount(p.first, m, len(m)) for p, m in zip(distribution.parts, masses, strict=True)]
-    return np.stack([part.read(shown) for part in distribution.parts], axis=1), merged
+    return np.stack([part.read(shown) for part in distribution.parts], axis=1), distribution.seen
 
 
 @lru_cache(maxsize=256)
@@ -118,7 +116,7 @@ def bound_gate(
     Under a metric guarantee a pair may cost ε times its distance.
     """
     case = setting.case
-    promise, drawer = case.guarantee, version.drawer(case.method)
+    promise, drawer = case.guarantee, drawn_once(version.drawer(case.method))
     measure, limit, letter = measure_of(promise)
     pairs = [
         ComparedPair(
@@ -135,15 +133,17 @@ def bound_gate(
 def distinguish_gate(
     version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
 ) -> Iterator[Finding]:
-    """Yield the pair of neighbours that a method without a guarantee distinguishes best.
+    """Yield the first pair of neighbours that a method without a guarantee tells apart, or else nearly does.
 
     If none were distinguished, the method's reason for promising nothing would be wrong.
     """
-    case = setting.case
-    pairs, drawer = entry.pairs(case), version.drawer(case.method)
-    seen = [
-        (pair_bound(drawer, p, setting.draws, bits, epsilon_at(0.0), alpha / len(pairs)), p) for p in pairs
-    ]
+    case, seen = setting.case, []
+    pairs, drawer = entry.pairs(case), drawn_once(version.drawer(case.method))
+    for pair in pairs:
+        found = pair_bound(drawer, pair, setting.draws, bits, epsilon_at(0.0), alpha / len(pairs))
+        seen.append((found, pair))
+        if found.lower >= DISTINGUISHED:
+            break
     bound, pair = max(seen, key=lambda found: found[0].lower)
     what = f"neighbours told apart in {setting.draws:,} draws, {bound.event}"
     kept = bound.lower >= DISTINGUISHED
@@ -169,6 +169,22 @@ def detectable(promise: Guarantee, draws: int, chance: float, limit: float, alph
     event = {"ρ": gaussian_events, "δ": delta_event}.get(letter)
     event = event or epsilon_event(chance, float(promise.delta or 0))
     return smallest_detectable(draws, limit, event, measure, alpha=alpha, missed=MISSED)
+
+
+def drawn_once(drawer: Drawer) -> Drawer:
+    """Return what draws from an image once for all pairs that it is in.
+
+    The bound of every pair holds by itself, whatever draws it shares with others.
+    """
+    kept: dict[tuple[bytes, int], Releases] = {}
+
+    def draw(image: Image, count: int, bits: BitSource) -> Releases:
+        key = image.tobytes(), count
+        if key not in kept:
+            kept[key] = drawer(image, count, bits)
+        return kept[key]
+
+    return draw
 
 
 def pair_bound(

@@ -17,12 +17,15 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
+from dpveil.audit.distributions import Distribution, finite_distribution
+
 Image = UInt8[np.ndarray, "h w c"]
 Images = UInt8[np.ndarray, "images h w c"]
 Pairs = Int64[np.ndarray, "pairs 2"]
 Releases = UInt8[np.ndarray, "n h w c"]
 Masses = Any
 """Chances, distributions × outcomes: float64, or integers (weights) or Fractions in an array of objects."""
+Drawn = tuple[Float64[np.ndarray, " outcomes"], Distribution]
 
 WORK: Final = Context(prec=50)
 EXACT: Final = 1e-40
@@ -85,6 +88,17 @@ class ProductDistribution:
         """The chances as floats."""
         return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
 
+    @cached_property
+    def drawn(self) -> list[Drawn]:
+        """The chances of every draw of the first image, and as a distribution of outcomes."""
+        return [_drawn(chances[row]) for chances, row in zip(self.floats, self.index[0], strict=True)]
+
+    @cached_property
+    def seen(self) -> list[Drawn]:
+        """The same where outcomes that look alike are counted to the first of them."""
+        pairs = zip(self.parts, self.drawn, strict=True)
+        return [_drawn(np.bincount(part.first, mass, len(mass))) for part, (mass, _) in pairs]
+
     @property
     def exact(self) -> bool:
         """Whether all chances are given as whole numbers or rationals."""
@@ -125,6 +139,10 @@ class ProductDistribution:
         ]
         alike = all(np.array_equal(p.looks, q.looks) for p, q in zip(self.parts, other.parts, strict=False))
         return float(max(gaps)) if alike else 1.0
+
+
+def _drawn(mass: Float64[np.ndarray, " outcomes"]) -> Drawn:
+    return mass, finite_distribution(mass)
 
 
 def _worst(masses: Masses) -> Any:

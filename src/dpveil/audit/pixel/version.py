@@ -67,10 +67,12 @@ class Version(Variant):
         return bool(self.key(method, size) != intact.key(method, size))
 
 
+@dataclass(frozen=True, kw_only=True)
 class Steps:
     """A method taken apart into steps, one field each: what its versions are made of."""
 
     name: str
+    gates: tuple[str, ...] = ()
 
     @abstractmethod
     def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
@@ -84,11 +86,25 @@ class Steps:
         """Return these steps as gates take them; `outcomes` and `key` are theirs if they have any."""
         return Version(
             name=self.name,
+            gates=self.gates,
             releases=self.releases,
             distribution=self.distribution,
             outcomes=getattr(self, "outcomes", None),
             key=getattr(self, "key", None),
         )
+
+
+def made_once(distribution_of: DistributionOf) -> DistributionOf:
+    """Return what makes the distribution of a method's releases of the same images only once."""
+    kept: dict[object, ProductDistribution] = {}
+
+    def found(method: Method, images: Images) -> ProductDistribution:
+        key = method, images.shape, images.tobytes()
+        if key not in kept:
+            kept[key] = distribution_of(method, images)
+        return kept[key]
+
+    return found
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -18,11 +18,13 @@ import numpy as np
 from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
+from dpveil.mechanisms.scalar.lattice import Lattice
 from dpveil.noise.bits import BitSource
 
 One = TypeVar("One")
 Pair = tuple[Any, Any]
-Read = Callable[[ScalarMechanism, Any], int]
+Points = tuple[int, int]
+Read = Callable[[Lattice, Any], int]
 OFF: Final = Fraction(1, 1 << 40)
 """How far floats may be off, in parts of the larger one: what mechanisms say that they allow for."""
 HALVINGS: Final = 64
@@ -43,41 +45,47 @@ STEPS: Final = 24
 """Points of a random lattice: some mechanisms solve programs over them."""
 
 
-def read(method: ScalarMechanism, answer: Any) -> int:
-    """Return the point that a mechanism reads an answer as."""
-    return int(method.lattice.index(answer)[0])
+def read(lattice: Lattice, answer: Any) -> int:
+    """Return the point that mechanisms read an answer as."""
+    return int(lattice.index(answer)[0])
 
 
-def beside_turns(method: ScalarMechanism, reader: Read = read) -> Iterator[Pair]:
+@lru_cache(maxsize=64)
+def arriving(lattice: Lattice) -> tuple[tuple[Pair, ...], frozenset[Points]]:
+    """Return answers of neighbours beside turns, and the points that they are read as, the lower first."""
+    pairs = tuple(beside_turns(lattice))
+    places = ((read(lattice, one), read(lattice, other)) for one, other in pairs)
+    return pairs, frozenset((min(pair), max(pair)) for pair in places)
+
+
+def beside_turns(lattice: Lattice, reader: Read = read) -> Iterator[Pair]:
     """Yield neighbours' answers: one beside the turn from a point to the next, the other ΔF further on.
 
-    Those that the mechanism refuses are left out, such as floats that are too large for its steps.
+    Those that are refused are left out, such as floats that are too large for the steps.
     """
-    lattice = method.lattice
-    for point in _probes(method):
+    for point in _probes(lattice):
         lower, upper = (lattice.origin + at * lattice.step for at in (point - 1, point))
         middle = (lower + upper) / 2
         if not all(number in lattice.range for number in (lower, middle, upper)):
             continue
-        below, above = _turn(method, lower, upper, reader)
+        below, above = _turn(lattice, lower, upper, reader)
         for start, sign in ((below, 1), (above, -1), (middle, 1)):
-            further = _further(start, sign * method.sensitivity, lattice.range)
-            yield from (pair for pair in further if all(_taken(method, number) for number in pair))
+            further = _further(start, sign * lattice.sensitivity, lattice.range)
+            yield from (pair for pair in further if all(_taken(lattice, number) for number in pair))
 
 
-def _taken(method: ScalarMechanism, number: Any) -> bool:
+def _taken(lattice: Lattice, number: Any) -> bool:
     try:
-        read(method, number)
+        read(lattice, number)
     except InvalidParameter:
         return False
     return True
 
 
-def _probes(method: ScalarMechanism) -> list[int]:
+def _probes(lattice: Lattice) -> list[int]:
     """Return points beside every edge, in the middle, and a record on."""
-    lattice = method.lattice
     ends = [end for span in lattice.spans for end in span if end is not None] or [0]
-    reach = max(1, int(method.sensitivity / lattice.step))
+    reach = max(1, int(lattice.sensitivity / lattice.step))
     near = [end + sign * k for end in ends for k in (0, 1, 2, reach, reach + 1) for sign in (1, -1)]
     spans = [span for span in lattice.spans if span[0] is not None and span[1] is not None]
     middle = [(first + last) // 2 + k for first, last in spans for k in (0, 1)]  # type: ignore[operator]
@@ -87,14 +95,12 @@ def _probes(method: ScalarMechanism) -> list[int]:
     return [int(point) for point in chosen]
 
 
-def _turn(
-    method: ScalarMechanism, lower: Fraction, upper: Fraction, reader: Read
-) -> tuple[Fraction, Fraction]:
+def _turn(lattice: Lattice, lower: Fraction, upper: Fraction, reader: Read) -> tuple[Fraction, Fraction]:
     """Return the last number found that is read as the lower point, and the first that is not."""
-    home = reader(method, lower)
+    home = reader(lattice, lower)
     for _ in range(HALVINGS):
         middle = (lower + upper) / 2
-        lower, upper = (middle, upper) if reader(method, middle) == home else (lower, middle)
+        lower, upper = (middle, upper) if reader(lattice, middle) == home else (lower, middle)
     return lower, upper
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpveil.audit.findings import Finding
 from dpveil.audit.gates import refused
-from dpveil.audit.scalar.arrivals import Pair, random_tables, read
+from dpveil.audit.scalar.arrivals import Pair, Points, random_tables, read
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
 from dpveil.audit.scalar.distributions import PointDistribution
 from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of
@@ -25,7 +25,6 @@ PAIRS: Final = 100
 """Neighbours of one random table."""
 DISTRIBUTIONS: Final = 24
 """Pairs of points that a distribution without integers is held against, the furthest apart first."""
-Points = tuple[int, int]
 
 
 def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
@@ -53,7 +52,7 @@ def tables_gate(
 
 def _points(version: ScalarVersion, method: ScalarMechanism, pairs: Iterable[Pair]) -> set[Points]:
     """Return the points that neighbours are read as, the lower one first."""
-    point = lru_cache(maxsize=1 << 14)(partial(version.read, method))
+    point = lru_cache(maxsize=1 << 14)(partial(version.read, method.lattice))
     places = ((point(one), point(other)) for one, other in pairs)
     return {(min(pair), max(pair)) for pair in places}
 

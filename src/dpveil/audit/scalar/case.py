@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Int64
 
 from dpveil.audit.entry import Drawn, Level, Variant
-from dpveil.audit.scalar.arrivals import Pair, Read, beside_turns, read
+from dpveil.audit.scalar.arrivals import Pair, Read, arriving, read
 from dpveil.audit.scalar.distributions import PointDistribution, distribution_of
 from dpveil.core.numbers import show
 from dpveil.mechanisms.scalar import Range, ScalarMechanism
@@ -49,16 +49,15 @@ class ScalarCase:
             return self.limit * abs(x - other) / self.reach
         return self.limit if abs(x - other) <= self.reach else None
 
-    @cached_property
+    @property
     def arrivals(self) -> tuple[Pair, ...]:
         """Answers of neighbours, as they arrive, beside turns from point to point."""
-        return tuple(beside_turns(self.method))
+        return arriving(self.method.lattice)[0]
 
-    @cached_property
+    @property
     def met(self) -> frozenset[tuple[int, int]]:
         """The points that these answers are read as, the lower one first."""
-        places = ((read(self.method, one), read(self.method, other)) for one, other in self.arrivals)
-        return frozenset((min(pair), max(pair)) for pair in places)
+        return arriving(self.method.lattice)[1]
 
     @cached_property
     def reach(self) -> int:
@@ -196,10 +195,12 @@ def wrong(
     distribution: Callable[[Any], PointDistribution],
     fits: Callable[[ScalarCase], bool] = lambda case: True,
     bound: tuple[ScalarDrawn, ...] = (),
+    gates: tuple[str, ...] = (),
 ) -> ScalarVersion:
     """Return a mutant that follows another distribution."""
     return ScalarVersion(
         name=name,
+        gates=gates,
         distribution=distribution,
         draw=drawn_from(distribution),
         integers=lambda method: None,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float64, Int64
+from jaxtyping import Bool, Int64
 
-from dpveil.audit.distributions import finite_distribution
+from dpveil.audit.distributions import Distribution, finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA, fit, fit_pairs
 from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding
@@ -41,7 +41,7 @@ def fit_gate(
     chosen = sorted({answers[0], answers[len(answers) // 2], answers[-1], case.edges[0]} & set(answers))
     p_values = {}
     for x in chosen:
-        distribution = finite_distribution(_shares(right, x, case))
+        distribution = _in_cells(right, x, case)
         seen = version.draw(case, x, setting.draws, bits)
         name = place(case, x)
         p_values[f"answer {name}"] = fit(seen, distribution).p_value
@@ -50,10 +50,9 @@ def fit_gate(
 
 
 @lru_cache(maxsize=512)
-def _shares(distribution: PointDistribution, x: int, case: ScalarCase) -> Float64[np.ndarray, " cells"]:
+def _in_cells(distribution: PointDistribution, x: int, case: ScalarCase) -> Distribution:
     found = np.array([float(chance) for chance in masses(distribution, x, case.cells)])
-    shares: Float64[np.ndarray, " cells"] = found / found.sum()
-    return shares
+    return finite_distribution(found / found.sum())
 
 
 @dataclass(frozen=True)
@@ -74,8 +73,12 @@ def bound_gate(
     """
     case, draws = setting.case, setting.draws
 
+    @cache  # an answer is in several pairs, whose bounds hold each by itself
+    def counted(z: int) -> list[Counts]:
+        return [_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)]
+
     def bound(pair: tuple[int, int], share: float) -> Bound:
-        sides = [[_count(version, case, z, n, bits) for n in (draws // 2, draws // 2, draws)] for z in pair]
+        sides = [counted(z) for z in pair]
         event = _best(sides, case, draws // 2)
         first, second = sides[::-1] if event.swapped else sides
         hits = int(first[2][event.cells].sum()), int(second[2][event.cells].sum())

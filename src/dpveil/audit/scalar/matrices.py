@@ -18,6 +18,7 @@ from dpveil.noise.matrix import IntegerMatrix, quantise
 SMALL: Final = 64
 """Points of the largest matrix that one weight is raised in."""
 PARTS: Final = 1 << 30
+EXACT: Final = ("exact", "arrive")
 
 
 def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
@@ -78,7 +79,10 @@ def _uneven(case: ScalarCase) -> bool:
 
 
 def integers(
-    name: str, change: Callable[[ScalarMechanism], IntegerMatrix], fits: Callable[[ScalarCase], bool] = _small
+    name: str,
+    change: Callable[[ScalarMechanism], IntegerMatrix],
+    fits: Callable[[ScalarCase], bool] = _small,
+    gates: tuple[str, ...] = (),
 ) -> ScalarVersion:
     """Return a mutant that draws other integers."""
     made = lru_cache(maxsize=32)(change)
@@ -87,18 +91,23 @@ def integers(
         return integer_distribution(method.lattice.points.tolist(), made(method))
 
     return ScalarVersion(
-        name=name, distribution=distribution, draw=drawn_from(distribution), integers=made, fits=fits
+        name=name,
+        gates=gates,
+        distribution=distribution,
+        draw=drawn_from(distribution),
+        integers=made,
+        fits=fits,
     )
 
 
 WEIGHTS: Final = (
-    integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3)),
-    integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9)),
+    integers("a weight 1e-3 beyond", partial(raised_weight, excess=1e-3), gates=EXACT),
+    integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9), gates=EXACT),
     integers("a response never given", emptied),
 )
 """Mutants that every finite mechanism can have."""
 ROWS: Final = (
     integers("chances to the power 1.25", sharper, _uneven),
-    integers("row of the next answer", shifted, _uneven),
+    integers("row of the next answer", shifted, _uneven, ("fit",)),
 )
 """Mutants of finite mechanisms whose rows differ."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpveil.audit.entry import BY_LAW
 from dpveil.audit.scalar.case import Points, ScalarCase, wrong
 from dpveil.audit.scalar.distributions import (
     PointDistribution,
@@ -174,12 +175,18 @@ def for_one_record(method: Any) -> Truncated:
 TRUNCATED: Final = (
     wrong("scale ΔF/ε", one_scale, has_edge),
     replace(wrong("redrawn until in range", one_scale, has_edge), draw=redraw),
-    wrong("normaliser missing", lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)), has_edge),
-    wrong("largest of 3n + 2 bounds dropped", without_a_bound, _one_bound_decides),
+    wrong(
+        "normaliser missing",
+        lambda m: Lost(Spans.of(m), Exponential(m.lattice.step / m.scale)),
+        has_edge,
+        gates=BY_LAW,
+    ),
+    wrong("largest of 3n + 2 bounds dropped", without_a_bound, _one_bound_decides, gates=("exact",)),
     wrong(
         "scale of one record for any database",
         for_one_record,
         lambda case: has_edge(case) and case.method.promise == ANY,
+        gates=BY_LAW,
     ),
 )
 """Mutants of the truncated Laplace; the published one has a setting of its own (`table`)."""
@@ -197,7 +204,7 @@ def _laplace(method: Any, times: Fraction = Fraction(1)) -> Exponential:
 LAPLACE: Final = (
     wrong("half the scale", snapped(partial(_laplace, times=Fraction(2)))),
     wrong("redrawn until in range", one_scale, has_edge),
-    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge),
+    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), _laplace(m)), has_edge, gates=BY_LAW),
     wrong("one-sided noise", snapped(lambda m: OneSided(_laplace(m)))),
     wrong("noise ×0.8", snapped(partial(_laplace, times=Fraction(5, 4)))),
 )
@@ -207,6 +214,7 @@ STAIRCASE: Final = (
         "first stair of full width",
         snapped(lambda m: Stairs(m.budget, m.lattice.reach, m.lattice.reach)),
         lambda case: case.method.lattice.reach > 2,
+        gates=("fit",),
     ),
     wrong(
         "stairs of half the width",
@@ -214,7 +222,9 @@ STAIRCASE: Final = (
         lambda case: case.method.lattice.reach > 2,
     ),
     wrong("ε doubled", snapped(lambda m: stairs_of(m, 2 * m.budget))),
-    wrong("mass outside the range dropped", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge),
+    wrong(
+        "mass outside the range dropped", lambda m: Lost(Spans.of(m), stairs_of(m)), has_edge, gates=BY_LAW
+    ),
     wrong("one-sided noise", snapped(lambda m: OneSided(stairs_of(m)))),
 )
 
@@ -231,7 +241,7 @@ def not_halved(method: Any) -> Table:
 
 
 FAIR: Final = (
-    wrong("constant of even sizes at odd ones", published_fair_distribution, _odd),
+    wrong("constant of even sizes at odd ones", published_fair_distribution, _odd, gates=BY_LAW),
     wrong("distances not halved", not_halved),
 )
 

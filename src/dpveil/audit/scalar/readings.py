@@ -12,23 +12,24 @@ from dpveil.audit.scalar.distributions import distribution_of
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.mechanisms.scalar.certify import log_ratio
+from dpveil.mechanisms.scalar.lattice import Lattice
 
 HALF: Final = Fraction(1, 2)
 
 
-def shortest_decimal(method: ScalarMechanism, answer: Any) -> int:
+def shortest_decimal(lattice: Lattice, answer: Any) -> int:
     """Return the point nearest to what a float's shortest decimal names, halves up (errata E21)."""
-    return _steps(method, exact(answer)).__floor__()
+    return _steps(lattice, exact(answer)).__floor__()
 
 
-def halves_to_even(method: ScalarMechanism, answer: Any) -> int:
+def halves_to_even(lattice: Lattice, answer: Any) -> int:
     """Return the nearest point, halves to the even one, as Python and NumPy round."""
-    return round(_steps(method, exact(answer)) - HALF)
+    return round(_steps(lattice, exact(answer)) - HALF)
 
 
-def _steps(method: ScalarMechanism, value: Fraction) -> Fraction:
+def _steps(lattice: Lattice, value: Fraction) -> Fraction:
     """Return how many steps a number lies from point 0, and half a one more."""
-    return (value - method.lattice.origin) / method.lattice.step + HALF
+    return (value - lattice.origin) / lattice.step + HALF
 
 
 def _reading(name: str, read: Read) -> ScalarVersion:

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from dpveil.audit.entry import BY_LAW
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.pairs import cells
@@ -177,9 +178,9 @@ def _wrong(name: str, bands_of: BandsOf) -> Version:
 
 
 MUTANTS: Final = (
-    _wrong("group factor missing", one_group),
+    replace(_wrong("group factor missing", one_group), gates=BY_LAW),
     _wrong("channels not counted", one_channel),
-    _wrong("planes' budgets not summed", planes_alone),
+    replace(_wrong("planes' budgets not summed", planes_alone), gates=BY_LAW),
     _wrong("signs without noise", bare_signs),
     Version(
         name="one draw for all groups and channels",

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy import special
 
+from dpveil.audit.entry import BY_DRAWS, BY_LAW
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.methods.dct_right import coefficients
@@ -60,7 +61,6 @@ def fresh(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> I
 class GaussianSteps(Steps):
     """One way to carry out the method: the intact one, or a mutant with one wrong step."""
 
-    name: str
     exact: Callable[[DCTGaussian, Image], Blocks] = exact
     variances: Callable[[DCTGaussian, Image], Variances] = variances
     noise: Callable[[Fraction, tuple[int, int, int], BitSource], Int64[np.ndarray, "n b k"]] = fresh
@@ -205,13 +205,13 @@ def one_for_all_blocks(
 
 INTACT: Final = GaussianSteps(name=DCTGaussian.name)
 MUTANTS: Final = (
-    GaussianSteps(name="noise ×0.8", variances=less),
-    GaussianSteps(name="clipping after the noise", exact=unclipped, clipped_after=True),
-    GaussianSteps(name="widths from the private image", variances=private_widths),
+    GaussianSteps(name="noise ×0.8", gates=BY_LAW, variances=less),
+    GaussianSteps(name="clipping after the noise", gates=("exact",), exact=unclipped, clipped_after=True),
+    GaussianSteps(name="widths from the private image", gates=("exact",), variances=private_widths),
     GaussianSteps(name="repeated edges not counted", exact=repeated),
     GaussianSteps(name="channels not counted", variances=without_channels),
-    GaussianSteps(name="allocation not normalised", variances=each_alone),
-    GaussianSteps(name="one draw for all blocks", noise=one_for_all_blocks),
+    GaussianSteps(name="allocation not normalised", gates=BY_LAW, variances=each_alone),
+    GaussianSteps(name="one draw for all blocks", gates=BY_DRAWS, noise=one_for_all_blocks),
 )
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from dpveil.audit.noises import GAUSSIAN
 from dpveil.audit.pixel.case import Case, Drawn, Level
-from dpveil.audit.pixel.entry import MethodAudit
+from dpveil.audit.pixel.entry import COMPUTED, MethodAudit
 from dpveil.audit.pixel.methods.pixelisation import gaussian_right
 from dpveil.audit.pixel.methods.pixelisation_mutants import half, shared_mutants
 from dpveil.audit.pixel.methods.steps import Steps, method_areas, refuse_wide_noise
@@ -29,6 +29,13 @@ def variances(method: DPPixGaussian, size: Size) -> list[Fraction]:
     return [variance] * method_areas(method, size).size
 
 
+GATES: Final = {
+    "noise ×0.8": (*COMPUTED, "fit"),
+    "means rounded before noise": ("exact", "bound"),
+    "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": (*COMPUTED, "fit"),
+    "(ε, δ): decimal logarithm of 1/δ": (*COMPUTED, "fit"),
+}
+"""What sees these mutants; Gaussian noise hides more from single events and fits than Laplace noise does."""
 INTACT: Final = Steps(name=DPPixGaussian.name, kind=GAUSSIAN, parameters=variances)
 
 
@@ -47,7 +54,7 @@ def mutants() -> tuple[Version, ...]:
         ),
     }
     made = (*shared_mutants(INTACT), *(_gaussian(name, variance) for name, variance in own.items()))
-    return tuple(steps.version() for steps in made)
+    return tuple(replace(steps, gates=GATES.get(steps.name, steps.gates)).version() for steps in made)
 
 
 def _gaussian(name: str, variance: Variance) -> Steps:

@@ -21,6 +21,7 @@ from jaxtyping import Bool, Float64, Int64, UInt64
 
 from dpveil.accounting.group import any_of
 from dpveil.audit.distributions import laplace_distribution
+from dpveil.audit.entry import BY_DRAWS, BY_LAW
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.product import Image, Images, ProductDistribution, Releases, product_distribution
@@ -153,7 +154,6 @@ class Sampling(Steps):
     says whether they follow from the true counts; `published` samples as published, without any noise.
     """
 
-    name: str
     share: Fraction = Fraction(1)
     used: Callable[[DPSamp], DPSamp] = lambda method: method
     private: bool = False
@@ -231,11 +231,11 @@ def _rate_for_each(method: DPSamp) -> DPSamp:
 
 INTACT: Final = Sampling(name=DPSamp.name)
 MUTANTS: Final = (
-    Sampling(name="as published, claimed private", published=True),
-    Sampling(name="sensitivity halved", share=Fraction(1, 2)),
-    Sampling(name="rate ignored", used=lambda method: replace(method, rate="0.999999")),
+    Sampling(name="as published, claimed private", gates=BY_DRAWS, published=True),
+    Sampling(name="sensitivity halved", gates=BY_LAW, share=Fraction(1, 2)),
+    Sampling(name="rate ignored", gates=BY_LAW, used=lambda method: replace(method, rate="0.999999")),
     Sampling(name="sample sizes from true counts", private=True),
-    Sampling(name="δ of all m pixels for each", used=_rate_for_each),
+    Sampling(name="δ of all m pixels for each", gates=("exact",), used=_rate_for_each),
 )
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 from scipy import stats
 
+from dpveil.audit.entry import BY_DRAWS, BY_LAW
 from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.pairs import Pair
@@ -60,7 +61,6 @@ def right_noise(scale: Fraction, count: int, rank: int, channels: int, bits: Bit
 class SpectrumSteps(Steps):
     """One way to carry out the method: the intact one, or a mutant with another noise."""
 
-    name: str
     noise: Noises = right_noise
     factor: int = 1
 
@@ -186,11 +186,11 @@ def last_without(scale: Fraction, count: int, rank: int, channels: int, bits: Bi
 
 INTACT: Final = SpectrumSteps(name=DPSVD.name)
 MUTANTS: Final = (
-    SpectrumSteps(name="length of one dimension", noise=of_one_dimension),
-    SpectrumSteps(name="Laplace noise on every value", noise=by_coordinate),
-    SpectrumSteps(name="ε doubled", noise=half_as_wide, factor=2),
-    SpectrumSteps(name="one draw for all channels", noise=one_for_all_channels),
-    SpectrumSteps(name="last value without noise", noise=last_without),
+    SpectrumSteps(name="length of one dimension", gates=("fit",), noise=of_one_dimension),
+    SpectrumSteps(name="Laplace noise on every value", gates=("fit",), noise=by_coordinate),
+    SpectrumSteps(name="ε doubled", gates=BY_LAW, noise=half_as_wide, factor=2),
+    SpectrumSteps(name="one draw for all channels", gates=BY_DRAWS, noise=one_for_all_channels),
+    SpectrumSteps(name="last value without noise", gates=BY_DRAWS, noise=last_without),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
@@ -134,7 +135,7 @@ MUTANTS: Final = (
     _wrong("2ε′ for ε′", partial(right, factor=lambda method, size: 2)),
     _wrong("channels not counted", partial(right, factor=_channels), _channels),
     _wrong("ragged cells not counted", partial(right, factor=_whole_cells_only), _whole_cells_only),
-    _wrong("integers without a margin", rounded_down),
+    replace(_wrong("integers without a margin", rounded_down), gates=("exact",)),
     Version(
         name="one draw for all cells and channels",
         releases=from_distribution(drawn_distribution, shared=True),

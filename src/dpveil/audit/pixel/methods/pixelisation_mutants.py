@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from dpveil.audit.entry import BY_DRAWS, BY_LAW
 from dpveil.audit.noises import NoiseKind
 from dpveil.audit.pixel.methods.steps import Areas, Noise, Steps, Sums, fresh_noise, method_areas, method_sums
 from dpveil.audit.pixel.product import Image, Releases
@@ -24,16 +25,16 @@ def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
     return (
         _narrower(intact, "noise ×0.8", lambda method, size: [Fraction(8, 10)] * _cells(method, size)),
         _narrower(intact, "b² noise on ragged means", _shares_of_largest),
-        replace(intact, name="ragged sums divided by b²", areas=_divided_by_full_block),
+        replace(intact, name="ragged sums divided by b²", gates=BY_LAW, areas=_divided_by_full_block),
         replace(
             _narrower(intact, "means rounded before noise", _one_by_area), sums=_rounded_means, areas=_ones
         ),
-        replace(intact, name="one draw for all cells", noise=_one_draw_for_all_cells),
-        replace(intact, name="one draw for all channels", noise=_one_draw_for_all_channels),
-        replace(intact, name="last cell without noise", noise=_last_cell_without),
-        replace(intact, name="one-sided noise", noise=_one_sided),
-        replace(intact, name="ragged columns copied", after=_ragged_columns_kept),
-        replace(intact, name="columns over the wrong axis", after=_wrong_axis),
+        replace(intact, name="one draw for all cells", gates=BY_DRAWS, noise=_one_draw_for_all_cells),
+        replace(intact, name="one draw for all channels", gates=BY_DRAWS, noise=_one_draw_for_all_channels),
+        replace(intact, name="last cell without noise", gates=BY_DRAWS, noise=_last_cell_without),
+        replace(intact, name="one-sided noise", gates=BY_DRAWS, noise=_one_sided),
+        replace(intact, name="ragged columns copied", gates=BY_DRAWS, after=_ragged_columns_kept),
+        replace(intact, name="columns over the wrong axis", gates=BY_DRAWS, after=_wrong_axis),
     )
 
 

@@ -64,6 +64,7 @@ class Steps:
     """One way to pixelise: the intact one, or a mutant with one wrong step."""
 
     name: str
+    gates: tuple[str, ...] = ()
     kind: NoiseKind
     parameters: Callable[[Method, Size], list[Fraction]]
     sums: Callable[[Method, Image], Sums] = method_sums
@@ -84,12 +85,17 @@ class Steps:
         noisy = (sums.reshape(rows * columns, 1, channels) + noise).reshape(rows, columns, count * channels)
         levels = mean_levels(noisy, self.areas(method, image.shape))
         shown = spread(levels, method.block, height, width).reshape(height, width, count, channels)
-        return self.after(np.ascontiguousarray(np.moveaxis(shown, 2, 0)), image, method.block)
+        return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
 
     def version(self) -> Version:
         """Return these steps as gates take them."""
         return Version(
-            name=self.name, releases=self.releases, distribution=self.distribution, noise=self, key=self.key
+            name=self.name,
+            gates=self.gates,
+            releases=self.releases,
+            distribution=self.distribution,
+            noise=self,
+            key=self.key,
         )
 
     def key(self, method: Method, size: Size) -> object:
@@ -131,7 +137,9 @@ class Steps:
 
     def _parts(self, method: Method, images: Images) -> tuple[Int64[np.ndarray, "n parts"], list[Fraction]]:
         size = images.shape[1:]
-        sums = np.stack([self.sums(method, image) for image in images]).reshape(len(images), -1)
+        beside = images.transpose(1, 2, 0, 3).reshape(*size[:2], -1)  # all images as channels of one
+        parts = self.sums(method, beside).reshape(-1, len(images), size[2]).transpose(1, 0, 2)
+        sums = parts.reshape(len(images), -1)
         return sums, [p for p in self.parameters(method, size) for _ in range(size[2])]
 
 
