@@ -38,14 +38,14 @@ def snapped_error(answer: float, scale: float) -> float:
     return scale * (1 - exp(-answer / scale) / 2)
 
 
-def errors(answer: float, epsilon: float = EPSILON) -> dict[str, float]:
+def errors(answer: float) -> dict[str, float]:
     """Return the expected absolute error of each mechanism at an answer, in units of ΔF."""
-    published = PublishedTruncatedLaplace(epsilon).scale(answer)
+    published = PublishedTruncatedLaplace(EPSILON).scale(answer)
     return {
         PUBLISHED: truncated_error(answer, published),
-        METRIC: truncated_error(answer, 2 / epsilon),
-        RECORD: truncated_error(answer, 1 / log((1 + exp(epsilon)) / 2)),
-        SNAPPED: snapped_error(answer, 1 / epsilon),
+        METRIC: truncated_error(answer, 2 / EPSILON),
+        RECORD: truncated_error(answer, 1 / log((1 + exp(EPSILON)) / 2)),
+        SNAPPED: snapped_error(answer, 1 / EPSILON),
     }
 
 
