@@ -14,7 +14,7 @@ from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import MethodAudit
 from dpveil.audit.pixel.methods.pixelisation import laplace_right
 from dpveil.audit.pixel.methods.pixelisation_mutants import half, shared_mutants
-from dpveil.audit.pixel.methods.steps import Steps, method_areas, refuse_wide_noise
+from dpveil.audit.pixel.methods.steps import Steps, for_all_cells, refuse_wide_noise
 from dpveil.audit.pixel.version import Size, Version
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.mechanisms.pixel.cells import fullest_cells
@@ -23,13 +23,11 @@ TOP: Final = 255
 Calibration = Callable[[DPPix, Size], Fraction]
 
 
-def scales(method: DPPix, size: Size) -> list[Fraction]:
-    """Return the noise scale of every cell, row by row."""
-    scale = method.sum_scale(height=size[0], width=size[1], channels=size[2])
-    return [scale] * method_areas(method, size).size
+def _scale(method: DPPix, size: Size) -> Fraction:
+    return method.sum_scale(height=size[0], width=size[1], channels=size[2])
 
 
-INTACT: Final = Steps(name=DPPix.name, kind=LAPLACE, parameters=scales)
+INTACT: Final = Steps(name=DPPix.name, kind=LAPLACE, parameters=partial(for_all_cells, _scale))
 
 
 def mutants() -> tuple[Version, ...]:
@@ -43,19 +41,8 @@ def mutants() -> tuple[Version, ...]:
         "(ε, δ): changed pixels spread over cells": _spread_over_cells,
         "(ε, δ): δ for every cell and channel": _delta_for_each,
     }
-    made = (*shared_mutants(INTACT), *(_laplace(name, scale) for name, scale in own.items()))
+    made = (*shared_mutants(INTACT), *(INTACT.with_parameter(name, scale) for name, scale in own.items()))
     return tuple(steps.version() for steps in made)
-
-
-def _laplace(name: str, scale: Calibration) -> Steps:
-    def parameters(method: DPPix, size: Size) -> list[Fraction]:
-        return [scale(method, size)] * int(method_areas(method, size).size)
-
-    return INTACT.with_parameters(name, parameters)
-
-
-def _scale(method: DPPix, size: Size) -> Fraction:
-    return method.sum_scale(height=size[0], width=size[1], channels=size[2])
 
 
 def _pure(method: DPPix, size: Size) -> Fraction:

@@ -14,7 +14,7 @@ from dpveil.audit.pixel.case import Case, Drawn, Level
 from dpveil.audit.pixel.entry import COMPUTED, MethodAudit
 from dpveil.audit.pixel.methods.pixelisation import gaussian_right
 from dpveil.audit.pixel.methods.pixelisation_mutants import half, shared_mutants
-from dpveil.audit.pixel.methods.steps import Steps, method_areas, refuse_wide_noise
+from dpveil.audit.pixel.methods.steps import Steps, for_all_cells, refuse_wide_noise
 from dpveil.audit.pixel.version import Size, Version
 from dpveil.mechanisms.pixel import DPPixGaussian
 from dpveil.mechanisms.pixel.cells import fullest_cells
@@ -23,10 +23,8 @@ TOP: Final = 255
 Variance = Callable[[DPPixGaussian, Size], Fraction]
 
 
-def variances(method: DPPixGaussian, size: Size) -> list[Fraction]:
-    """Return the variance parameter of the noise of every cell, row by row."""
-    variance = method.sum_variance(height=size[0], width=size[1], channels=size[2])
-    return [variance] * method_areas(method, size).size
+def _variance(method: DPPixGaussian, size: Size) -> Fraction:
+    return method.sum_variance(height=size[0], width=size[1], channels=size[2])
 
 
 GATES: Final = {
@@ -36,7 +34,7 @@ GATES: Final = {
     "(ε, δ): decimal logarithm of 1/δ": (*COMPUTED, "fit"),
 }
 """Gates that detect these mutants; single events and fits reveal less of Gaussian than of Laplace noise."""
-INTACT: Final = Steps(name=DPPixGaussian.name, kind=GAUSSIAN, parameters=variances)
+INTACT: Final = Steps(name=DPPixGaussian.name, kind=GAUSSIAN, parameters=partial(for_all_cells, _variance))
 
 
 def mutants() -> tuple[Version, ...]:
@@ -53,19 +51,11 @@ def mutants() -> tuple[Version, ...]:
             lambda e, d: (math.sqrt(math.log10(1 / d) + e) - math.sqrt(math.log10(1 / d))) ** 2
         ),
     }
-    made = (*shared_mutants(INTACT), *(_gaussian(name, variance) for name, variance in own.items()))
+    made = (
+        *shared_mutants(INTACT),
+        *(INTACT.with_parameter(name, variance) for name, variance in own.items()),
+    )
     return tuple(replace(steps, gates=GATES.get(steps.name, steps.gates)).version() for steps in made)
-
-
-def _gaussian(name: str, variance: Variance) -> Steps:
-    def parameters(method: DPPixGaussian, size: Size) -> list[Fraction]:
-        return [variance(method, size)] * int(method_areas(method, size).size)
-
-    return INTACT.with_parameters(name, parameters)
-
-
-def _variance(method: DPPixGaussian, size: Size) -> Fraction:
-    return method.sum_variance(height=size[0], width=size[1], channels=size[2])
 
 
 def _squares(method: DPPixGaussian, size: Size) -> int:

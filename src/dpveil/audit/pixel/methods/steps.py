@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
-from typing import Final
+from functools import lru_cache, partial
+from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Int64
@@ -21,6 +21,7 @@ from dpveil.audit.pixel.case import Level
 from dpveil.audit.pixel.methods.pixelisation import cell_parts
 from dpveil.audit.pixel.product import Image, Images, Pairs, ProductDistribution, Releases
 from dpveil.audit.pixel.version import Method, Size, Version
+from dpveil.audit.pixel.version import Steps as MethodSteps
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel.cells import cell_areas, cell_sums, mean_levels, spread
 from dpveil.noise.bits import BitSource
@@ -44,6 +45,13 @@ def method_areas(method: Method, size: Size) -> Areas:
     return cell_areas(size[0], size[1], method.block)
 
 
+def for_all_cells(
+    parameter: Callable[[Method, Size], Fraction], method: Method, size: Size
+) -> list[Fraction]:
+    """Return the same noise parameter for every cell, row by row."""
+    return [parameter(method, size)] * method_areas(method, size).size
+
+
 def fresh_noise(
     kind: NoiseKind, parameters: Sequence[Fraction], count: int, channels: int, bits: BitSource
 ) -> Noise:
@@ -61,11 +69,9 @@ def nothing_after(releases: Releases, image: Image, block: int) -> Releases:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Steps:
+class Steps(MethodSteps):
     """One way to pixelise: intact, or a mutant with one wrong step."""
 
-    name: str
-    gates: tuple[str, ...] = ()
     kind: NoiseKind
     parameters: Callable[[Method, Size], list[Fraction]]
     sums: Callable[[Method, Image], Sums] = method_sums
@@ -76,6 +82,10 @@ class Steps:
     def with_parameters(self, name: str, parameters: Callable[[Method, Size], list[Fraction]]) -> Steps:
         """Return a mutant whose noise has other parameters."""
         return replace(self, name=name, parameters=parameters)
+
+    def with_parameter(self, name: str, parameter: Callable[[Any, Size], Fraction]) -> Steps:
+        """Return a mutant with another noise parameter, the same for all cells."""
+        return self.with_parameters(name, partial(for_all_cells, parameter))
 
     def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
         """Return `count` independent releases of one image, n × h × w × c."""
@@ -90,14 +100,7 @@ class Steps:
 
     def version(self) -> Version:
         """Return these steps as a version."""
-        return Version(
-            name=self.name,
-            gates=self.gates,
-            releases=self.releases,
-            distribution=self.distribution,
-            noise=self,
-            key=self.key,
-        )
+        return replace(super().version(), noise=self)
 
     def key(self, method: Method, size: Size) -> object:
         """Return a key that is equal for steps that behave identically there."""
