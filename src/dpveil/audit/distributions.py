@@ -37,7 +37,7 @@ class Distribution:
     cdf: Callable[[Integers], Chances]
     survival: Callable[[Integers], Chances]
     impossible: Callable[[Integers], Flags] = lambda z: np.zeros(z.shape, np.bool_)
-    kept: dict[object, Any] = field(default_factory=dict, repr=False)
+    kept: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
         """Return `make()`, computed once per key: for what fits need of a distribution, whatever the

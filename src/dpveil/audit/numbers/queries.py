@@ -43,7 +43,7 @@ class QueryCase:
     cells: tuple[Cell, ...]
     rows: int
     settings: dict[str, Any]
-    known: dict[tuple[Table, Lattice], list[int]] = field(default_factory=dict, repr=False)
+    known: dict[tuple[Table, Lattice], list[int]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def tables(self) -> list[Table]:
