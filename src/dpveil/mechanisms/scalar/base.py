@@ -26,7 +26,6 @@ ANY: Final = "any-database"
 RECORD: Final = "database-record"
 MOST: Final = 1 << 12
 """Points of the largest lattice whose matrix is computed."""
-SAMPLES: Final = "how long the draw took, which depends a little on the answer"
 REFUSED: Final = "that the answer is no float too large for the step, which is refused"
 
 
@@ -93,7 +92,6 @@ class ScalarMechanism(ABC):
     finite_only: ClassVar[bool] = True
     """Whether it needs a range with two ends."""
     most: ClassVar[int] = MOST
-    """Points of the largest finite lattice."""
 
     @classmethod
     def for_query(
