@@ -1,10 +1,9 @@
-"""The command line in fresh processes: its start, one photo from cold, where the time goes, folders, memory.
+"""The command line in fresh processes: start-up, one photo from cold, stages, folders, memory.
 
-Targets (issue 13): one dp-pix release of one photo 0.5 s as a whole process, one photo with faces 1.0 s, also
-by attributes. What the shell sees is `s`; `cpu s` is what the process worked, which other work on the machine
-disturbs less. The stages are one more process that walks the same road and looks at the clock between. Peak
-is the resident memory of the process. `--regions faces` is skipped without a detector, and the folder without
-../shared/data.
+Targets (issue 13): one dp-pix release of one photo takes 0.5 s as a whole process, one photo with faces 1.0
+s, also by attributes. `s` is wall time; `cpu s` is processor time, which other work on the machine disturbs
+less. The stages are timed in one more process that runs the same steps. Peak is the resident memory of the
+process. `--regions faces` is skipped without a detector, and the folder without ../shared/data.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ print(json.dumps({"began": began, **dict(zip(names, laps))}))
 
 
 def child(command: list[str]) -> tuple[float, float, float, str]:
-    """Return the seconds, those of work and the peak MiB of one process, and what it printed."""
+    """Run one process; return its wall time, processor time and peak MiB, and what it printed."""
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(command, stdout=out, stderr=err)
@@ -63,7 +62,7 @@ def child(command: list[str]) -> tuple[float, float, float, str]:
 
 
 def whole(command: list[str], repeats: int) -> dict[str, object]:
-    """Return the median seconds and peak of a command."""
+    """Return the median times and peak memory of a command."""
     child(command)
     runs = [child(command) for _ in range(repeats)]
     return {
@@ -98,7 +97,7 @@ def photos(folder: Path) -> dict[str, Path]:
 
 
 def can_find_faces(photo: Path, folder: Path) -> bool:
-    """Whether a detector is installed and finds the face of the photo."""
+    """Return whether a detector is installed and finds the face in the photo."""
     command = [DPVEIL, "obfuscate", photo, "--out", folder / "try.png", *BUDGET, "--regions", "faces"]
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
@@ -123,7 +122,7 @@ def folder_row(folder: Path) -> dict[str, object] | None:
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         rows: list[dict[str, object]] = [

@@ -1,8 +1,8 @@
-"""DP-Pix against non-private pixelisation by OpenCV and a straightforward private one, in one run.
+"""DP-Pix against non-private pixelisation by OpenCV and a straightforward private version, in one run.
 
 Target (issue 2): 12-megapixel RGB at block 16, array in and array out, same number of threads, at most 1.5
-times OpenCV's time (area down, nearest up) at 3000 and 2992 rows, peak memory at most 4 times the array.
-The two take turns; the straightforward one is timed apart, for whoever comes after it finds empty caches.
+times OpenCV's time (area down, nearest up) at 3000 and 2992 rows, peak memory at most 4 times the array. The
+two take turns; the straightforward version is timed separately, as it would leave cold caches to the next.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ SIZES = ((112, 92, 1), (480, 640, 3), (2992, 4000, 3), (3000, 4000, 3))
 
 
 def opencv(image: np.ndarray) -> np.ndarray:
-    """Return the pixelised image; nothing about it is private."""
+    """Return the pixelised image, without privacy."""
     height, width = image.shape[:2]
     small = cv2.resize(image, (-(-width // BLOCK), -(-height // BLOCK)), interpolation=cv2.INTER_AREA)
     return cv2.resize(small, (width, height), interpolation=cv2.INTER_NEAREST)
 
 
 def straightforward(image: np.ndarray, unsafe: np.random.Generator) -> np.ndarray:
-    """Return DP-Pix as one writes it with scikit-image and NumPy (whole cells only matter for its time)."""
+    """Return DP-Pix as usually written with scikit-image and NumPy (partial cells do not matter for the
+    time).
+    """
     cells = block_reduce(image, (BLOCK, BLOCK, 1), np.mean)
     noisy = cells + unsafe.laplace(0, 255 * 256 * image.shape[2] / 20 / BLOCK**2, cells.shape)
     levels = np.clip(np.rint(noisy), 0, 255).astype(np.uint8)
@@ -35,7 +37,7 @@ def straightforward(image: np.ndarray, unsafe: np.random.Generator) -> np.ndarra
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     backend.compile_now()
     bits, unsafe = SecureBits(), generator()
     method = DPPix(epsilon=20, block=BLOCK, neighbourhood=256)

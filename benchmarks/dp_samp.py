@@ -1,9 +1,9 @@
-"""DP-Samp against the method as one writes it from the paper, in one run.
+"""DP-Samp against a straightforward version of the paper's algorithm, in one run.
 
 Target: 640×480 grey at 8 clusters at least 300 times faster, in at most 6 times the image. The
-straightforward version clusters all pixels by Lloyd's algorithm from ten starts (what scikit-learn's k-means
-does), counts up to the largest number of equation 4, and interpolates with SciPy's `griddata`, linear and
-nearest outside the hull. Both show as many pixels.
+straightforward version clusters all pixels by Lloyd's algorithm from ten starts (as scikit-learn's k-means
+does), counts up to the largest number of equation 4, and interpolates with SciPy's `griddata`, linear inside
+the hull and nearest outside. Both show the same number of pixels.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BEST = "Grey: the best of 45 and of 3 runs, as others used the machine; the othe
 
 
 def lloyd(values: np.ndarray, clusters: int, unsafe: np.random.Generator) -> np.ndarray:
-    """Return the cluster of every value: the best of ten runs, each from values chosen far apart."""
+    """Return the cluster of every value: the best of ten runs of k-means++."""
     best, least = np.zeros(len(values), int), np.inf
     for _ in range(STARTS):
         centres = values[unsafe.integers(len(values), size=1)]
@@ -88,14 +88,14 @@ def straightforward(grey: np.ndarray, epsilon: float, m: int, unsafe: np.random.
 
 
 def seconds(call: Callable[[], object]) -> tuple[float, float]:
-    """Return the seconds of one call, and the processor seconds of all its threads."""
+    """Return wall and processor time of one call."""
     start, work = time.perf_counter(), time.process_time()
     call()
     return time.perf_counter() - start, time.process_time() - work
 
 
 def in_turns(ours: Callable[[], object], slow: Callable[[], object]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the least `seconds` of both: the slow one once in each round, ours fifteen times."""
+    """Return the least `seconds` of both: in each round the slow one runs once, ours fifteen times."""
     ours()
     rounds = [(seconds(slow), [seconds(ours) for _ in range(15)]) for _ in range(ROUNDS)]
     return np.min([fast for _, many in rounds for fast in many], axis=0), np.min(
@@ -104,7 +104,7 @@ def in_turns(ours: Callable[[], object], slow: Callable[[], object]) -> tuple[np
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     backend.compile_now()
     bits, unsafe = SecureBits(), generator()
     colour = cv2.resize(data.astronaut(), SIZE)

@@ -1,8 +1,8 @@
-"""DP-SVD against a full economy decomposition with NumPy, in one run; dct-gaussian beside dp-pix-gaussian.
+"""DP-SVD against a full economy SVD with NumPy, in one run; dct-gaussian against dp-pix-gaussian.
 
-Target (issue 4): 640×480 grey at rank 6 at least 3 times faster than the full economy SVD, same law.
-Threads of linear algebra that wait for a busy processor cost more than they save: where others work on the
-machine, run with OPENBLAS_NUM_THREADS=1, for all sides alike.
+Target (issue 4): 640×480 grey at rank 6 at least 3 times faster than the full economy SVD, same law. BLAS
+threads that wait for a busy processor cost more than they save: on a shared machine, run with
+OPENBLAS_NUM_THREADS=1, for all sides alike.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RANK = 6
 
 
 def straightforward(image: np.ndarray, unsafe: np.random.Generator) -> np.ndarray:
-    """Return DP-SVD as one writes it with NumPy: everything is decomposed, and floats are noised."""
+    """Return DP-SVD as usually written with NumPy: a full decomposition, and floating-point noise."""
     noise = unsafe.normal(size=RANK * image.shape[2])
     noise *= unsafe.gamma(noise.size) / np.linalg.norm(noise)
     out = np.empty_like(image)
@@ -32,14 +32,14 @@ def straightforward(image: np.ndarray, unsafe: np.random.Generator) -> np.ndarra
 
 
 def pictures(shape: tuple[int, int, int], unsafe: np.random.Generator) -> dict[str, np.ndarray]:
-    """Return a photo of that size, tiled from a public one, and noise: their spectra differ most."""
+    """Return a photo of that size, tiled from a public one, and noise, whose spectra differ most."""
     photo = data.astronaut()[:480]
     tiled = np.tile(photo, (-(-shape[0] // 480), -(-shape[1] // 512), 1))[: shape[0], : shape[1], : shape[2]]
     return {"photo": np.ascontiguousarray(tiled), "noise": unsafe.integers(0, 256, shape, dtype=np.uint8)}
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     backend.compile_now()
     bits, unsafe = SecureBits(), generator()
     svd, ours = DPSVD(epsilon=1, rank=RANK), DCTGaussian(rho=5, neighbourhood=256)

@@ -1,21 +1,20 @@
-"""What recognition by dlib's embedding still names in the outputs of deface 1.5 and of dpveil, on one folder.
+"""Re-identification by dlib's embedding in the outputs of deface 1.5 and of dpveil, on one folder.
 
-Photos of LFW, 128 × 128: of each person `KNOWN` that the attacker has and `PROBES` that were released, all of
-them different photos. The attacker looks where the face was in the original, takes landmarks for what they
-are, and names the person whose mean embedding is nearest: "knowing originals", or "knowing outputs" of the
-same tool for the photos that he has (the parrot attack). A photo that was not written, and a face without
-landmarks, counts as not named and is never left out. Intervals are of 95 %, by a bootstrap over people.
-"face found" is the share of probes written in whose output CenterFace finds a face where one was.
+Photos of LFW, 128 × 128: of each person `KNOWN` that the attacker has and `PROBES` that were released, all
+different photos. The attacker looks where the face was in the original, detects landmarks there, and names
+the person whose mean embedding is nearest: "knowing originals", or "knowing outputs" of the same tool for the
+photos that he has (the parrot attack). A photo that was not written, and a face without landmarks, counts as
+not named and is never left out. Intervals are 95 %, by bootstrap over people. "face found" is the share of
+written probes in whose output CenterFace finds a face where one was.
 
-`photos/s` is of the whole command, its start included, the tools after one another on the same folder; 128
+`photos/s` is of the whole command, start-up included, the tools one after another on the same folder; 128
 pixels are small for a photo, so the table of `folder` says more about speed. `deface` runs in its own
 environment as in `folder.py`. Models are those of the package dpveil-faces; methods that need one are left
-out where it is not installed. `quick` as an argument takes a few people, and keeps its figures apart.
+out if it is not installed. `quick` as an argument uses a few people, and saves its figures separately.
 """
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -35,7 +34,7 @@ from dpveil.core.region import Box
 from dpveil.faces.embedding import LENGTH, SAME, aligned, embedder
 from dpveil.regions import Faces
 from folder import _deface
-from timing import report
+from timing import load_note, report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 KNOWN, PROBES, STEP = 4, 2, 2
@@ -50,12 +49,12 @@ OURS = {
     "dpveil attributes, none": ["attributes", "--attributes", "none"],
 }
 FOUND = 0.3
-"""Boxes that share more of their union are of one face."""
+"""Intersection over union above which two boxes are of one face."""
 
 
 @dataclass(frozen=True)
 class Shot:
-    """One photo: its name, whose it is, whether the attacker has it, and where its face is."""
+    """One photo: its name, its person, whether the attacker has it, and the box of its face."""
 
     name: str
     person: str
@@ -64,7 +63,7 @@ class Shot:
 
 
 def make(folder: Path, step: int) -> list[Shot]:
-    """Copy the photos into `folder` and find the largest face of each; one without a face stays out."""
+    """Copy the photos into `folder` and find the largest face in each; photos without a face are left out."""
     folder.mkdir()
     finder, shots = Faces(margin=0), []
     for person in sorted(SHARED.glob("lfw10_128/*"))[::step]:
@@ -79,7 +78,7 @@ def make(folder: Path, step: int) -> list[Shot]:
 
 
 def outputs(photos: Path, work: Path) -> dict[str, tuple[Path, float]]:
-    """Return, by tool, the folder of its outputs and the seconds that it took."""
+    """Return the folder of outputs and the run time of every tool."""
     made: dict[str, tuple[Path, float]] = {"the originals": (photos, 0.0)}
     for name, kind in DEFACE.items():
         if _deface() is not None:
@@ -104,14 +103,14 @@ def _run(call: list[str]) -> float:
 
 
 def released(folder: Path, shot: Shot) -> Photo | None:
-    """Return what a tool wrote for a photo, if it did."""
+    """Return the output of a tool for a photo, if there is one."""
     names = (f"{shot.name}.png", f"{shot.name}_anonymized.jpg", f"{shot.name}.jpg")
     path = next((folder / name for name in names if (folder / name).exists()), None)
     return None if path is None else Photo(np.asarray(Image.open(path).convert("RGB")))
 
 
 def embeddings(folder: Path, shots: list[Shot]) -> np.ndarray:
-    """Return an embedding for each photo; NaN where nothing was written or no landmarks lie in it."""
+    """Return an embedding for each photo; NaN without an output or without landmarks in it."""
     found = np.full((len(shots), LENGTH), np.nan)
     for number, shot in enumerate(shots):
         photo = released(folder, shot)
@@ -149,8 +148,8 @@ def attacked(shots: list[Shot], made: dict[str, tuple[Path, float]]) -> list[dic
 
 
 def _share(known: np.ndarray, people: list[list[str]], probes: np.ndarray) -> str:
-    """Return the share named, and its interval."""
-    with warnings.catch_warnings():  # somebody of whom the attacker has nothing but NaN is never named
+    """Return the share of probes named, and its interval."""
+    with warnings.catch_warnings():  # people with NaN embeddings only are never named
         warnings.simplefilter("ignore", RuntimeWarning)
         found = identify(known, people[0], probes, people[1])
     low, high = found.interval()
@@ -176,7 +175,7 @@ def _overlap(one: Box, other: Box) -> float:
 
 
 def main() -> None:
-    """Print and keep the table, and the load of the machine, which may be shared."""
+    """Print and save the table with the load of the machine, which may be shared."""
     if not SHARED.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return
@@ -185,9 +184,7 @@ def main() -> None:
         work = Path(temporary)
         shots = make(work / "photos", 20 if quick else STEP)
         rows = attacked(shots, outputs(work / "photos", work))
-    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    note = f"Load of the machine's {os.cpu_count()} cores: {load}."
-    report("face_attack-quick" if quick else "face_attack", rows, notes=(note,))
+    report("face_attack-quick" if quick else "face_attack", rows, notes=(load_note(),))
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
-"""Which faces are left behind: recall by size, turn and tone on composites, all detectors in one run.
+"""Faces that are missed: recall by size, rotation and tone on composites, all detectors in one run.
 
-Photos of LFW are turned, made smaller and pasted with soft edges into photographs of other things, enlarged
-to 4000 × 3000 pixels. A face is found when the centre of one box lies within a quarter of the crop's side
-from its own, and the box is between half and twice as high. Tones are thirds of the grey level in the middle
-of the face. Seconds are of the processor, all threads together; the detectors take turns on every photo.
-Needs ../shared/data/lfw10_250. `python benchmarks/face_recall.py [SCENES] [yunet=FILE]` makes four scenes.
+Photos of LFW are rotated, scaled down and pasted with soft edges into photographs of other things, enlarged
+to 4000 × 3000 pixels. A face is found if the centre of one box lies within a quarter of the crop's side from
+its own, and the box is between half and twice as high. Tones are thirds of the grey level in the middle of
+the face. Seconds are processor time of all threads; the detectors take turns on every photo. Needs
+../shared/data/lfw10_250. `python benchmarks/face_recall.py [SCENES] [yunet=FILE]` makes four scenes by
+default.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ TONES = ("darkest", "middle", "lightest")
 
 @dataclass(frozen=True)
 class Pasted:
-    """A face: its centre and height in pixels, its turn in degrees and its grey level."""
+    """A face: its centre and height in pixels, its rotation in degrees and its grey level."""
 
     x: float
     y: float
@@ -46,7 +47,7 @@ class Pasted:
 
 
 def scene(number: int) -> tuple[Photo, list[Pasted]]:
-    """Return a composite and what was pasted into it; the same for the same number."""
+    """Return a composite and the faces pasted into it, which are a function of the number."""
     draw = np.random.default_rng(number)
     canvas = Image.fromarray(getattr(data, BACKGROUNDS[number % 3])()).resize((WIDTH, HEIGHT), 3)
     photos = sorted(PEOPLE.glob("*/*.jpg"))
@@ -75,18 +76,18 @@ def _free(draw: np.random.Generator, side: int, pasted: list[Pasted]) -> tuple[i
 
 
 def matches(box, face: Pasted) -> bool:
-    """Whether a box is this face."""
+    """Return whether a box is this face."""
     aside = max(abs(box.x + box.w / 2 - face.x), abs(box.y + box.h / 2 - face.y))
     return aside <= face.height * CROP / FACE / 4 and face.height / 2 <= box.h <= 2 * face.height
 
 
 def share(hits: list[bool]) -> str:
-    """Return how many of how many."""
+    """Return the number of hits out of all, as text."""
     return f"{sum(hits)}/{len(hits)}"
 
 
 def row(name: str, faces: list[Pasted], hits: list[bool], boxes: int, seconds: float) -> dict[str, object]:
-    """Return one line of the table: turns and tones of faces from 24 pixels, tones of those upright."""
+    """Return one line of the table: rotations and tones of faces from 24 pixels, tones of upright ones."""
     cuts = np.quantile([face.level for face in faces], (1 / 3, 2 / 3))
     told = list(zip(faces, hits, strict=True))
     sizes = {f"{n} px": share([h for f, h in told if f.height == n and not f.turn]) for n in SIZES}
@@ -99,7 +100,7 @@ def row(name: str, faces: list[Pasted], hits: list[bool], boxes: int, seconds: f
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     if not PEOPLE.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return

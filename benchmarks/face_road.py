@@ -1,12 +1,12 @@
-"""Faces in code space: training, a batch of codes, and a 12-megapixel photo of four faces, stage by stage.
+"""Face codes stage by stage: training, a batch of codes, and a 12-megapixel photo of four faces.
 
-`train` learns the eigenfaces of 100 coordinates from UTKFace as `dpveil train pca` does, in a process of its
-own, whose largest resident memory is reported. `batch` encodes, draws anew and decodes 1 000 of its crops at
-once, 128 × 128 in colour. `photo` is the road of `dpveil obfuscate --method latent` in one process that has
-done it once before: a 4000 × 3000 JPEG with four portraits of 500 to 900 pixels is read, its faces found,
-placed, coded, drawn and put back, and a PNG and a certificate are written. Times are medians; `CPU s` counts
-all cores, and is what to compare where the machine was busy. Needs ../shared/data; `quick` as an argument
-takes one shard and fewer rounds, and keeps its figures apart.
+`train` learns the eigenfaces of 100 coordinates from UTKFace as `dpveil train pca` does, in its own process,
+whose peak resident memory is reported. `batch` encodes, draws and decodes 1 000 of its crops at once, 128 ×
+128 in colour. `photo` runs the steps of `dpveil obfuscate --method latent` in one warm process: a 4000 × 3000
+JPEG with four portraits of 500 to 900 pixels is read, its faces found, placed, encoded, drawn and put back,
+and a PNG and a certificate are written. Times are medians; `CPU s` counts all cores, and is the one to
+compare on a busy machine. Needs ../shared/data; `quick` as an argument uses one shard and fewer rounds, and
+saves its figures separately.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
 from dpveil.release.pipeline import obfuscate
 from dpveil.training.crops import centred, photos
-from timing import report
+from timing import load_note, report
 
 SHARED = Path(__file__).parent.parent.parent / "shared" / "data"
 BUDGET = {"epsilon": 300}
@@ -47,7 +47,7 @@ ROUNDS = 7
 
 
 class Clock:
-    """Seconds on the wall and of all cores, by stage and round."""
+    """Wall time and processor time by stage and round."""
 
     def __init__(self) -> None:
         self.spent: dict[str, list[tuple[float, float]]] = {}
@@ -62,7 +62,7 @@ class Clock:
         self.start()
 
     def rows(self, part: str, count: int, unit: str) -> list[dict[str, object]]:
-        """Return a row for each stage, the first round, which warms up, left out."""
+        """Return a row for each stage, without the first round, which warms up."""
         rows = []
         for stage, rounds in self.spent.items():
             wall, cpu = (statistics.median(one[k] for one in rounds[1:] or rounds) for k in (0, 1))
@@ -85,7 +85,7 @@ def row(
 
 
 def train(shards: list[Path], model: Path) -> list[dict[str, object]]:
-    """Return the time and the memory of a training, which leaves `model`."""
+    """Return time and memory of a training run, which writes `model`."""
     program = str(Path(sysconfig.get_path("scripts")) / "dpveil")
     start = time.perf_counter()
     call = [program, "train", "pca", *map(str, shards), "--out", str(model), "--json"]
@@ -102,7 +102,7 @@ def train(shards: list[Path], model: Path) -> list[dict[str, object]]:
 
 
 def batch(method: Latent, shard: Path, rounds: int) -> list[dict[str, object]]:
-    """Return the time of each step for a batch of crops, and of all of them."""
+    """Return the time of each step for a batch of crops, and of all together."""
     seen = (photo for photo in photos([shard]) if isinstance(photo, Photo))
     crops = np.stack([centred(photo, (SIDE, SIDE, 3)) for photo in islice(seen, CROPS)])
     codec, drawn = method.codec.held, method._own
@@ -121,7 +121,7 @@ def batch(method: Latent, shard: Path, rounds: int) -> list[dict[str, object]]:
 
 
 def made_photo(path: Path) -> None:
-    """Write a JPEG of four portraits of different people on a photo without faces."""
+    """Write a JPEG with portraits of four people on a photo without faces."""
     canvas = Image.fromarray(data.coffee()).resize((4000, 3000), Image.Resampling.BICUBIC)
     people = sorted(SHARED.glob("lfw10_128/*"))[::40]
     for number, side in enumerate(SIDES):
@@ -131,7 +131,7 @@ def made_photo(path: Path) -> None:
 
 
 def stages(method: Latent, source: Path, out: Path, rounds: int) -> list[dict[str, object]]:
-    """Return the time of every stage of one photo, and that of all of them called as users call them."""
+    """Return the time of every stage for one photo, and of all in one call as users make it."""
     finder, clock = Faces(margin=0), Clock()
     for _ in range(rounds + 1):
         clock.start()
@@ -165,7 +165,7 @@ def _in_one_call(clock: Clock, method: Latent, source: Path, out: Path, rounds: 
 
 
 def main() -> None:
-    """Print and keep the table, and the load of the machine, which may be shared."""
+    """Print and save the table with the load of the machine, which may be shared."""
     if not SHARED.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return
@@ -179,9 +179,7 @@ def main() -> None:
         rows += batch(method, shards[0], rounds)
         made_photo(work / "photo.jpg")
         rows += stages(method, work / "photo.jpg", work, rounds)
-    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    note = f"Load of the machine's {os.cpu_count()} cores: {load}."
-    report("face_road-quick" if quick else "face_road", rows, notes=(note,))
+    report("face_road-quick" if quick else "face_road", rows, notes=(load_note(),))
 
 
 if __name__ == "__main__":

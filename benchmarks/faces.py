@@ -1,10 +1,10 @@
-"""Which faces the detectors find, and how fast: recall on shared data sets, and on made 12-megapixel scenes.
+"""Recall and speed of the detectors: on shared data sets, and on synthetic 12-megapixel scenes.
 
-An image of LFW or AT&T shows one person in its middle. The face counts as found when one box, without margin,
+An image of LFW or AT&T shows one person in its middle. The face counts as found if one box, without margin,
 covers the image's centre and between 10 % and 120 % of the image's area; a missing box is a miss, never left
-out. In a scene, a pasted face is found when the centre of one box lies within a quarter of the face's side
-from its own centre, and the box's height is between half and twice the face's. Every box in a picture
-without faces is a false one. Needs ../shared/data; `python benchmarks/faces.py quick` takes every 20th image.
+out. In a scene, a pasted face is found if the centre of one box lies within a quarter of the face's side from
+its own centre, and the box's height is between half and twice the face's. Every box in a picture without
+faces is a false positive. Needs ../shared/data; `python benchmarks/faces.py quick` uses every 20th image.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ DETECTORS = ("centerface", "dlib")
 LONG_SIDES = (1280, 1920, 2560)
 HEIGHTS = (24, 32, 48, 64, 96, 128, 192, 256, 384)
 FACE_IN_CROP = 0.72
-"""How much of an LFW crop's height a face takes, by CenterFace's own boxes (median of 433)."""
+"""Height of a face relative to that of an LFW crop, by CenterFace's own boxes (median of 433)."""
 
 
 def central(faces, photo) -> bool:
-    """Whether one of the boxes is the face in the middle of the image."""
+    """Return whether one of the boxes is the face in the middle of the image."""
     x, y, area = photo.width / 2, photo.height / 2, photo.width * photo.height
     boxes = [face.box for face in faces]
     return any(
@@ -43,7 +43,7 @@ def central(faces, photo) -> bool:
 
 
 def opened(path: Path) -> Photo:
-    """Return an image file's photo; `dpveil.read` refuses the PGM files of AT&T."""
+    """Return the photo in an image file; `dpveil.read` refuses the PGM files of AT&T."""
     return Photo(np.asarray(Image.open(path)))
 
 
@@ -79,7 +79,7 @@ def portraits(name: str, step: int) -> list[dict[str, object]]:
 
 
 def scene(number: int) -> tuple[Photo, list[tuple[float, float, float]]]:
-    """Return a 4000 × 3000 scene of pasted faces, and the centre and height of each."""
+    """Return a 4000 × 3000 scene of pasted faces, with the centre and height of each."""
     draw = np.random.default_rng(number)
     background = Image.fromarray(getattr(data, FACELESS[number % 3])())
     canvas = background.resize((4000, 3000), Image.Resampling.BICUBIC)
@@ -137,13 +137,13 @@ def scenes(count: int) -> list[dict[str, object]]:
 
 
 def matches(box, x: float, y: float, height: float) -> bool:
-    """Whether a box is the pasted face at (x, y)."""
+    """Return whether a box is the pasted face at (x, y)."""
     aside = max(abs(box.x + box.w / 2 - x), abs(box.y + box.h / 2 - y))
     return aside <= height / FACE_IN_CROP / 4 and height / 2 <= box.h <= 2 * height
 
 
 def faceless() -> list[dict[str, object]]:
-    """Return the boxes in pictures that show no face."""
+    """Return the number of boxes in pictures without faces."""
     photos = [Photo(np.ascontiguousarray(getattr(data, name)())) for name in FACELESS]
     rows = []
     for detector in DETECTORS:
@@ -165,7 +165,7 @@ def faceless() -> list[dict[str, object]]:
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     if not SHARED.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return

@@ -1,17 +1,17 @@
-"""Folder throughput beside deface 1.5, on one made folder in one run, the tools in turns; and what leaks.
+"""Folder throughput and leaks beside deface 1.5, on one synthetic folder in one run, the tools in turns.
 
-`deface` runs in its own environment, .venv-deface, which is made at the first run and needs a package index;
-without it those rows are left out. Its defaults are used (blur, full size), and so are those of its
-requirements: the network runs in OpenCV 5, for onnxruntime is not among them.
+`deface` runs in its own environment, .venv-deface, which is created in the first run and needs a package
+index; without it those rows are left out. It runs with its defaults (blur, full size) and its declared
+requirements: without onnxruntime, the network runs in OpenCV 5.
 
-A face counts as left in the clear when an output exists and the middle quarter of the face lies, on average,
-under `CLEAR` grey levels from the input that was compressed again with the output's own JPEG tables: a tool
-that finds nothing gives 0 there.
+A face counts as left in the clear if an output exists and the middle quarter of the face differs, on average,
+by less than `CLEAR` grey levels from the input recompressed with the output's own JPEG tables: a tool that
+finds nothing gives 0 there.
 
-A face counts as named when somebody who has all the originals names it: the middle of the face in the output,
-24 × 24 pixels in grey, correlates most with that of its own original ("named from originals"), or with that
-of its own output in a second run of the same tool ("named by running it again": whatever does not draw anew
-is named so). Photos that are not written name nobody.
+A face counts as named if an attacker with all originals names it: the middle of the face in the output, 24 ×
+24 grey pixels, correlates most with that of its own original ("named from originals"), or with that of its
+own output in a second run of the same tool ("named by running it again", which names every deterministic
+method). Photos that are not written name nobody.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import numpy as np
 from PIL import Image, JpegImagePlugin
 
 from folder_photos import MARKS, Place, make
-from timing import report
+from timing import load, report
 
 ROOT = Path(__file__).parent.parent
 ENVIRONMENT = ROOT / ".venv-deface"
@@ -44,7 +44,7 @@ SEEN = 24
 
 
 def command_lines(photos: Path, work: Path, places: dict[str, list[Place]]) -> list[dict[str, object]]:
-    """Return what both tools, started as users start them, do with the folder: speed, misses and leaks."""
+    """Run the commands of both tools on the folder; return speed, misses and leaks."""
     own = [str(Path(sysconfig.get_path("scripts")) / "dpveil"), "obfuscate"]
     options = [part for name, value in METHOD.items() for part in (f"--{name}", str(value))]
     options = ["--regions", "faces", "--detector", "centerface", "--method", "dp-pix", *options]
@@ -110,7 +110,7 @@ def _leaks(photos: Path, outs: list[Path], places: dict[str, list[Place]]) -> di
 
 
 def _output(out: Path, photo: str) -> Path | None:
-    """Return what a tool wrote for a photo: dpveil NAME.png, deface NAME_anonymized.jpg."""
+    """Return a tool's output for a photo: NAME.png of dpveil, NAME_anonymized.jpg of deface."""
     stem = Path(photo).stem
     return next((out / n for n in (f"{stem}.png", f"{stem}_anonymized.jpg") if (out / n).exists()), None)
 
@@ -120,7 +120,7 @@ def _levels(path: Path | BytesIO) -> np.ndarray:
 
 
 def _change(before: Path, after: Path) -> np.ndarray:
-    """Return how far each pixel lies from the input, compressed again as the output was."""
+    """Return the distance of each pixel from the input, recompressed as the output was."""
     output = Image.open(after)
     if not isinstance(output, JpegImagePlugin.JpegImageFile):
         return np.abs(_levels(before) - _levels(after)).mean(axis=2)
@@ -146,7 +146,7 @@ def _named(known: dict[str, Path], written: dict[str, Path], places: dict[str, l
 
 
 def _seen(path: Path, place: Place) -> np.ndarray:
-    """Return the middle of a face in grey, small, of mean 0 and length 1."""
+    """Return the middle of a face in grey, 24 × 24, with mean 0 and norm 1."""
     x, y, side = place
     quarter = side // 4
     middle = (
@@ -172,7 +172,7 @@ def _seconds(call: list[str]) -> float:
 
 @cache
 def _deface() -> Path | None:
-    """Return the program in an environment of its own, made if need be; None if it cannot be."""
+    """Return the program in its own environment, installed if necessary; None if it cannot be."""
     folder = "Scripts" if os.name == "nt" else "bin"
     program = ENVIRONMENT / folder / "deface"
     if not program.exists():
@@ -185,12 +185,11 @@ def _deface() -> Path | None:
 
 
 def main() -> None:
-    """Print and keep the table, and the load of the machine, which may be shared."""
+    """Print and save the table with the load of the machine, which may be shared."""
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         rows = command_lines(work / "photos", work, make(work / "photos"))
-    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    report("folder", [row | {"load": load} for row in rows])
+    report("folder", [row | {"load": load()} for row in rows])
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The made folder of `folder.py`: 1280 × 720 JPEGs, faces in known places, marks in the metadata."""
+"""The synthetic folder of `folder.py`: 1280 × 720 JPEGs, faces at known positions, marks in the metadata."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ MARKS = {
     "comment": b"dpveil-mark-comment",
     "after the end": b"dpveil-mark-tail",
 }
-"""What lies in every photo beside its pixels: bytes that no output should hold."""
+"""Metadata of every photo, as bytes that no output should contain."""
 
 Place = tuple[int, int, int]
-"""Left, top and side of a pasted portrait, whose face is in its middle."""
+"""Left, top and side of a pasted portrait, with the face in its middle."""
 
 
 def make(folder: Path) -> dict[str, list[Place]]:
-    """Write the photos into `folder`; return, by name, where the faces are."""
+    """Write the photos into `folder`; return the positions of the faces by name."""
     draw = np.random.default_rng(1)
     people = [Image.open(path).convert("RGB") for path in sorted(SHARED.glob("*/*.jpg"))[::60]]
     people = people or [Image.fromarray(data.astronaut()).crop((150, 0, 300, 150))]
@@ -49,7 +49,7 @@ def make(folder: Path) -> dict[str, list[Place]]:
 def _pasted(
     canvas: Image.Image, people: list[Image.Image], draw: np.random.Generator, *, hard: bool
 ) -> list[Place]:
-    """Paste up to three portraits of 120 to 300 pixels in columns; a hard one is tiny and askew."""
+    """Paste up to three portraits of 120 to 300 pixels in columns; a hard one is tiny and rotated."""
     taken = []
     for column in range(1 if hard else 1 + int(draw.integers(3))):
         side = 20 if hard else int(draw.integers(120, 301))
@@ -63,7 +63,7 @@ def _pasted(
 
 
 def _marked(canvas: Image.Image) -> bytes:
-    """Return the JPEG with its marks, as a camera's file has them."""
+    """Return the JPEG with its marks, laid out as in a camera's file."""
     buffer = BytesIO()
     xmp = b'<x:xmpmeta xmlns:x="adobe:ns:meta/">' + MARKS["XMP"] + b"</x:xmpmeta>"
     canvas.save(buffer, "jpeg", quality=90, exif=_exif(_thumbnail(canvas)), xmp=xmp, comment=MARKS["comment"])
@@ -77,7 +77,7 @@ def _thumbnail(canvas: Image.Image) -> bytes:
 
 
 def _exif(thumbnail: bytes) -> bytes:
-    """Return EXIF of one description (tag 270) and a thumbnail (tags 259, 513, 514), little-endian."""
+    """Return EXIF with one description (tag 270) and a thumbnail (tags 259, 513, 514), little-endian."""
     text = MARKS["EXIF"] + b"\0"
     first = 8
     second = first + 2 + 12 + 4 + len(text) + len(text) % 2

@@ -1,13 +1,12 @@
-"""A folder run beside detection alone: where the time of a 1280 × 720 photo with faces goes.
+"""A folder run against detection alone: the time of each stage for 1280 × 720 photos with faces.
 
-In every round all take turns over the same photos: each stage alone, photo after photo; detection alone, with
-OpenCV on all cores, of photos that lie decoded in memory; and the run itself, read to written, which reads
-and searches ahead. The run goes over every photo `REPEATS` times, so that its ends weigh little.
+In every round all take turns over the same photos: each stage alone, photo by photo; detection alone, with
+OpenCV on all cores, of decoded photos in memory; and the run itself, from reading to writing, which reads and
+detects ahead. The run covers every photo `REPEATS` times, so that start and end matter little.
 """
 
 from __future__ import annotations
 
-import os
 import statistics
 import tempfile
 import time
@@ -21,7 +20,7 @@ from dpveil.noise.bits import SecureBits
 from dpveil.regions import Faces
 from dpveil.release.pipeline import obfuscate
 from folder_photos import make
-from timing import report
+from timing import load, report
 
 METHOD = {"epsilon": 5, "block": 16, "neighbourhood": 256}
 ROUNDS, REPEATS = 3, 4
@@ -29,7 +28,7 @@ ALONE, BOTH, RUN = "detection alone", "decode + detection", "the run, read to wr
 
 
 def stages(photos: list[Path], out: Path) -> list[dict[str, object]]:
-    """Return the time of each stage a photo, and how it compares with detection alone."""
+    """Return the time of each stage per photo, relative to detection alone."""
     method, finder = DPPix(**METHOD), Faces(detector="centerface")
     choices = Choices(method=method, regions=[finder], force=True)
     decoded = [read(path) for path in photos]
@@ -53,7 +52,7 @@ def stages(photos: list[Path], out: Path) -> list[dict[str, object]]:
             call()
             spent[name] = (time.perf_counter() - start) / (REPEATS if name == RUN else 1)
         rounds.append(spent)
-    # The first round warms up; each row has its own median.
+    # the first round warms up
     seconds = {name: statistics.median(spent[name] for spent in rounds[1:]) for name in rounds[0]}
     return [
         {
@@ -96,13 +95,12 @@ class _Clock:
 
 
 def main() -> None:
-    """Print and keep the table, and the load of the machine, which may be shared."""
+    """Print and save the table with the load of the machine, which may be shared."""
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         places = make(work / "photos")
         rows = stages([work / "photos" / name for name in sorted(places) if "faces" in name], work)
-    load = "/".join(f"{value:.1f}" for value in os.getloadavg())
-    report("folder_stages", [row | {"load": load} for row in rows])
+    report("folder_stages", [row | {"load": load()} for row in rows])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""How long the linear-programming mechanisms take, by size and ε: processor time, certificate included.
+"""Run times of the linear-programming mechanisms by size and ε: processor time, certificate included.
 
-`seconds` are those of the mechanism as a user gets it; `solver alone` is HiGHS on the same program where the
-mechanism needs no solver, where it ends within a minute. A counting query of size n has n + 1 answers. Every
+`seconds` are those of the mechanism as a user gets it; `solver alone` is HiGHS on the same program if the
+mechanism needs no solver and HiGHS ends within a minute. A counting query of size n has n + 1 answers. Every
 row runs once.
 """
 

@@ -14,11 +14,11 @@ from timing import alternate, generator, peak, report
 
 SHAPE = (3000, 4000, 3)
 PART = (40, 250, 3)
-"""The straightforward versions are timed on so many pixels: their time is proportional."""
+"""The straightforward versions are timed on this shape, as their time is proportional to the pixels."""
 
 
 def weigh_all_levels(image: np.ndarray, rate: float, unsafe: np.random.Generator) -> np.ndarray:
-    """Return levels drawn as one writes it: 256 weights a pixel and channel, summed and searched."""
+    """Return levels drawn as usually written: 256 weights per pixel and channel, cumulated and searched."""
     levels = np.arange(256)
     weights = np.exp(-rate * (image.reshape(-1, 1).astype(float) - levels) ** 2 / 255**2)
     sums = np.cumsum(weights, axis=1)
@@ -27,13 +27,13 @@ def weigh_all_levels(image: np.ndarray, rate: float, unsafe: np.random.Generator
 
 
 def flip_all_planes(image: np.ndarray, chance: float, unsafe: np.random.Generator) -> np.ndarray:
-    """Return pixels whose eight bits are each flipped with one chance, by floats."""
+    """Return pixels with each of the eight bits flipped with the same probability, in floating point."""
     bits = np.unpackbits(image.reshape(-1, 1), axis=1)
     return np.packbits(bits ^ (unsafe.random(bits.shape) < chance), axis=1).reshape(image.shape)
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     backend.compile_now()
     bits, unsafe = SecureBits(), generator()
     image = unsafe.integers(0, 256, SHAPE, dtype=np.uint8)

@@ -1,9 +1,9 @@
-"""Exact noise against NumPy's unsafe Laplace, and OpenDP's and diffprivlib's integer ones, in one run.
+"""Exact noise against NumPy's insecure Laplace, and the integer Laplace of OpenDP and diffprivlib, in one
+run.
 
-One thread each. diffprivlib runs in an environment of its own, which `make bench` makes where it can.
-
-Targets (issue 2): ten million draws no slower than `Generator.laplace` at scales 255 and 4.6·10⁸, at least
-200 times faster per sample than OpenDP's integer vector Laplace, memory at most 3 times the output.
+One thread each. diffprivlib runs in its own environment, which `make bench` creates if possible. Targets
+(issue 2): ten million draws no slower than `Generator.laplace` at scales 255 and 4.6·10⁸, at least 200 times
+faster per sample than OpenDP's integer vector Laplace, memory at most 3 times the output.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def opendp_seconds(scale: float) -> float:
 
 
 def diffprivlib_seconds(scale: int) -> float | None:
-    """Return diffprivlib's seconds per sample of its integer mechanism, or None where it is not installed."""
+    """Return diffprivlib's seconds per sample of its integer mechanism, or None if it is not installed."""
     if not PEER.exists():
         return None
     done = subprocess.run([PEER, "-c", DIFFPRIVLIB, str(scale)], capture_output=True, text=True, check=False)
@@ -63,13 +63,13 @@ def diffprivlib_seconds(scale: int) -> float | None:
 
 
 def nearby_matrix() -> IntegerMatrix:
-    """Return a 256-level matrix of the kind that pixel methods draw from."""
+    """Return a 256-level matrix like those of pixel methods."""
     steps = np.abs(np.subtract.outer(np.arange(256), np.arange(256)))
     return quantise([[Fraction(float(w)) for w in row] for row in np.exp(-steps / 64)])
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     backend.compile_now()
     bits, unsafe = SecureBits(), generator()
     rows: list[dict[str, object]] = []

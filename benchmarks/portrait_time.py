@@ -1,13 +1,13 @@
-"""What the time of a portrait tells: whether there was a face in the photo, or none, by one run each.
+"""What the run time of a portrait reveals: whether the photo showed a face.
 
-`--regions whole` with a face-space method promises that not even whether a face was found can be told. Photos
+`--regions whole` with a face-space method promises that nobody can tell even whether a face was found. Photos
 of one size are released in turns: with a face, without one, with a face that fills the photo, and with four
-faces. Faces are those of LFW (`lfw_wide`), photos without are pieces of scikit-image's pictures that show
-nobody, and for the larger size both are pasted on or taken from an enlarged one. `AUC` is how often a photo
-of the row took longer than one with a face: 0.5 is what guessing reaches. `own noise` is where the AUC of two
-halves of the photos with a face against each other lies, 99 of 100 splits at random. Times are those of the
-processor, as a machine without other work would show them, for `obfuscate` without reading or writing. Needs
-../shared/data and the default gallery.
+faces. Faces are those of LFW (`lfw_wide`), photos without faces are crops of scikit-image's pictures that
+show nobody; for the larger size both are pasted on or cropped from an enlarged one. `AUC` is the probability
+that a photo of the row took longer than one with a face: 0.5 is chance. `own noise` is the range of the AUC
+between two halves of the photos with a face, in 99 of 100 random splits. Times are processor time of
+`obfuscate` without reading or writing, as on an otherwise idle machine. Needs ../shared/data and the default
+gallery.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SPLITS = 2000
 
 
 def faces() -> Iterator[np.ndarray]:
-    """Yield photos of LFW, 250 × 250, each of another person or nearly."""
+    """Yield photos of LFW, 250 × 250, mostly of different people."""
     with tarfile.open(sorted(SHARED.glob("lfw_wide/*.tar"))[0]) as shard:
         for member in shard:
             if member.name.endswith(".jpg"):
@@ -53,7 +53,7 @@ def faces() -> Iterator[np.ndarray]:
 
 
 def pieces(size: tuple[int, int], rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield pieces of pictures without people, at every scale at which one fits."""
+    """Yield crops of pictures without people, at any scale at which one fits."""
     pictures = [getattr(data, name)() for name in EMPTY]
     pictures = [p if p.ndim == 3 else np.repeat(p[..., None], 3, axis=2) for p in pictures]
     while True:
@@ -68,7 +68,7 @@ def pieces(size: tuple[int, int], rng: np.random.Generator) -> Iterator[np.ndarr
 
 
 def made(size: tuple[int, int], count: int) -> dict[str, list[Photo]]:
-    """Return so many photos of every kind, all of one size."""
+    """Return `count` photos of every kind, all of one size."""
     rng = generator()
     people, without = faces(), pieces(size, rng)
 
@@ -100,7 +100,7 @@ def made(size: tuple[int, int], count: int) -> dict[str, list[Photo]]:
 
 
 def timed(photos: dict[str, list[Photo]], method: object, rounds: int) -> dict[str, np.ndarray]:
-    """Return seconds of every kind, photos × rounds, all in a random order."""
+    """Return the seconds of every kind, photos × rounds, run in random order."""
     order = [(kind, n, r) for kind, of in photos.items() for n in range(len(of)) for r in range(rounds)]
     found = {kind: np.empty((len(of), rounds)) for kind, of in photos.items()}
     for kind, number, _ in order[: len(order) // rounds : 7]:
@@ -114,13 +114,15 @@ def timed(photos: dict[str, list[Photo]], method: object, rounds: int) -> dict[s
 
 
 def auc(longer: np.ndarray, shorter: np.ndarray) -> float:
-    """Return how often a run of the first took longer than one of the second; ties count half."""
+    """Return the probability that a run of the first took longer than one of the second; ties count half."""
     above = np.sign(longer.ravel()[:, None] - shorter.ravel())
     return float((1 + above.mean()) / 2)
 
 
 def own_noise(times: np.ndarray) -> float:
-    """Return how far from a half the AUC of two halves of the photos is, in 99 of 100 random splits."""
+    """Return the distance from 1/2 of the AUC between two halves of the photos, in 99 of 100 random
+    splits.
+    """
     rng, half, away = generator(), len(times) // 2, []
     for _ in range(SPLITS):
         order = rng.permutation(len(times))
@@ -151,7 +153,7 @@ def rows_of(name: str, size: tuple[int, int], found: dict[str, np.ndarray]) -> l
 
 
 def main() -> None:
-    """Print and keep the table; `quick` takes fewer photos and keeps its figures apart."""
+    """Print and save the table; `quick` uses fewer photos and saves its figures separately."""
     if not SHARED.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
         return

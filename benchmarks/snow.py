@@ -1,4 +1,4 @@
-"""Snow against NumPy's unsafe version, in one run.
+"""Snow against NumPy's insecure version, in one run.
 
 Target (issue 4): 12 megapixels in at most 1.5 times the time of `np.random.random`, comparing and painting.
 """
@@ -16,7 +16,7 @@ DELTA = 0.3
 
 
 def numpy_snow(image: np.ndarray) -> np.ndarray:
-    """Return Snow as one writes it with NumPy, from a generator that is not safe."""
+    """Return Snow as usually written with NumPy, from an insecure generator."""
     mask = np.random.random(image.shape[:2]) < 1 - DELTA
     out = image.copy()
     out[mask] = 127
@@ -24,7 +24,7 @@ def numpy_snow(image: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    """Print and keep the table."""
+    """Print and save the table."""
     bits, unsafe, method = SecureBits(), generator(), Snow(delta=DELTA)
     rows: list[dict[str, object]] = []
     for shape in SHAPES:

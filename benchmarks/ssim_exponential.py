@@ -1,11 +1,11 @@
-"""ssim-exponential against the enumeration of every window with NumPy, written twice, in one run.
+"""ssim-exponential against two NumPy versions that enumerate all outputs of every window, in one run.
 
 Targets: 128×128 RGB, b = 1, p = 3, k′ = 4 (5 547 windows): at ε′ = 20 at least 150 times faster than
-`vectorised`, which shares means and variances and works on all outputs of a window at once; memory at most 6
-times the decoded image. `careful` also groups outputs by their moments, and takes four windows at once. Both
-take many seconds, and as long for every window, so they are timed on 16 windows of the same image, about as
-long as ours, and scaled to all of them. All are the best of several, in turns, in seconds and in processor
-seconds: ours has two threads, which a busy machine lets wait.
+`vectorised`, which shares means and variances and computes all outputs of a window at once; memory at most 6
+times the decoded image. `careful` also groups outputs by their moments, and processes four windows at once.
+Both take many seconds, the same for every window, so they are timed on 16 windows of the same image, about as
+long as ours, and scaled to all of them. All are the best of several, in turns, in wall and in processor
+seconds: ours has two threads, which have to wait on a busy machine.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LISTED_MEANS, LISTED_VARIANCES = LISTED.mean(axis=1), LISTED.var(axis=1)
 
 
 def vectorised(windows: np.ndarray, exponent: float, unsafe: np.random.Generator) -> np.ndarray:
-    """Return one output a window as one writes it with NumPy: all 4^9 weights, then a choice.
+    """Return one output per window as usually written with NumPy: all 4^9 weights, then a choice.
 
-    What all windows share, the means and variances of the outputs, was computed once, before.
+    Means and variances of the outputs, which all windows share, are computed once beforehand.
     """
     shown = []
     for x in windows.astype(float):
@@ -51,7 +51,7 @@ def vectorised(windows: np.ndarray, exponent: float, unsafe: np.random.Generator
 
 
 def outputs_by_moments() -> tuple[np.ndarray, ...]:
-    """Return all outputs, grouped by mean and variance, where each group starts, and its moments."""
+    """Return all outputs grouped by mean and variance, the start of each group, and its moments."""
     outputs = LISTED.astype(int)
     moments = np.column_stack([outputs.sum(axis=1), (outputs**2).sum(axis=1)])
     moments, group = np.unique(moments, axis=0, return_inverse=True)
@@ -65,9 +65,9 @@ OUTPUTS, TRANSPOSED, STARTS, MEANS, VARIANCES = outputs_by_moments()
 
 
 def careful(windows: np.ndarray, exponent: float, unsafe: np.random.Generator) -> np.ndarray:
-    """Return one output a window of the same law, with care.
+    """Return one output per window with the same law, optimised.
 
-    Covariances of a few windows are one product of matrices; all else of SSIM is the same for outputs of one
+    Covariances of a few windows are one matrix product; the rest of SSIM is the same for outputs with one
     mean and variance, so it is computed for 164 groups. Arrays are reused, and a group is chosen before one
     of its outputs.
     """
@@ -93,7 +93,7 @@ def careful(windows: np.ndarray, exponent: float, unsafe: np.random.Generator) -
 
 
 def main() -> None:
-    """Time both at every ε′."""
+    """Print and save the table: all versions at every ε′."""
     backend.compile_now()
     photo = data.astronaut()[40:200, 150:310]
     image = np.asarray(Image.fromarray(photo).resize((SIDE, SIDE), Image.Resampling.BOX))

@@ -1,9 +1,10 @@
-"""Medians, peaks and a table: what every benchmark here shares. Run by hand; nothing asserts a time."""
+"""Shared by all benchmarks: medians, peak memory and a table. Run by hand; no test asserts a time."""
 
 from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
 import platform
 import statistics
 import sys
@@ -18,7 +19,7 @@ RESULTS = Path(__file__).parent / "results"
 
 
 def median(call: Callable[[], object], repeats: int = 7) -> float:
-    """Return the median seconds of `repeats` calls after one that warms up."""
+    """Return the median seconds of `repeats` calls, after one call to warm up."""
     call()
     seconds = []
     for _ in range(repeats):
@@ -35,10 +36,10 @@ def alternate(
     best: bool = False,
     clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, float]:
-    """Return the median seconds of each call, or the least where others work on the machine.
+    """Return the median seconds of each call, or the least if `best`, for a shared machine.
 
-    They take turns, so that a busy moment hits all of them. `time.process_time` as the clock counts the work
-    of all threads, and not what others do meanwhile.
+    The calls take turns, so that a busy moment affects all of them. With `time.process_time` as the clock the
+    result is the processor time of all threads.
     """
     for call in calls.values():
         call()
@@ -52,7 +53,7 @@ def alternate(
 
 
 def peak(call: Callable[[], object]) -> int:
-    """Return the most bytes that Python and NumPy held at once during one call, its result included."""
+    """Return the peak bytes allocated by Python and NumPy during one call, its result included."""
     call()
     tracemalloc.start()
     try:
@@ -90,7 +91,7 @@ def machine() -> dict[str, str]:
 
 
 def report(name: str, rows: list[dict[str, object]], *, notes: tuple[str, ...] = ()) -> None:
-    """Print the rows as a table and keep them, with the machine, in benchmarks/results."""
+    """Print the rows as a table and save them, with the machine, in benchmarks/results."""
     columns = list(rows[0])
     cells = [columns] + [[str(row[column]) for column in columns] for row in rows]
     widths = [max(len(line[i]) for line in cells) for i in range(len(columns))]
@@ -103,6 +104,16 @@ def report(name: str, rows: list[dict[str, object]], *, notes: tuple[str, ...] =
     print(f"kept in benchmarks/results/{name}.json", file=sys.stderr)
 
 
+def load() -> str:
+    """Return the load averages of the machine over 1, 5 and 15 minutes."""
+    return "/".join(f"{value:.1f}" for value in os.getloadavg())
+
+
+def load_note() -> str:
+    """Return a note on the load of the machine, which may be shared."""
+    return f"Load of the machine's {os.cpu_count()} cores: {load()}."
+
+
 def generator() -> np.random.Generator:
-    """Return the peers' unsafe generator, seeded so that runs compare like with like."""
+    """Return an insecure generator for the peers, seeded so that runs are comparable."""
     return np.random.default_rng(1)

@@ -1,4 +1,4 @@
-"""Griffe extension: our docstrings are plain text, and the site's builder reads Markdown."""
+"""Griffe extension: docstrings here are plain text, while the site builder reads Markdown."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ MARKUP = re.compile(r"([\[\]<_])")
 
 
 def to_markdown(text: str) -> str:
-    """Return a plain docstring as Markdown: doctests as code blocks, brackets as themselves."""
+    """Return a plain docstring as Markdown: doctests as code blocks, brackets escaped."""
     fenced = DOCTEST.sub(lambda match: f"```pycon\n{match[0]}\n```", text)
     parts = CODE.split(fenced)
     return "".join(part if index % 2 else MARKUP.sub(r"\\\1", part) for index, part in enumerate(parts))
 
 
 class DoctestsAsCode(griffe.Extension):
-    """Makes Markdown of every docstring that is shown."""
+    """Converts every docstring that is shown to Markdown."""
 
     def on_object(self, *, obj: griffe.Object, **kwargs: Any) -> None:
         """Rewrite the docstring of one object."""

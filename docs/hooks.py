@@ -1,4 +1,4 @@
-"""What the site builder makes from the code, so that the repository holds no copy that can go stale."""
+"""Pages, tables and pictures that the site builder generates from the code, so that none can go stale."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ import make_attributes
 import make_gallery
 import make_mechanism_pictures
 import make_pictures
+import make_start
 import reproduced
 
 import dpveil
@@ -46,11 +47,13 @@ BACK = {
     "methods": "[‹ All methods](index.md){ .back }\n\n",
     "mechanisms": "[‹ All mechanisms](index.md){ .back }\n\n",
 }
-"""Folder to the link above each page of it that only its table lists."""
+"""The link above each page that only a table lists, by folder."""
 LISTED: set[str] = set()
 """Pages that only a table lists."""
 WIDEST = 9
-"""Columns of a benchmark that fit on a screen; a table with more of them, and fewer rows, is turned."""
+"""Columns of a benchmark that fit on a screen; a table with more columns than that and than rows is
+transposed.
+"""
 
 EXIT_CODES = """
 ## Exit codes
@@ -74,7 +77,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         files.append(File.generated(config, f"pictures/{name}", content=content))
     for name, content in reproduced.plots().items():
         files.append(File.generated(config, f"reproduction/{name}", content=content))
-    files.append(File.generated(config, "favicon.png", content=make_pictures.favicon()))
+    files.append(File.generated(config, "favicon.png", content=make_start.favicon()))
     files.append(File.generated(config, "reference/cli.md", content=command_line()))
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     files.append(File.generated(config, "reference/changelog.md", content=changes))
@@ -82,7 +85,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
-    """Put pages that only a table lists beside that table, so that their part of the sidebar is shown."""
+    """Put pages that only a table lists next to that table, so that their part of the sidebar is shown."""
     for page in filter(None, (file.page for file in files.documentation_pages())):
         index = files.get_file_from_path(f"{Path(page.file.src_uri).parent.as_posix()}/index.md")
         if page.parent is None and index is not None and index.page is not None:
@@ -92,7 +95,7 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Fill in what a page asks for between double braces."""
+    """Replace the placeholders in double braces."""
     for name, make in PARTS.items():
         mark = "{{ " + name + " }}"
         if mark in markdown:
@@ -103,7 +106,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 @event_priority(-100)
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write the search index as a script too: a page that is opened from a folder may load no JSON."""
+    """Write the search index as a script too, as a page opened from a folder may not load JSON."""
     folder = Path(config.site_dir) / "search"
     index = (folder / "search_index.json").read_text(encoding="utf-8")
     (folder / "search_index.js").write_text(f"var __index = {index}", encoding="utf-8")
@@ -118,7 +121,7 @@ def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
 
 
 def command_line() -> str:
-    """Return the reference of the command line, from the commands themselves."""
+    """Return the reference of the command line, generated from the commands."""
     root = typer.main.get_command(app)
     lines = ["# Command line", "", _help((root.help or "").partition("Exit codes:")[0]), ""]
     for name, command in sorted(root.commands.items()):  # type: ignore[attr-defined]
@@ -131,7 +134,7 @@ def command_line() -> str:
 
 
 def _method_options() -> list[str]:
-    """Return the options of every method: `--method NAME --help` shows them beside the command's own."""
+    """Return the options of every method, as `--method NAME --help` shows them beside the command's own."""
     lines = ["## Options of methods", ""]
     for name in METHODS:
         lines += [f"### {name}", "", "| option | |", "|---|---|"]
@@ -161,7 +164,7 @@ def _shown(argument: Any) -> str:
 
 
 def _help(text: str) -> str:
-    """Return the help of a command as Markdown: indented lines become a block."""
+    """Return the help of a command as Markdown; indented lines become a code block."""
     out: list[str] = []
     for paragraph in inspect.cleandoc(text.replace("\b", "")).split("\n\n"):
         words, _, indented = paragraph.strip("\n").partition("\n  ")
@@ -184,7 +187,7 @@ def _cell(option: Any) -> str:
 
 
 def error_tree() -> str:
-    """Return the tree of errors as their module draws it."""
+    """Return the tree of errors in the docstring of their module."""
     words = inspect.getdoc(errors) or ""
     tree = [line for line in words.splitlines() if line.startswith("    ")]
     return "```text\n" + inspect.cleandoc("\n".join(tree)) + "\n```"
@@ -204,7 +207,7 @@ def certificate_schema() -> str:
 
 
 def strengths() -> str:
-    """Return the rule behind strong, moderate and weak as a table."""
+    """Return the thresholds of strong, moderate and weak as a table."""
     rows = ["| word | right one of two, at most | δ at most |", "|---|---|---|"]
     rows += [
         f"| {name} | {100 * float(most):g} % | {float(HARM[name]):g} |" for name, most in STRENGTHS.items()
@@ -213,7 +216,7 @@ def strengths() -> str:
 
 
 def benchmarks() -> str:
-    """Return every recorded benchmark as a table, with the machine that it was taken on."""
+    """Return every recorded benchmark as a table, with the machine that it ran on."""
     records = sorted((ROOT / "benchmarks" / "results").glob("*.json"))
     tables = [_benchmark(path) for path in records if not path.stem.endswith("-quick")]
     return "\n\n".join(tables) if tables else "*No figures are recorded: run `make bench`.*"

@@ -28,14 +28,16 @@ import dpveil
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpveil"
 DATA = ("core", "errors")
-"""Packages of plain data that are used everywhere: calls into them are not recorded."""
+"""Packages of plain data that all others use; calls into them are not recorded."""
 BAND, LEFT, TOP, STEP = 46, 290, 40, 24
 INK, PALE, LINE, FILL = "#263238", "#eceff1", "#90a4ae", "#00695c"
 
 
 @dataclass(frozen=True)
 class Call:
-    """A call from one package into another: the stage, the module, the function and its first sentence."""
+    """A call from one package into another: stage, module, function, and the first sentence of its
+    docstring.
+    """
 
     stage: str
     module: str
@@ -64,9 +66,9 @@ def files(package: str) -> list[Path]:
 
 
 def graph() -> grimp.ImportGraph:
-    """Return which module imports which at run time, without imports for type checkers only.
+    """Return the import graph at run time, without imports for type checkers only.
 
-    Packages with lazy attributes are the exception: the imports that they declare for type checkers count.
+    For packages with lazy attributes, the imports that they declare for type checkers count.
     """
     running = grimp.build_graph("dpveil", exclude_type_checking_imports=True, cache_dir=None)
     told = grimp.build_graph("dpveil", cache_dir=None)
@@ -89,7 +91,7 @@ def cycle(imports: grimp.ImportGraph) -> list[str]:
 
 
 def recorded_calls() -> list[Call]:
-    """Return the calls between packages while a photo is released.
+    """Return the calls between packages during a release.
 
     Each function is listed once, at its first call; properties and private functions are left out.
     """
@@ -116,7 +118,7 @@ def recorded_calls() -> list[Call]:
 
 
 def _quoted(plan: dpveil.Plan) -> dpveil.Plan:
-    """Return the plan after its cost was computed."""
+    """Return the plan after computing its cost."""
     _ = plan.total, plan.strength, plan.warnings
     return plan
 
@@ -194,7 +196,7 @@ def calls_table() -> str:
 
 
 def _breakable(call: Call) -> str:
-    """Return the function's full name, which may be broken after dots and underscores only."""
+    """Return the function's full name, with line breaks allowed after dots and underscores only."""
     name = escape(f"{call.module.removeprefix('dpveil.')}.{call.name}")
     return f'<code class="name">{name.replace(".", ".<wbr>").replace("_", "_<wbr>")}</code>'
 

@@ -1,4 +1,4 @@
-"""The page on attributes: its picture, of one public photograph, and the table of what was measured."""
+"""The page on attributes: its picture of a public photograph, and the table of measurements."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _released(photo: dpveil.Photo, choice: str, seed: int) -> np.ndarray:
 
 
 def results() -> str:
-    """Return who is named at every setting, and what a classifier sees in released faces, in per cent."""
+    """Return re-identification and classifier agreement at every setting, in per cent."""
     found = reproduced.rows("attributes", "results")
     cells = {(row["data"], row["setting"], row["measure"]): row for row in found}
     lines = [

@@ -1,4 +1,4 @@
-"""The picture of the page on codecs: public faces as they are, as codecs keep them, and drawn anew."""
+"""Pictures of the page on codecs: public faces, as encoded by codecs, and as released."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def trained(kind: type[StoredCodec]) -> StoredCodec:
 
 
 def round_trip() -> bytes:
-    """Return faces that no codec has seen, row by row: originals, decoded codes, private codes. As PNG."""
+    """Return held-out faces row by row: originals, decoded codes, private codes. As PNG."""
     shown, pca, dictionary = faces()[SHOWN], trained(PCA), trained(Dictionary)
     rows = [("original\nnot protected", shown)]
     rows += [
@@ -53,7 +53,7 @@ def round_trip() -> bytes:
 
 
 def mechanisms() -> bytes:
-    """Return an unseen face, drawn anew by every latent mechanism at several budgets, as PNG."""
+    """Return a held-out face, released by every latent mechanism at several budgets, as PNG."""
     pca = trained(PCA)
     code = pca.encode(faces()[FACE : FACE + 1])
     rows = [("as the codec keeps it\nnot protected", np.repeat(pca.decode(code), len(BUDGETS), axis=0))]

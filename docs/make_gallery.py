@@ -1,4 +1,4 @@
-"""The page on the gallery: a part of it, releases of one public photograph, and what was measured."""
+"""The page on the gallery: a part of it, releases of a public photograph, and measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Tile = tuple[np.ndarray, str]
 
 
 def contact_sheet() -> bytes:
-    """Return 84 faces of the default gallery, in its own order, as PNG."""
+    """Return 84 faces of the default gallery, in its order, as PNG."""
     faces = FaceGallery.load(default_path("gallery")).faces[: ROWS * COLUMNS]
     grid = faces.reshape(ROWS, COLUMNS, 128, 128, 3).transpose(0, 2, 1, 3, 4)
     buffer = io.BytesIO()
@@ -51,7 +51,9 @@ def _released(photo: dpveil.Photo, epsilon: int, seed: int) -> np.ndarray:
 
 
 def results() -> str:
-    """Return who is named at every setting, and what is read in a released face as in the person."""
+    """Return re-identification at every setting, and agreement of the released face's attributes, in per
+    cent.
+    """
     found = reproduced.rows("gallery", "results")
     cells = {(row["setting"], row["measure"]): row for row in found}
     measures = (

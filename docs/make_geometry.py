@@ -19,7 +19,7 @@ Tile = tuple[np.ndarray, str]
 
 
 def places() -> list[Tile]:
-    """Return what is found of the face: landmarks, the two protections, and the canonical crop."""
+    """Return the geometry of a face: landmarks, the two kinds of protection, and the canonical crop."""
     photo = Photo(data.astronaut())
     box, head = (place(photo, FACE, protect=protect) for protect in ("box", "head"))
     points = [] if box.landmarks is None else box.landmarks.points
@@ -51,7 +51,7 @@ def recombined() -> list[Tile]:
 
 
 def put(photo: Photo, face: Placed, crop: np.ndarray) -> np.ndarray:
-    """Return the view with a released crop in the place of the face."""
+    """Return the view with a released crop in place of the face."""
     return recombine(photo.image, [face], [crop])[VIEW]
 
 

@@ -1,4 +1,4 @@
-"""The picture of the page on k-same: public faces, and what each method shows in their place."""
+"""The picture of the page on k-same: public faces, and each method's release of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHOWN = 6
 
 
 def groups() -> bytes:
-    """Return the first faces of the gallery, and the picture that each method shows for them. As PNG."""
+    """Return the first faces of the gallery, and each method's picture for them, as PNG."""
     every, codec = faces(), trained(PCA)
     people = [str(number) for number in range(len(every))]
     methods = {

@@ -16,7 +16,7 @@ Tile = tuple[np.ndarray, str]
 
 
 def rows() -> list[list[Tile]]:
-    """Return the photo with another face at several budgets, and portraits at the same."""
+    """Return the photo with its face released at several budgets, and whole-photo portraits at the same."""
     photo = data.astronaut()
     codec = load(default_path("pca"))
     given = {"codec": codec, "clip": 10}

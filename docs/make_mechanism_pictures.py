@@ -1,4 +1,4 @@
-"""Pictures of the mechanisms for numbers, one for each page, made from their laws by this version."""
+"""Pictures of the scalar mechanisms, one per page, computed from their laws by this version."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EPSILONS = ("0.5", "1", "2")
 
 
 def pictures() -> dict[str, bytes]:
-    """Return a picture for every page of a mechanism, and the comparison, by file name."""
+    """Return a picture for every mechanism's page, and the comparison, by file name."""
     pages = Path(__file__).parent.joinpath("mechanisms").glob("*.md")
     names = sorted(page.stem for page in pages if page.stem not in ("index", "data"))
     drawn = {f"mechanism-{name}.png": law_and_error(name) for name in names}
@@ -31,7 +31,7 @@ def pictures() -> dict[str, bytes]:
 
 
 def law_and_error(name: str) -> bytes:
-    """Return the law for three answers at epsilon 0.5, and the expected error over the answer at three."""
+    """Return the law of three answers at epsilon 0.5, and the expected error by answer at three budgets."""
     if name not in TABLE:
         return absent(name)
     figure = Figure(figsize=(9.6, 3.9), dpi=150, layout="constrained")
@@ -56,7 +56,7 @@ def law_and_error(name: str) -> bytes:
 
 
 def law(plot: Any, method: ScalarMechanism) -> None:
-    """Draw the chances of every response for three answers; a fine lattice is shown as density."""
+    """Draw the probabilities of all responses for three answers; a fine lattice is shown as density."""
     points = method.lattice.value(method.lattice.points)
     step = float(method.lattice.step)
     matrix = method.matrix(responses=[exact(float(p)) for p in points], answers=list(ANSWERS))
@@ -76,7 +76,7 @@ def law(plot: Any, method: ScalarMechanism) -> None:
 
 
 def error_of(method: ScalarMechanism) -> list[float]:
-    """Return the expected absolute error of every whole answer."""
+    """Return the expected absolute error of every integer answer."""
     return [utility(method, [exact(answer)]).mean for answer in range(11)]
 
 
@@ -88,18 +88,7 @@ def comparison() -> bytes:
 
 
 def absent(name: str) -> bytes:
-    """Return a picture that says that a mechanism is not there."""
+    """Return a picture with the note that a mechanism does not exist in this version."""
     figure, plot = axes(xticks=[], yticks=[])
     plot.text(0.5, 0.5, f"{name} is not in this version", color=SOFT, ha="center", va="center")
     return png(figure)
-
-
-def main(folder: Path) -> None:
-    """Write every picture into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in pictures().items():
-        (folder / name).write_bytes(content)
-
-
-if __name__ == "__main__":
-    main(Path("site/pictures"))

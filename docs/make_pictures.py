@@ -53,11 +53,11 @@ from dpveil.postprocessing import parse as step
 FACE = (slice(60, 180), slice(176, 264))  # 88 × 120 pixels
 VIEW = (slice(20, 220), slice(132, 308))
 SHOWN = 850
-"""Pixels of the page's column, in which a sheet is shown."""
+"""Width of the page's column in pixels, in which a sheet is shown."""
 CAPTION = 14
-"""Height of a caption's letters on the page, in pixels."""
+"""Font size of a caption on the page, in pixels."""
 WIDEST = 2 * SHOWN
-"""Tiles are enlarged twice if the sheet stays this narrow: a sharp screen shows no more."""
+"""Widest sheet whose tiles are enlarged twice, as high-resolution screens show no more."""
 GAP = 12
 
 Tile = tuple[np.ndarray, str]
@@ -71,12 +71,12 @@ def released(method: PixelMethod, seed: int) -> np.ndarray:
 
 
 def tile(epsilon: int, m: int | None, seed: int) -> Tile:
-    """Return a released view and the two lines under it."""
+    """Return a view released by dp-pix, and its two-line caption."""
     return labelled(DPPix(epsilon=epsilon, block=16, neighbourhood=m), f"epsilon {epsilon}", m, seed)
 
 
 def labelled(method: PixelMethod, budget: str, m: int | None, seed: int) -> Tile:
-    """Return the view released by `method`, and its budget and noise in two lines."""
+    """Return the view released by `method`, with its budget and noise in two lines."""
     scale = method.noise_scale(height=120, width=88, channels=3)
     relation = "any-image" if m is None else f"m = {m}"
     words = f"{scale:.0f}" if scale >= 10 else f"{scale:.1f}"
@@ -84,7 +84,7 @@ def labelled(method: PixelMethod, budget: str, m: int | None, seed: int) -> Tile
 
 
 def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
-    """Return a PNG of tiles in rows on white, with captions that can be read at the width of the page."""
+    """Return a PNG of tiles in rows on white, with captions that are readable at the width of the page."""
     grid = [list(row) for row in rows]
     columns, (height, width) = len(grid[0]), grid[0][0][0].shape[:2]
     zoom = 2 if 2 * columns * width <= WIDEST else 1
@@ -109,7 +109,7 @@ def sheet(rows: Iterable[Iterable[Tile]]) -> bytes:
 
 
 def wrapped(text: str, width: int, font: Any) -> str:
-    """Return the text with its lines broken between words, so that none is wider than `width`."""
+    """Return the text with lines broken between words, none wider than `width` pixels."""
     lines: list[str] = []
     for line in text.split("\n"):
         words = line.split(" ")
@@ -163,7 +163,7 @@ def pictures() -> dict[str, bytes]:
 
 
 def beside() -> list[list[Tile]]:
-    """Return one budget by dp-pix, dp-pix with delta and dp-pix-gaussian, at three neighbourhoods."""
+    """Return one budget with dp-pix, dp-pix with delta and dp-pix-gaussian, at three neighbourhoods."""
     both = {"epsilon": 20, "delta": "1e-6", "block": 16}
     rows = (
         ("dp-pix", lambda m: DPPix(epsilon=20, block=16, neighbourhood=m)),
@@ -194,7 +194,7 @@ def samples() -> list[list[Tile]]:
 
 
 def baselines() -> list[Tile]:
-    """Return the original and what people use today."""
+    """Return the original and the baselines."""
     methods = {"sigma 8": Blur(sigma=8), "block 16": Mosaic(block=16), "level 0": Fill()}
     return [
         original(),
@@ -209,12 +209,12 @@ def baselines() -> list[Tile]:
 
 
 def original() -> Tile:
-    """Return the view as it is."""
+    """Return the unprotected view."""
     return data.astronaut()[VIEW], "original\nnot protected"
 
 
 def worded(method: PixelMethod, words: str, seed: int) -> Tile:
-    """Return the view released by `method`, and words with its noise in two lines."""
+    """Return the view released by `method`, with a text and its noise in two lines."""
     scale = method.noise_scale(height=120, width=88, channels=3) or 0
     return released(method, seed), f"{words}\nnoise scale {scale:.3g} levels"
 
@@ -239,7 +239,7 @@ def cosines() -> list[list[Tile]]:
 
 
 def by_similarity() -> list[list[Tile]]:
-    """Return ssim-exponential at two blocks and three exponents, with what they cost."""
+    """Return ssim-exponential at two blocks and three exponents, with their costs."""
     rows = []
     for block in (8, 16):
         tiles = [original()]
@@ -289,16 +289,6 @@ def comparison() -> bytes:
     photo, box = Photo(data.astronaut()), "176,60,88,120"
     made, _ = compare(photo, chosen, [box], every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")
-
-
-def favicon() -> bytes:
-    """Return a small released square, as PNG."""
-    levels = DPPix(epsilon=1, block=8, neighbourhood=16).release(
-        np.full((32, 32, 1), 128, np.uint8), bits=SeededBits(3)
-    )
-    buffer = io.BytesIO()
-    Image.fromarray(levels[:, :, 0]).save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def main(folder: Path) -> None:

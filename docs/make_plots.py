@@ -32,7 +32,7 @@ def png(figure: Figure) -> bytes:
 
 
 def detection() -> bytes:
-    """Return the detection bound over false alarms at four budgets."""
+    """Return the detection bound by false-alarm rate at four budgets, as PNG."""
     figure, plot = axes(xlim=(0, 1), ylim=(0, 1))
     alarms = [(step / 400) ** 2 for step in range(401)]
     budgets = (("0.1", 0.35), ("1", 0.55), ("3", 0.75), ("6", 1.0))
@@ -48,7 +48,7 @@ def detection() -> bytes:
 
 
 def what_delta_buys() -> bytes:
-    """Return the standard deviation of the noise over epsilon, for a face under any-image."""
+    """Return the standard deviation of the noise by epsilon, for a face under any-image, as PNG."""
     figure, plot = axes(xscale="log", yscale="log")
     budgets = ("0.5", "1", "2", "5", "10", "20", "40")
     root = 2**0.5

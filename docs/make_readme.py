@@ -22,7 +22,7 @@ SIDE, GAP, SEED = 240, 12, 11
 
 
 def before_and_after() -> Image.Image:
-    """Return the photograph, and its release by the default method, side by side."""
+    """Return the photograph and its release by the default method, side by side."""
     photo = dpveil.Photo(data.astronaut())
     release = dpveil.plan(photo).release(bits=SeededBits(SEED))
     page = Image.new("RGB", (2 * SIDE + GAP, SIDE), "white")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 import numpy as np
 from PIL import Image, ImageDraw
 from skimage import data
 
 import dpveil
+from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 
 VIEW = (slice(0, 264), slice(92, 356))
@@ -20,7 +23,7 @@ Tile = tuple[np.ndarray, str]
 
 
 def row() -> list[Tile]:
-    """Return the photograph and its releases, each with its promise and what that is worth."""
+    """Return the photograph and its releases, each with its guarantee and strength."""
     photo = dpveil.Photo(data.astronaut())
     tiles = [(photo.image[VIEW], "original\nnot protected")]
     for seed, (method, parameters, regions, about) in enumerate(CHOICES):
@@ -31,7 +34,7 @@ def row() -> list[Tile]:
 
 
 def faces() -> list[Tile]:
-    """Return two faces with what each of two methods will replace, and a release by the second one."""
+    """Return two faces with the regions that two methods will replace, and a release by the second one."""
     one = data.astronaut()[:264, 92:356]
     photo = dpveil.Photo(np.concatenate([one, one[:, ::-1]], axis=1))
     pixels = dpveil.plan(photo, "dp-pix", epsilon=2, block=16, neighbourhood=16, regions="faces")
@@ -45,7 +48,7 @@ def faces() -> list[Tile]:
 
 
 def smoothed() -> list[Tile]:
-    """Return the photograph, a release with noise, and the same release after two steps."""
+    """Return the photograph, a release with noise, and the same release after two post-processing steps."""
     photo, box = dpveil.Photo(data.astronaut()), "176,60,88,120"
     tiles = [(photo.image[VIEW], "original\nnot protected")]
     settings = {"epsilon": 2, "block": 8, "neighbourhood": 4}
@@ -64,3 +67,13 @@ def _outlined(plan: dpveil.Plan) -> np.ndarray:
         pen.rectangle((box.x, box.y, box.x + box.w - 1, box.y + box.h - 1), outline=(255, 214, 10), width=4)
         pen.text((box.x + 8, box.y + 4), str(number), fill=(255, 214, 10), font_size=28)
     return np.asarray(picture)
+
+
+def favicon() -> bytes:
+    """Return a small released square, as PNG."""
+    levels = DPPix(epsilon=1, block=8, neighbourhood=16).release(
+        np.full((32, 32, 1), 128, np.uint8), bits=SeededBits(3)
+    )
+    buffer = io.BytesIO()
+    Image.fromarray(levels[:, :, 0]).save(buffer, "PNG")
+    return buffer.getvalue()

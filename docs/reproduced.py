@@ -1,4 +1,4 @@
-"""What the papers' experiments found, from the tables that `make reproduction` wrote; nothing is copied."""
+"""Results of the papers' experiments, from the tables that `make reproduction` wrote."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(paper: str, table: str, **wanted: str) -> list[Row]:
 
 
 def interval(row: Row, measure: str) -> str:
-    """Return a mean and half the width of its interval: `0.123 ± 0.004`."""
+    """Return a mean and half the width of its interval, such as `0.123 ± 0.004`."""
     mean, low, high = (float(row[f"{measure}{end}"]) for end in ("", "_low", "_high"))
     digits = 3 if measure == "ssim" else 0
     return f"{mean:.{digits}f} ± {(high - low) / 2:.{digits}f}"
@@ -44,7 +44,7 @@ def over_x(name: str, columns: Sequence[tuple[str, Sequence[Row]]], measure: str
 
 
 def defaults(measure: str) -> str:
-    """Return Reilly & Fan's methods with the parameters of table I over ε."""
+    """Return Reilly & Fan's methods with the parameters of table I, by ε."""
     found = rows("reilly-fan-2021", "results", sweep="table I over epsilon")
     series = dict.fromkeys(row["series"] for row in found if row["x"])
     columns = [(one, [row for row in found if row["series"] == one and row["x"]]) for one in series]
@@ -52,7 +52,7 @@ def defaults(measure: str) -> str:
 
 
 def mechanisms(measure: str, first: str, second: str) -> str:
-    """Return the difference of two of Croft's mechanisms, blurred, over ε, at every block."""
+    """Return the difference of two of Croft's mechanisms, blurred, by ε, at every block."""
     columns = []
     for block in ("4", "8", "16"):
         names = (f"{name}, b = {block}, blurred" for name in (first, second))
@@ -62,7 +62,7 @@ def mechanisms(measure: str, first: str, second: str) -> str:
 
 
 def whole(paper: str, table: str) -> str:
-    """Return a table as it is."""
+    """Return a whole table."""
     found = rows(paper, table)
     lines = ["| " + " | ".join(found[0]) + " |", "|---" * len(found[0]) + "|"]
     return "\n".join([*lines, *("| " + " | ".join(row.values()) + " |" for row in found)])
@@ -81,7 +81,7 @@ PARTS = {
 
 
 def percent(row: Row | None) -> str:
-    """Return a row's mean and its interval in per cent; nothing for no row."""
+    """Return a row's mean with its interval in per cent, or nothing for None."""
     if row is None:
         return ""
     mean, low, high = (100 * float(row[name]) for name in ("mean", "low", "high"))

@@ -11,7 +11,7 @@ from scipy import stats
 from dpveil.audit.lower_bound import lower_bound
 from dpveil.audit.measures import epsilon_at, epsilon_event, smallest_detectable
 from dpveil.audit.pixel.gates_drawn import bound_gate
-from dpveil.audit.pixel.methods.dp_pix import INTACT, scales
+from dpveil.audit.pixel.methods.dp_pix import INTACT
 from dpveil.audit.pixel.table import TABLE
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
@@ -95,7 +95,7 @@ def test_narrow_noise_is_seen_from_the_stated_factor_on(seed):
     assert (setting.case.guarantee.epsilon, setting.draws) == (1, 60_000)
 
     def narrow(method, size):
-        return [Fraction(855, 1000) * scale for scale in scales(method, size)]
+        return [Fraction(855, 1000) * scale for scale in INTACT.parameters(method, size)]
 
     version = INTACT.with_parameters("narrow", narrow).version()
     found = list(bound_gate(version, setting, entry, bits=SeededBits(seed, "narrow")))

@@ -12,11 +12,11 @@ from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
 from dpveil.audit.pixel.methods.ssim_exponential import clipped, evenly, log_distribution, outputs, ssim
 from dpveil.errors import NoiseError
-from dpveil.mechanisms.pixel.ssim import arithmetic, counted, desk, loops, sampler, weights
+from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, sampler, weights, workspace
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, choose, cut, decide, exp_minus, find
-from dpveil.mechanisms.pixel.ssim.desk import set_up, set_up_listing
 from dpveil.mechanisms.pixel.ssim.quality import list_sets, number_of_sets, quality, shown_levels, table_cells
 from dpveil.mechanisms.pixel.ssim.sampler import WindowSampler, ways
+from dpveil.mechanisms.pixel.ssim.workspace import set_up, set_up_listing
 from dpveil.noise import SeededBits, backend
 from dpveil.noise.gaussian import below_exp
 
@@ -278,12 +278,12 @@ def test_tables_that_were_cleared_away_are_made_again(monkeypatch, plain):
     one = WindowSampler(Fraction(20), 9, 3, "counts")
     first, cleared, made = one.draw(windows, SeededBits(5)), [], counted.tabulate
 
-    def watched(s, x, levels, sets, epsilon, desk):
-        found = made(s, x, levels, sets, epsilon, desk)
-        cleared.append(int((desk.places >= 0).sum()) == 1)
+    def watched(s, x, levels, sets, epsilon, work):
+        found = made(s, x, levels, sets, epsilon, work)
+        cleared.append(int((work.places >= 0).sum()) == 1)
         return found
 
-    monkeypatch.setattr(desk, "ROOM", 1)
+    monkeypatch.setattr(workspace, "ROOM", 1)
     for module in (counted, weights):
         monkeypatch.setattr(module, "tabulate", watched)
     assert np.array_equal(one.draw(windows, SeededBits(5)), first)

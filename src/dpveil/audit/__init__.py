@@ -1,6 +1,6 @@
-"""Does a mechanism keep its promise? Exact distributions, fits, lower bounds, and mutants to reject.
+"""Audits of privacy guarantees: exact distributions, goodness of fit, lower bounds, and mutants to reject.
 
-`run` audits one method or sampler, or everything; the families of what is audited are `runner.FAMILIES`.
+`run` audits one method or sampler, or everything; the families of audits are `runner.FAMILIES`.
 """
 
 from dpveil.audit.findings import Audited, Finding, Mutant, Report

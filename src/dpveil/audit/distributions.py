@@ -19,17 +19,19 @@ Flags = Bool[np.ndarray, "..."]
 T = TypeVar("T")
 
 REACH: Final = 12
-"""Standard deviations after which a Gaussian's tail, below 1e-32, is left out."""
+"""Standard deviations beyond which a Gaussian's tail, below 1e-32, is dropped."""
 WIDEST: Final = 10**6
+"""Largest standard deviation of a tabulated Gaussian."""
 FARTHEST: Final = 2**61
+"""Limit of the search for quantiles."""
 
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """A distribution of integers: `cdf(z)` = P(Z ≤ z) and `survival(z)` = P(Z > z), over int64 arrays.
 
-    Each of the two is accurate relative to itself in its own tail, where one minus the other would be lost.
-    `impossible(z)` tells which outcomes have probability 0.
+    Each has a small relative error in its own tail, where one minus the other would cancel. `impossible(z)`
+    tells which outcomes have probability 0.
     """
 
     cdf: Callable[[Integers], Chances]
@@ -38,7 +40,9 @@ class Distribution:
     kept: dict[object, Any] = field(default_factory=dict, init=False, repr=False)
 
     def once(self, key: object, make: Callable[[], T]) -> T:
-        """Return what `make` returns, made once: what fits hold samples against depends on no sample."""
+        """Return `make()`, computed once per key: for what fits need of a distribution, whatever the
+        sample.
+        """
         if key not in self.kept:
             self.kept[key] = make()
         found: T = self.kept[key]
@@ -56,12 +60,12 @@ class Distribution:
         return _first(lambda z: self.cdf(z) >= chances, chances.shape)
 
     def upper(self, chances: Chances) -> Integers:
-        """Return the smallest z with P(Z > z) at most each of `chances`; accurate far out."""
+        """Return the smallest z with P(Z > z) at most each of `chances`; accurate in the tail."""
         return _first(lambda z: self.survival(z) <= chances, chances.shape)
 
 
 def _first(reached: Callable[[Integers], Flags], shape: tuple[int, ...]) -> Integers:
-    """Return by bisection the smallest integers at which a rising condition holds."""
+    """Return by bisection the smallest integers at which a monotone condition holds."""
     reach = 16
     while reach < FARTHEST and not (
         reached(np.full(shape, reach)).all() and not reached(np.full(shape, -reach)).any()
@@ -140,7 +144,7 @@ def finite_distribution(
 
 
 def laplace_residues(scale: Fraction | float | int, modulus: int) -> Distribution:
-    """Return the distribution of |Z| mod `modulus` for a discrete Laplace Z: what coarse bins cannot see.
+    """Return the distribution of |Z| mod `modulus` for a discrete Laplace Z, which coarse bins cannot test.
 
     Source: the geometric series of P(|Z| = j) over j ≡ r.
     """

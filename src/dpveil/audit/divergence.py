@@ -1,10 +1,10 @@
-"""Divergences of exact distributions: Rényi, and hockey-stick from the privacy-loss distribution.
+"""Divergences of exact distributions: Rényi, and hockey-stick from privacy loss distributions.
 
-Written without the accountants that they are there to check. A loss between two points of the grid is split
-between them such that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function
-of e^-loss, can only grow by it (Doroshenko et al. 2022). What is returned is therefore never below the
-truth, but for the rounding of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are
-multiples of 1/scale, so a grid of these loses nothing; smooth distributions lose the square of the step.
+Written independently of the accountants that they check. A loss between two points of the grid is split
+between them so that its mass and the mean of e^-loss stay: every hockey-stick divergence, a convex function
+of e^-loss, can only grow (Doroshenko et al. 2022). So the result is never below the truth, up to the rounding
+of 64-bit Fourier transforms (about 1e-15). Losses of discrete Laplace noise are multiples of 1/scale, so a
+grid of these is exact; for smooth distributions the error is of the order of the squared step.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from scipy.signal import fftconvolve
 from dpveil.audit.noises import NoiseKind
 
 GRID: Final = 1 << 15
+"""Points of the grid over the range of losses."""
 SNAP: Final = 1e-6
+"""Distance, in steps of the grid, within which a loss counts as a grid point."""
 ORDERS: Final = (1.01, 1.1, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0, 64.0)
-"""Orders α at which a Rényi divergence is held against ρ·α."""
+"""Orders α at which a Rényi divergence is compared with ρ·α."""
 
 Masses = Float64[np.ndarray, " outcomes"]
 Move = tuple[tuple[int, Fraction], ...]
-"""How far each true answer moves between two neighbours, with the parameter of the noise that is added."""
+"""How far each true answer moves between two neighbours, with the parameter of its noise."""
 
 
 @dataclass(frozen=True)
 class LossDistribution:
-    """The distribution of the privacy loss: `mass[i]` at (`start` + i)·`step`, and `infinite` at infinity."""
+    """A privacy loss distribution: `mass[i]` at (`start` + i)·`step`, and `infinite` at infinity."""
 
     step: float
     start: int
@@ -42,12 +44,12 @@ class LossDistribution:
     infinite: float
 
     def delta(self, epsilon: float) -> float:
-        """Return the hockey-stick divergence at `epsilon`: the smallest δ that goes with it."""
+        """Return the hockey-stick divergence at `epsilon`: the smallest valid δ."""
         losses = (self.start + np.arange(len(self.mass))) * self.step
         return self.infinite + float(np.sum(self.mass * -np.expm1(np.minimum(0.0, epsilon - losses))))
 
     def above(self, epsilon: float) -> float:
-        """Return the chance of a loss of more than `epsilon`: of the event that shows it best."""
+        """Return the probability of a loss above `epsilon`: that of the most telling event."""
         losses = (self.start + np.arange(len(self.mass))) * self.step
         return self.infinite + float(self.mass[losses > epsilon].sum())
 
@@ -74,9 +76,9 @@ def loss_distribution(first: Masses, second: Masses, step: float) -> LossDistrib
 
 
 def compose(parts: Sequence[tuple[Masses, Masses]], unit: float | None = None) -> LossDistribution:
-    """Return the distribution of the loss of independent parts, each with its distribution under both inputs.
+    """Return the privacy loss distribution of independent parts, each given by its laws under both inputs.
 
-    `unit`, where given, lies on the grid: the losses that matter are multiples of it.
+    `unit`, if given, is a multiple of the grid's step: all losses that matter are multiples of it.
     """
     span = sum(_largest(first, second) for first, second in parts)
     step = max(2 * span / GRID, 1e-12)
@@ -94,9 +96,9 @@ def _largest(first: Masses, second: Masses) -> float:
 
 
 def shifted_masses(kind: NoiseKind, parameter: Fraction, gap: int) -> tuple[Masses, Masses]:
-    """Return the distributions of noise, and of noise moved by `gap`, over outcomes that tell them apart.
+    """Return the laws of noise and of noise moved by `gap`, over the outcomes that distinguish them.
 
-    The first and the last outcome stand for everything further out.
+    The first and the last outcome stand for the whole tail.
     """
     distribution, reach = kind.distribution(parameter), kind.reach(parameter)
     ends = np.arange(-reach, gap + reach + 1)
@@ -111,18 +113,20 @@ def _binned(distribution: object, ends: Int64[np.ndarray, " n"]) -> Masses:
 
 
 def move_loss(kind: NoiseKind, move: Move) -> LossDistribution:
-    """Return the distribution of one move's loss; `kind` is symmetric: both directions have the same."""
+    """Return the privacy loss distribution of one move; as noise is symmetric, it is the same in both
+    directions.
+    """
     return compose([shifted_masses(kind, p, gap) for gap, p in move], unit_of(kind, [p for _, p in move]))
 
 
 def unit_of(kind: NoiseKind, parameters: Sequence[Fraction]) -> float | None:
-    """Return what all losses are multiples of, if noise of this kind and parameters has such a thing."""
+    """Return a common divisor of all losses for this noise and these parameters, if there is one."""
     return kind.unit(parameters[0]) if len(set(parameters)) == 1 else None
 
 
 @lru_cache(maxsize=100_000)
 def renyi_of_shift(kind: NoiseKind, parameter: Fraction, gap: int, order: float) -> float:
-    """Return D_α of noise from noise moved by `gap`, by direct summation in logarithms."""
+    """Return D_α of noise from the same noise moved by `gap`, by direct summation in logarithms."""
     if not kind.reach(parameter):  # both tails have one loss each
         return float(renyi_of_masses(np.stack(shifted_masses(kind, parameter, gap)), order)[0, 1])
     reach = kind.reach(parameter) + math.ceil(order * gap)
@@ -134,7 +138,7 @@ def renyi_of_shift(kind: NoiseKind, parameter: Fraction, gap: int, order: float)
 def renyi_of_masses(
     masses: Float64[np.ndarray, "distinct outcomes"], order: float
 ) -> Float64[np.ndarray, "distinct distinct"]:
-    """Return D_α of every row from every other; infinite where support differs."""
+    """Return D_α of every row from every other; infinite if the supports differ."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(masses)
         terms = order * logs[:, None] + (1 - order) * logs[None]
@@ -144,7 +148,7 @@ def renyi_of_masses(
 
 
 def log_sum(logs: Float64[np.ndarray, "*rows terms"]) -> Any:
-    """Return the logarithm of the sum of e^logs over the last axis: SciPy's takes ten times as long."""
+    """Return the logarithm of the sum of e^logs over the last axis, ten times as fast as SciPy's."""
     most = np.max(logs, axis=-1, keepdims=True)
     most = np.where(np.isfinite(most), most, 0.0)  # nothing at all, or something infinite
     with np.errstate(divide="ignore"):

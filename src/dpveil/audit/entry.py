@@ -1,7 +1,7 @@
 """An entry of the audit's table: the settings of both levels, the checks of every gate, and the mutants.
 
-A family of audits is a subclass of `Entry` with its `checks`, and a table of them by name: `mutation.run`
-does the rest.
+A family of audits is a subclass of `Entry` with its `checks`, and a table of them by name; `mutation.run`
+runs them.
 """
 
 from __future__ import annotations
@@ -17,21 +17,23 @@ from dpveil.errors import DPVeilError
 from dpveil.noise.bits import BitSource
 
 Bits = Callable[[str], BitSource]
-"""Independent streams of bits by name."""
+"""A function from names to independent bit sources."""
 NUMBERED: Final = "{case} {gate} {number}"
-"""The name of a stream where one case has several settings."""
+"""The name of a bit source if one case has several settings."""
 BY_DRAWS: Final = ("fit", "bound")
-"""The gates for a mutant whose distributions are the intact ones: only draws show what is wrong."""
+"""Gates for a mutant with the intact distributions, which only draws can reject."""
+DEEPER: Final = 5
+"""Draws of a deep level for each of the quick one."""
 BY_LAW: Final = ("exact", "fit")
-"""The gates for a mutant that no bound shows at the quick level."""
+"""Gates for a mutant that no lower bound rejects at the quick level."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """One way to carry out what is audited: intact, or wrong on purpose.
+    """One version of what is audited: intact, or mutated.
 
-    `gates` are those that a mutant is shown to, all of them where empty: others are blind to what is wrong,
-    or would need more draws than there are at the quick level.
+    `gates` are those that a mutant is shown to, all if empty: the others cannot detect it, or would need more
+    draws than the quick level has.
     """
 
     name: str
@@ -46,7 +48,7 @@ V = TypeVar("V", bound=Variant)
 
 @dataclass(frozen=True)
 class Drawn(Generic[C, T]):
-    """A setting for gates that draw: the inputs that are fitted, and pairs that are told apart."""
+    """A setting for gates that draw: the inputs that are fitted, and the pairs that are distinguished."""
 
     case: C
     draws: int
@@ -56,7 +58,7 @@ class Drawn(Generic[C, T]):
 
 @dataclass(frozen=True)
 class Level(Generic[C, T]):
-    """The settings of one level; `tables` counts random tables, where a family tries those."""
+    """The settings of one level; `tables` is the number of random tables, in families that use them."""
 
     exact: tuple[C, ...]
     drawn: tuple[Drawn[C, T], ...] = ()
@@ -67,15 +69,15 @@ class Level(Generic[C, T]):
         """Every case, once."""
         return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in self.drawn)]))
 
-    def more(self, exact: tuple[C, ...], times: int = 5, tables: int = 0) -> Level[C, T]:
-        """Return this level with more settings and tables, and with `times` the draws."""
-        drawn = tuple(replace(setting, draws=times * setting.draws) for setting in self.drawn)
+    def more(self, exact: tuple[C, ...], tables: int = 0) -> Level[C, T]:
+        """Return this level with more settings and tables, and `DEEPER` times the draws."""
+        drawn = tuple(replace(setting, draws=DEEPER * setting.draws) for setting in self.drawn)
         return Level(self.exact + exact, drawn, tables)
 
 
 @dataclass(frozen=True)
 class Check(Generic[V]):
-    """A gate with one setting. `only` is the version that it is for: None for all of them."""
+    """A gate with one setting. `only` is the version it is for: None for all."""
 
     gate: str
     case: Any
@@ -83,7 +85,7 @@ class Check(Generic[V]):
     only: V | None = None
 
     def suits(self, version: V) -> bool:
-        """Return whether it is for this version, by the gates that can see what is wrong with it."""
+        """Return whether it applies to this version, by the version's `gates`."""
         return (self.only is None or self.only is version) and (
             not version.gates or self.gate in version.gates
         )
@@ -123,10 +125,10 @@ def _with(
 
 @dataclass(frozen=True, kw_only=True)
 class Entry(ABC, Generic[V, L]):
-    """How one name is audited. `note` says why where there is nothing to look at.
+    """The audit of one name. `note` gives the reason if there is nothing to check.
 
     A release that is refused with one of `refusals` is a finding. Mutants that are `common` to several names
-    are left out where they are wrong nowhere; all others have to be seen.
+    are skipped if they differ nowhere; all others have to be rejected.
     """
 
     intact: V
@@ -139,8 +141,8 @@ class Entry(ABC, Generic[V, L]):
 
     @abstractmethod
     def checks(self, level: L, bits: Bits) -> Iterable[Check[V]]:
-        """Yield every gate with every setting; for mutants, those that see most for their time come first."""
+        """Yield every gate with every setting; those that detect most mutants for their time come first."""
 
     def differs(self, mutant: V, check: Check[V]) -> bool:
-        """Return whether a mutant can behave otherwise than the intact version at the setting of a check."""
+        """Return whether a mutant can behave differently from the intact version in this check's setting."""
         return True

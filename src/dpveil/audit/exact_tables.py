@@ -1,4 +1,4 @@
-"""Tables and decisions of the exact samplers, compared with seventy-digit decimals entry by entry."""
+"""Tables and decisions of the exact samplers, compared entry by entry with 70-digit decimals."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GAUSSIANS: Final = (Fraction(1, 4), Fraction(10**6), Fraction(10**12))
 
 
 def unpacked(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_bits: int) -> list[int]:
-    """Return the weight of every outcome of an alias table, by adding up its columns."""
+    """Return the weight of every outcome of an alias table, summed over its columns."""
     weights = [0] * (1 << column_bits)
     capacity = 1 << (total_bits - column_bits)
     for column, entry in enumerate(int(e) for e in table):
@@ -31,7 +31,7 @@ def unpacked(table: UInt64[np.ndarray, " columns"], *, total_bits: int, column_b
 
 
 def laplace_tables() -> list[Finding]:
-    """Compare every weight of every digit's table with ⌊2^63·p⌋ of the distribution in 70-digit decimals."""
+    """Compare every weight of every digit's table with ⌊2^63·p⌋, computed with 70 digits."""
     found = []
     for scale in (Fraction(1, 7), Fraction(255), Fraction(46 * 10**7)):
         tables = DigitTables(scale)
@@ -47,7 +47,7 @@ def laplace_tables() -> list[Finding]:
 
 
 def _digit_weights(rate: Fraction, base: int, leading: bool, total: int) -> list[int]:
-    """Return ⌊total·p⌋ of a geometric digit of ratio exp(-rate): cut at `base`, or with its tail."""
+    """Return ⌊total·p⌋ of a geometric digit of ratio exp(-rate): truncated at `base`, or with its tail."""
     ratio = WORK.exp(WORK.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
     powers = [Decimal(1)]
     for _ in range(base):
@@ -60,7 +60,7 @@ def _digit_weights(rate: Fraction, base: int, leading: bool, total: int) -> list
 
 
 def gaussian_tables() -> list[Finding]:
-    """Compare the tables of some variances, and what is accepted of proposals, with 70-digit decimals."""
+    """Compare the tables of some variances, and acceptance decisions, with 70-digit decimals."""
     found = []
     for variance in GAUSSIANS:
         table, label = BlockTable(variance), f"variance {float(variance):.4g}"
@@ -83,7 +83,7 @@ def _below(variance: Fraction, squares: int) -> Decimal:
 
 
 def _block_weights(table: BlockTable) -> list[int]:
-    """Return ⌊2^total_bits·p⌋ of every block and the tail, and what is left over for ties."""
+    """Return ⌊2^total_bits·p⌋ of every block and the tail, and the remainder for ties."""
     variance, side = table.variance, 1 << table.block_bits
     ends = [min(abs(k * side), abs((k + 1) * side - 1)) for k in range(-table.blocks, table.blocks)]
     chances = [WORK.multiply(_below(variance, end**2), Decimal(side)) for end in ends]
@@ -100,9 +100,9 @@ def _block_weights(table: BlockTable) -> list[int]:
 
 
 def _wrong_decisions(table: BlockTable, outcome: int) -> int:
-    """Return how often a number of one block is accepted or rejected unlike exact arithmetic does it.
+    """Return how often an integer of one block is accepted or rejected contrary to exact arithmetic.
 
-    Looked at are both ends and the middle of the block, with first bits at the threshold and beside it.
+    Checked are both ends and the middle of the block, with leading bits at the threshold and next to it.
     """
     side, wrong = 1 << table.block_bits, 0
     first = (outcome - table.blocks) * side
@@ -118,7 +118,9 @@ def _wrong_decisions(table: BlockTable, outcome: int) -> int:
 
 
 def _accepted(table: BlockTable, outcome: int, place: int, begun: int) -> bool:
-    """Return what the sampler does with a place in a block, given the first bits that decide."""
+    """Return the sampler's decision on a position in a block, given the leading bits of the uniform
+    number.
+    """
     if begun < table.sure[outcome]:
         return True
     outcomes, many = np.array([outcome]), np.array([begun], np.uint64)

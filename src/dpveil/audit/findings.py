@@ -9,11 +9,11 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Finding:
-    """What one gate saw: `value` against `limit` in `unit`, and whether the promise held.
+    """The result of one gate: `value` against `limit` in `unit`, and whether the promise held.
 
-    `detectable` is the smallest true value above `limit` that draws show (see `gates_drawn.detectable`),
-    infinite where they are too few for any; None where a gate does not estimate the value. `sees` says in
-    words what such a finding would have noticed.
+    `detectable` is the smallest true value above `limit` that the draws detect (see
+    `gates_drawn.detectable`): infinite if they are too few for any, None if a gate does not estimate the
+    value. `sees` says in words what such a finding would have detected.
     """
 
     gate: str
@@ -27,13 +27,13 @@ class Finding:
     sees: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the finding as JSON; what is not finite is null."""
+        """Return the finding as JSON; infinite values and nan are null."""
         return {k: _finite(v) for k, v in asdict(self).items()}
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A version that is wrong on purpose, the gates that it was shown to, and those that rejected it."""
+    """A deliberately wrong version, the gates that it was shown to, and those that rejected it."""
 
     name: str
     tried_by: tuple[str, ...]
@@ -41,13 +41,13 @@ class Mutant:
 
     @property
     def survived(self) -> bool:
-        """Whether no gate saw anything wrong."""
+        """Whether no gate rejected it."""
         return not self.killed_by
 
 
 @dataclass(frozen=True)
 class Audited:
-    """Everything about one method or sampler; `note` says why where there is nothing to look at."""
+    """The results for one method or sampler; `note` gives the reason if there was nothing to check."""
 
     name: str
     findings: tuple[Finding, ...]
@@ -56,21 +56,21 @@ class Audited:
 
     @property
     def passed(self) -> bool:
-        """Whether every promise held and every mutant died."""
+        """Whether every promise held and every mutant was rejected."""
         return all(f.passed for f in self.findings) and not any(m.survived for m in self.mutants)
 
     @property
     def gates(self) -> tuple[str, ...]:
-        """The gates that looked, in their order."""
+        """The gates with findings, in their order."""
         return tuple(dict.fromkeys(finding.gate for finding in self.findings))
 
     def worst(self, gate: str) -> Finding:
-        """Return the finding of a gate that is nearest to its limit, or furthest beyond."""
+        """Return the finding of a gate that is closest to its limit, or furthest beyond."""
         of_gate = [finding for finding in self.findings if finding.gate == gate]
         return max(of_gate, key=lambda f: (not f.passed, f.value / f.limit if f.limit else f.value))
 
     def sees(self, gate: str) -> str:
-        """Return in words the smallest wrong that this gate shows in its best setting, by unit."""
+        """Return in words the smallest violation that this gate detects in its best setting, by unit."""
         best: dict[str, Finding] = {}
         for finding in self.findings:
             if finding.gate == gate and finding.sees:
@@ -79,7 +79,7 @@ class Audited:
         return "; ".join(dict.fromkeys(finding.sees for finding in best.values()))
 
     def to_json(self) -> dict[str, Any]:
-        """Return everything as JSON."""
+        """Return all results as JSON."""
         return {
             "name": self.name,
             "passed": self.passed,
@@ -94,7 +94,7 @@ class Audited:
 
 @dataclass(frozen=True)
 class Report:
-    """One audit: its level, where its bits came from, and everything that was found.
+    """One audit: its level, the source of its bits, and all results.
 
     `false_alarm` bounds the probability that any gate rejects a method that keeps its promise.
     """

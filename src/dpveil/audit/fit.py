@@ -1,10 +1,10 @@
 """Goodness of fit of integer samplers: does a sample follow its stated distribution?
 
-Five looks at one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
-counts in 64 bins of equal chance (scale, shape), the same in as many bins as have 50 expected draws (fine
-structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of nested
-tails on both sides, and the extremes with impossible outcomes. No p-value is asymptotic: a right sampler has
-one of at most a with probability at most a, for every a and every number of draws.
+Five tests on one sample, each with its own p-value, the smallest multiplied by their number (Bonferroni):
+counts in 64 bins of equal probability (scale, shape), the same in as many bins as have 50 expected draws
+(fine structure), exact binomial tests of the outcomes around the median (zero, where signs meet) and of
+nested tails on both sides, and the extremes with impossible outcomes. No p-value is asymptotic: for a right
+sampler it is at most a with probability at most a, for every a and every number of draws.
 """
 
 from __future__ import annotations
@@ -24,15 +24,21 @@ from dpveil.audit.distributions import Distribution, finite_distribution
 from dpveil.errors import InvalidParameter
 
 ALPHA: Final = 1e-9
+"""Probability of rejecting a right sampler."""
 BINS: Final = 64
 MOST_BINS: Final = 4096
 FEWEST_EXPECTED: Final = 50
+"""Expected draws per bin of the fine test."""
 FEWEST_SAMPLES: Final = 200
+"""Smallest sample that is tested."""
 CLASSES: Final = 8
+"""Most classes of outcomes in the test of pairs."""
 CENTRE: Final = 8
+"""Distance from the median up to which single outcomes are tested."""
 LOOKS: Final = 5
+"""Number of tests."""
 Chances = Float64[np.ndarray, "..."]
-"""Of outcomes; several may differ in length."""
+"""Probabilities of outcomes; several arrays may differ in length."""
 
 
 @dataclass(frozen=True)
@@ -46,14 +52,15 @@ class Fit:
 
     @property
     def rejected(self) -> bool:
-        """Whether a right sampler would look this wrong with probability below alpha only."""
+        """Whether a right sampler would be this far off with probability below alpha."""
         return self.p_value < self.alpha
 
 
 def fit(
     samples: Int64[np.ndarray, " n"], distribution: Distribution, *, alpha: float = ALPHA, bins: int = BINS
 ) -> Fit:
-    """Return how well `samples` follow `distribution`; a right sampler fails with chance `alpha` at most.
+    """Return how well `samples` follow `distribution`; a right sampler fails with probability at most
+    `alpha`.
 
     Raises `InvalidParameter` for fewer than 200 samples.
 
@@ -78,7 +85,7 @@ def fit(
 def fit_pairs(
     samples: Int64[np.ndarray, " n"], distribution: Distribution, *, alpha: float = ALPHA, lag: int = 1
 ) -> Fit:
-    """Return how well draws `lag` apart follow `distribution` independently: reused noise is caught."""
+    """Return how well draws `lag` apart follow `distribution` independently, which detects reused noise."""
     blocks = samples[: len(samples) // (2 * lag) * 2 * lag].reshape(-1, 2, lag)
     inner, mass = _pool(distribution, CLASSES, least=1 / (2 * CLASSES))
     classes = np.searchsorted(inner, blocks)
@@ -87,14 +94,14 @@ def fit_pairs(
     return fit(codes, both, alpha=alpha, bins=MOST_BINS)
 
 
-def power(
-    distribution: Distribution, wrong: Distribution, samples: int, *, alpha: float = ALPHA, bins: int = BINS
-) -> float:
-    """Return about how often the coarse bins reject `samples` draws of `wrong` against `distribution`.
+def power(distribution: Distribution, wrong: Distribution, samples: int, *, alpha: float = ALPHA) -> float:
+    """Return approximately how often the coarse bins reject `samples` draws of `wrong` against
+    `distribution`.
 
-    Source: for many draws `multinomial` is a function of Pearson's statistic, which is about noncentral χ².
+    Source: for many draws `multinomial` is a function of Pearson's statistic, which is approximately
+    noncentral χ².
     """
-    edges, p = _pool(distribution, bins, least=FEWEST_EXPECTED / samples)
+    edges, p = _pool(distribution, BINS, least=FEWEST_EXPECTED / samples)
     if not len(edges):
         return 0.0
     q = _masses(wrong, edges)
@@ -106,7 +113,9 @@ def power(
 def _pool(
     distribution: Distribution, bins: int, least: float
 ) -> tuple[Int64[np.ndarray, " edges"], Float64[np.ndarray, " bins"]]:
-    """Return edges between so many bins, or fewer, that each hold at least `least`, and what they hold."""
+    """Return the edges of at most `bins` bins with at least `least` probability each, and their
+    probabilities.
+    """
 
     def make() -> tuple[Int64[np.ndarray, " edges"], Float64[np.ndarray, " bins"]]:
         edges = _edges(distribution, np.arange(1, bins) / bins, least)
@@ -118,7 +127,7 @@ def _pool(
 def _edges(
     distribution: Distribution, chances: Float64[np.ndarray, " n"], least: float
 ) -> Int64[np.ndarray, " m"]:
-    """Return edges at quantiles such that every bin between them holds at least `least`."""
+    """Return edges at quantiles such that every bin has at least `least` probability."""
     edges = np.unique(distribution.quantile(chances))
     kept: list[int] = []
     last = 0.0
@@ -130,7 +139,7 @@ def _edges(
 
 
 def _masses(distribution: Distribution, edges: Int64[np.ndarray, " m"]) -> Float64[np.ndarray, " bins"]:
-    """Return the chance of every bin: up to the first edge, between edges, beyond the last."""
+    """Return the probability of every bin: up to the first edge, between edges, beyond the last."""
     if not len(edges):
         return np.ones(1)
     inner = distribution.between(edges[:-1], edges[1:])
@@ -144,16 +153,16 @@ def _bins(ordered: Int64[np.ndarray, " n"], distribution: Distribution, bins: in
 
 
 def _at_most(ordered: Int64[np.ndarray, " n"], edges: Int64[np.ndarray, " k"]) -> Int64[np.ndarray, " k"]:
-    """Return how many samples, in order, are at most each edge."""
+    """Return the number of samples, in rising order, that are at most each edge."""
     return np.searchsorted(ordered, edges, side="right").astype(np.int64)
 
 
 def multinomial(counts: Real[np.ndarray, " k"], chances: Float64[np.ndarray, " k"]) -> float:
-    """Return a p-value of counts of independent draws, whose chances should be these; never too small.
+    """Return a valid p-value for counts of independent draws with these probabilities.
 
-    It is the inverse of a Bayes factor: the chance of these counts when chances vary around the right ones
-    (Dirichlet), over their chance when they do not. Its mean over right draws is 1, so that by Markov's
-    inequality it reaches 1/a with probability at most a. Source: Good 1967; Vovk & Wang 2021.
+    It is the inverse of a Bayes factor: the probability of these counts if the probabilities vary around the
+    right ones (Dirichlet), over their probability if they do not. Its mean over right draws is 1, so by
+    Markov's inequality it reaches 1/a with probability at most a. Source: Good 1967; Vovk & Wang 2021.
 
     >>> multinomial(np.array([3, 1]), np.array([1.0, 0.0]))
     0.0
@@ -174,7 +183,7 @@ def multinomial(counts: Real[np.ndarray, " k"], chances: Float64[np.ndarray, " k
 
 @lru_cache(maxsize=MOST_BINS)
 def _spread(freedom: int) -> float:
-    """Return how many times the variance of right counts those have that would just be rejected."""
+    """Return the factor on the variance of right counts at which they would just be rejected."""
     return float(stats.chi2.isf(ALPHA / LOOKS, freedom)) / freedom
 
 
@@ -211,7 +220,7 @@ def _tails(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> floa
 
 
 def _extremes(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> float:
-    """Return how likely draws as far out as the furthest are, or 0 where one of them is impossible."""
+    """Return the probability of draws at least as far out as the extremes, or 0 if one is impossible."""
     if np.any(distribution.impossible(ordered)):
         return 0.0
     top = distribution.survival(ordered[-1:] - 1)[0]
@@ -220,7 +229,7 @@ def _extremes(ordered: Int64[np.ndarray, " n"], distribution: Distribution) -> f
 
 
 def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> dict[str, float]:
-    """Return a p-value for every two draws together, which have to be independent of each other.
+    """Return a p-value for the independence of every pair of draws.
 
     Source: `multinomial` over classes of outcomes.
     """
@@ -239,7 +248,7 @@ def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> 
 
 
 def _class_edges(mass: Float64[np.ndarray, " outcomes"]) -> Int64[np.ndarray, " edges"]:
-    """Return outcomes that cut the distribution into at most 8 classes of similar chance."""
+    """Return outcomes that cut the distribution into at most 8 classes of similar probability."""
     inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
     edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
     return edges

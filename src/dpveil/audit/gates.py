@@ -16,20 +16,20 @@ from dpveil.audit.measures import Measure
 from dpveil.errors import DPVeilError
 
 UNBOUNDED: Final = 1e6
-"""What telling apart with certainty is counted as."""
+"""Stands for an infinite budget, of inputs that are distinguished with certainty."""
 
 
 def refused(gate: str, case: object, error: DPVeilError) -> Finding:
-    """Return the finding of a release that is refused, where none should be."""
+    """Return the finding of a release that is refused without reason."""
     return Finding(gate, f"refused: {error.message}", str(case), 1, 0, False, "releases")
 
 
 def fit_finding(
     case: object, what: str, p_values: dict[str, float], *, alpha: float = ALPHA, sees: str = ""
 ) -> Finding:
-    """Return the finding of several fits, named by what was fitted; alpha covers all of them together.
+    """Return the finding of several fits, by the name of what was fitted; alpha covers all of them together.
 
-    `value` is minus the logarithm to base 10 of the smallest p-value, corrected for their number.
+    `value` is -log10 of the smallest p-value, corrected for their number.
     """
     worst = min(p_values, key=lambda name: p_values[name])
     value = max(0.0, float(-np.log10(max(1e-300, p_values[worst]) * len(p_values))))
@@ -40,7 +40,7 @@ def fit_finding(
 
 @dataclass(frozen=True)
 class ComparedPair:
-    """Two inputs to distinguish: their description, the budget allowed, and the bound at an alpha."""
+    """Two inputs to distinguish: a description, the budget allowed, and the bound as a function of alpha."""
 
     where: str
     limit: float
@@ -50,7 +50,8 @@ class ComparedPair:
 def of_releases(
     sides: tuple[Draws, Draws], draws: int, alpha: float, measure: Measure | None = None
 ) -> Bound:
-    """Return the lower bound from releases of two inputs, as bytes: the first `draws` of each train.
+    """Return the lower bound from releases of two inputs, as bytes; the first `draws` of each are for
+    training.
 
     Releases of different shapes are distinguished with certainty.
     """
@@ -71,7 +72,7 @@ def bound_findings(
 ) -> Iterator[Finding]:
     """Yield a lower bound on the budget for every pair; alpha covers all pairs together.
 
-    `what` names the draws. `least(limit, alpha)` is the smallest violation that they show, if it is known.
+    `what` names the draws. `least(limit, alpha)` is the smallest violation that they detect, if known.
     """
     share = alpha / max(1, len(pairs))
     for pair in pairs:

@@ -1,11 +1,11 @@
-"""A statistical lower bound on a budget, from releases of two neighbours.
+"""A statistical lower bound on a privacy budget, from releases of two neighbours.
 
-Train draws choose one event, test draws bound its two chances (Clopper & Pearson 1934), so that the choice
-costs nothing: with probability at least 1 - alpha, the true ε at this δ, or the true ρ, is not below `lower`.
-Events are thresholds of one-dimensional projections: distinct output values, the difference of every two, the
-log-likelihood ratio of Laplace noise around the centres of both inputs, and the one learned from the counts
-of draws as if values were independent. One half of the train draws makes the projections and the other half
-ranks their events: on the draws that it was learned from, a projection looks better than it is.
+Training draws choose one event, and test draws bound its two probabilities (Clopper & Pearson 1934), so the
+choice needs no correction: with probability at least 1 - alpha, the true ε at this δ, or the true ρ, is not
+below `lower`. Events are thresholds of one-dimensional projections: distinct output values, differences of
+two, the log-likelihood ratio of Laplace noise around the centres of both inputs, and one learned from the
+counts of draws as if values were independent. One half of the training draws makes the projections and the
+other half ranks their events, as a projection looks too good on the draws that it was learned from.
 """
 
 from __future__ import annotations
@@ -25,10 +25,13 @@ from dpveil.audit.measures import Measure, epsilon_at
 from dpveil.errors import InvalidParameter
 
 MOST_SHIFTED: Final = 6
+"""Columns used by projections: those whose means differ most."""
 LEAST_SHIFTED: Final = 2
+"""Further columns used: those whose means differ least."""
 THRESHOLDS: Final = 64
+"""Thresholds tried for each projection."""
 DEVIATIONS: Final = 6.0
-"""How many standard errors the choice of an event sets aside; any number keeps the bound valid."""
+"""Standard errors subtracted when an event is chosen; the bound is valid for any number."""
 
 Draws = UInt8[np.ndarray, "n values"]
 Projected = Real[np.ndarray, " n"]
@@ -37,7 +40,9 @@ Projection = Callable[[Draws], Projected]
 
 @dataclass(frozen=True)
 class Bound:
-    """`lower` holds with probability 1 - alpha; `event` is what was seen `hits` times of `draws`."""
+    """`lower` holds with probability 1 - alpha; `event` occurred `hits` times in `draws` releases of each
+    input.
+    """
 
     lower: float
     event: str
@@ -66,10 +71,10 @@ def lower_bound(
     measure: Measure | None = None,
     alpha: float = ALPHA,
 ) -> Bound:
-    """Return a lower bound on the budget from releases of a first and a second input, one draw a row.
+    """Return a lower bound on the budget from releases of a first and a second input, one draw per row.
 
-    `measure` says which budget: ε at δ = 0 unless given. `train` and `test` must be independent. Raises
-    `InvalidParameter` for too few draws. Source: quality gate 3.
+    `measure` says which budget: ε at δ = 0 by default. `train` and `test` must be independent. Raises
+    `InvalidParameter` for too few draws.
 
     >>> always, never = np.ones((2000, 1), np.uint8), np.zeros((2000, 1), np.uint8)
     >>> round(lower_bound((always, never), (always, never)).lower, 1)
@@ -86,7 +91,7 @@ def lower_bound(
 
 
 def certain(hits: tuple[int, int], draws: tuple[int, int], measure: Measure, alpha: float) -> float:
-    """Return the budget that both confidence limits still need: p at its lower, q at its upper one."""
+    """Return the budget that follows from both confidence limits: p at its lower one, q at its upper one."""
     low, high = 0.0, 1.0
     if hits[0] > 0:
         low = float(stats.beta.ppf(alpha / 2, hits[0], draws[0] - hits[0] + 1))
@@ -96,7 +101,7 @@ def certain(hits: tuple[int, int], draws: tuple[int, int], measure: Measure, alp
 
 
 def _candidates(train: tuple[Draws, Draws], measure: Measure) -> Iterator[tuple[float, _Event]]:
-    """Yield the best event of every projection with its score on train draws that did not make it."""
+    """Yield the best event of every projection, with its score on training draws that did not make it."""
     half = len(train[0]) // 2
     learned, ranked = (train[0][:half], train[1][:half]), (train[0][half:], train[1][half:])
     for name, projection in _projections(learned):
@@ -119,7 +124,7 @@ def _hits(ordered: Projected, edges: Real[np.ndarray, " k"], above: bool) -> Int
 def scores(
     first: Int64[np.ndarray, "*k"], second: Int64[np.ndarray, "*k"], size: int, measure: Measure
 ) -> Float64[np.ndarray, "*k"]:
-    """Return about the budget that would be certain: Poisson score limits, in closed form."""
+    """Return approximately the budget that would be certain, by Poisson score limits in closed form."""
     half = DEVIATIONS**2 / 2
     low = first + half - DEVIATIONS * np.sqrt(first + half / 2)
     high = second + half + DEVIATIONS * np.sqrt(second + half / 2)
@@ -129,7 +134,7 @@ def scores(
 
 
 def _projections(train: tuple[Draws, Draws]) -> Iterator[tuple[str, Projection]]:
-    """Yield projections by name; what they take from the draws is learned from these draws alone."""
+    """Yield projections by name; what they learn comes from these draws alone."""
     columns = _distinct_columns(train)
     for column in columns:
         yield f"value {column}", partial(_value, column=column)
@@ -175,7 +180,7 @@ def _ratio(
 
 
 def _distinct_columns(train: tuple[Draws, Draws]) -> list[int]:
-    """Return columns that are not equal: the six whose means differ most and the two that do least."""
+    """Return columns that are not equal: the six whose means differ most and the two that differ least."""
     both = np.ascontiguousarray(np.concatenate(train).T)
     seen: dict[bytes, int] = {}
     for column, values in enumerate(both):

@@ -1,4 +1,4 @@
-"""The budget spent according to an event with probability p under one neighbour and q under the other."""
+"""The budget implied by an event with probability p under one neighbour and q under the other."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from jaxtyping import Float64
 from scipy import stats
 
 MISSED: Final = 1e-9
-"""The chance at most that a violation which is called detectable is missed."""
+"""Largest probability that a violation called detectable is missed."""
 ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0)
+"""Rényi orders at which an event is evaluated."""
 
 Chances = Float64[np.ndarray, "*k"]
 Measure = Callable[[Chances, Chances], Chances]
-"""Gives the smallest budget that allows p under one neighbour where the other has q; 0 where p ≤ q."""
+"""A function of (p, q) that returns the smallest budget that allows them; 0 if p ≤ q."""
 
 
 def epsilon_at(delta: float) -> Measure:
@@ -35,15 +36,15 @@ def epsilon_at(delta: float) -> Measure:
 
 
 def delta_seen(p: Chances, q: Chances) -> Chances:
-    """Return p - q: the δ of (0, δ)-DP is not below it."""
+    """Return p - q, a lower bound on the δ of (0, δ)-DP."""
     deltas: Chances = np.maximum(0.0, p - q)
     return deltas
 
 
 def rho_seen(p: Chances, q: Chances) -> Chances:
-    """Return max D_α(Bernoulli(p), Bernoulli(q))/α over orders α, KL included: ρ is not below it.
+    """Return max D_α(Bernoulli(p), Bernoulli(q))/α over orders α, KL included: a lower bound on ρ.
 
-    A divergence of the release is at least that of an event of it (data processing), and D_α ≤ ρα.
+    The divergence of a release is at least that of any event (data processing), and D_α ≤ ρα.
 
     >>> float(rho_seen(np.array([0.5]), np.array([0.5]))[0])
     0.0
@@ -67,11 +68,11 @@ def smallest_detectable(
     alpha: float,
     missed: float,
 ) -> float:
-    """Return the smallest true budget that `samples` test draws a side show to be above `budget`.
+    """Return the smallest true budget that `samples` test draws per side show to be above `budget`.
 
-    `event(b)` gives chances of events under both inputs when the true budget is b. Looked at such an event,
-    a violation of at least the result is missed with probability at most 2·`missed`. Infinite when draws are
-    too few for any. Source: binomial quantiles.
+    `event(b)` returns the probabilities of events under both inputs for a true budget of b. With such an
+    event, a violation of at least the result is missed with probability at most 2·`missed`. Infinite if draws
+    are too few. Source: binomial quantiles.
     """
     low, high = budget, 40 * budget + 40
     if not _shown(samples, budget, event(high), measure, alpha, missed):
@@ -99,7 +100,7 @@ def _shown(
 
 
 def epsilon_event(chance: float, delta: float) -> Callable[[float], tuple[Chances, Chances]]:
-    """Return the event of this chance under one input that spends all of (ε, δ) under the other."""
+    """Return the event of this probability under one input that uses all of (ε, δ) under the other."""
 
     def event(epsilon: float) -> tuple[Chances, Chances]:
         return np.array([chance]), np.array([(chance - delta) * math.exp(-epsilon)])
@@ -108,12 +109,12 @@ def epsilon_event(chance: float, delta: float) -> Callable[[float], tuple[Chance
 
 
 def delta_event(delta: float) -> tuple[Chances, Chances]:
-    """Return the event of chance δ under one input that the other never gives."""
+    """Return the event of probability δ under one input that is impossible under the other."""
     return np.array([min(1.0, delta)]), np.zeros(1)
 
 
 def gaussian_events(rho: float) -> tuple[Chances, Chances]:
-    """Return the chances of thresholds between two Gaussians that are √(2ρ) standard deviations apart."""
+    """Return the probabilities of thresholds between two Gaussians √(2ρ) standard deviations apart."""
     move = math.sqrt(2 * rho)
     at = np.linspace(0, move, 29)  # black and white are clamped: what lies outside is not told apart
     return stats.norm.cdf(at), stats.norm.cdf(at - move)

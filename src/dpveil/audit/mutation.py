@@ -13,9 +13,9 @@ V = TypeVar("V", bound=Variant)
 
 
 def run(name: str, entry: Entry[Any, Any], level: str, bits: Bits, step: Callable[[], None]) -> Audited:
-    """Return what the gates find in the intact version at this level, and in mutants at the quick one.
+    """Return the findings for the intact version at this level, and for mutants at the quick one.
 
-    Few settings and draws that kill a mutant say more for the audit than many, and more would kill it too.
+    Rejecting a mutant with few settings and draws is the stronger evidence, and more would reject it too.
     `step` is called after the intact version and after every mutant.
     """
     checks = list(entry.checks(entry.levels[level], bits))
@@ -36,7 +36,7 @@ def run(name: str, entry: Entry[Any, Any], level: str, bits: Bits, step: Callabl
 
 
 def findings(entry: Entry[V, Any], version: V, check: Check[V]) -> Iterator[Finding]:
-    """Yield what a gate finds; that a release is refused, where none should be, is a finding as well."""
+    """Yield a gate's findings; a release that is refused without reason is a finding as well."""
     try:
         yield from check.look(version)
     except entry.refusals as error:
@@ -44,7 +44,7 @@ def findings(entry: Entry[V, Any], version: V, check: Check[V]) -> Iterator[Find
 
 
 def killers(entry: Entry[V, Any], mutant: V, checks: Iterable[Check[V]]) -> Iterator[str]:
-    """Yield the gates that reject a mutant; each stops at the first finding that does."""
+    """Yield the gates that reject a mutant; each stops at its first such finding."""
     done: set[str] = set()
     for check in checks:
         if check.gate not in done and not all(found.passed for found in findings(entry, mutant, check)):

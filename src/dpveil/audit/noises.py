@@ -1,4 +1,4 @@
-"""Noise added to exact integers: how each kind is drawn, and its distribution in closed form."""
+"""Integer noise added to exact integers: its samplers, and its distributions in closed form."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from dpveil.noise.laplace import discrete_laplace
 class NoiseKind:
     """One family of integer noise with one parameter.
 
-    `power` is the power of the noise's width with which the parameter grows (1 for a scale, 2 for a
+    `power` is the power of the noise's width to which the parameter is proportional (1 for a scale, 2 for a
     variance). `log_mass(z, parameter)` is ln P(z) up to a constant; beyond `reach(parameter)` from both true
-    answers nothing is left that tells them apart. `pld(parameter, move, step)` asks `dp_accounting`. Every
-    privacy loss is a multiple of `unit(parameter)`, unless that is None.
+    answers nothing distinguishes them. `pld(parameter, move, step)` asks `dp_accounting`. Every privacy loss
+    is a multiple of `unit(parameter)`, unless that is None.
     """
 
     name: str

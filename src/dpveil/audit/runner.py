@@ -1,4 +1,4 @@
-"""Runs audits by name, and audits objects that a user passes in."""
+"""Runs audits by name, and audits of objects that a user passes in."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from dpveil.noise.bits import BitSource, SecureBits, SeededBits
 
 LEVELS: Final = ("quick", "deep")
 DRAWING: Final = ("fit", "bound", "distinguish")
+"""Gates that draw, and so can raise false alarms."""
 Entries = Mapping[str, Entry[Any, Any]]
 FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     lambda: TABLE,
@@ -34,12 +35,12 @@ FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     learners,
     samplers,
 )
-"""What can be audited by name: a family a row, the only list to edit."""
+"""The families of audits by name: the only list to edit."""
 OWN: Final[dict[type[PixelMethod | ScalarMechanism], Callable[[Any, str], Entry[Any, Any]]]] = {
     PixelMethod: lambda method, level: TABLE[method.name].own(method, level),
     ScalarMechanism: own_scalar,
 }
-"""What makes the entry of a user's own object for a level."""
+"""Functions that make the entry of a user's own object for a level."""
 
 
 def run(
@@ -49,12 +50,11 @@ def run(
     seed: int | None = None,
     step: Callable[[], None] = lambda: None,
 ) -> Report:
-    """Audit a method, scalar mechanism or sampler by name, one object, or (None) all; return what was found.
+    """Audit a method, scalar mechanism or sampler by name, one object, or (None) all; return the report.
 
     A method object is audited as it is, at the sizes of its table entry, without mutants; a name is audited
-    at the settings of the table, with its mutants. Bits are secure unless a `seed` is given. `step` is
-    called after each of `steps_of(target)` parts. Raises `UnknownName`, and `InvalidParameter` for
-    another level.
+    in the settings of the table, with its mutants. Bits are secure unless a `seed` is given. `step` is called
+    after each of `steps_of(target)` parts. Raises `UnknownName`, and `InvalidParameter` for another level.
 
     >>> run("integer-matrix", seed=1).passed
     True
@@ -69,7 +69,7 @@ def run(
 
 
 def names() -> tuple[str, ...]:
-    """Return what can be audited by name: methods, mechanisms, what surrounds them, models, samplers."""
+    """Return the names of all audits: methods, mechanisms, photo processing, models, samplers."""
     return tuple(entries())
 
 
@@ -84,7 +84,7 @@ def entries() -> dict[str, Entry[Any, Any]]:
 
 
 def _targets(target: Any, level: str) -> Entries:
-    """Return the entries that are meant: all of them, one by name, or that of an object."""
+    """Return the requested entries: all of them, one by name, or that of an object."""
     for kind, own in OWN.items():
         if isinstance(target, kind):
             return {target.name: own(target, level)}

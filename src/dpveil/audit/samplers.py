@@ -33,13 +33,13 @@ BUDGET: Final = Fraction(4)
 
 Sample = Int64[np.ndarray, " n"]
 Fault = Callable[[Sample, Float64[np.ndarray, " n"]], Sample]
-"""Spoils a sample, given as many uniform numbers."""
+"""A function that spoils a sample, given as many uniform numbers."""
 Draw = Callable[[int, BitSource], Sample]
 
 
 @dataclass(frozen=True)
 class SamplerCase:
-    """One distribution that a sampler is asked for; `modulus` is for digits that coarse bins cannot see."""
+    """One distribution that a sampler draws; `modulus` is for low digits, which coarse bins cannot test."""
 
     label: str
     draw: Draw
@@ -49,14 +49,14 @@ class SamplerCase:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerVersion(Variant):
-    """A sampler as it is, or with a fault that spoils its samples."""
+    """A sampler, intact or with a fault that spoils its samples."""
 
     fault: Fault = lambda sample, uniform: sample
 
 
 @dataclass(frozen=True, eq=False)
 class Sampled:
-    """A case with one sample of it, drawn once for all versions, and uniform numbers for faults."""
+    """A case with one sample, drawn once for all versions, and uniform numbers for faults."""
 
     case: SamplerCase
     draws: int
@@ -69,7 +69,7 @@ class Sampled:
         return self.case.draw(self.draws, self.bits(f"{self.name} {self.case.label}"))
 
     def by(self, version: SamplerVersion) -> Sample:
-        """Return the sample as a version has it."""
+        """Return the sample as a version would give it."""
         if version is INTACT:
             return self.sample
         words = self.bits(f"{self.name} {version.name}").words(self.draws)
@@ -78,7 +78,7 @@ class Sampled:
 
 @dataclass(frozen=True, kw_only=True)
 class SamplerAudit(Entry[SamplerVersion, int]):
-    """What is looked at in one sampler: exact comparisons, and distributions to fit; levels are draws."""
+    """The audit of one sampler: exact comparisons, and distributions to fit; levels are numbers of draws."""
 
     name: str
     exact: Callable[[], list[Finding]]
@@ -91,9 +91,9 @@ class SamplerAudit(Entry[SamplerVersion, int]):
         yield from computed("fit", lambda version, one: fit_findings(one.case, one.by(version)), made)
 
 
-def fit_findings(case: SamplerCase, sample: Sample, alpha: float = ALPHA) -> list[Finding]:
-    """Return the fits of one sample: all of it, its low digits where asked, and draws side by side."""
-    share = alpha / 3
+def fit_findings(case: SamplerCase, sample: Sample) -> list[Finding]:
+    """Return the fits of one sample: all of it, its low digits if requested, and adjacent draws."""
+    share = ALPHA / 3
     looks: dict[str, Fit] = {"distribution": fit(sample, case.distribution, alpha=share)}
     if case.residues is not None:
         distribution, modulus = case.residues
@@ -119,7 +119,7 @@ def _matrix() -> IntegerMatrix:
 
 
 def _matrix_tables() -> list[Finding]:
-    """Compare the alias tables with the certified integers, and their largest ratio with the budget."""
+    """Compare the alias tables with the certified integers, and their largest log-ratio with the budget."""
     matrix = _matrix()
     size = {"total_bits": 64, "column_bits": matrix.column_bits}
     rows = [unpacked(packed, **size)[: matrix.outcomes] for packed in matrix.packed]
@@ -171,7 +171,7 @@ SHAPE: Final[dict[str, Fault]] = {
     "only even values": lambda z, u: z // 2 * 2,
     "the last digit always 0": lambda z, u: np.sign(z) * (np.abs(z) // 2047 * 2047),
 }
-"""Faults that samplers of the whole line can have."""
+"""Faults of samplers over all integers."""
 
 
 def _audit(
@@ -183,7 +183,7 @@ def _audit(
 
 @cache
 def samplers() -> dict[str, SamplerAudit]:
-    """Return the audits of all samplers by name; their distributions take a while, and are made once."""
+    """Return the audits of all samplers by name; their distributions take a while, and are computed once."""
     tails: dict[str, Fault] = {
         "tail cut at 8 scales": lambda z, u: z.clip(-8 * 255, 8 * 255),
         "tail too long": lambda z, u: np.where(u < 1e-3, 14 * z, z),

@@ -140,21 +140,17 @@ def quantise(law: Sequence[Sequence[Fraction | int]]) -> IntegerMatrix:
 
 
 def certified(
-    law: Callable[[Fraction], Sequence[Sequence[Fraction | int]]],
-    budget: Fraction,
-    *,
-    measure: Callable[[IntegerMatrix], Fraction] = IntegerMatrix.log_ratio,
+    law: Callable[[Fraction], Sequence[Sequence[Fraction | int]]], budget: Fraction
 ) -> IntegerMatrix:
-    """Return an integer matrix for `law(b)` whose `measure` is at most `budget`, with b close to `budget`.
+    """Return an integer matrix for `law(b)` whose log-ratio is at most `budget`, with b close to `budget`.
 
-    `law` returns the weights of every row for a budget; `measure` is the log-ratio by default. Rounding to
-    integers can push a ratio above the formula's, so b is lowered, from 1 part in 2^60 to 1 in 2^12, until
-    the integers keep to the budget. Raises `NoiseError` if they never do: 64 bits carry budgets up to about
-    44.
+    `law` returns the weights of every row for a budget. Rounding to integers can push a ratio above the
+    formula's, so b is lowered, from 1 part in 2^60 to 1 in 2^12, until the integers keep to the budget.
+    Raises `NoiseError` if they never do: 64 bits carry budgets up to about 44.
     """
     for shrink in (Fraction(0), *SHRINKS):
         matrix = quantise(law(budget * (1 - shrink)))
-        if measure(matrix) <= budget:
+        if matrix.log_ratio() <= budget:
             return matrix
     raise NoiseError(
         f"64-bit weights cannot carry a budget of {float(budget):.4g}", hint="split it over more outcomes"

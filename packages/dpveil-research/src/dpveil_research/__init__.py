@@ -1,6 +1,6 @@
-"""The experiments of the papers behind dpveil, run anew: one file of settings a paper, CSV and plots.
+"""Reproductions of the papers behind dpveil: one module of settings per paper, with CSV and plots as output.
 
-The photos are the user's own copies of public data sets, and nothing of them is written: only means over many
-photos. What needs no data is computed, from the laws of the mechanisms and made-up surveys. What papers
-publish that does not keep its promise is in `published_*`, to be measured beside the sound versions.
+The photos are the user's own copies of public data sets, and none of them is written, only means over many
+photos. Experiments without data are computed from the laws of the mechanisms and synthetic surveys. Published
+versions that do not keep their promise are in `published_*`, to be compared with the sound ones.
 """

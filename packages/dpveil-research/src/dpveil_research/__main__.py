@@ -13,9 +13,9 @@ from dpveil_research.experiments import COMPUTED, NAMES, ON_DATA
 
 
 def run(name: str, data: Path | None, out: Path, count: int | None = None) -> list[Path]:
-    """Run an experiment and return what was written into `out`/NAME; files there are replaced.
+    """Run an experiment, write its files to `out`/NAME, replacing existing ones, and return their paths.
 
-    Raises `UsageError` where its data is not there, and `OutputError`.
+    Raises `UsageError` if its data are missing, and `OutputError`.
     """
     if name in COMPUTED:
         files = COMPUTED[name]()
@@ -35,7 +35,7 @@ def _say(words: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse, run, and return the exit code."""
+    """Parse the arguments, run, and return the exit code."""
     parser = ArgumentParser(
         "python -m dpveil_research",
         description="Run the papers' experiments anew on your copy of their data, and write CSV and plots.",

@@ -1,4 +1,4 @@
-"""What the attributes method keeps and hides: detection, agreement, re-identification, and its prices."""
+"""Utility and privacy of the attributes method: detection, agreement, re-identification, and its cost."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64, UInt8
 from dpveil import obfuscate
 from dpveil.attacks import Identified, identify
 from dpveil.core.photo import Photo
-from dpveil.faces import Attributes
+from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.embedding import embedder, of_crop
 from dpveil.faces.face_gallery import FaceGallery
@@ -35,7 +35,7 @@ from dpveil_research.attributes_figures import draw_attributes
 from dpveil_research.results import Row, to_csv
 
 EACH: Final = 10
-"""Photos of everybody; the attacker holds the first half of them, and the others are released."""
+"""Photos of each person; the attacker holds the first half, the others are released."""
 SETTINGS: Final = (
     "none",
     "gender=1",
@@ -46,51 +46,57 @@ SETTINGS: Final = (
     "gender=3,age=2,perceived-race=3",
     "gender=2,age=1.5,perceived-race=1.5,pose=1.5,smile=1.5",
 )
+"""Values of the method's `attributes`."""
 PHOTOS: Final = "gender=4,age=4"
-"""The setting at which whole photos are released, and a detector looks at them."""
+"""The setting at which whole photos are released and searched for faces."""
 DRAWS: Final = 4
+"""Releases of each photo."""
 PARROT_DRAWS: Final = 10
+"""Releases of each of the attacker's photos from which a parrot attack learns."""
 PRICES: Final = (0.5, 1, 1.5, 2, 3, 4, 6, 8)
+"""ε at which the cost of one attribute is tabulated."""
 SEED: Final = 6
 Places = dict[str, Int64[np.ndarray, " n"]]
 
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """Everybody, the default model and gallery, and what an embedding sees in both."""
+    """The people, the default model and gallery, and the embeddings of both."""
 
     people: People
     gallery: FaceGallery
     model: AttributeModel
 
     def method(self, attributes: str) -> Attributes:
-        """Return the method of a setting."""
+        """Return the method at a setting."""
         return Attributes(attributes=attributes, gallery=self.gallery, model=self.model)
 
     @property
     def half(self) -> int:
-        """Photos of everybody that the attacker holds, which are the first ones."""
+        """The number of photos of each person that the attacker holds, which are the first ones."""
         return len(self.people.paths[0]) // 2
 
     @cached_property
     def known(self) -> Crops:
-        """The attacker's photos, everybody's one after the other."""
+        """The attacker's photos, person by person."""
         return np.ascontiguousarray(self.people.crops[:, : self.half].reshape(-1, 128, 128, 3))
 
     @cached_property
     def probes(self) -> Crops:
-        """The photos that are released."""
+        """The photos that are released, person by person."""
         return np.ascontiguousarray(self.people.crops[:, self.half :].reshape(-1, 128, 128, 3))
 
     @cached_property
     def owners(self) -> list[str]:
-        """Whose the probes are."""
+        """The person on each probe."""
         each = self.people.crops.shape[1] - self.half
         return [name for name in self.people.names for _ in range(each)]
 
     @cached_property
     def truth(self) -> Places:
-        """What most of the attacker's photos of a person look like, for each probe: LFW has no labels."""
+        """The attribute values of each probe: the most frequent reading of the attacker's photos, as LFW has
+        no labels.
+        """
         each, read = len(self.probes) // len(self.people.names), self.model.read(self.known)
         found = {}
         for name, places in read.items():
@@ -101,12 +107,12 @@ class Scene:
 
     @cached_property
     def held(self) -> Held:
-        """What the attacker has."""
+        """The attacker's knowledge."""
         seen = [embedded(self.known), embedded(self.gallery.faces)]
         return Held(self.people.names, self.half, seen[0], self.model.read(self.known), seen[1])
 
     def released(self, attributes: str, crops: Crops, stream: str) -> Int64[np.ndarray, " n"]:
-        """Return which faces of the gallery are shown for crops."""
+        """Return the index of the gallery face that is released for each crop."""
         shown = self.method(attributes).release(crops, bits=SeededBits(SEED, f"{attributes} {stream}"))
         return np.array([self._numbers[face.tobytes()] for face in shown])
 
@@ -121,7 +127,7 @@ def embedded(crops: Crops) -> Float64[np.ndarray, "n 128"]:
 
 
 def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
-    """Return results.csv, prices.csv and a plot; `count` is how many photos of everybody are taken.
+    """Return results.csv, prices.csv and a plot; `count` is the number of photos of each person.
 
     Needs the default model and gallery, dlib and a face detector. Raises `UsageError`.
     """
@@ -129,7 +135,8 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
     people = read_people(data, EACH if count is None else count, say)
     scene = Scene(people, usual.gallery.held, usual.model.held)
     crops, labels = read_labelled(data, say)
-    rows = [*on_people(scene, say), *on_photos(scene, say), *on_labelled(scene, crops, labels)]
+    rows = [*on_people(scene, say), *on_gallery(scene, say)]
+    rows += [*on_photos(scene, PHOTOS, scene.method(PHOTOS), say), *on_labelled(scene, crops, labels)]
     costs = prices(scene.model, crops, labels)
     return {
         "results.csv": to_csv(rows),
@@ -139,12 +146,10 @@ def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
 
 
 def on_people(scene: Scene, say: Say) -> list[Row]:
-    """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
+    """Return the results of attackers and a classifier on releases of people's photos, at every setting."""
     rows: list[Row] = []
     clean = scene.model.read(scene.probes)
-    for name in scene.model.values:
-        right = clean[name] == scene.truth[name]
-        rows.append(row("LFW", "clean", f"{name} agrees", of(right, scene.owners, 1 / len(VALUES[name]))))
+    rows += agreement(scene, "clean", {name: clean[name] for name in scene.model.values})
     held = scene.held
     found = by_embedding_of_photos(scene)
     rows.append(row("LFW", "clean", "embedding", found))
@@ -168,43 +173,58 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
         rows.append(row("LFW", setting, "told the attributes", told))
         apart = attacks[best].right.astype(float) - told.right
         rows.append(difference("LFW", setting, "strongest minus told", apart, people))
-        read = {name: places[shown] for name, places in scene.model.read(scene.gallery.faces).items()}
-        for name in kept:
-            right = read[name] == np.tile(scene.truth[name], DRAWS)
-            rows.append(row("LFW", setting, f"{name} agrees", of(right, people, 1 / len(VALUES[name]))))
+        read = scene.model.read(scene.gallery.faces)
+        rows += agreement(scene, setting, {name: read[name][shown] for name in kept})
         say(setting)
     return rows
 
 
-def by_embedding_of_photos(scene: Scene) -> Identified:
-    """Return whom the nearest mean names where photos are shown as they are."""
-    return identify(scene.held.embeddings, scene.held.owners, embedded(scene.probes), scene.owners)
-
-
-def on_photos(scene: Scene, say: Say) -> list[Row]:
-    """Return in how many released photos a detector finds a face, in one of everybody and in the gallery."""
-    rows, finder = [], Faces(margin=0)
-    inside = [_framed(face) for face in scene.gallery.faces]
-    alone = np.array([bool(finder.detect(Photo(one))) for one in inside])
-    rows.append(row("gallery", "every face", "face found", of(alone, list(map(str, range(len(alone)))), 0.0)))
-    say("detector on the gallery")
-    found, bits = [], SeededBits(SEED, "photos")
-    files = [paths[scene.half] for paths in scene.people.paths]
-    photos = [read(path) for path in files]
-    there = [bool(finder.detect(photo)) for photo in photos]
-    for photo, seen in zip(photos, there, strict=True):
-        if seen:
-            out = obfuscate(photo, scene.method(PHOTOS), regions="faces", bits=bits)
-            found.append(bool(finder.detect(Photo(out.image))))
-    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
-    rows.append(row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)))
-    rows.append(row("LFW", PHOTOS, "face found", of(np.array(found), names, 0.0)))
-    say("detector on released photos")
+def agreement(scene: Scene, setting: str, seen: Places) -> list[Row]:
+    """Return how often the values `seen` agree with those of the person, over one or more rounds of all
+    probes.
+    """
+    rows = []
+    for name, places in seen.items():
+        rounds = len(places) // len(scene.owners)
+        right = places == np.tile(scene.truth[name], rounds)
+        found = of(right, scene.owners * rounds, 1 / len(VALUES[name]))
+        rows.append(row("LFW", setting, f"{name} agrees", found))
     return rows
 
 
+def by_embedding_of_photos(scene: Scene) -> Identified:
+    """Return the nearest-mean attack on unprotected photos."""
+    return identify(scene.held.embeddings, scene.held.owners, embedded(scene.probes), scene.owners)
+
+
+def on_gallery(scene: Scene, say: Say) -> list[Row]:
+    """Return in how many faces of the gallery a detector finds a face."""
+    finder = Faces(margin=0)
+    alone = np.array([bool(finder.detect(Photo(_framed(face)))) for face in scene.gallery.faces])
+    say("detector on the gallery")
+    return [row("gallery", "every face", "face found", of(alone, list(map(str, range(len(alone)))), 0.0))]
+
+
+def on_photos(scene: Scene, setting: str, method: Attributes | Gallery, say: Say) -> list[Row]:
+    """Return in how many photos, one per person, a detector finds a face: original and released."""
+    finder, bits = Faces(margin=0), SeededBits(SEED, "photos")
+    photos = [read(paths[scene.half]) for paths in scene.people.paths]
+    there = [bool(finder.detect(photo)) for photo in photos]
+    found = [
+        bool(finder.detect(Photo(obfuscate(photo, method, regions="faces", bits=bits).image)))
+        for photo, seen in zip(photos, there, strict=True)
+        if seen
+    ]
+    say("detector on released photos")
+    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
+    return [
+        row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)),
+        row("LFW", setting, "face found", of(np.array(found), names, 0.0)),
+    ]
+
+
 def on_labelled(scene: Scene, crops: Crops, labels: Places) -> list[Row]:
-    """Return how often released faces look like what photos are labelled with."""
+    """Return how often released faces have the attributes with which photos are labelled."""
     people, rows = list(map(str, range(len(crops)))), []
     clean, reads = scene.model.read(crops), scene.model.read(scene.gallery.faces)
     for name, wanted in labels.items():
@@ -221,9 +241,9 @@ def on_labelled(scene: Scene, crops: Crops, labels: Places) -> list[Row]:
 
 
 def prices(model: AttributeModel, crops: Crops, labels: Places) -> list[Row]:
-    """Return for every attribute and ε the chance that what was read is drawn, and that the label is.
+    """Return for every attribute and ε the probability that the reading is kept, and that the label is drawn.
 
-    A label that was misread is drawn by luck: with one minus the chance, over the other values.
+    A misread label is drawn with probability (1 - kept) over the number of other values.
     """
     rows, read = [], model.read(crops)
     for name, words in model.values.items():
@@ -241,7 +261,7 @@ def prices(model: AttributeModel, crops: Crops, labels: Places) -> list[Row]:
 
 
 def of(right: np.ndarray, people: Sequence[str], chance: float) -> Identified:
-    """Return shares, one for each try, so that an interval over people can be taken."""
+    """Return rates, one per try, as an attack's result, so that its interval is over people."""
     return Identified(right, tuple(people), chance)
 
 
@@ -252,8 +272,8 @@ def row(data: str, setting: str, measure: str, found: Identified) -> Row:
 
 
 def difference(data: str, setting: str, measure: str, apart: np.ndarray, people: Sequence[str]) -> Row:
-    """Return the mean of differences of shares, from -1 to 1, with its 95 % interval over people."""
-    half = of((apart + 1) / 2, people, 0.5)  # intervals are made for shares
+    """Return the mean of differences of rates, from -1 to 1, with its 95 % interval over people."""
+    half = of((apart + 1) / 2, people, 0.5)  # mapped to [0, 1], for which intervals are defined
     low, high = half.interval()
     return _row(data, setting, measure, (2 * half.rate - 1, 2 * low - 1, 2 * high - 1, 0.0), people)
 
@@ -266,7 +286,7 @@ def _row(data: str, setting: str, measure: str, numbers: Sequence[float], people
 
 
 def _framed(face: UInt8[np.ndarray, "128 128 3"]) -> UInt8[np.ndarray, "256 256 3"]:
-    """Return a face in the middle of grey, as large as faces are in photos."""
+    """Return a face in the middle of a grey picture, as large as faces are in photos."""
     out = np.full((256, 256, 3), 128, np.uint8)
     out[64:192, 64:192] = face
     return out

@@ -1,4 +1,4 @@
-"""Who is behind a released face? Attackers of the attributes method, and one who is told what was kept."""
+"""Re-identification attacks on the attributes method, and the yardstick of knowing the attributes alone."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import VALUES
 
 SMOOTH: Final = 0.5
-"""Added to every count of what an attacker has seen of somebody: nothing is taken for impossible."""
+"""Added to the counts of an attacker's observations, so that nothing has probability 0."""
 TIES: Final = 1e-12
+"""Relative difference up to which probabilities count as equal."""
 Answers = Mapping[str, Int64[np.ndarray, " n"]]
 Numbers = Int64[np.ndarray, " n"]
 Embeddings = Float64[np.ndarray, "n d"]
@@ -26,9 +27,9 @@ Chances = Float64[np.ndarray, "people combinations"]
 
 @dataclass(frozen=True, eq=False)
 class Held:
-    """What an attacker has of everybody: `photos` of each, their embeddings and what they look like.
+    """An attacker's knowledge of each person: `photos` of each, their embeddings and attribute readings.
 
-    `looks` are places of values, people × photos for each attribute; `faces` embeds the whole gallery.
+    `looks` are indices of values, people × photos for each attribute; `faces` embeds the whole gallery.
     """
 
     names: tuple[str, ...]
@@ -39,11 +40,13 @@ class Held:
 
     @property
     def owners(self) -> list[str]:
-        """Whose every photo is."""
+        """The person on every photo."""
         return [name for name in self.names for _ in range(self.photos)]
 
     def expected(self, kept: tuple[str, ...]) -> Chances:
-        """Return how likely everybody is to look like each combination of values, attributes apart."""
+        """Return the probability of each combination of values for each person, with independent
+        attributes.
+        """
         rows = []
         for name in kept:
             seen = self.looks[name].reshape(len(self.names), self.photos)
@@ -57,7 +60,7 @@ class Held:
 
 
 def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
-    """Return the chance of every face of the gallery for every combination of true values."""
+    """Return the probability of every face of the gallery for every combination of true values."""
     table, count = method.table, len(method.gallery.held)
     laws = [np.array(one.matrix.weights, np.float64) / 2.0**64 for one in method.responses.values()]
     shown = np.zeros((len(table), count))
@@ -71,41 +74,43 @@ def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]
 
 
 def by_embedding(held: Held, shown: Numbers, people: list[str]) -> Identified:
-    """Return whom the nearest mean of clean photos names."""
+    """Return the attack by the nearest mean of unprotected photos."""
     return identify(held.embeddings, held.owners, held.faces[shown], people)
 
 
 def by_parrot(held: Held, released: Numbers, shown: Numbers, people: list[str]) -> Identified:
-    """Return whom the nearest mean of released faces names; `released` are draws × the attacker's photos."""
+    """Return the attack by the nearest mean of released faces; `released` are draws × the attacker's
+    photos.
+    """
     owners = held.owners * (len(released) // len(held.owners))
     return identify(held.faces[released], owners, held.faces[shown], people)
 
 
 def by_learning(held: Held, released: Numbers, shown: Numbers, people: list[str]) -> Identified:
-    """Return the same for one who learns from the released faces what varies in those of one person."""
+    """Return the parrot attack that also learns how released faces of one person vary."""
     owners = held.owners * (len(released) // len(held.owners))
     return parrot(held.faces[released], owners, held.faces[shown], people)
 
 
 def by_law(held: Held, method: Attributes, shown: Numbers, people: list[str]) -> Identified:
-    """Return how often the likeliest person is right, for one who knows the gallery and the method."""
+    """Return the maximum-likelihood attack that knows the gallery and the method."""
     expected = held.expected(tuple(method.responses))
-    return _likeliest(expected @ likelihoods(method)[:, shown], held.names, people)
+    return likeliest(expected @ likelihoods(method)[:, shown], held.names, people)
 
 
 def by_telling(held: Held, kept: tuple[str, ...], looks: Answers, people: list[str]) -> Identified:
-    """Return the same for one who sees no release, and is told what the photo really looks like."""
+    """Return the attack that sees no release but is told the attributes of the photo."""
     sizes = [len(VALUES[name]) for name in kept]
     places = np.zeros(len(people), np.int64)
     for name, size in zip(kept, sizes, strict=True):
         places = places * size + looks[name]
-    return _likeliest(held.expected(kept)[:, places], held.names, people)
+    return likeliest(held.expected(kept)[:, places], held.names, people)
 
 
-def _likeliest(
+def likeliest(
     chances: Float64[np.ndarray, "people probes"], names: tuple[str, ...], people: list[str]
 ) -> Identified:
-    """Return the chance to be right for who names the likeliest person, or one of them if they are alike."""
+    """Return the success of naming the most probable person, or one of them at random on ties."""
     best = chances >= chances.max(axis=0) * (1 - TIES)
     own = np.array([names.index(name) for name in people])
     right = best[own, np.arange(len(people))] / best.sum(axis=0)

@@ -1,4 +1,4 @@
-"""Faces for the measurements of the attributes method: people of LFW, and labelled ones of UTKFace."""
+"""Faces for the attributes experiments: people of LFW, and labelled faces of UTKFace."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dpveil_research.faces import FACE, FOLDER, aligned
 LABELLED: Final = "utkface_128"
 FRAME: Final = Frame(128)
 HELD_OUT: Final = 5
-"""Of UTKFace the last one in so many is taken: what training holds out."""
+"""The last one of so many UTKFace photos is used: those that training holds out."""
 
 Crops = UInt8[np.ndarray, "n 128 128 3"]
 Say = Callable[[str], None]
@@ -29,7 +29,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """As many crops of everybody, people × photos, in the order of names; `paths` are the photos' files."""
+    """The same number of crops of each person, people × photos, in the order of names; `paths` are the
+    files.
+    """
 
     names: tuple[str, ...]
     crops: UInt8[np.ndarray, "people photos 128 128 3"]
@@ -37,9 +39,9 @@ class People:
 
 
 def read_people(data: Path, each: int, say: Say) -> People:
-    """Return the first `each` photos of everybody; raises `UsageError` where somebody has fewer.
+    """Return the first `each` photos of each person. Raises `UsageError` if somebody has fewer.
 
-    A face without landmarks is cut where faces are in this data set: nobody is left out.
+    A face without landmarks is cropped at the data set's usual position, so that nobody is left out.
     """
     folders = sorted((data / FOLDER).glob("*/"))
     paths = tuple(tuple(sorted(folder.glob("*.jpg"))[:each]) for folder in folders)
@@ -66,7 +68,7 @@ def _crop(path: Path) -> UInt8[np.ndarray, "128 128 3"]:
 def read_labelled(data: Path, say: Say) -> tuple[Crops, dict[str, Int64[np.ndarray, " n"]]]:
     """Return the crops and labels that training holds out: the last fifth, in the order of files.
 
-    Raises `UsageError` where there are none.
+    Raises `UsageError` if there are none.
     """
     shards = sorted((data / LABELLED).glob(f"*{SHARD}"))
     found = [one for one in labelled(shards) if isinstance(one, Labelled)]

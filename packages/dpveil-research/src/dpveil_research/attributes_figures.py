@@ -1,4 +1,4 @@
-"""The plot of the attributes method: who is recognised, and what a budget buys."""
+"""The plot of the attributes experiment: re-identification, and the utility of a budget."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rows = Sequence[Mapping[str, str]]
 
 
 def draw_attributes(rows: Rows, costs: Rows) -> bytes:
-    """Return the figure as PNG: re-identification at every setting, and chances against ε."""
+    """Return the figure as PNG: re-identification at every setting, and probabilities against ε."""
     canvas, (left, right) = canvas_of(2)
     _attacks(left, rows)
     _prices(right, costs)

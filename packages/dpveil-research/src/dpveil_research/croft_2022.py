@@ -1,7 +1,7 @@
 """Croft 2022, figures 12, 14, 16 and 17: Laplace and exponential mechanism in pixel space, on LFW faces.
 
 The paper uses FaceScrub, also at 128×128 pixels. The Laplace mechanism is `DPPix` for all pixels; the
-exponential one is `SSIMExponential`, and `PublishedSSIM` as it is printed.
+exponential one is `SSIMExponential`, and `PublishedSSIM` as printed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BLUR: Final = GaussianBlur(1)
 NOTHING: Final = "grey only: shows nothing"
 GREY: Final = 127
 ZOOM: Final = 1000
-"""The largest ε that the paper's close-up of block 16 shows."""
+"""The largest ε of the paper's close-up of block 16."""
 
 
 def series(mechanism: str, block: int, blurred: bool) -> str:
@@ -53,7 +53,7 @@ def _settings() -> list[Setting]:
 
 
 def _variants(mechanism: str, measure: str) -> Panel:
-    """Return the six variants of a mechanism: a colour a block, broken where blurred (figures 12, 16)."""
+    """Return the six variants of a mechanism: a colour per block, dashed if blurred (figures 12, 16)."""
     lines = [
         Line(series(mechanism, b, blurred), i, "--" if blurred else "-")
         for blurred in (False, True)

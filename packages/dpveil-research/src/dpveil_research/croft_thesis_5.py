@@ -1,7 +1,7 @@
 """Croft's thesis, figures 5.4 to 5.14: range-adherent mechanisms by database size, categories, ε and range.
 
-Expected losses are sums over the mechanism matrix, not draws; only the survey is drawn. Axes are ours, where
-the text does not name their values.
+Expected losses are sums over the mechanism matrix; only the survey is drawn. Where the text does not give the
+values of an axis, they are ours.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Final
 
-from dpveil_research.losses import POWERS, Tabled
+from dpveil_research.losses import POWERS, Floats, Tabled
 from dpveil_research.plots import Figure, Line, Panel, draw
 from dpveil_research.queries import (
     EXPONENTIAL,
@@ -24,6 +24,7 @@ from dpveil_research.queries import (
     STAIRCASE,
     TRUNCATED,
     UNIFORM,
+    Query,
     count,
     mean,
     tabled,
@@ -53,7 +54,7 @@ CONTRASTS: Final = {
 BY_SIZE, BY_EPSILON, EXTENDED, SURVEY = "database size", "expected utility", "extended range", "survey"
 BY_FACTOR: Final = "discretisation"
 PLACES: Final = {"at the ends": False, "within": True}
-"""Whether the outermost categories are centred on the ends of the range, or end there: both are possible."""
+"""Whether the outermost categories are centred on the ends of the range, or end there: both are plausible."""
 TITLES: Final = {"at the ends": "centred on the ends of the range", "within": "within the range"}
 COLOUR: Final = {
     LAPLACE: 0,
@@ -76,7 +77,7 @@ def extended(series: str) -> str:
 
 
 def by_size() -> Iterable[Row]:
-    """Figures 5.4 to 5.7: losses over the number of records."""
+    """Yield the rows of figures 5.4 to 5.7: losses by the number of records."""
     for query, sizes in SIZES.items():
         for epsilon in BUDGETS:
             for size in sizes:
@@ -86,7 +87,9 @@ def by_size() -> Iterable[Row]:
 
 
 def by_factor() -> Iterable[Row]:
-    """Figure 5.8: losses over ε, at several sizes of response categories, placed in two ways."""
+    """Yield the rows of figure 5.8: losses by ε, at several sizes of response categories, placed in two
+    ways.
+    """
     for place, inside in PLACES.items():
         for factor in FACTORS:
             for series in (LAPLACE, FIRST, UNIFORM):
@@ -96,7 +99,7 @@ def by_factor() -> Iterable[Row]:
 
 
 def by_epsilon() -> Iterable[Row]:
-    """Figures 5.9 to 5.12: losses over ε, within the range and on three times the range."""
+    """Yield the rows of figures 5.9 to 5.12: losses by ε, within the range and on three times the range."""
     for name, query in (("mean", mean(SMALL)), ("count", count(SMALL))):
         for epsilon in EPSILONS:
             for series in SERIES[name]:
@@ -106,13 +109,15 @@ def by_epsilon() -> Iterable[Row]:
                 yield row(f"{EXTENDED}, {name}", extended(series), epsilon, table)
 
 
-def by_survey() -> Iterable[Row]:
-    """Figures 5.13 and 5.14: losses over ε on groups of ten people."""
+def surveys() -> tuple[tuple[str, Query, Floats], ...]:
+    """Return name, query and true answers for both queries about the survey's groups."""
     sizes, degrees = groups(SEED)
-    for name, query, truths in (
-        ("mean", mean(PEOPLE, 1, 7), sizes),
-        ("count", count(PEOPLE), degrees),
-    ):
+    return ("mean", mean(PEOPLE, 1, 7), sizes), ("count", count(PEOPLE), degrees)
+
+
+def by_survey() -> Iterable[Row]:
+    """Yield the rows of figures 5.13 and 5.14: losses by ε on groups of ten people."""
+    for name, query, truths in surveys():
         for epsilon in EPSILONS:
             for series in SERIES[name]:
                 table = tabled(query, series, epsilon)
@@ -123,11 +128,10 @@ def by_survey() -> Iterable[Row]:
 def differences() -> list[Row]:
     """Return differences of expected losses on the same groups of the survey, with their intervals.
 
-    Four decimals: what is smaller is rounding of whole weights and of the solver, not a difference.
+    Four decimals: smaller differences are rounding of integer weights and of the solver.
     """
     found = []
-    sizes, degrees = groups(SEED)
-    for name, query, truths in (("mean", mean(PEOPLE, 1, 7), sizes), ("count", count(PEOPLE), degrees)):
+    for name, query, truths in surveys():
         for first, second in CONTRASTS[name]:
             for epsilon in EPSILONS:
                 one, other = tabled(query, first, epsilon), tabled(query, second, epsilon)
@@ -137,7 +141,7 @@ def differences() -> list[Row]:
 
 
 def row(sweep: str, series: str, x: str, table: Tabled) -> Row:
-    """Return all losses where answers are equally likely, which are exact: intervals have no width."""
+    """Return all losses for equally likely answers, which are exact, so intervals have no width."""
     return _row(sweep, series, x, {measure: (table.expected(measure),) * 3 for measure in POWERS})
 
 
@@ -201,7 +205,7 @@ def figures() -> list[Figure]:
 
 
 def make() -> dict[str, bytes]:
-    """Return every file of the experiment by its name: two tables and a plot a figure."""
+    """Return every file of the experiment by its name: two tables and a plot per figure."""
     rows = [one for sweep in (by_size, by_factor, by_epsilon, by_survey) for one in sweep()]
     plots = {f"{figure.name}.png": draw(figure, rows) for figure in figures()}
     return {"results.csv": to_csv(rows), "differences.csv": to_csv(differences()), **plots}

@@ -1,4 +1,4 @@
-"""Photos of a user's own data sets: who is on them, and which ones are taken."""
+"""Photos of a user's own data sets: selection and reading."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpveil.errors import UsageError
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder of one folder per person; files end in `suffix`, and are read in `mode`, "L" or "RGB"."""
+    """A folder with one folder per person; files end in `suffix` and are read in `mode`, "L" or "RGB"."""
 
     folder: str
     suffix: str
@@ -25,7 +25,7 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """Levels of one photo, and whose it is; `name` is its path within the data set."""
+    """The levels of one photo and its person; `name` is its path within the data set."""
 
     name: str
     person: str
@@ -35,7 +35,7 @@ class Picture:
 def choose(dataset: Dataset, data: Path, count: int) -> list[Path]:
     """Return `count` files: everybody's first, then everybody's second; evenly spaced people if fewer.
 
-    Raises `UsageError` where the data set is not there or holds fewer.
+    Raises `UsageError` if the data set is missing or has fewer files.
     """
     folder = data / dataset.folder
     people = [sorted(person.glob(f"*{dataset.suffix}")) for person in sorted(folder.glob("*/"))]
@@ -53,7 +53,7 @@ def choose(dataset: Dataset, data: Path, count: int) -> list[Path]:
 
 
 def read_pictures(dataset: Dataset, data: Path, count: int) -> Iterator[Picture]:
-    """Yield the chosen photos; released images never leave the run, so metadata need not be looked at."""
+    """Yield the chosen photos. Released images are never written, so metadata does not matter."""
     for path in choose(dataset, data, count):
         yield Picture(f"{path.parent.name}/{path.name}", path.parent.name, levels(path, dataset.mode))
 

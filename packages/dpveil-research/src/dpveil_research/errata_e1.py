@@ -1,4 +1,4 @@
-"""Errata E1 in numbers: how far the published scale breaks its promise, and the error of sound ones."""
+"""Errata E1 in numbers: the privacy loss of the published scale, and the error of sound ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from dpveil_research.published_scale import PublishedTruncatedLaplace
 from dpveil_research.results import Row, to_csv
 
 EPSILON: Final = 1.0
+"""The promised ε."""
 PAIR: Final = (0.0, 0.9)
+"""Two answers, in ΔF, whose log-ratios are compared."""
 RESPONSES: Final = (0.9, 5, 10, 20, 50, 100, 200, 500, 1000)
 ANSWERS: Final = (0.0, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0)
 PUBLISHED, METRIC, RECORD, SNAPPED = (
@@ -26,24 +28,24 @@ PUBLISHED, METRIC, RECORD, SNAPPED = (
 
 
 def truncated_error(answer: float, scale: float) -> float:
-    """Return E|y - a| of a Laplace law of this scale around a, cut off below 0 and normalised."""
+    """Return E|y - a| of a Laplace law of this scale around a, truncated below 0 and normalised."""
     cut = exp(-answer / scale)
     return (2 * scale - (scale + answer) * cut) / (2 - cut)
 
 
 def snapped_error(answer: float, scale: float) -> float:
-    """Return E|y - a| of Laplace noise whose responses below 0 go to 0."""
+    """Return E|y - a| of Laplace noise whose responses below 0 move to 0."""
     return scale * (1 - exp(-answer / scale) / 2)
 
 
-def errors(answer: float, epsilon: float = EPSILON) -> dict[str, float]:
+def errors(answer: float) -> dict[str, float]:
     """Return the expected absolute error of each mechanism at an answer, in units of ΔF."""
-    published = PublishedTruncatedLaplace(epsilon).scale(answer)
+    published = PublishedTruncatedLaplace(EPSILON).scale(answer)
     return {
         PUBLISHED: truncated_error(answer, published),
-        METRIC: truncated_error(answer, 2 / epsilon),
-        RECORD: truncated_error(answer, 1 / log((1 + exp(epsilon)) / 2)),
-        SNAPPED: snapped_error(answer, 1 / epsilon),
+        METRIC: truncated_error(answer, 2 / EPSILON),
+        RECORD: truncated_error(answer, 1 / log((1 + exp(EPSILON)) / 2)),
+        SNAPPED: snapped_error(answer, 1 / EPSILON),
     }
 
 

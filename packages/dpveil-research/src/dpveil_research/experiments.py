@@ -23,7 +23,7 @@ from dpveil_research import (
 from dpveil_research.grid import Grid, measure
 
 GRIDS: Final[dict[str, Grid]] = {module.GRID.name: module.GRID for module in (reilly_fan_2021, croft_2022)}
-"""Settings × photos of one data set, which share their way of running."""
+"""Experiments of settings × photos of one data set, all run by `grid.measure`."""
 
 ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dict[str, bytes]]]] = {
     **{name: partial(measure, grid) for name, grid in GRIDS.items()},
@@ -34,8 +34,10 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "attributes": attributes.make,
     "gallery": gallery.make,
 }
-"""Each takes the folder of data sets, how many photos, pairs, people or splits (None is its own choice), and
-what is told of its progress; and returns its files by their names."""
+"""Functions of (folder of data sets, count, progress callback) that return files by name.
+
+The count is of photos, pairs, people or splits; None is the experiment's own default.
+"""
 
 COMPUTED: Final[dict[str, Callable[[], dict[str, bytes]]]] = {
     "croft-thesis-5": croft_thesis_5.make,

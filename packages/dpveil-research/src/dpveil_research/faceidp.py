@@ -1,7 +1,7 @@
-"""FaceIDP, figures 9 to 13: what its budgets are, what the recogniser that it attacks sees, and a sound one.
+"""FaceIDP, figures 9 to 13: its budgets, what the attacked recogniser sees, and a sound alternative.
 
 Utility is the expected squared error (FaceIDP eqs. 14, 15) with levels from 0 to 1, summed over the 67 500
-levels of an aligned face of 150 × 150 pixels. The paper names no unit.
+levels of an aligned face of 150 × 150 pixels. The paper gives no unit.
 """
 
 from __future__ import annotations
@@ -28,21 +28,25 @@ from dpveil_research.results import Row, estimate, to_csv
 
 SEED: Final = 2020
 TRAINING: Final = 1000
+"""Faces that train the dictionary."""
 ATOMS: Final = 100
+"""Atoms of the dictionary."""
 PAIRS: Final = 6
+"""Pairs of similar faces of different people."""
 EACH: Final = 5
 PEOPLE: Final = 79
 DRAWS: Final = 4
 TOP: Final = 255
 UTILITIES: Final = ("5", "10", "13", "20", "30", "100", "300", "1000", "3000")
-"""Those of the paper's figures, to 30, and more, to see where the recogniser gives up."""
+"""Those of the paper's figures, up to 30, and larger ones, to see where the recogniser fails."""
 LOOKED_AT: Final = ("5", "13", "30", "100", "300", "1000", "3000")
+"""Utilities at which the recogniser is run."""
 SHOWN: Final = "13"
 """The utility of figures 9 to 12."""
 BUDGETS: Final = ("1", "2.2", "2.9", "10", "30", "100", "300", "1000", "3000", "10000")
 ORIGINAL: Final = "original"
 TAKEN: Final = "taken for A"
-"""What is a share of pictures."""
+"""The sweep whose values are shares of pictures."""
 NONE: Final = "no formal guarantee"
 Embed = Callable[[Crops], Float64[np.ndarray, "n d"]]
 Told = Callable[[str], None]
@@ -50,7 +54,7 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True, eq=False)
 class Looked:
-    """A pair of crops, A first, their embeddings, and what FaceIDP computes of them."""
+    """A pair of crops, A first, with their embeddings and what FaceIDP computes of them."""
 
     name: str
     crops: Crops
@@ -58,7 +62,7 @@ class Looked:
     pair: Pair
 
     def taken(self, views: Float64[np.ndarray, "n d"]) -> Bool[np.ndarray, " n"]:
-        """Return which embeddings the recogniser takes for A."""
+        """Return which embeddings the recogniser accepts as A."""
         return np.asarray(np.linalg.norm(views - self.at[0], axis=1) <= SAME)
 
 
@@ -77,14 +81,14 @@ class Run:
         return self.codec.atoms.astype(np.float64)
 
     def row(self, sweep: str, series: str, x: str, promise: str, measure: str, found: Sequence[float]) -> Row:
-        """Return the mean over pairs and its interval."""
+        """Return the mean over pairs with its interval."""
         mean = clustered_share if TAKEN in sweep + series else clustered_mean
         numbers = mean(np.array(found, np.float64), [p.name for p in self.pairs])
         labels = {"sweep": sweep, "series": series, "x": x, "guarantee": promise}
         return {**labels, "n": str(len(found)), **estimate(measure, numbers)}
 
     def budgets(self) -> list[Row]:
-        """Return ε over utility: ε′ of the allocations, and with δ of theorem VI.1."""
+        """Return ε by utility: ε′ of the allocations, and with δ of theorem VI.1."""
         made = []
         for allocation in ALLOCATIONS:
             for series, whole in ((allocation, False), (f"{allocation}, with δ", True)):
@@ -95,7 +99,7 @@ class Run:
         return made
 
     def utilities(self) -> list[Row]:
-        """Return the utility that each allocation has at an ε′: it falls with the square."""
+        """Return the utility of each allocation by ε′: it falls with the square."""
         made = []
         for allocation in ALLOCATIONS:
             ones = [p.pair.budget(p.pair.scales(allocation, 1.0)) for p in self.pairs]
@@ -105,7 +109,7 @@ class Run:
         return made
 
     def facts(self) -> list[Row]:
-        """Return what is known of the pairs before any noise."""
+        """Return measurements of the pairs without noise."""
         back = [self.embed(self.codec.decode(self.codec.encode(p.crops))) for p in self.pairs]
         loss = [
             ((self.codec.decode(self.codec.encode(p.crops)) / TOP - p.crops / TOP) ** 2) for p in self.pairs
@@ -124,7 +128,9 @@ class Run:
         return [self.row("pairs", name, "", NONE, "value", found) for name, found in every.items()]
 
     def seen(self, over: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-        """Return who is taken for A, and how far codes and embeddings of A and B lie apart at `SHOWN`."""
+        """Return which releases are accepted as A, and the distances of codes and embeddings of A and B at
+        `SHOWN`.
+        """
         taken = []
         apart = {ORIGINAL: [(p.pair.move[None], p.at[1:] - p.at[:1]) for p in self.pairs]}
         for series in (*ALLOCATIONS, *RECOGNISED):
@@ -156,7 +162,7 @@ class Run:
         return release(p.crops[face], self.atoms, p.pair.scales(series, float(x)), DRAWS, bits)
 
     def _apart(self, apart: Mapping[str, Sequence[tuple[Moves, Moves]]]) -> list[Row]:
-        """Return mean absolute differences by coordinate, in the order of those of the originals."""
+        """Return mean absolute differences by coordinate, ordered by those of the originals."""
         made = []
         for part, sweep in enumerate(("codes", "embeddings")):
             means = {
@@ -171,7 +177,7 @@ class Run:
 
 
 def look(codec: Dictionary, crops: Crops, at: Float64[np.ndarray, "2 d"], name: str, embed: Embed) -> Looked:
-    """Return what FaceIDP computes of two crops: edges of every coordinate on both sides of A, and α."""
+    """Return FaceIDP's view of two crops: the edges of every coordinate on both sides of A, and α."""
     atoms = codec.atoms.astype(np.float64)
 
     def distance(moves: Moves) -> Float64[np.ndarray, " n"]:
@@ -185,7 +191,7 @@ def look(codec: Dictionary, crops: Crops, at: Float64[np.ndarray, "2 d"], name: 
 
 
 def measure(codec: Dictionary, faces: Faces, count: int, embed: Embed, told: Told) -> dict[str, list[Row]]:
-    """Return the rows of every table, from a dictionary, faces of other people, and a recogniser."""
+    """Return the rows of every table, for a dictionary, faces of other people, and a recogniser."""
     at = embed(faces.crops)
     pairs: list[Looked] = []
     for first, second in closest_pairs(at, faces.people, count):

@@ -1,4 +1,4 @@
-"""What the FaceIDP figures show."""
+"""Figures of the FaceIDP experiment."""
 
 from __future__ import annotations
 

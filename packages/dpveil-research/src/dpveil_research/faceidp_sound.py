@@ -1,4 +1,4 @@
-"""The sound side of the FaceIDP figures: mechanisms of public boxes, by the utility that they reach."""
+"""Sound mechanisms for the FaceIDP figures: noise on public boxes, by the utility that they reach."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ TRUNCATED, GAUSSIAN = "box-truncated-laplace", "box-gaussian"
 PURE: Final = ("10", "30", "100", "300", "1000", "3000", "10000", "30000", "100000")
 RHO: Final = ("1", "10", "100", "1000", "10000", "100000", "1000000", "10000000")
 RECOGNISED: Final = (LAPLACE, GAUSSIAN)
-"""Those whose pictures the recogniser is shown."""
+"""The mechanisms whose releases are shown to the recogniser."""
 Codes = Float64[np.ndarray, "n m"]
 
 
 @dataclass(frozen=True)
 class Sound:
-    """A mechanism by its budget, and the budgets that are tried."""
+    """A mechanism as a function of its budget, and the budgets that are tried."""
 
     make: Callable[[str], LatentMechanism]
     budgets: tuple[str, ...]
 
     def epsilon(self, budget: str) -> float:
-        """Return ε: the budget of a pure promise, or that of ρ-zCDP at δ = 10⁻⁶."""
+        """Return ε: the budget of a pure guarantee, or the ε of ρ-zCDP at δ = 10⁻⁶."""
         return float(zcdp_epsilon(budget, DELTA)) if self.budgets is RHO else float(budget)
 
 
@@ -50,7 +50,7 @@ SOUND: Final = {
 
 
 def curves(codec: Dictionary, codes: Codes, people: Sequence[str], seed: int) -> tuple[list[Row], list[Row]]:
-    """Return ε over utility and utility over ε: squared errors in the span of the atoms, over all faces."""
+    """Return ε by utility and utility by ε: squared errors in the span of the atoms, over all faces."""
     gram = codec.atoms.astype(np.float64) @ codec.atoms.T / TOP**2
     over, under = [], []
     for series, sound in SOUND.items():
@@ -68,7 +68,7 @@ def curves(codec: Dictionary, codes: Codes, people: Sequence[str], seed: int) ->
 
 
 def mechanism_at(over: Sequence[Row], series: str, utility: float) -> LatentMechanism:
-    """Return the mechanism whose budget reaches a utility, between those that were tried."""
+    """Return the mechanism that reaches a utility, with a budget interpolated between those tried."""
     sound = SOUND[series]
     tried = [float(row["x"]) for row in over if row["series"] == series]
     reached = np.log(np.minimum.accumulate(tried))
@@ -84,6 +84,6 @@ def decoded(
     draws: int,
     bits: BitSource,
 ) -> UInt8[np.ndarray, "n s s 3"]:
-    """Return `draws` released pictures of a crop, each of its own code."""
+    """Return `draws` released pictures of a crop, each from its own draw."""
     codes = np.repeat(codec.encode(crop[None]), draws, axis=0)
     return codec.decode(mechanism.release(codes, codec.statistics, bits=bits))

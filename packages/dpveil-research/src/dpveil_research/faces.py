@@ -1,4 +1,4 @@
-"""Aligned faces of LFW, of two halves of its people: one to train codecs on, one to look at."""
+"""Aligned faces of LFW, of two halves of its people: one to train codecs, one for measurements."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpveil_research.data import levels
 
 FOLDER: Final = "lfw10_128"
 FACE: Final = Box(34, 28, 60, 72)
-"""Where the face is in every photo: LFW is centred on it (deep-funnelled, the middle 160 pixels, as 128)."""
+"""The position of the face in every photo: LFW is centred (deep-funnelled, the middle 160 pixels as 128)."""
 Crops = UInt8[np.ndarray, "n s s 3"]
 C = TypeVar("C", bound=Codec)
 Gaps = Float64[np.ndarray, "n n"]
@@ -31,16 +31,17 @@ Gaps = Float64[np.ndarray, "n n"]
 
 @dataclass(frozen=True, eq=False)
 class Faces:
-    """Crops of one frame, and whose they are."""
+    """Crops in one frame, and the person on each."""
 
     crops: Crops
     people: tuple[str, ...]
 
 
 def read_faces(data: Path, frame: Frame, count: int, *, half: int, each: int | None = None) -> Faces:
-    """Return `count` crops of the people at even (`half` 0) or odd (1) places, everybody's first ones first.
+    """Return `count` crops of the people with even (`half` 0) or odd (1) indices, everybody's first photo
+    first.
 
-    `each` is the most of one person. Raises `UsageError` where there are fewer photos.
+    `each` is the most photos of one person. Raises `UsageError` if there are fewer photos.
     """
     people = [sorted(person.glob("*.jpg"))[:each] for person in sorted((data / FOLDER).glob("*/"))[half::2]]
     paths = [path for path in chain.from_iterable(zip_longest(*people)) if path is not None]
@@ -61,12 +62,14 @@ def _crop(path: Path, frame: Frame) -> UInt8[np.ndarray, "s s 3"] | None:
 
 
 def aligned(image: UInt8[np.ndarray, "h w c"], box: Box, frame: Frame) -> UInt8[np.ndarray, "s s c"]:
-    """Return the face in a box, placed in a frame by its landmarks. Raises `RegionError` without any."""
+    """Return the face in a box, aligned to a frame by its landmarks. Raises `RegionError` if there are
+    none.
+    """
     return of_points(predictor().near(image, box).points, frame.points()).crop(image, frame)
 
 
 def trained(kind: type[C], crops: Crops, length: int, seed: int) -> C:
-    """Return a codec of these crops; nothing of it is kept beyond the run."""
+    """Return a codec trained on these crops, for this run only."""
     parts = [crops[start : start + BATCH] for start in range(0, len(crops), BATCH)]
     card = Card(kind.name, "half of the people of LFW", "for this run only", seed)
     made: C = TRAINERS[kind.name](lambda: iter(parts), card=card, seed=seed, length=length)
@@ -76,7 +79,7 @@ def trained(kind: type[C], crops: Crops, length: int, seed: int) -> C:
 def closest_pairs(
     embeddings: Float64[np.ndarray, "n d"], people: Sequence[str], count: int
 ) -> list[tuple[int, int]]:
-    """Return the closest two photos of different people, then the closest of all other people, and so on.
+    """Return the closest two photos of different people, then the closest of the remaining people, and so on.
 
     Source: FaceIDP definition III.6, which takes the first of these. Raises `UsageError` for too few people.
     """

@@ -1,4 +1,4 @@
-"""What the gallery method keeps and hides: who is recognised, what agrees, and where a face is found."""
+"""Utility and privacy of the gallery method: re-identification, agreement, and detection of faces."""
 
 from __future__ import annotations
 
@@ -8,17 +8,21 @@ from typing import Any, Final
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil import obfuscate
 from dpveil.attacks import Identified
-from dpveil.core.photo import Photo
 from dpveil.faces import Attributes, Gallery
-from dpveil.faces.attribute_model import VALUES
-from dpveil.io import read
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 from dpveil.noise.bits import SeededBits
-from dpveil.regions import Faces
-from dpveil_research.attributes import EACH, SEED, Scene, by_embedding_of_photos, of, row
-from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling
+from dpveil_research.attributes import (
+    EACH,
+    SEED,
+    Scene,
+    agreement,
+    by_embedding_of_photos,
+    of,
+    on_photos,
+    row,
+)
+from dpveil_research.attributes_attack import by_embedding, by_parrot, by_telling, likeliest
 from dpveil_research.attributes_data import Say, read_people
 from dpveil_research.gallery_figures import draw_gallery
 from dpveil_research.results import Row, to_csv
@@ -29,36 +33,39 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "epsilon=8, exponential": {"epsilon": 8, "law": "exponential"},
     "epsilon=8, permute-and-flip": {"epsilon": 8, "law": "permute-and-flip"},
 }
+"""Parameters of the method, by setting."""
 TOLD: Final = ("gender", "age", "perceived-race", "pose")
-"""What a face of the gallery shows of the face, more or less: an attacker who is told it is the yardstick."""
+"""Attributes that a gallery face roughly shows; an attacker who is told them is the yardstick."""
 COMPARED: Final = ("gender", "age", "perceived-race")
-"""What is the same in all photos of a person."""
+"""Attributes that are the same in all photos of a person."""
 PHOTOS: Final = "epsilon=8"
+"""The setting at which whole photos are released and searched for faces."""
 DRAWS: Final = 4
+"""Releases of each photo."""
 PARROT_DRAWS: Final = 10
+"""Releases of each of the attacker's photos from which a parrot attack learns."""
 
 Numbers = Int64[np.ndarray, " n"]
 
 
 def make(data: Path, count: int | None, say: Say) -> dict[str, bytes]:
-    """Return results.csv and a plot; `count` is how many photos of everybody are taken.
+    """Return results.csv and a plot; `count` is the number of photos of each person.
 
     Needs the default gallery and model of attributes, dlib and a face detector. Raises `UsageError`.
     """
     usual = Attributes(attributes="none")
     people = read_people(data, EACH if count is None else count, say)
     scene = Scene(people, usual.gallery.held, usual.model.held)
-    rows = [*on_people(scene, say), *on_photos(scene, say)]
+    method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])
+    rows = [*on_people(scene, say), *on_photos(scene, PHOTOS, method, say)]
     return {"results.csv": to_csv(rows), "gallery.png": draw_gallery(rows)}
 
 
 def on_people(scene: Scene, say: Say) -> list[Row]:
-    """Return what attackers and a classifier make of the releases of people's photos, at every setting."""
+    """Return the results of attackers and a classifier on releases of people's photos, at every setting."""
     clean = scene.model.read(scene.probes)
     rows = [row("LFW", "clean", "embedding", by_embedding_of_photos(scene))]
-    for name in COMPARED:
-        right = clean[name] == scene.truth[name]
-        rows.append(row("LFW", "clean", f"{name} agrees", of(right, scene.owners, 1 / len(VALUES[name]))))
+    rows += agreement(scene, "clean", {name: clean[name] for name in COMPARED})
     rows.append(row("LFW", "told", "told", by_telling(scene.held, TOLD, clean, scene.owners)))
     ranks = [ranks_of(scene, crops) for crops in (scene.known, scene.probes)]
     for setting, parameters in SETTINGS.items():
@@ -94,9 +101,7 @@ def _released(
     rows = [row("LFW", setting, name, one) for name, one in attacks.items()]
     rows.append(row("LFW", setting, "strongest", attacks[best]))
     read = scene.model.read(scene.gallery.faces)
-    for name in COMPARED:
-        right = read[name][shown] == np.tile(scene.truth[name], DRAWS)
-        rows.append(row("LFW", setting, f"{name} agrees", of(right, people, 1 / len(VALUES[name]))))
+    rows += agreement(scene, setting, {name: read[name][shown] for name in COMPARED})
     quantile = of(np.full(len(people), float(choice.mean_quantile)), people, 0.5)
     return [*rows, row("LFW", setting, "mean rank quantile", quantile)]
 
@@ -104,34 +109,11 @@ def _released(
 def by_ranks(
     scene: Scene, choice: RankChoice, ranks: np.ndarray, shown: Numbers, people: list[str]
 ) -> Identified:
-    """Return whom the likeliest draw names: an attacker who has photos, the gallery, the distances, the law.
+    """Return the maximum-likelihood attack that has photos and knows the gallery, the distances and the law.
 
-    A face's chance for a person is its mean over the attacker's photos of the person.
+    The probability of a face for a person is its mean over the attacker's photos of the person.
     """
     chances = np.array([float(p) for p in choice.probabilities])[ranks]
     own: Float64[np.ndarray, "people faces"]
     own = chances.reshape(len(scene.people.names), -1, len(scene.gallery)).mean(axis=1)
-    likely = own[:, shown]
-    best = likely >= likely.max(axis=0) * (1 - 1e-12)
-    true = np.array([scene.people.names.index(name) for name in people])
-    right = best[true, np.arange(len(people))] / best.sum(axis=0)
-    return Identified(right, tuple(people), 1 / len(scene.people.names))
-
-
-def on_photos(scene: Scene, say: Say) -> list[Row]:
-    """Return in how many released photos a detector finds a face, one photo of everybody."""
-    finder, bits = Faces(margin=0), SeededBits(SEED, "photos")
-    method = Gallery(gallery=scene.gallery, **SETTINGS[PHOTOS])
-    photos = [read(paths[scene.half]) for paths in scene.people.paths]
-    there = [bool(finder.detect(photo)) for photo in photos]
-    found = [
-        bool(finder.detect(Photo(obfuscate(photo, method, regions="faces", bits=bits).image)))
-        for photo, seen in zip(photos, there, strict=True)
-        if seen
-    ]
-    say("detector on released photos")
-    names = [name for name, seen in zip(scene.people.names, there, strict=True) if seen]
-    return [
-        row("LFW", "clean", "face found", of(np.array(there), scene.people.names, 0.0)),
-        row("LFW", PHOTOS, "face found", of(np.array(found), names, 0.0)),
-    ]
+    return likeliest(own[:, shown], scene.people.names, people)

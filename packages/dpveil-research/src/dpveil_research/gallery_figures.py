@@ -1,4 +1,4 @@
-"""The plot of the gallery method: who is recognised, and what agrees, against ε."""
+"""The plot of the gallery experiment: re-identification and agreement against ε."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def draw_gallery(rows: Rows) -> bytes:
 
 
 def _line(axes: Any, rows: Rows, measure: str, number: int, name: str) -> None:
-    """Draw means with their intervals, of the settings that only say ε."""
+    """Draw means with their intervals, of the settings that differ in ε only."""
     own = [one for one in rows if one["measure"] == measure and one["setting"].startswith("epsilon=")]
     own = [one for one in own if "," not in one["setting"]]
     at = [float(one["setting"].removeprefix("epsilon=")) for one in own]

@@ -29,7 +29,7 @@ Values = Float64[np.ndarray, "images measures"]
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a curve: `x`, as written, on the `series` of a `sweep`; empty where nothing varies."""
+    """One point of a curve: `x`, as text, on the `series` of a `sweep`; empty for a constant."""
 
     sweep: str
     series: str
@@ -40,7 +40,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Contrast:
-    """Two series of one sweep whose difference, first minus second, is taken photo by photo at every `x`."""
+    """Two series of one sweep whose difference, first minus second, is computed per photo at every `x`."""
 
     sweep: str
     first: str
@@ -49,7 +49,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class Grid:
-    """What one paper varied, on which photos, and what it showed; `images` is how many photos are taken."""
+    """The settings, data and figures of one paper; `images` is the number of photos."""
 
     name: str
     dataset: Dataset
@@ -62,7 +62,7 @@ class Grid:
 def measure(grid: Grid, data: Path, count: int | None, told: Callable[[str], None]) -> dict[str, bytes]:
     """Return results.csv, differences.csv and a plot for each figure; `count` is the number of photos.
 
-    Raises `UsageError` where `data` does not hold so many.
+    Raises `UsageError` if `data` has fewer.
     """
     images = grid.images if count is None else count
     pictures = read_pictures(grid.dataset, data, images)
@@ -85,8 +85,8 @@ def run(
     """Return mean squared error, SSIM and milliseconds of processor time of every setting on every picture.
 
     Every method and picture has its own seeded bits, so that no number depends on what else is run; settings
-    that differ in what follows the release share it. The time is that of the release alone, and the only
-    thing that another run does not repeat.
+    that differ only in post-processing share a release. The time is that of the release alone, and the only
+    number that another run does not reproduce.
     """
     found: dict[Setting, list[tuple[float, float, float]]] = {setting: [] for setting in settings}
     seen: list[Picture] = []
@@ -95,7 +95,7 @@ def run(
         for setting in settings:
             if setting.method not in released:
                 if not seen:
-                    _timed(setting.method, picture, seed)  # compiled code is loaded, tables are built
+                    _timed(setting.method, picture, seed)  # warm-up: loads compiled code, builds tables
                 released[setting.method] = _timed(setting.method, picture, seed)
             image, spent = released[setting.method]
             shown = image if setting.after is None else _after(setting.after, image)
@@ -107,7 +107,7 @@ def run(
 
 def _timed(method: PixelMethod, picture: Picture, seed: int) -> tuple[UInt8[np.ndarray, "h w *c"], float]:
     bits = SeededBits(seed, f"{picture.name} {method!r}")
-    gc.disable()  # garbage would be collected in the time of the same setting at every picture
+    gc.disable()  # else the same setting would pay for collections at every picture
     try:
         start = time.process_time()
         image = method.release(picture.image, bits=bits)
@@ -127,7 +127,7 @@ def _measured(
 
 
 def rows(values: dict[Setting, Values], pictures: Sequence[Picture]) -> list[Row]:
-    """Return a row for every setting: what was run, what it really promises, and every measure."""
+    """Return a row for every setting: its parameters, its true guarantee, and every measure."""
     size = dict(zip(("height", "width", "channels"), (*pictures[0].image.shape, 1), strict=False))
     return [
         {

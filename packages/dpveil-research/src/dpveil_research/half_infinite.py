@@ -1,13 +1,13 @@
-"""What a scale that varies with the answer can gain, where responses end at B (beyond Croft thesis §5.1.2).
+"""The gain of a scale that varies with the answer, for responses that end at B (beyond Croft thesis §5.1.2).
 
-On the lattice 0, h, ..., B with ΔF = 1, the answer x gets the law ∝ e^(-r(x)·|y - x|) on all points, and
-neighbouring answers may differ by ε·h in any log-ratio, which gives ε·d at every distance. The rates r(x) of
-least mean expected error come from a dynamic programme over a fine table of rates. Log-ratios are piecewise
-linear in y, so that four responses suffice: 0, x, x + h and B.
+On the lattice 0, h, ..., B with ΔF = 1, the answer x gets the law ∝ e^(-r(x)·|y - x|) on all points.
+Log-ratios of adjacent answers may be at most ε·h, which gives ε·d at every distance. The rates r(x) of least
+mean expected error come from dynamic programming over a fine table of rates. Log-ratios are piecewise linear
+in y, so that four responses suffice: 0, x, x + h and B.
 
-The least error of *any* mechanism with that promise is a bound. A linear program finds it, and for chains of
-answers it is that of the geometric mechanism with Bayesian remapping, which is what is computed (Ghosh,
-Roughgarden & Sundararajan 2012).
+The least error of *any* mechanism with that promise is a lower bound. It is the optimum of a linear program,
+which for chains of answers is the geometric mechanism with Bayesian remapping; that is what is computed
+(Ghosh, Roughgarden & Sundararajan 2012).
 """
 
 from __future__ import annotations
@@ -25,12 +25,15 @@ from dpveil_research.results import Row, to_csv
 
 EPSILON: Final = 1.0
 STEPS: Final = 4
-"""Lattice points to one ΔF."""
+"""Lattice points per ΔF."""
 ENDS: Final = (2, 4, 8, 16, 32, 64)
+"""Ends B of the responses, in ΔF."""
 CELLS: Final = 12
-"""Rates of the table to the largest change that one step could allow."""
+"""Rates of the table per largest change that one step could allow."""
 FINEST: Final = 0.004
+"""Largest distance of rates in the table, relative to ε."""
 ROUND: Final = 1e-9
+"""Relative margin on the budget for rounding."""
 Floats = Float64[np.ndarray, "..."]
 OPTIMAL, UNIFORM, SNAPPED, PUBLISHED, BOUND = (
     "best scales",
@@ -56,7 +59,7 @@ class Chain:
 
     @property
     def budget(self) -> float:
-        """What a log-ratio of neighbouring answers may be."""
+        """The largest log-ratio of adjacent answers."""
         return self.epsilon / self.steps
 
     def log_totals(self, rates: Floats) -> Float64[np.ndarray, "answers rates"]:
@@ -67,12 +70,12 @@ class Chain:
         return found
 
     def laws(self, rates: Float64[np.ndarray, " answers"]) -> Tabled:
-        """Return the mechanism whose answer x has the rate r(x)."""
+        """Return the mechanism in which answer x has rate r(x)."""
         weights = np.exp(-np.abs(np.subtract.outer(self.points, self.points)) * rates)
         return Tabled(self.points, self.points, weights / weights.sum(axis=0))
 
     def cost(self, table: Tabled) -> float:
-        """Return the largest log-ratio of neighbouring answers, for each ΔF between them."""
+        """Return the largest log-ratio of adjacent answers per ΔF between them."""
         with np.errstate(divide="ignore"):
             logs = np.log(table.matrix)
         return float(np.abs(np.diff(logs, axis=1)).max()) * self.steps
@@ -86,11 +89,11 @@ class Chain:
         return Tabled(self.points, self.points, weights)
 
     def published(self) -> Tabled:
-        """Return the published scales on this lattice."""
+        """Return the mechanism of the published scales on this lattice."""
         return self.laws(np.array([1 / published_scale(float(x), self.epsilon) for x in self.points]))
 
     def uniform(self) -> Tabled:
-        """Return one rate for all answers, the largest valid one, by bisection."""
+        """Return the mechanism of one rate for all answers, the largest valid one, by bisection."""
         low, high = self.epsilon / 2, self.epsilon
         for _ in range(50):
             middle = (low + high) / 2
@@ -99,15 +102,15 @@ class Chain:
         return self.laws(np.full(len(self.points), low))
 
     def table(self) -> Floats:
-        """Return the rates of the programme, so close that a step's change has several to choose from."""
+        """Return the rates of the programme, close enough for several choices per step."""
         width = min(1.5 / (self.end * self.steps * CELLS), FINEST) * self.epsilon
         return np.arange(0.35 * self.epsilon, 1.25 * self.epsilon, width)
 
 
 def best_rates(chain: Chain, table: Floats | None = None) -> Float64[np.ndarray, " answers"]:
-    """Return the rates of least mean expected absolute error among all sound ones of a table.
+    """Return the rates of least mean expected absolute error among all private ones of a table.
 
-    A rate may change by up to 72 places of the table from one answer to the next.
+    A rate may change by at most 72 positions of the table from one answer to the next.
     """
     rates, points = chain.table() if table is None else table, chain.points
     totals = chain.log_totals(rates)
@@ -135,6 +138,7 @@ def best_rates(chain: Chain, table: Floats | None = None) -> Float64[np.ndarray,
 
 
 def _losses(chain: Chain, x: float, rates: Floats) -> Floats:
+    """Return the expected absolute error of answer x for each rate."""
     far = np.abs(chain.points - x)
     weights = np.exp(-np.multiply.outer(rates, far))
     found: Floats = weights @ far / weights.sum(axis=1)
@@ -142,7 +146,9 @@ def _losses(chain: Chain, x: float, rates: Floats) -> Floats:
 
 
 def _steepness(chain: Chain, k: int, rates: Floats, before: Any, totals: Floats) -> Floats:
-    """Return the largest log-ratio of answers k - 1 and k, for each rate of k and those before it."""
+    """Return the largest log-ratio of answers k - 1 and k, for each rate of k and those of k - 1 in
+    `before`.
+    """
     x, z, here, earlier = chain.points[k - 1], chain.points[k], rates[:, None], rates[before]
     norms = totals[k - 1][before] - totals[k][:, None]
     found = np.zeros(before.shape)
@@ -152,7 +158,7 @@ def _steepness(chain: Chain, k: int, rates: Floats, before: Any, totals: Floats)
 
 
 def mechanisms(end: int) -> dict[str, Tabled]:
-    """Return every mechanism of the comparison where responses end at `end`."""
+    """Return every mechanism of the comparison for responses that end at `end`."""
     chain = Chain(end)
     return {
         OPTIMAL: chain.laws(best_rates(chain)),
@@ -177,7 +183,7 @@ def rows() -> tuple[list[Row], dict[int, Floats]]:
 
 
 def mechanism_scale(table: Tabled, k: int = 0) -> float:
-    """Return the scale that answer k has, from its law."""
+    """Return the scale of answer k, computed from its law."""
     law, points = table.matrix[:, k], table.answers
     other = k + 1 if k + 1 < len(law) else k - 1
     return float(abs(points[other] - points[k]) / np.log(law[k] / law[other]))
@@ -190,7 +196,7 @@ def _row(end: int, name: str, losses: Floats, chain: Chain, cost: str) -> Row:
 
 
 def picture(table: list[Row], scales: dict[int, Floats]) -> bytes:
-    """Return the plot of scales, and of mean errors over the end of the responses, as PNG."""
+    """Return the plot of scales, and of mean errors by the end of the responses, as PNG."""
     canvas, (left, right) = canvas_of(2)
     for colour, (end, values) in enumerate(scales.items()):
         left.plot(np.linspace(0, 1, len(values)), values, color=COLOURS[colour], lw=2, label=f"B = {end}")

@@ -1,4 +1,4 @@
-"""Means over photos, with intervals that know that photos of one person are alike."""
+"""Means over photos, with intervals clustered by person, as photos of one person are correlated."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from jaxtyping import Float64
 from scipy.stats import t
 
 LEVEL = 0.95
+"""Confidence level."""
 
 
 def clustered_mean(values: Float64[np.ndarray, " n"], people: Sequence[str]) -> tuple[float, float, float]:
     """Return the mean of n photos and the ends of its 95 % interval, clustered by person.
 
     With deviations summed for each of G people to r_g, the variance of the mean is G/(G - 1)·Σ r_g²/n², and
-    the interval is Student's with G - 1 degrees of freedom (the linearised variance of cluster samples). One
-    photo of everybody gives the usual interval, and one person alone none (nan).
+    the interval is Student's with G - 1 degrees of freedom (the linearised variance of cluster samples). With
+    one photo per person it is the usual interval; with a single person it is nan.
 
     >>> [round(number, 3) for number in clustered_mean(np.array([1.0, 2.0, 3.0]), ["a", "b", "c"])]
     [2.0, -0.484, 4.484]
@@ -32,10 +33,9 @@ def clustered_mean(values: Float64[np.ndarray, " n"], people: Sequence[str]) -> 
 
 
 def clustered_share(values: Float64[np.ndarray, " n"], people: Sequence[str]) -> tuple[float, float, float]:
-    """Return `clustered_mean` of shares between 0 and 1, with an interval that does not leave these.
+    """Return `clustered_mean` of shares between 0 and 1, with the interval cut to [0, 1].
 
-    Where all shares are 0, or all are 1, the inner end is that of Clopper and Pearson for as many tries as
-    there are people.
+    If all shares are 0, or all are 1, the inner end is that of Clopper and Pearson with one trial per person.
 
     >>> [round(number, 3) for number in clustered_share(np.ones(6), list("abcdef"))]
     [1.0, 0.541, 1.0]

@@ -1,6 +1,6 @@
-"""Li & Clifton 2021, figure 8: SSIM and PSNR over ε at four clips, in the code spaces that are at hand.
+"""Li & Clifton 2021, figure 8: SSIM and PSNR by ε at four clips, in the code spaces available here.
 
-The paper's space is StyleGAN's W+, 18 × 512 numbers of photos of 1024 × 1024 pixels, with bounds of 3 500
+The paper's space is StyleGAN's W+, 18 × 512 numbers for photos of 1024 × 1024 pixels, with bounds from 3 500
 photos. Here: LFW faces of 128 × 128 pixels in the spaces of `pca` and `dictionary`, trained on other people.
 """
 
@@ -31,7 +31,7 @@ IMAGES: Final = 79
 FRAME: Final = Frame(128)
 CLIPS: Final = (0, 10, 25, 40)
 EACH: Final = ("1/4", "1", "2", "4", "8", "16", "32", "64")
-"""ε of one coordinate: the paper's 1 to 64, and less. ε of a picture is that times the coordinates."""
+"""ε of one coordinate: the paper's 1 to 64, and smaller. The ε of a picture is that times the coordinates."""
 SPACES: Final[dict[str, tuple[type[Codec], int]]] = {
     "pca 100": (PCA, 100),
     "pca 512": (PCA, 512),
@@ -49,7 +49,7 @@ Values = Float64[np.ndarray, "n measures"]
 
 
 def as_printed(epsilon: Number, clip: Number, length: int) -> BoxLaplace:
-    """Return what algorithm 2 draws as it is printed, Lap(S_j·w_j/ε) with w_j = 1/m (erratum E7).
+    """Return the mechanism that algorithm 2 draws as printed, Lap(S_j·w_j/ε) with w_j = 1/m (erratum E7).
 
     That is the noise of Lap(S_j/(w_j·ε′)) at ε′ = m²·ε, which the guarantee states.
 
@@ -75,7 +75,7 @@ def series(mechanism: str, clip: int) -> str:
 
 
 def measured(faces: Faces, shown: Crops) -> Values:
-    """Return SSIM and PSNR in dB of pictures against the faces themselves."""
+    """Return SSIM and PSNR in dB of pictures against the original faces."""
     both = zip(faces.crops, shown, strict=True)
     return np.array([(ssim(a, b, data_range=TOP), min(psnr(a, b, data_range=TOP), 100.0)) for a, b in both])
 
@@ -114,7 +114,7 @@ def measure(spaces: Mapping[str, Codec], average: Crops, faces: Faces) -> list[R
 
 
 def figures() -> tuple[Figure, ...]:
-    """Return figure 8 for every space, and one that holds the mechanisms against each other."""
+    """Return figure 8 for every space, and a comparison of the sound mechanisms."""
     made = []
     clips = [Line(series(OURS, clip), i) for i, clip in enumerate(CLIPS)]
     clips += [Line(series(PRINTED, clip), i, "--") for i, clip in enumerate(CLIPS)]

@@ -1,4 +1,4 @@
-"""Expected losses of a mechanism matrix, at face value and remapped (Croft thesis 5.75 to 5.79)."""
+"""Expected losses of a mechanism matrix, with and without remapping (Croft thesis 5.75 to 5.79)."""
 
 from __future__ import annotations
 
@@ -15,21 +15,22 @@ POWERS: Final = {"error": (1, False), "bayes": (1, True), "squared": (2, False),
 """By measure: the power of the loss, and whether responses are remapped first."""
 Floats = Float64[np.ndarray, "..."]
 DIGITS: Final = 12
+"""Decimals in which posterior losses are compared."""
 
 
 @dataclass(frozen=True)
 class Tabled:
-    """A mechanism matrix with the numbers of its rows and columns, every column summing to 1."""
+    """A mechanism matrix with the numbers of its rows and columns; every column sums to 1."""
 
     answers: Floats
     responses: Floats
     matrix: Float64[np.ndarray, "responses answers"]
 
     def by_answer(self, measure: str) -> Float64[np.ndarray, " answers"]:
-        """Return the expected loss at every true answer.
+        """Return the expected loss of every true answer.
 
-        A Bayesian user takes all answers for equally likely and reports the one of least expected loss; of
-        several, the one nearest the response (the text leaves this open).
+        A Bayesian user with a uniform prior reports the answer of least expected posterior loss; of several,
+        the one nearest the response (the text leaves this open).
         """
         power, remapped = POWERS[measure]
         shown = self.answers[self._guesses(power)] if remapped else self.responses
@@ -38,7 +39,7 @@ class Tabled:
         return found
 
     def expected(self, measure: str) -> float:
-        """Return the expected loss where all answers are equally likely."""
+        """Return the expected loss for equally likely answers."""
         return float(self.by_answer(measure).mean())
 
     def _guesses(self, power: int) -> Int64[np.ndarray, " responses"]:
@@ -56,13 +57,15 @@ class Tabled:
         return found
 
     def over(self, truths: Float64[np.ndarray, " n"], measure: str) -> tuple[float, float, float]:
-        """Return the mean expected loss at these answers, and its 95 % interval."""
+        """Return the mean expected loss over these answers, with its 95 % interval."""
         return _interval(self._at(truths, measure))
 
     def difference(
         self, other: Tabled, truths: Float64[np.ndarray, " n"], measure: str
     ) -> tuple[float, float, float]:
-        """Return how much more this one loses at the same answers, and the 95 % interval of that."""
+        """Return the mean difference to another mechanism's loss on the same answers, with its 95 %
+        interval.
+        """
         return _interval(self._at(truths, measure) - other._at(truths, measure))
 
     def _at(self, truths: Float64[np.ndarray, " n"], measure: str) -> Float64[np.ndarray, " n"]:

@@ -1,9 +1,10 @@
 """Croft's thesis, figure 5.3: Gaussian naive Bayes with private deviations, on Banknote, Seeds and Yeast.
 
 Two settings. *thesis*: ε is divided over all numbers of all classes, and sensitivities are computed from the
-true class sizes, which is not private whatever the mechanism (errata E13). *ours*: what `PrivateGaussianNB`
-releases (neighbours: one record added or removed), with those mechanisms in the place of its own that are not
-private either. In both, all mechanisms see the same splits; in ours, the same noisy sizes and means too.
+true class sizes, which is not private whatever the mechanism (errata E13). *ours*: the releases of
+`PrivateGaussianNB` (neighbours: one record added or removed), and in addition, in place of its mechanism,
+those that are not private either. In both, all mechanisms use the same splits; in ours, also the same noisy
+sizes and means.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ REPETITIONS: Final = 200
 EPSILONS: Final = ("0.1", "0.32", "1", "3.2", "10", "32", "100", "320", "1000", "3200")
 PEER: Final = "diffprivlib 0.6"
 PEER_PYTHON: Final = Path(".venv-diffprivlib/bin/python")
-"""A Python that has diffprivlib: `make bench` makes it."""
+"""A Python with diffprivlib; `make bench` installs it."""
 
 Accuracies = dict[tuple[str, str, str], list[float]]
 """Accuracies of all repetitions, by sweep, series and ε (empty for the baseline)."""
@@ -74,7 +75,7 @@ def run(records: Records, repetitions: int) -> Accuracies:
 
 
 def run_peer(records: Records, repetitions: int, python: Path) -> Accuracies:
-    """Return diffprivlib's accuracies on the same splits, or nothing where its environment is not there."""
+    """Return diffprivlib's accuracies on the same splits, or nothing if its environment is missing."""
     if not python.exists():
         return {}
     orders = [np.concatenate(records.split(repetition, SEED)) for repetition in range(repetitions)]
@@ -108,7 +109,7 @@ def rows(found: Accuracies) -> list[Row]:
 
 
 def differences(found: Accuracies) -> list[Row]:
-    """Return a row for every series minus `RECORD`, repetition by repetition."""
+    """Return a row for every series minus `RECORD`, per repetition."""
     made = []
     for (sweep, series, x), values in found.items():
         other = found.get((sweep, RECORD, x))
@@ -156,7 +157,7 @@ def _line(series: str) -> Line:
 def make(
     data: Path, count: int | None, told: Callable[[str], None], peer: Path = PEER_PYTHON
 ) -> dict[str, bytes]:
-    """Return the two tables and plots; `count` is how many splits stand behind every point.
+    """Return two tables and the plots; `count` is the number of splits per point.
 
     Without the Python `peer` its series is left out. Raises `UsageError`.
     """

@@ -1,4 +1,4 @@
-"""The models of thesis figure 5.3, by series: as the thesis accounts, and as `PrivateGaussianNB` does."""
+"""The models of thesis figure 5.3, by series: with the thesis's accounting, and as `PrivateGaussianNB`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from dpveil_research.published_deviations import DRAWS, Unsound, laplace
 from dpveil_research.uci import Records
 
 FLOOR: Final = 0.01
+"""Floor of deviations as a fraction of upper - lower: the model's default."""
 TINY: Final = 1e-6
-"""Floors of deviations, as parts of upper - lower: the model's default, and next to none."""
+"""A floor that is next to none."""
 MOST_STAIRCASE: Final = 6
-"""The largest ε of one value at which a staircase is drawn: its draws take e^(ε/2) tries."""
+"""Largest ε of one value at which a staircase is drawn: its draws take e^(ε/2) tries."""
 BASELINE: Final = "not private"
 VARIABLE, DOUBLE, RECORD = "variable scale (unsound)", "truncated, 2ΔF/ε", "truncated, one record"
 SNAPPED, SNAPPED_TINY = "snapped", "snapped, floor 10⁻⁶"
@@ -49,14 +50,14 @@ Floats = Float64[np.ndarray, "..."]
 
 @dataclass(frozen=True)
 class Model:
-    """Shares, means and deviations of classes; the deviations with their floor."""
+    """Class shares, means and deviations; the deviations include their floor."""
 
     priors: Floats
     means: Floats
     deviations: Floats
 
     def accuracy(self, records: Records, places: Any) -> float:
-        """Return the part of the records at these places that it labels as they are labelled."""
+        """Return the share of the records with these indices that get their own label."""
         table = records.table
         values = np.clip(records.values[places], table.lower, table.upper)[:, None, :]
         terms = np.log(self.deviations) + ((values - self.means) / self.deviations) ** 2 / 2
@@ -82,10 +83,10 @@ def baseline(records: Records, train: Any) -> Model:
 
 
 def thesis_models(records: Records, train: Any, epsilon: float, seed: Sequence[int]) -> dict[str, Model]:
-    """Return the thesis' models, by series: true class sizes n decide the noise, ΔF = √n·width/(n + 1).
+    """Return the thesis's models by series: true class sizes n decide the noise, ΔF = √n·width/(n + 1).
 
-    Mean: width/(n + 1); sizes: 1; each at ε over the number of all values. Source: Croft thesis §5.3.1,
-    Vaidya et al. 2013.
+    Means have ΔF = width/(n + 1), sizes 1; each gets ε over the number of all values. Source: Croft thesis
+    §5.3.1, Vaidya et al. 2013.
     """
     width = np.subtract(records.table.upper, records.table.lower)
     groups = list(_groups(records, train))
@@ -105,7 +106,7 @@ def thesis_models(records: Records, train: Any, epsilon: float, seed: Sequence[i
 
 
 def our_models(records: Records, train: Any, epsilon: str, seed: Sequence[int]) -> dict[str, Model]:
-    """Return the models that `PrivateGaussianNB` fits, by series, neighbours being added or removed."""
+    """Return the models that `PrivateGaussianNB` fits, by series; neighbours are added or removed."""
     lower, upper = np.array(records.table.lower, float), np.array(records.table.upper, float)
     codes, labels = encode(records.values[train], lower, upper), records.labels[train]
     features, models = codes.shape[1], {}

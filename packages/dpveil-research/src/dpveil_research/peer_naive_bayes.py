@@ -1,7 +1,7 @@
-"""diffprivlib's GaussianNB on given splits: run by path in its own environment, which has no dpveil.
+"""diffprivlib's GaussianNB on given splits: run as a script in its own environment, without dpveil.
 
-Arguments: a .npz file with values, labels, lower, upper, orders (a permutation a row, 80 % of which train)
-and epsilons. Writes the accuracies, a list for every budget, as JSON.
+Arguments: a .npz file with values, labels, lower, upper, orders (one permutation per row, 80 % of which
+train) and epsilons. Writes the accuracies as JSON, a list for every budget.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Curves with their intervals, from the rows of a run; no photo is ever drawn."""
+"""Curves with their intervals, from the rows of a run; no photo is drawn."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ MEASURES: Final = {
     "taken": "share of pictures taken for A",
     "difference": "mean absolute difference of B and A",
 }
+"""Axis labels of the measures."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series, in a colour of its own or of its kind; one without `x` becomes a level line."""
+    """One series with its colour; a series without `x` becomes a horizontal line."""
 
     series: str
     colour: int
@@ -39,7 +40,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Panel:
-    """A measure over the varied parameter of a sweep, from `low` to `high` of it."""
+    """A measure by the varied parameter of a sweep, from `low` to `high`."""
 
     sweep: str
     measure: str
@@ -51,14 +52,14 @@ class Panel:
     low: float = float("-inf")
     high: float = float("inf")
     more: str | None = None
-    """Another sweep that lines may come from."""
+    """Another sweep from which lines may come."""
     bands: bool = True
     """Whether intervals are drawn."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """Panels side by side; `name` becomes the file's."""
+    """Panels side by side; `name` is the file's name without ending."""
 
     name: str
     title: str
@@ -90,14 +91,14 @@ def canvas_of(count: int) -> tuple[Any, Sequence[Any]]:
 
 
 def label(axes: Any, title: str, x: str, y: str) -> None:
-    """Name a panel and its axes."""
+    """Set the titles of a panel and its axes."""
     axes.set_title(title, color=INK, fontsize=11, loc="left")
     axes.set_xlabel(x, color=INK)
     axes.set_ylabel(y, color=INK)
 
 
 def legend(axes: Any, **style: Any) -> None:
-    """Put the names of a panel's lines below it."""
+    """Put the legend of a panel below it."""
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), frameon=False, **{"fontsize": 8.5, **style})
 
 

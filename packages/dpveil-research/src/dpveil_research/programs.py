@@ -1,7 +1,7 @@
-"""The thesis' linear programs in floating point, not repaired: for comparing errors, not to release.
+"""The thesis's linear programs in floating point, not repaired: for comparing errors, not for releases.
 
-By symmetry only half of the entries are variables, which changes no optimum: the mean of a solution and its
-mirror image is one as well.
+By symmetry only half of the entries are variables. That changes no optimum: the mean of a solution and its
+mirror image is a solution as well.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class _Program:
         self.rows: list[Any] = []
 
     def below(self, one: Any, other: Any, factor: float = 1) -> None:
-        """Ask for one ≤ factor · other, entry by entry."""
+        """Add one ≤ factor · other, entry by entry."""
         one, other = np.ravel(one), np.ravel(other)
         self.rows.append(np.stack([one, other, np.full(one.size, factor)], axis=1))
 
     def matrix(self) -> Any:
-        """Return the rows without repetitions, as a sparse matrix."""
+        """Return the distinct rows as a sparse matrix."""
         rows = np.unique(np.concatenate(self.rows), axis=0)
         place = np.arange(len(rows))
         values = np.concatenate([np.ones(len(rows)), -rows[:, 2]])
@@ -47,9 +47,9 @@ def optimum(
 ) -> Float64[np.ndarray, "responses answers"]:
     """Return the matrix of least expected absolute error: variant 1, or with `fair` variant 2.
 
-    `answers` and `responses` are sorted and symmetric about one centre, `reach` how many answers one record
-    moves by. Variant 2 has monotone rows and columns and the same chance of every true answer. Raises
-    `DPVeilError` where the solver fails. Source: Croft thesis 5.52, 5.56 to 5.63 and 5.67.
+    `answers` and `responses` are sorted and symmetric about one centre; one record moves the answer by at
+    most `reach` of them. Variant 2 has monotone rows and columns, and the same probability of every true
+    answer. Raises `DPVeilError` if the solver fails. Source: Croft thesis 5.52, 5.56 to 5.63 and 5.67.
     """
     program = _Program(len(responses), len(answers))
     entry = program.entry
@@ -72,12 +72,12 @@ def optimum(
 
 
 def _own(answers: Floats, responses: Floats) -> Any:
-    """Return the response nearest every answer."""
+    """Return the index of the response nearest to every answer."""
     return np.abs(np.subtract.outer(answers, responses)).argmin(axis=1)
 
 
 def _monotone(program: _Program, answers: Floats, responses: Floats) -> None:
-    """Ask for chances that fall away from the response in rows, and from the answer in columns."""
+    """Add constraints: probabilities fall away from the response in rows, and from the answer in columns."""
     entry, half = program.entry, float(responses[1] - responses[0]) / 2
     for i, response in enumerate(responses):
         rising = np.flatnonzero(answers[1:] <= response + half)
@@ -90,7 +90,9 @@ def _monotone(program: _Program, answers: Floats, responses: Floats) -> None:
 
 
 def _equalities(program: _Program, answers: Floats, responses: Floats, *, fair: bool) -> tuple[Any, Any]:
-    """Return that columns sum to 1, and with `fair` that every true answer has one chance."""
+    """Return the constraints that columns sum to 1, and with `fair` that all true answers are equally
+    probable.
+    """
     entry, half = program.entry, (len(answers) + 1) // 2
     rows = np.repeat(np.arange(half), len(responses))
     columns, values = entry[:, :half].T.ravel(), np.ones(half * len(responses))

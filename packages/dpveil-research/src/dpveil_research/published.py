@@ -1,7 +1,7 @@
-"""Methods as their papers print them, where the print is not private: for experiments only.
+"""Methods as their papers print them, where these are not private: for experiments only.
 
 None is in the table of methods, so neither `dpveil obfuscate` nor its options reach them, and all are of the
-heuristic kind, whatever ε they are given.
+heuristic kind, whatever their ε.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ C2: Final = (0.03 * TOP) ** 2
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedDPPix(Baseline):
-    """DP-Pix with one noise scale, 255·m/(b²·ε), on the **means** of all cells, also of smaller ones.
+    """DP-Pix with one noise scale, 255·m/(b²·ε), on the **means** of all cells, smaller ones included.
 
     `epsilon`, `block` and `neighbourhood` as for `DPPix`; grey images. Cells at the edge cost up to b² times
     what is claimed. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.1, algorithm 1; errata E12.
@@ -48,7 +48,7 @@ class PublishedDPPix(Baseline):
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
         height, width, channels = image.shape
-        areas = np.broadcast_to(cell_areas(height, width, self.block), (*_cells(image, self.block), channels))
+        areas = cell_areas(height, width, self.block).repeat(channels, axis=2)
         scale = TOP * self.neighbourhood / (self.block**2 * self.epsilon)
 
         def noise(count: int) -> Int64[np.ndarray, " cells"]:
@@ -63,13 +63,13 @@ class PublishedDPPix(Baseline):
 
 @dataclass(frozen=True, kw_only=True)
 class PublishedSSIM(Baseline):
-    """The SSIM exponential mechanism with SSIM as it is, in -1..1, where its proof takes 0..1.
+    """The SSIM exponential mechanism with unclipped SSIM in -1..1, where its proof assumes 0..1.
 
-    Windows of 3×3 cells of 4 levels cover the largest part of the grid of cells that they can, with
-    ε′ = ε·p²·b²/(2·n·c); the cells that are left get DP-Pix at the scale 255·n·c/(ε·b²). `epsilon` and
-    `block` as for `SSIMExponential`. Unclipped draws are the clipped ones, of which those with SSIM s < 0 are
-    kept with probability e^(ε′s); with `clip`, all are. Then, where `block` divides both sides, windows and
-    cells that are left cost ε together. Raises `InvalidParameter`. Source: Croft 2022 §5.3, errata E2.
+    Windows of 3×3 cells with 4 levels cover the largest possible part of the grid of cells, with ε′ =
+    ε·p²·b²/(2·n·c); the remaining cells get DP-Pix at the scale 255·n·c/(ε·b²). `epsilon` and `block` as for
+    `SSIMExponential`. Unclipped draws are clipped ones, of which those with SSIM s < 0 are kept with
+    probability e^(ε′s); with `clip`, all are kept. Then, if `block` divides both sides, windows and remaining
+    cells cost ε together. Raises `InvalidParameter`. Source: Croft 2022 §5.3, errata E2.
 
     >>> str(PublishedSSIM(epsilon=1, block=4).guarantee(height=128, width=128, channels=3))
     'no formal guarantee'
@@ -101,7 +101,7 @@ class PublishedSSIM(Baseline):
 
 
 def _unclipped(method: SSIMExponential) -> Callable[..., UInt8[np.ndarray, "rows columns c"]]:
-    """Return what draws P(y) ∝ exp(ε′·SSIM(x, y)): clipped draws, again where one is not kept."""
+    """Return a sampler of P(y) ∝ exp(ε′·SSIM(x, y)), by rejection from clipped draws."""
 
     def release(
         cells: UInt8[np.ndarray, "rows columns c"], *, bits: BitSource
@@ -126,7 +126,7 @@ def _unclipped(method: SSIMExponential) -> Callable[..., UInt8[np.ndarray, "rows
 def window_ssim(
     one: UInt8[np.ndarray, "rows columns c"], other: UInt8[np.ndarray, "rows columns c"]
 ) -> Float64[np.ndarray, "tall wide c"]:
-    """Return SSIM, not clipped, of the 3×3 windows side by side (Wang et al. 2004, equation 13)."""
+    """Return the unclipped SSIM of adjacent 3×3 windows (Wang et al. 2004, equation 13)."""
     x, y = (
         cells.reshape(len(cells) // WINDOW, WINDOW, -1, WINDOW, cells.shape[2]).astype(np.float64)
         for cells in (one, other)
@@ -137,7 +137,3 @@ def window_ssim(
     likeness = (2 * mean_x * mean_y + C1) / (mean_x**2 + mean_y**2 + C1)
     near: Float64[np.ndarray, "tall wide c"] = likeness * (2 * both + C2) / (spreads + C2)
     return near
-
-
-def _cells(image: UInt8[np.ndarray, "h w c"], block: int) -> tuple[int, int]:
-    return -(-image.shape[0] // block), -(-image.shape[1] // block)

@@ -1,7 +1,7 @@
-"""Deviations that stay above 0, as the thesis compares them: in floating point, some of them not private.
+"""Non-negative deviations as the thesis compares them: in floating point, and some not private.
 
 For comparison only. Nothing here is drawn exactly, `variable` and `redrawn` keep no promise at all, and no
-road leads from here to a release.
+release uses them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from dpveil.numbers.moments import Ints
 
 Floats = Float64[np.ndarray, "..."]
 Draw = Callable[[Floats, Floats, float, BitSource], Floats]
-"""Answers of at least 0, sensitivities and ε: responses."""
+"""A function of (answers ≥ 0, sensitivities, ε, bits) that returns responses."""
 
 
 def uniform(shape: tuple[int, ...], bits: BitSource) -> Floats:
-    """Return numbers between 0 and 1, both left out, of 53 bits."""
+    """Return uniform numbers in the open interval (0, 1), with 53 bits."""
     words = bits.words(int(np.prod(shape))) >> np.uint64(12)
     return ((words + 0.5) / 2.0**52).reshape(shape)
 
@@ -36,9 +36,10 @@ def laplace(shape: tuple[int, ...], bits: BitSource) -> Floats:
 
 
 def variable_scale(answers: Floats, sensitivity: Floats, epsilon: float) -> Floats:
-    """Return the thesis' scale, which falls with the answer's distance i·ΔF from 0; not private (errata E1).
+    """Return the thesis's scale, which falls with the answer's distance i·ΔF from 0; not private (errata E1).
 
-    Source: Croft thesis formulas 5.35 and 5.36, with branch 0 up to i = 1/ε and branch -1 beyond.
+    Source: Croft thesis formulas 5.35 and 5.36, with branch 0 of Lambert's W up to i = 1/ε and branch -1
+    beyond.
 
     >>> variable_scale(np.array([0.0, 0.9]), np.ones(2), 1.0).round(3).tolist()
     [1.586, 1.321]
@@ -57,7 +58,7 @@ def variable_scale(answers: Floats, sensitivity: Floats, epsilon: float) -> Floa
 
 
 def truncated(answers: Floats, scale: Floats, bits: BitSource) -> Floats:
-    """Return Laplace noise of this scale around the answers, given that the response is above 0."""
+    """Return Laplace noise of this scale around the answers, conditioned on a response above 0."""
     below = np.exp(-answers / scale) / 2
     place = below + (1 - below) * uniform(answers.shape, bits)
     low = answers + scale * np.log(2 * np.minimum(place, 0.5))
@@ -67,28 +68,30 @@ def truncated(answers: Floats, scale: Floats, bits: BitSource) -> Floats:
 
 
 def variable(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Truncated with the thesis' variable scale: NOT private."""
+    """Return truncated draws with the thesis's variable scale: NOT private."""
     return truncated(answers, variable_scale(answers, sensitivity, epsilon), bits)
 
 
 def double(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Truncated with scale 2ΔF/ε."""
+    """Return truncated draws with scale 2ΔF/ε."""
     return truncated(answers, 2 * sensitivity / epsilon, bits)
 
 
 def one_record(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Truncated with the least scale for one record: Holohan et al. as the upper end goes to infinity."""
+    """Return truncated draws with the least scale for one record: Holohan et al. for an upper end at
+    infinity.
+    """
     return truncated(answers, sensitivity / (np.logaddexp(0, epsilon) - np.log(2)), bits)
 
 
 def snapped(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Laplace noise, and 0 in place of what is negative."""
+    """Return Laplace noise with negative responses replaced by 0."""
     drawn: Floats = np.maximum(answers + laplace(answers.shape, bits) * sensitivity / epsilon, 0)
     return drawn
 
 
 def redrawn(answers: Floats, sensitivity: Floats, epsilon: float, bits: BitSource) -> Floats:
-    """Laplace noise, drawn again until the response is above 0 (Vaidya et al.): NOT private."""
+    """Return Laplace noise redrawn until the response is above 0 (Vaidya et al.): NOT private."""
     return truncated(answers, sensitivity / epsilon, bits)
 
 
@@ -102,7 +105,7 @@ DRAWS: Final[dict[str, Draw]] = {
 
 
 class Unsound:
-    """A draw in the place of a mechanism of the model's deviations; for experiments."""
+    """A draw in place of the mechanism of the model's deviations; for experiments."""
 
     def __init__(self, draw: Draw, epsilon: float) -> None:
         self.draw, self.epsilon = draw, epsilon

@@ -1,6 +1,6 @@
-"""FaceIDP as it is printed: noise whose scales come from the very faces that it is to protect (erratum E4).
+"""FaceIDP as printed: noise whose scales come from the very faces it should protect (erratum E4).
 
-For comparison only: noise in floating point, no promise at all, and no road leads from here to a release.
+For comparison only: noise in floating point, no promise at all, and no release uses it.
 """
 
 from __future__ import annotations
@@ -19,23 +19,25 @@ from dpveil_research.published_deviations import laplace
 STANDARD, PARTIAL, OPTIMAL = "standard", "partial", "optimal"
 ALLOCATIONS: Final = (STANDARD, PARTIAL, OPTIMAL)
 FARTHEST: Final = 2.0
-"""How far edges are looked for, in sides of the box that training codes fill."""
+"""Farthest edge that is searched for, in sides of the box of the training codes."""
 NEAREST: Final = 0.1
+"""Nearest edge, likewise."""
 CORNERS: Final = 8
+"""Random corners of the box that are tested."""
 
 Many = Float64[np.ndarray, " m"]
 Moves = Float64[np.ndarray, "n m"]
 Distance = Callable[[Moves], Float64[np.ndarray, " n"]]
-"""How far the recogniser sees face A from A with its code moved."""
+"""A function from moves of the code of face A to the recogniser's distances from A."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pair:
-    """Two faces as FaceIDP sees them, A at the origin of codes: `move` leads to B.
+    """Two faces as FaceIDP sees them, with A at the origin of codes and B at `move`.
 
-    A with one coordinate moved between `low` (below 0) and `high` is still taken for A (definition V.1), and
-    within `alpha` times the box of all of these (definition V.2). `energy` is W_m in squared levels from 0
-    to 1 (eq. 15).
+    A with one coordinate moved between `low` (below 0) and `high` is still accepted as A (definition V.1),
+    and so is everything within `alpha` times the box of all of these (definition V.2). `energy` is W_m in
+    squared levels from 0 to 1 (eq. 15).
     """
 
     move: Many
@@ -45,21 +47,21 @@ class Pair:
     energy: Many
 
     def outside(self, alpha: float | None = None) -> Bool[np.ndarray, " m"]:
-        """Return which coordinates of B lie outside of the edges, scaled by α unless said otherwise."""
+        """Return which coordinates of B lie outside the edges times `alpha`, by default the pair's own."""
         part = self.alpha if alpha is None else alpha
         return (self.move < part * self.low) | (self.move > part * self.high)
 
     @property
     def sensitivity(self) -> Many:
-        """S_m, from B to the nearer of the scaled edges (definition V.3): private data."""
+        """S_m, the distance from B to the nearer of the scaled edges (definition V.3): private data."""
         ends = self.alpha * np.stack([self.low, self.high])
         return np.asarray(np.abs(self.move - ends).min(axis=0))
 
     def scales(self, allocation: str, utility: float) -> Many:
-        """Return b_m of an allocation, 0 where no noise is added, with Σ 2·W_m·b_m² = `utility` (eq. 25).
+        """Return b_m of an allocation, 0 without noise, with Σ 2·W_m·b_m² = `utility` (eq. 25).
 
-        "standard" gives every coordinate the same share of the budget, "partial" every one outside of the
-        edges, "optimal" these by theorem VII.1. The first two are not written down in the paper.
+        "standard" gives every coordinate the same share of the budget, "partial" every one outside the edges,
+        "optimal" these by theorem VII.1. The paper does not write down the first two.
         """
         shape = self.sensitivity if allocation != OPTIMAL else np.cbrt(self.sensitivity / self.energy)
         if allocation != STANDARD:
@@ -73,7 +75,7 @@ class Pair:
         return float(np.sum(self.sensitivity[noisy] / scales[noisy]))
 
     def excess(self, scales: Many) -> float:
-        """Return δ of theorem VI.1: what its ε has beyond ε′. It grows with the noise (erratum E18).
+        """Return δ of theorem VI.1: its ε minus ε′. It grows with the noise (erratum E18).
 
         P_A⁺ is that of eq. 34; eq. 40 prints the distances of B in its place.
         """
@@ -98,7 +100,7 @@ def release(
 ) -> UInt8[np.ndarray, "n s s 3"]:
     """Return `draws` pictures P + D·n (eq. 13): the face itself, with noise in the span of the dictionary.
 
-    What the dictionary does not reach is shown as it is (erratum E19).
+    What the dictionary does not span is released unchanged (erratum E19).
     """
     noise = laplace((draws, len(scales)), bits) * scales
     return moved(face, atoms, noise)
@@ -114,10 +116,10 @@ def moved(
 
 
 def edges(distance: Distance, side: Many, cut: float) -> tuple[Many, Many]:
-    """Return s_m⁻ and s_m⁺: where A with one coordinate moved is `cut` away from A (definition V.1).
+    """Return s_m⁻ and s_m⁺: where A with one coordinate moved is at distance `cut` from A (definition V.1).
 
-    Each is looked for twice, first half a side of the box away, and then where that says in proportion.
-    What is not reached within `FARTHEST` sides counts as that far.
+    Each is found in two steps: from half a side of the box, and then by proportion. Edges beyond `FARTHEST`
+    sides count as that far.
     """
     found = []
     for sign in (-1, 1):
@@ -130,9 +132,9 @@ def edges(distance: Distance, side: Many, cut: float) -> tuple[Many, Many]:
 
 
 def alpha_of(distance: Distance, low: Many, high: Many, cut: float, bits: BitSource) -> float:
-    """Return α, the part of the box of edges that is all taken for A (definition V.2).
+    """Return α, the fraction of the box of edges that is all accepted as A (definition V.2).
 
-    Of the box's corners only `CORNERS` random ones are looked at, so that the true α may be smaller.
+    Only `CORNERS` random corners of the box are tested, so the true α may be smaller.
     """
     ends = np.where(bits.words(CORNERS * len(low)).reshape(CORNERS, -1) >> np.uint64(63), low, high)
     part = np.full(CORNERS, NEAREST)

@@ -1,6 +1,6 @@
 """Truncated Laplace with the variable scale that the thesis prints, which is private for no ε (errata E1).
 
-It is in no table of mechanisms, so nothing releases with it but experiments.
+It is in no table of mechanisms, so only experiments use it.
 """
 
 from __future__ import annotations
@@ -11,47 +11,38 @@ from typing import Any, Final
 
 import numpy as np
 from jaxtyping import Float64
-from scipy.special import lambertw
 
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Number, exact
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace
+from dpveil_research.published_deviations import variable_scale
 
 STEPS: Final = 1 << 8
-"""Points of the lattice to one ΔF."""
+"""Points of the lattice per ΔF."""
 PARTS: Final = 1 << 20
+"""The scale is rounded to a multiple of 1/PARTS steps."""
 Floats = Float64[np.ndarray, "..."]
 
 
 def published_scale(answer: float, epsilon: float, sensitivity: float = 1) -> float:
     """Return the scale for an answer at this distance above the end of the range 0 to infinity.
 
-    Source: Croft thesis 5.35 at the end itself; 5.36 elsewhere, with the principal branch of Lambert's W up
-    to ΔF/ε and the other one beyond (proof of theorem 1).
+    Source: Croft thesis 5.35 at the end itself, 5.36 elsewhere; see `variable_scale`.
 
     >>> [round(published_scale(answer, 1), 3) for answer in (0, 0.9)]
     [1.586, 1.321]
     """
-    first = -sensitivity / (lambertw(-1 / (2 * np.e)).real * np.e * epsilon)
-    if answer == 0:
-        return float(first)
-    i = answer / sensitivity
-    shrunk = answer * np.exp(-i * epsilon) / first
-    inside = -2 * shrunk * np.exp(-shrunk)
-    if inside <= -np.exp(-1) * (1 - 1e-15):  # where the branches meet, which rounding must not leave
-        return float(answer / (1 - shrunk))
-    branch = float(lambertw(inside, 0 if i * epsilon <= 1 else -1).real)
-    return float(-answer / (branch + shrunk))
+    return float(variable_scale(np.array([float(answer)]), np.array([float(sensitivity)]), epsilon)[0])
 
 
 @dataclass(frozen=True)
 class PublishedTruncatedLaplace:
-    """Laplace noise cut off below 0 and normalised, with a scale that falls as answers leave the end.
+    """Laplace noise truncated below 0 and normalised, with a scale that falls with the distance from the end.
 
-    Draws lie on multiples of ΔF/256. `epsilon` and `sensitivity` are what the formula takes; no ε is kept.
-    Source: Croft thesis theorem 1, errata E1.
+    Draws are multiples of ΔF/256. `epsilon` and `sensitivity` are those of the formula; no ε holds. Source:
+    Croft thesis theorem 1, errata E1.
 
     >>> str(PublishedTruncatedLaplace(epsilon=1).guarantee())
     'no formal guarantee'
@@ -65,7 +56,7 @@ class PublishedTruncatedLaplace:
         return published_scale(float(answer), float(self.epsilon), float(self.sensitivity))
 
     def guarantee(self) -> Guarantee:
-        """Return that nothing is promised, and why."""
+        """Return the heuristic guarantee, with the known attack."""
         return Guarantee(
             kind="heuristic",
             relation=Relation("any-database"),
@@ -74,14 +65,15 @@ class PublishedTruncatedLaplace:
         )
 
     def log_density(self, response: Any, answer: float) -> Floats:
-        """Return the logarithm of the density at responses of 0 or more."""
+        """Return the log density at responses of at least 0."""
         scale = self.scale(answer)
         far = np.abs(np.asarray(response, np.float64) - answer)
         found: Floats = -far / scale - np.log(scale * (2 - np.exp(-answer / scale)))
         return found
 
     def release(self, answer: Number, size: int, bits: BitSource) -> Float64[np.ndarray, " size"]:
-        """Return many responses to one answer, rounded to the lattice first, its scale to a part in 2^20.
+        """Return `size` responses to one answer, which is rounded to the lattice, with a scale to a part in
+        2^20.
 
         Raises `InvalidParameter` for an answer below 0.
         """

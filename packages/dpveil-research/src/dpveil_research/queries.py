@@ -1,4 +1,4 @@
-"""The queries of the thesis' experiments, and the matrix of every mechanism for them."""
+"""The queries of the thesis's experiments, and the matrix of every mechanism for them."""
 
 from __future__ import annotations
 
@@ -23,12 +23,14 @@ from dpveil_research.losses import Floats, Tabled
 from dpveil_research.programs import optimum
 
 FINE: Final = 45
-"""Lattice points to a response category, for mechanisms of continuous responses."""
+"""Lattice points per response category, for mechanisms with continuous responses."""
 
 
 @dataclass(frozen=True)
 class Query:
-    """`size` possible answers low, low + spacing, ...; one record moves the answer by `reach` of them."""
+    """A query with `size` possible answers low, low + spacing, ...; one record moves it by at most `reach` of
+    them.
+    """
 
     name: str
     low: int
@@ -48,12 +50,12 @@ class Query:
 
 
 def mean(records: int, low: int = 0, high: int = 4) -> Query:
-    """Return the mean of whole numbers from low to high: answers lie 1/records apart."""
+    """Return the query for the mean of integers from low to high: answers are 1/records apart."""
     return Query("mean", low, Fraction(1, records), (high - low) * records + 1, high - low)
 
 
 def count(records: int) -> Query:
-    """Return how many records have an attribute."""
+    """Return the query for the number of records with an attribute."""
     return Query("count", 0, Fraction(1), records + 1, 1)
 
 
@@ -89,10 +91,10 @@ def tabled(
     inside: bool = False,
     wide: bool = False,
 ) -> Tabled:
-    """Return a mechanism's matrix: `factor` widens response categories, `wide` takes 300 % of the range.
+    """Return a mechanism's matrix: `factor` widens response categories, `wide` uses 300 % of the range.
 
-    Categories are centred on low + factor·spacing·i, the first and last at the ends of the range, or with
-    `inside` lie side by side within it. A response in the middle of two counts half to each.
+    Categories are centred on low + factor·spacing·i, the first and last on the ends of the range, or with
+    `inside` lie side by side within it. A response midway between two counts half for each.
     """
     low, high = query.low, query.high
     if wide:

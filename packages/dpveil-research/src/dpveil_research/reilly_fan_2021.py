@@ -1,7 +1,7 @@
 """Reilly & Fan 2021, figures 4 to 6, 8 and 9 and the defaults of table I, on AT&T faces.
 
-Figures 3 and 7 are those of 4 and 8 on iris images, which are not at hand. Where the text does not name the
-values of an axis, they are ours. It does not say either whether levels, and so the singular values whose
+Figures 3 and 7 are those of 4 and 8 on iris images, which are not available here. Where the text does not
+give the values of an axis, they are ours. It does not state whether levels, and so the singular values whose
 distance DP-SVD's ε multiplies, go to 255 or to 1: both are run, as the second is the first at ε/255.
 """
 
@@ -47,7 +47,7 @@ def epsilon(value: str) -> str:
 
 
 def published(value: str) -> str:
-    """Return the name of the series of the published noise."""
+    """Return the name of the series with the published noise."""
     return f"ε = {value}, as published"
 
 

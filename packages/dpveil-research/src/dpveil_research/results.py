@@ -1,4 +1,4 @@
-"""Rows of results: means beside the ends of their intervals, and CSV."""
+"""Rows of results: means with the ends of their intervals, and CSV."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ Row = dict[str, str]
 
 
 def columns(measure: str) -> tuple[str, str, str]:
-    """Return the names of a mean and of the ends of its interval."""
+    """Return the column names of a mean and of the ends of its interval."""
     return measure, f"{measure}_low", f"{measure}_high"
 
 
 def estimate(measure: str, numbers: Sequence[float], form: str = ".6g") -> Row:
-    """Return a mean, and the low and the high end of its interval, as columns.
+    """Return a mean and both ends of its interval as columns.
 
     >>> estimate("ssim", (0.5, 0.25, 0.75))
     {'ssim': '0.5', 'ssim_low': '0.25', 'ssim_high': '0.75'}

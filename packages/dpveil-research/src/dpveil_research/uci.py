@@ -1,4 +1,4 @@
-"""Tables of records of a user's own copies: features, labels, and bounds that are round numbers."""
+"""Tables of records from a user's own copies: features, labels, and round bounds."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Table:
     """A UCI table of thesis figure 5.3: its file, and how a line of it is read.
 
     `separator` None is any white space; `header` says whether the first line names columns; the first `skip`
-    columns are names. The last column is the label. `lower` and `upper` are round numbers around what the
-    table holds, which stand for public knowledge. Yeast's features are scores from 0 to 1.
+    columns are names. The last column is the label. `lower` and `upper` are round numbers around the values,
+    which stand for public knowledge. Yeast's features are scores from 0 to 1.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Table:
 
 @dataclass(frozen=True, eq=False)
 class Records:
-    """What a table holds: values, labels from 0 on, and how many classes there are."""
+    """The records of a table: values, labels from 0 on, and the number of classes."""
 
     table: Table
     values: Float64[np.ndarray, "records features"]
@@ -56,7 +56,7 @@ class Records:
     classes: int
 
     def split(self, repetition: int, seed: int) -> tuple[Int64[np.ndarray, " n"], Int64[np.ndarray, " m"]]:
-        """Return the places of a random 80 % to train on, and of the rest."""
+        """Return the indices of a random 80 % for training, and of the rest."""
         order = np.argsort(SeededBits(seed, f"split {repetition}").words(len(self.labels)), kind="stable")
         first = len(order) * 4 // 5
         return order[:first], order[first:]

@@ -1,1 +1,1 @@
-"""How face methods are audited: the choice of a face, and growth and recombination of regions."""
+"""Audits of face methods: the choice of a face, and growth and recombination of regions."""

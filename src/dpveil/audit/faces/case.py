@@ -1,6 +1,4 @@
-"""Audit cases for methods that show a face from a gallery: synthetic galleries, inputs, versions,
-settings.
-"""
+"""Audit cases for methods that show a face from a gallery: galleries, inputs, versions, settings."""
 
 from __future__ import annotations
 
@@ -24,21 +22,22 @@ from dpveil.noise.bits import BitSource
 
 SIDE: Final = 128
 UNUSED: Final = 64 * "0"
-"""The hash of what is made here and is no file."""
+"""Stands for the hash of a file, where there is none."""
 KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
 Row = tuple[int, ...]
-"""What a crop holds, for all that a method sees of it."""
+"""The numbers in a crop, which are all that a method reads of it."""
 Rows = Int64[np.ndarray, "n w"]
 Numbers = Int64[np.ndarray, " n"]
 Chances = tuple[Fraction, ...]
-"""The chance of every face."""
+"""The probability of every face."""
 
 
 @dataclass(frozen=True, eq=False)
 class MadeGallery:
-    """As many faces as there are `looks`, which the made model reads in them; each shows its number.
+    """A synthetic gallery with one face for each of `looks`, the readings of the synthetic model.
 
-    `values` and `labels` are as in a gallery's file. A crop's numbers are its distances.
+    `values` and `labels` are as in a gallery's file. A crop's numbers are its distances. Each face shows its
+    index.
     """
 
     looks: tuple[Row, ...]
@@ -46,43 +45,43 @@ class MadeGallery:
     labels: Mapping[str, Int8[np.ndarray, " n"]]
 
     def __len__(self) -> int:
-        """Faces."""
+        """Return the number of faces."""
         return len(self.looks)
 
     @cached_property
     def faces(self) -> UInt8[np.ndarray, "n 1 w 3"]:
-        """Every face: a line of pixels with what it looks like, and its number at the end."""
+        """All faces: a line of pixels with the readings, and the index at its end."""
         lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
         return np.repeat(lines[:, None, :, None], 3, axis=3)
 
     def decoded(self, numbers: list[int]) -> UInt8[np.ndarray, "k 1 w 3"]:
-        """Return the faces of these numbers."""
+        """Return the faces with these indices."""
         return self.faces[numbers]
 
     def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
-        """Return how far crops are from every face."""
+        """Return the distances of crops from every face."""
         return crops[:, 0, : len(self), 0].astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class MadeModel:
-    """A model that reads the value of each attribute from a pixel."""
+    """A synthetic model that reads the value of each attribute from one pixel."""
 
     values: Mapping[str, tuple[str, ...]]
 
     def read(self, crops: UInt8[np.ndarray, "n h w 3"]) -> dict[str, Numbers]:
-        """Return what every crop looks like."""
+        """Return the attribute values of every crop."""
         return {name: crops[:, 0, place, 0].astype(np.int64) for place, name in enumerate(self.values)}
 
 
 def reference(name: str, made: MadeGallery | MadeModel) -> Reference:
-    """Return what stands for a file of a kind, "gallery" or "attributes"."""
+    """Return a stand-in for a file of a kind, "gallery" or "attributes"."""
     return Reference(name, UNUSED, None, KINDS[name], made)
 
 
 @dataclass(frozen=True, eq=False)
 class FacesCase:
-    """One method with a made gallery, and every crop that its promise is held against."""
+    """One method with a synthetic gallery, and every crop for which its promise is checked."""
 
     size: ClassVar[dict[str, int]] = {"height": SIDE, "width": SIDE, "channels": 3}
 
@@ -91,17 +90,17 @@ class FacesCase:
 
     @property
     def epsilon(self) -> Fraction:
-        """What is promised for any two crops."""
+        """The promised ε for any two crops."""
         return Fraction(self.method.guarantee(**self.size).epsilon or 0)
 
     @cached_property
     def gallery(self) -> MadeGallery:
-        """The faces."""
+        """The gallery."""
         made: MadeGallery = self.method.gallery.held
         return made
 
     def draw(self, rows: Rows, bits: BitSource) -> Numbers:
-        """Return which face the method itself releases for each row, -1 for what is none of them."""
+        """Return the face that the method releases for each row; -1 if it is none of them."""
         lines = np.zeros((len(rows), SIDE), np.uint8)
         lines[:, : rows.shape[1]] = rows
         crops = np.broadcast_to(lines[:, None, :, None], (len(rows), SIDE, SIDE, 3))
@@ -126,7 +125,7 @@ DistributionOf = Callable[[FacesCase, Row], Chances]
 
 @dataclass(frozen=True, kw_only=True)
 class FacesVersion(Variant):
-    """One way to choose a face: the method as it is, or one that is wrong on purpose."""
+    """One way to choose a face: the method itself, or a mutant."""
 
     distribution: DistributionOf
     draw: Draw = FacesCase.draw

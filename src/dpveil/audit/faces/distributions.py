@@ -1,4 +1,4 @@
-"""The probability of every face, from the integer weights in use and by definition."""
+"""The probability of every face, from the integer weights in use and from the definition."""
 
 from __future__ import annotations
 
@@ -15,43 +15,43 @@ from dpveil.mechanisms.choice.rank_choice import RankChoice
 
 WHOLE: Final = 1 << 64
 ORDERED: Final = ("age", "pose")
-"""Attributes whose values have an order."""
+"""Attributes with ordered values."""
 HALVINGS: Final = 60
 Joint = dict[Row, Fraction]
-"""The chance of every combination of answers."""
+"""The probability of every combination of answers."""
 
 
 def order_of(distances: Row) -> list[int]:
-    """Return faces from the nearest to the farthest, ties by number."""
+    """Return faces from the nearest to the farthest, ties by index."""
     return sorted(range(len(distances)), key=lambda face: (distances[face], face))
 
 
 def by_rank(chances: Sequence[Fraction], distances: Row) -> Chances:
-    """Return the chance of every face from that of every rank."""
+    """Return the probability of every face, given that of every rank."""
     order = order_of(distances)
     return tuple(chances[order.index(face)] for face in range(len(distances)))
 
 
 def shares(weights: Sequence[float]) -> tuple[Fraction, ...]:
-    """Return weights as parts of their sum."""
+    """Return weights divided by their sum."""
     exact = [Fraction(weight) for weight in weights]
     return tuple(weight / sum(exact) for weight in exact)
 
 
 def own_ranks(case: FacesCase) -> tuple[Fraction, ...]:
-    """Return the chance of every rank as whole weights have it."""
+    """Return the probability of every rank by the integer weights."""
     own: Any = case.method
     count = len(case.gallery)
     return RankChoice(count=count, epsilon=own.epsilon, law=str(own.law), near=own.near).probabilities
 
 
 def own_choice(case: FacesCase, row: Row) -> Chances:
-    """Return the distribution of a choice by rank that is drawn with."""
+    """Return the law of the choice by rank, by the integer weights in use."""
     return by_rank(own_ranks(case), row)
 
 
 def written_choice(case: FacesCase, row: Row) -> Chances:
-    """Return the distribution of a choice by rank, by definition."""
+    """Return the law of the choice by rank, by definition."""
     own: Any = case.method
     return by_rank(_ranks(str(own.law), len(case.gallery), float(own.epsilon), own.near), row)
 
@@ -74,7 +74,7 @@ def _ranks(distribution: str, count: int, epsilon: float, near: int | None) -> t
 
 @lru_cache(maxsize=256)
 def flips(count: int, rate: float) -> tuple[float, ...]:
-    """Return the chances of permute-and-flip over ranks, over every order of them."""
+    """Return the probabilities of permute-and-flip over ranks, over all permutations."""
     taken = [math.exp(-rate * rank / (count - 1)) for rank in range(count)]
     found = [0.0] * count
     for order in permutations(range(count)):
@@ -86,7 +86,7 @@ def flips(count: int, rate: float) -> tuple[float, ...]:
 
 
 def own_answers(case: FacesCase, row: Row) -> Chances:
-    """Return the distribution of the method's own randomised responses and faces for answers."""
+    """Return the law of the face, by the integers of the method's own randomised responses."""
     own: Any = case.method
     rows = [response.matrix.weights for response in own.responses.values()]
     table = {answer: tuple(numbers.tolist()) for answer, numbers in own.table.items()}
@@ -97,26 +97,26 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
 
 
 def written_answers(case: FacesCase, row: Row) -> Chances:
-    """Return the distribution of randomised responses and of the face for them, by definition."""
+    """Return the law of the face for randomised responses, by definition."""
     return spread(case, independent_draws(responses(case, row)), lambda answer: faces_for(case, answer))
 
 
-def responses(case: FacesCase, row: Row, times: int = 1) -> list[tuple[Fraction, ...]]:
-    """Return the distribution of each attribute's answer, at so many times its budget."""
+def responses(case: FacesCase, row: Row) -> list[tuple[Fraction, ...]]:
+    """Return the law of each attribute's answer."""
     own: Any = case.method
     return [
-        kept_with(math.exp(times * float(budget)), len(VALUES[name]), true)
+        kept_with(math.exp(float(budget)), len(VALUES[name]), true)
         for (name, budget), true in zip(own.costs, row, strict=False)
     ]
 
 
 def kept_with(odds: float, count: int, true: int) -> tuple[Fraction, ...]:
-    """Return the distribution of an answer whose true value is so many times as likely as any other."""
+    """Return the law of an answer whose true value is `odds` times as likely as any other."""
     return shares([odds if value == true else 1.0 for value in range(count)])
 
 
 def independent_draws(parts: Sequence[Sequence[Fraction]]) -> Joint:
-    """Return the distribution of combinations whose parts are drawn independently."""
+    """Return the law of combinations whose parts are drawn independently."""
     return {
         answer: math.prod((part[value] for part, value in zip(parts, answer, strict=True)), start=Fraction(1))
         for answer in product(*(range(len(part)) for part in parts))
@@ -124,7 +124,7 @@ def independent_draws(parts: Sequence[Sequence[Fraction]]) -> Joint:
 
 
 def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
-    """Return the distribution of combinations whose parts are all read from one uniform number."""
+    """Return the law of combinations whose parts all come from one uniform number."""
     ends = [[sum(part[: value + 1], Fraction(0)) for value in range(len(part))] for part in parts]
     found: Joint = {answer: Fraction(0) for answer in independent_draws(parts)}
     last = Fraction(0)
@@ -136,7 +136,7 @@ def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
 
 
 def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]]) -> Chances:
-    """Return the chance of every face: each combination is shown by one of its faces, all alike."""
+    """Return the probability of every face: a combination shows one of its faces uniformly."""
     found = [Fraction(0)] * len(case.gallery)
     for answer, chance in joint.items():
         shown = faces(answer)
@@ -147,7 +147,7 @@ def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]
 
 @lru_cache(maxsize=1024)
 def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
-    """Return the faces that are nearest to a combination of answers: in the dearest attribute first."""
+    """Return the faces nearest to a combination of answers, the attribute with the largest ε first."""
     own: Any = case.method
     dearest = sorted(range(len(own.costs)), key=lambda place: -own.costs[place][1])
 
@@ -159,7 +159,7 @@ def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
 
 
 def _away(case: FacesCase, face: int, name: str, wanted: int) -> int:
-    """Return how far what is read in a face and its label, where it has one, are from a value."""
+    """Return the distance of a face's reading and label, if it has one, from a value."""
     model: Any = case.method.model.held  # type: ignore[union-attr]
     gallery = case.gallery
     looks = [gallery.looks[face][list(model.values).index(name)]]

@@ -1,4 +1,4 @@
-"""Gates for methods that show a face from a gallery: exact cost over every two crops, fits, lower bounds."""
+"""Gates for methods that show a face from a gallery: exact cost of every two crops, fits, lower bounds."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
 
 CLOSE: Final = 1e-7
-"""How far chances may be from the distribution by definition, as a logarithm: whole weights are rounded."""
+"""Largest log-distance of probabilities from the definition, as integer weights are rounded."""
 INFINITE: Final = 1e9
 
 
 def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf) -> Iterator[Finding]:
-    """Yield how far the whole numbers that are drawn with are from the distribution by definition."""
+    """Yield the distance of the integers in use from the law by definition."""
     pairs = [
         both
         for row in case.inputs
@@ -56,9 +56,9 @@ def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
 def fit_gate(
     version: FacesVersion, setting: FacesDrawn, definition: DistributionOf, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield how well shown faces follow the distribution by definition, and neighbouring draws its square.
+    """Yield how well released faces follow the law by definition, and adjacent draws its square.
 
-    All crops are drawn in one batch that mixes them; alpha covers the whole gate.
+    All crops are drawn in one mixed batch; alpha covers the whole gate.
     """
     case, rows = setting.case, np.array(setting.fits, np.int64)
     mixed = version.draw(case, np.tile(rows, (setting.draws, 1)), bits)
@@ -72,7 +72,7 @@ def fit_gate(
 
 
 def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on what pairs of crops cost, from faces alone; alpha covers all pairs together."""
+    """Yield lower bounds on the cost of pairs of crops, from faces alone; alpha covers all pairs together."""
     case, draws = setting.case, setting.draws
 
     @cache  # a crop is in several pairs, whose bounds hold each by itself

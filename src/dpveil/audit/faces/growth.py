@@ -1,4 +1,4 @@
-"""Audit cases for growth: lossy photos with a region, and the traces that a release may still show."""
+"""Audit cases for growth: lossy photos with regions, and traces of a region that a release may show."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class GrowthCase:
     masked: bool = False
 
     def asked(self, bits: BitSource) -> tuple[Region, ...]:
-        """Return the regions that are asked for; masks are of few pixels."""
+        """Return the requested regions; masks have few pixels."""
         if not self.masked:
             return tuple(Region(box) for box in self.boxes)
         masks = [
@@ -45,7 +45,7 @@ class GrowthCase:
         return tuple(Region(box, mask) for box, mask in zip(self.boxes, masks, strict=True))
 
     def photos(self, asked: tuple[Region, ...], bits: BitSource) -> Iterator[tuple[str, Photo]]:
-        """Yield one photo and its neighbours as they are read; unlike in `asked` when stored."""
+        """Yield one photo and its neighbours as decoded; they differ within `asked` before encoding."""
         image = scene(bits, self.height, self.width, self.encoding.channels)
         yield "as it was", self.encoding.photo(image)
         for name, other in neighbours(image, places(asked, self.height, self.width), bits):
@@ -58,19 +58,19 @@ class GrowthCase:
 
 @dataclass(frozen=True, eq=False)
 class MadeLossy:
-    """The photos of a case, made once: gates and mutants look at the same ones."""
+    """The photos of a case, made once for all gates and mutants."""
 
     case: GrowthCase
     bits: Bits
 
     @cached_property
     def asked(self) -> tuple[Region, ...]:
-        """The regions that are asked for."""
+        """The requested regions."""
         return self.case.asked(self.bits(f"{self.case} asked"))
 
     @cached_property
     def photos(self) -> list[tuple[str, Photo]]:
-        """The photo and its neighbours, by what is in the regions, as they are read."""
+        """The photo and its neighbours as decoded, by the contents of their regions."""
         return list(self.case.photos(self.asked, self.bits(f"{self.case} photos")))
 
 
@@ -78,13 +78,13 @@ ReleaseOf = Callable[[Photo, tuple[Region, ...], PixelMethod, BitSource], Releas
 
 
 def released(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
-    """Return what dpveil itself releases."""
+    """Return dpveil's own release."""
     return obfuscate(photo, method, regions=list(asked), bits=bits)
 
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthVersion(Variant):
-    """One way to release regions of a lossy photo: dpveil's own, or one that is wrong on purpose."""
+    """One way to release regions of a lossy photo: dpveil's own, or a mutant."""
 
     release: ReleaseOf = released
 
@@ -96,7 +96,7 @@ class GrowthVersion(Variant):
 
 
 def with_growth(name: str, grown: Callable[[Region, Photo], Region]) -> GrowthVersion:
-    """Return a version whose regions grow in another way, and are listed as they do."""
+    """Return a version whose regions grow in another way, and are listed accordingly."""
 
     def release(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
         own = tuple(grown(region, photo) for region in asked)

@@ -19,7 +19,7 @@ from dpveil.release.words import TRACES
 
 DRAWN: Final = DPPix(epsilon=1, block=4, neighbourhood=16)
 DRAWN_WITH: Final = 1
-"""The seed of draws that have to be the same for every photo: what they are plays no part."""
+"""Seed of draws that are to be the same for every photo."""
 
 
 def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
@@ -35,7 +35,7 @@ def escape_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
 def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
     """Yield how many pixels differ between releases of neighbours with the same draws.
 
-    After a fill that is anywhere; after noise it is outside of the regions that the certificate lists.
+    After a fill, anywhere; after noise, outside the regions that the certificate lists.
     """
     asked, ((_, first), *others) = made.asked, made.photos
     for method, anywhere in ((Fill(level=0), True), (DRAWN, False)):
@@ -50,7 +50,7 @@ def release_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
 
 
 def stated_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
-    """Yield how many pixels a certificate lists and a release does not replace, or the other way round."""
+    """Yield how many pixels a certificate lists and a release does not replace, or vice versa."""
     asked, (_, photo) = made.asked, made.photos[0]
     replaced, release = version.painted(photo, asked, SeededBits(DRAWN_WITH))
     wrong = {
@@ -63,7 +63,7 @@ def stated_gate(version: GrowthVersion, made: MadeLossy) -> Iterator[Finding]:
 
 
 def _worst(gate: str, what: str, made: MadeLossy, counts: dict[str, int], *, named: bool = False) -> Finding:
-    """Return the finding of the largest count; none where the certificate names what is left outside."""
+    """Return the finding of the largest count; none if the certificate names what is left outside."""
     worst = max(counts, key=lambda name: counts[name])
     count = 0 if named else counts[worst]
     what = f"{what}, worst of {len(counts)}: {worst}"
@@ -89,7 +89,7 @@ def _listed(release: Release) -> Places:
 
 
 def _count(records: Sequence[RegionRecord], photo: Photo) -> int:
-    """Return how many pixels a certificate says are replaced; masks of several regions may not overlap."""
+    """Return the number of replaced pixels by a certificate; masks of several regions must not overlap."""
     if any(record.masked is not None for record in records):
         return sum(record.masked or 0 for record in records)
     return int(_of([Region(record.box) for record in records], photo).sum())

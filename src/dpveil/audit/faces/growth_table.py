@@ -1,4 +1,4 @@
-"""The lossy photos that growth is audited on, and its mutants."""
+"""The lossy photos on which growth is audited, and its mutants."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PLACES: Final = (
     (Box(8, 8, 8, 8), Box(16, 8, 8, 8)),
     (Box(32, 0, 9, 45), Box(41, 20, 1, 1)),
 )
-"""In the middle, one pixel at the edge of a block, a block, ragged ends, corners, boxes that touch."""
+"""In the middle, one pixel at the edge of a block, a block, ragged ends, corners, touching boxes."""
 QUALITIES: Final = (95, 100, 50, 75, 20)
 KINDS: Final = (*SAMPLINGS, *FACTORS, "grey", "CMYK")
 
@@ -39,7 +39,7 @@ def _case(where: tuple[Box, ...], masked: bool = False, **encoding: Any) -> Grow
 
 
 def _quick() -> tuple[GrowthCase, ...]:
-    """Return every sampling in every place, and every orientation; qualities take turns."""
+    """Return every sampling in every place, and every orientation; qualities alternate."""
     turned = [
         _case(PLACES[turn % 4], sampling=kind, turn=turn, quality=95)
         for turn in range(2, 9)
@@ -110,7 +110,7 @@ def _left_and_top(region: Region, photo: Photo) -> Region:
 
 
 def _without_ragged(region: Region, photo: Photo) -> Region:
-    """Grown up to the last whole block."""
+    """Grow only to the last whole block."""
     grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo).box
     right = max(box.x + box.w, min(wide.x + wide.w, photo.width // grid.width * grid.width))
     bottom = max(box.y + box.h, min(wide.y + wide.h, photo.height // grid.height * grid.height))
@@ -122,7 +122,7 @@ def _without_ragged(region: Region, photo: Photo) -> Region:
 
 
 def _nearest(region: Region, photo: Photo) -> Region:
-    """Edges moved to the nearest line, where it lies outside."""
+    """Move edges to the nearest block edge, even if that shrinks the region."""
     grid, box, wide = photo.grid or Grid(8, 8), region.box, grow(region, photo)
     if region.mask is not None:
         return wide
@@ -132,18 +132,18 @@ def _nearest(region: Region, photo: Photo) -> Region:
 
 
 def _upright(region: Region, photo: Photo) -> Region:
-    """The lines of the stored picture, although it was mirrored."""
+    """Use the block edges of the stored picture, although it was mirrored."""
     return grow(region, _with(photo, x0=0, y0=0))
 
 
 def _lying(region: Region, photo: Photo) -> Region:
-    """Width and height of blocks swapped, as if the photo had not been turned."""
+    """Swap width and height of blocks, as if the photo had not been rotated."""
     grid = photo.grid or Grid(8, 8)
     return grow(region, _with(photo, width=grid.height, height=grid.width))
 
 
 def _thin(region: Region, photo: Photo) -> Region:
-    """The box grows and the mask in it does not."""
+    """Grow the box but not the mask in it."""
     wide = grow(region, photo)
     if region.mask is None or wide.mask is None:
         return wide
@@ -154,7 +154,7 @@ def _thin(region: Region, photo: Photo) -> Region:
 
 
 def _last_left_out(photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource) -> Release:
-    """The certificate lists every region, and the last of several stays as it is."""
+    """List every region in the certificate, but leave the last of several unprotected."""
     release = released(photo, asked, method, bits)
     some = released(photo, asked[: max(1, len(asked) - 1)], method, bits)
     return replace(release, image=some.image)
@@ -163,7 +163,7 @@ def _last_left_out(photo: Photo, asked: tuple[Region, ...], method: PixelMethod,
 def _listed_as_asked(
     photo: Photo, asked: tuple[Region, ...], method: PixelMethod, bits: BitSource
 ) -> Release:
-    """Regions grow, and the certificate lists them as they were asked for."""
+    """Grow regions, but list them as requested."""
     release = released(photo, asked, method, bits)
     records = tuple(region.record for region in asked)
     return replace(release, certificate=replace(release.certificate, regions=records))

@@ -28,14 +28,15 @@ from dpveil.faces.attribute_model import VALUES
 from dpveil.noise.bits import BitSource
 
 DIGITS: Final = 60
+"""Decimal digits of exponentials."""
 UNITS: Final = 50
 BYTE: Final = 256
 FARTHEST: Final = 5
-"""The largest distance that crops of the audit have."""
+"""The largest distance of crops in the audit."""
 
 
 def wrong(name: str, distribution: DistributionOf, *, reused: bool = False) -> FacesVersion:
-    """Return a mutant that draws from its distribution; reused, every draw of a crop serves twice."""
+    """Return a mutant that draws from its own law; if `reused`, every draw of a crop is used twice."""
 
     def draw(case: FacesCase, rows: Rows, bits: BitSource) -> Numbers:
         found = np.empty(len(rows), np.int64)
@@ -57,24 +58,24 @@ def _epsilon(case: FacesCase) -> float:
 
 
 def _twice(case: FacesCase, row: Row) -> Chances:
-    """Weights of the exponential mechanism that forget the 2 of its exponent."""
+    """Omit the 2 in the exponent of the exponential mechanism."""
     last = len(row) - 1
     return by_rank(shares([math.exp(-2 * _epsilon(case) * rank / last) for rank in range(len(row))]), row)
 
 
 def _raw(case: FacesCase, row: Row) -> Chances:
-    """Distances themselves in the exponent: what the weights sum to depends on the crop."""
+    """Use distances themselves in the exponent, so that the normalising constant depends on the crop."""
     return shares([math.exp(-_epsilon(case) * distance / FARTHEST) for distance in row])
 
 
 def _ties(case: FacesCase, row: Row) -> Chances:
-    """Faces that are equally far share a rank, and the ranks after it are skipped."""
+    """Give equally distant faces one rank, and skip the ranks after it."""
     ranks = own_ranks(case)
     return shares([float(ranks[sorted(row).index(distance)]) for distance in row])
 
 
 def _flips(case: FacesCase, row: Row) -> Chances:
-    """Permute-and-flip with the rate that belongs to a score, not to ranks."""
+    """Use permute-and-flip at the rate for a score instead of ranks."""
     own: Any = case.method
     if str(own.law) != "permute-and-flip":
         return own_choice(case, row)
@@ -82,7 +83,7 @@ def _flips(case: FacesCase, row: Row) -> Chances:
 
 
 def _unmargined(case: FacesCase, row: Row) -> Chances:
-    """Two levels whose larger weight is rounded up."""
+    """Round up the larger of two weights."""
     own: Any = case.method
     if str(own.law) != "two-level":
         return own_choice(case, row)
@@ -97,7 +98,7 @@ def _unmargined(case: FacesCase, row: Row) -> Chances:
 
 
 def _never_last(case: FacesCase, row: Row) -> Chances:
-    """The farthest face gets no weight."""
+    """Give the farthest face no weight."""
     return by_rank(shares([float(chance) for chance in own_ranks(case)[:-1]] + [0.0]), row)
 
 
@@ -117,7 +118,7 @@ def _shown(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chan
 
 
 def _two_values(case: FacesCase, row: Row) -> Chances:
-    """Kept with e^ε/(1 + e^ε), as if there were two values."""
+    """Keep the value with e^ε/(1 + e^ε), as if there were two values."""
     parts = [
         kept_with(math.exp(float(budget)) * (len(VALUES[name]) - 1), len(VALUES[name]), true)
         for (name, budget), true in _true(case, row)
@@ -126,7 +127,7 @@ def _two_values(case: FacesCase, row: Row) -> Chances:
 
 
 def _among_all(case: FacesCase, row: Row) -> Chances:
-    """Kept with the right chance, or else drawn among all values, the true one too."""
+    """Keep the value with the right probability, else draw among all values, the true one included."""
     parts = []
     for right, (_, true) in zip(responses(case, row), _true(case, row), strict=True):
         spilt = (1 - right[true]) / len(right)
@@ -139,7 +140,7 @@ def _one_draw(case: FacesCase, row: Row) -> Chances:
 
 
 def _undivided(case: FacesCase, row: Row) -> Chances:
-    """Every attribute with the budget of all."""
+    """Give every attribute the whole budget."""
     odds = math.exp(_epsilon(case))
     return _shown(
         case, row, [kept_with(odds, len(VALUES[name]), true) for (name, _), true in _true(case, row)]
@@ -147,14 +148,14 @@ def _undivided(case: FacesCase, row: Row) -> Chances:
 
 
 def _last_shown(case: FacesCase, row: Row) -> Chances:
-    """The last attribute as it is read."""
+    """Release the last attribute without noise."""
     *parts, last = responses(case, row)
     (_, true) = _true(case, row)[-1]
     return _shown(case, row, [*parts, tuple(Fraction(value == true) for value in range(len(last)))])
 
 
 def _nearest(case: FacesCase, row: Row) -> Chances:
-    """Of the faces for the answers, the one that is most like the crop in something else."""
+    """Choose among the faces for the answers the one most similar to the crop in something else."""
 
     def nearest(answer: Row) -> tuple[int, ...]:
         shade = len(row) - 1

@@ -22,9 +22,9 @@ Places = Bool[np.ndarray, "h w"]
 
 SEES: Final = "one pixel by one level"
 SAMPLINGS: Final = {"4:4:4": 0, "4:2:2": 1, "4:2:0": 2}
-"""What Pillow calls them."""
+"""Chroma subsampling, as Pillow's option."""
 FACTORS: Final = {"4:4:0": 0x121111, "4:1:1": 0x411111}
-"""Those that Pillow cannot write, as OpenCV calls them."""
+"""Subsampling that Pillow cannot write, as OpenCV's option."""
 STORED: Final = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
     3: Image.Transpose.ROTATE_180,
@@ -34,16 +34,18 @@ STORED: Final = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_270,
 }
-"""How the upright picture is turned before it is stored with this orientation (EXIF 2.32, tag 0x0112)."""
+"""How the upright picture is transformed before it is stored with this orientation (EXIF 2.32, tag
+0x0112).
+"""
 TIFF: Final = b"II*\0\x08\0\0\0\x01\0\x12\x01\x03\0\x01\0\0\0"
 """EXIF with one entry, the orientation, up to its value."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """How a synthetic photo is encoded; `sampling` is that of chroma, "grey" or "CMYK".
+    """The encoding of a synthetic photo; `sampling` is that of chroma, "grey" or "CMYK".
 
-    `turn` is the EXIF orientation, and the picture is stored so that it comes out upright.
+    `turn` is the EXIF orientation; the picture is stored so that it is decoded upright.
     """
 
     sampling: str = "4:2:0"
@@ -54,7 +56,7 @@ class Encoding:
 
     @property
     def channels(self) -> int:
-        """Of the photo."""
+        """The number of channels of the photo."""
         return 1 if self.sampling == "grey" else 3
 
     def file(self, upright: Pixels) -> bytes:
@@ -87,7 +89,7 @@ class Encoding:
         return bytes(contents.tobytes())
 
     def photo(self, upright: Pixels) -> Photo:
-        """Return the photo as dpveil reads it from the file."""
+        """Return the photo as dpveil decodes it from the file."""
         return read_bytes(self.file(upright), "made photo")
 
     def __str__(self) -> str:
@@ -109,7 +111,7 @@ def noise(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
 
 
 def scene(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
-    """Return a picture of flat patches and noise, as large as asked for."""
+    """Return a picture of flat patches and noise."""
     patches = noise(bits, -(-height // 7), -(-width // 7), channels).repeat(7, 0).repeat(7, 1)
     rough = noise(bits, height, width, channels) // 4
     made: Pixels = (patches[:height, :width] // 4 * 3 + rough).astype(np.uint8)
@@ -117,7 +119,7 @@ def scene(bits: BitSource, height: int, width: int, channels: int) -> Pixels:
 
 
 def places(regions: Sequence[Region], height: int, width: int) -> Places:
-    """Return which pixels regions cover."""
+    """Return which pixels the regions cover."""
     inside = np.zeros((height, width), np.bool_)
     for region in regions:
         view = inside[region.box.slices]
@@ -126,7 +128,7 @@ def places(regions: Sequence[Region], height: int, width: int) -> Places:
 
 
 def neighbours(image: Pixels, inside: Places, bits: BitSource) -> Iterator[tuple[str, Pixels]]:
-    """Yield photos that differ from `image` inside only, as far and as unevenly as they can, by name."""
+    """Yield photos that differ from `image` only inside, as much and as irregularly as possible, by name."""
     height, width, channels = image.shape
     y, x = np.mgrid[:height, :width]
     odd = ((x + y) % 2)[..., None]

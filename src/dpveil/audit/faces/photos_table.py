@@ -19,9 +19,9 @@ Gates = dict[str, Callable[[Any, Any], Iterator[Finding]]]
 
 @dataclass(frozen=True, kw_only=True)
 class PhotoAudit(Entry[Any, Level[Any, Any]]):
-    """How growth or recombination is audited: gates by name, and what makes the photos of a case for them.
+    """The audit of growth or recombination: gates by name, and the function that makes the photos of a case.
 
-    `ties` compare what gates see with what is released, and are not for mutants.
+    `ties` compare what gates see with what is released, and do not apply to mutants.
     """
 
     made: Callable[[Any, Bits], Any]
@@ -29,7 +29,7 @@ class PhotoAudit(Entry[Any, Level[Any, Any]]):
     ties: Gates
 
     def checks(self, level: Level[Any, Any], bits: Bits) -> Iterator[Check[Any]]:
-        """Yield every gate with every setting; photos are made once, for all gates and versions."""
+        """Yield every gate with every setting; photos are made once for all gates and versions."""
         made = [self.made(case, bits) for case in level.exact]
         for gate, look in self.ties.items():
             yield from computed(gate, look, made, self.intact)
@@ -58,5 +58,5 @@ PHOTOS: Final = {
 
 
 def photo_audits() -> dict[str, PhotoAudit]:
-    """Return the audits of what is done to photos around a draw, by name."""
+    """Return the audits of photo processing around a draw, by name."""
     return PHOTOS

@@ -29,7 +29,7 @@ from dpveil.regions import grow
 
 SIDE: Final = 32
 DRAWN_WITH: Final = 1
-"""The seed of draws that have to be the same for every photo: what they are plays no part."""
+"""Seed of draws that are to be the same for every photo."""
 SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
     "textured": lambda image: image,
     "dark": lambda image: image // 6,
@@ -39,7 +39,9 @@ SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class MadeFaces(FaceMethod):
-    """Draws pictures from its bits alone: whatever a release shows of a face came another way."""
+    """A stub that draws pictures from its bits alone, so that a release can show a face only in other
+    ways.
+    """
 
     name: ClassVar[str] = "made-faces"
     kinds: ClassVar[tuple[str, ...]] = ("pure",)
@@ -54,7 +56,7 @@ class MadeFaces(FaceMethod):
         return Frame(SIDE, float(self.margin))
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return a promise of ε = 1, of which nothing is spent."""
+        """Return a nominal guarantee of ε = 1."""
         return Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a face"))
 
     def _draw(self, crops: UInt8[np.ndarray, "n s s 3"], bits: BitSource) -> UInt8[np.ndarray, "n s s 3"]:
@@ -62,7 +64,7 @@ class MadeFaces(FaceMethod):
 
 
 class MadeLandmarks(Predictor):
-    """Landmarks that lie in a box as in a mean face, turned by an angle in radians; no pixel is read."""
+    """Landmarks of a mean face in a box, rotated by an angle in radians; no pixel is read."""
 
     def __init__(self, angle: float) -> None:
         self.angle = angle
@@ -79,7 +81,7 @@ class MadeLandmarks(Predictor):
 class RecombinationCase:
     """A synthetic photo and the boxes of its faces; none for a portrait.
 
-    `angle` is that of made landmarks, in radians; without one, faces are placed by their boxes alone.
+    `angle` is that of synthetic landmarks, in radians; None places faces by their boxes alone.
     """
 
     boxes: tuple[Box, ...]
@@ -100,7 +102,7 @@ class RecombinationCase:
 
     @property
     def regions(self) -> list[Region]:
-        """What a finder would have found."""
+        """The regions as a finder would return them."""
         if not self.boxes:
             return [Region(Box(0, 0, self.width, self.height), origin=Origin(WHOLE, WHOLE))]
         return [
@@ -110,11 +112,11 @@ class RecombinationCase:
 
     @property
     def following(self) -> tuple[Step, ...]:
-        """The steps of post-processing."""
+        """The post-processing steps."""
         return parse_all(self.steps)
 
     def treated(self, photo: Photo) -> Placement:
-        """Return dpveil's own treatment of a photo, its faces placed as this case wants them."""
+        """Return dpveil's own placement for a photo, with faces placed as in this case."""
         treated = self.method.place(photo, self.regions)
         if self.angle is not None and isinstance(treated, Heads):
             treated.places = [
@@ -135,9 +137,9 @@ class RecombinationCase:
             )
 
     def photos(self, bits: BitSource) -> Iterator[tuple[str, Photo]]:
-        """Yield a photo and others that differ in hidden pixels: before they are stored, if they are stored.
+        """Yield a photo and others that differ in hidden pixels, before they are encoded, if they are.
 
-        What is hidden in a stored photo is what would be without growth.
+        The hidden pixels of an encoded photo are those without growth.
         """
         image = SCENES[self.scene](scene(bits, self.height, self.width, self.channels))
         stored = Photo if self.encoding is None else self.encoding.photo
@@ -157,7 +159,7 @@ class RecombinationCase:
 
 @dataclass(frozen=True, eq=False)
 class Made:
-    """The photos of a case and what versions draw of them, each made once for all gates."""
+    """The photos of a case and the versions' releases of them, each made once for all gates."""
 
     case: RecombinationCase
     bits: Bits
@@ -165,28 +167,30 @@ class Made:
 
     @cached_property
     def photos(self) -> list[tuple[str, Photo]]:
-        """The photo and its neighbours, by what is hidden in them."""
+        """The photo and its neighbours, by their hidden contents."""
         return list(self.case.photos(self.bits(f"{self.case} photos")))
 
     @property
     def photo(self) -> Photo:
-        """The first of them."""
+        """The first photo."""
         return self.photos[0][1]
 
     @cached_property
     def treated(self) -> Placement:
-        """Its treatment."""
+        """The placement for the first photo."""
         return self.case.treated(self.photo)
 
     def by(self, version: RecombinationVersion) -> Placement:
-        """Return the treatment of the first photo by a version."""
+        """Return a version's placement for the first photo."""
         if version not in self.kept:
             self.kept[version] = version.treated(self)
         treated: Placement = self.kept[version]
         return treated
 
     def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
-        """Return what a version releases of a photo by the one draw, faces where the first has them."""
+        """Return a version's release of a photo with the common draw, with faces placed as in the first
+        photo.
+        """
         if (version, number) not in self.kept:
             treated = self._among(self.by(version), self.photos[number][1])
             bits = SeededBits(DRAWN_WITH)
@@ -199,7 +203,7 @@ class Made:
         return places(version.listed(self.by(version)), self.case.height, self.case.width)
 
     def _among(self, treated: Placement, photo: Photo) -> Placement:
-        """Return this treatment of another photo, its faces where they were: places are in the clear."""
+        """Return this placement applied to another photo; positions are in the clear."""
         if not isinstance(treated, Heads):
             return self.case.treated(photo)
         other = copy(treated)
@@ -212,7 +216,7 @@ Draw = Callable[[Placement, BitSource, Sequence[Step]], Pixels]
 
 @dataclass(frozen=True, kw_only=True)
 class RecombinationVersion(Variant):
-    """One way to put faces back: dpveil's own, or one that is wrong on purpose; `listed` are its regions."""
+    """One way to put faces back: dpveil's own, or a mutant; `listed` are its regions."""
 
     draw: Draw = lambda treated, bits, steps: treated.draw(bits, steps)
     treated: Callable[[Made], Placement] = lambda made: made.treated

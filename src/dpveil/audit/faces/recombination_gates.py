@@ -14,11 +14,11 @@ from dpveil.noise.bits import SeededBits
 from dpveil.release.pipeline import obfuscate
 
 EVERYWHERE: Final = 3
-"""Photos, the first among them, that differ in nearly all hidden pixels from one another."""
+"""Photos, including the first, that differ from one another in nearly all hidden pixels."""
 
 
 def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
-    """Yield by how many pixels and regions what the other gates see is unlike what `obfuscate` releases."""
+    """Yield how many pixels and regions seen by the other gates differ from the release of `obfuscate`."""
     case = made.case
     if case.angle is not None:
         return
@@ -34,7 +34,9 @@ def same_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
 
 
 def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
-    """Yield by how many pixels releases of one draw differ, where photos differ in hidden pixels only."""
+    """Yield how many pixels differ between releases with one draw of photos that differ in hidden pixels
+    only.
+    """
     apart = {
         name: int((made.drawn(version, number) != made.drawn(version)).any(axis=2).sum())
         for number, (name, _) in enumerate(made.photos[1:], 1)
@@ -45,14 +47,14 @@ def hidden_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
 
 
 def outside_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
-    """Yield how many pixels outside of the regions that are listed differ between photo and release."""
+    """Yield how many pixels outside the listed regions differ between photo and release."""
     changed = (made.drawn(version) != made.photo.image).any(axis=2)
     count = int((changed & ~made.listed(version)).sum())
     yield _finding("outside", "pixels changed outside of the regions", made, count)
 
 
 def copy_gate(version: RecombinationVersion, made: Made) -> Iterator[Finding]:
-    """Yield how many listed pixels are released as they are, in photos that differ in all of them."""
+    """Yield how many listed pixels are released unchanged, in photos that differ in all of them."""
     images = [photo.image for _, photo in made.photos[:EVERYWHERE]]
     kept = made.listed(version)
     kept &= np.logical_or.reduce([(image != images[0]).any(axis=2) for image in images])

@@ -1,4 +1,4 @@
-"""The photos that recombination is audited on, and its mutants."""
+"""The photos on which recombination is audited, and its mutants."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from dpveil.postprocessing import Step
 ONE: Final = (Box(35, 22, 9, 11),)
 CORNER: Final = (Box(0, 49, 9, 10),)
 TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))
-"""Regions that overlap."""
+"""Overlapping regions."""
 BESIDE: Final = (Box(15, 20, 9, 11), Box(46, 20, 9, 11))
-"""Regions that have an edge in common, and no pixel."""
+"""Regions with a common edge and no common pixel."""
 POINT: Final = (Box(84, 60, 1, 1),)
 LARGE: Final = (Box(10, 5, 65, 55),)
-"""Its region is the whole photo."""
+"""A face whose region is the whole photo."""
 WIDE: Final = (Box(140, 90, 105, 120),)
-"""In a photo so large that filling makes its surroundings smaller: see `geometry.fill.FINE`."""
+"""A face in a photo large enough for filling to scale its surroundings down: see `geometry.fill.FINE`."""
 Crops = Sequence[Pixels]
 Put = Callable[[Pixels, Sequence[Placed], Crops], Pixels]
 
 
 def _quick() -> tuple[RecombinationCase, ...]:
-    """Return settings of every kind; mutants meet first what kills most of them."""
+    """Return settings of every kind; those that reject most mutants come first."""
     case = RecombinationCase
     return (
         case(TWO),
@@ -113,7 +113,7 @@ def _hidden(image: Pixels, faces: Sequence[Placed]) -> Places:
 
 
 def _eroded(region: Region, by: int) -> Region:
-    """Return a region without the pixels at its edge; as it is where nothing would be left."""
+    """Return a region without its outermost pixels, or unchanged if none would be left."""
     box = region.box
     full = np.ones((box.h, box.w), np.bool_) if region.mask is None else region.mask
     window = np.ones((2 * by + 1, 2 * by + 1), np.uint8)
@@ -126,7 +126,7 @@ def _smaller(faces: Sequence[Placed], by: int) -> list[Placed]:
 
 
 def _filled_from_hidden(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """The filling of a hole that leaves out the outermost hidden pixels."""
+    """Fill a hole that leaves out the outermost hidden pixels."""
     out, inner = recombine(image, faces, crops), _smaller(faces, 2)
     inside = _hidden(image, inner)
     out[inside] = recombine(image, inner, crops)[inside]
@@ -140,7 +140,7 @@ def _toned(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
 
 
 def _toned_by_face(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """Every crop as bright as what it takes the place of."""
+    """Make every crop as bright as what it replaces."""
     means = [float(image[one.region.box.slices].mean()) for one in faces]
     return recombine(image, faces, [_levels(c * (m / 128)) for c, m in zip(crops, means, strict=True)])
 
@@ -151,7 +151,7 @@ def _levels(levels: np.ndarray) -> Pixels:
 
 
 def _feathered(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """A seam that goes over into the photo within the region."""
+    """Blend the seam into the photo within the region."""
     out, inside = recombine(image, faces, crops), _hidden(image, faces)
     seam = inside & ~_hidden(image, _smaller(faces, 2))
     out[seam] = _levels((out[seam].astype(np.float32) + image[seam]) / 2)
@@ -159,7 +159,7 @@ def _feathered(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
 
 
 def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """Every face put into the photo as it was, with the other faces."""
+    """Put every face into the original photo, with the other faces."""
     out = image.copy()
     for one, crop in zip(faces, crops, strict=True):
         inside = _hidden(image, [one])
@@ -168,7 +168,7 @@ def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
 
 
 def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """The photo made soft at the seam, from both of its sides, before faces are put back."""
+    """Smooth the photo at the seam, from both sides, before faces are put back."""
     inside = _hidden(image, faces).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((5, 5), np.uint8)) > inside)[..., None]
     soft = cv2.blur(image, (5, 5)).reshape(image.shape)
@@ -176,7 +176,7 @@ def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
 
 
 def _smooth_after(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """A step over the seam after faces were put back: it costs nothing, and changes what is not listed."""
+    """Smooth over the seam after faces were put back, which changes unlisted pixels."""
     out = recombine(image, faces, crops)
     inside = _hidden(image, faces).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
@@ -185,21 +185,21 @@ def _smooth_after(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixel
 
 
 def _left_out(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
-    """The last row and the last column of the photo, as ranges that end one too early leave them."""
+    """Leave out the last row and column of the photo, as an off-by-one range would."""
     out = recombine(image, faces, crops)
     out[-1], out[:, -1] = image[-1], image[:, -1]
     return out
 
 
 def _not_released(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    """What the method saw is put back."""
+    """Put back what the method read."""
     if not isinstance(treated, Heads):
         return treated.draw(bits, steps)
     return recombine(treated.photo.image, treated.places, list(_crops(treated)))
 
 
 def _beside(treated: Placement, bits: BitSource, steps: Sequence[Step]) -> Pixels:
-    """The photo itself beside the middle square of a portrait."""
+    """Keep the photo itself beside the middle square of a portrait."""
     out = treated.draw(bits, steps)
     if isinstance(treated, Heads):
         return out

@@ -32,15 +32,15 @@ DISTANCES: Final = (0, 1, 2, 5)
 """As many as faces, so that crops have every order and every tie."""
 CROPS: Final = (0, 1, 2, 5), (1, 1, 1, 1), (2, 0, 0, 5), (0, 5, 5, 5), (5, 0, 0, 0)
 SHADES: Final = (0, 200)
-"""What else a crop shows, which nothing may depend on."""
+"""Other contents of a crop, on which nothing may depend."""
 DRAWS: Final = 20_000
 FEW_DRAWS: Final = 5_000
-"""Of faces for answers, each of which takes a word of its own."""
+"""Draws of faces for answers, each of which takes a word of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FacesAudit(Entry[FacesVersion, FacesLevel]):
-    """How one method is audited; `definition` is its distribution, written without its code."""
+    """The audit of one method; `definition` is its law, written independently of its code."""
 
     method: type[Gallery | Attributes]
     definition: DistributionOf
@@ -67,10 +67,10 @@ def _ranked(count: int, epsilon: Any, law: str, near: int | None = None) -> Face
 
 
 def _answered(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) -> FacesCase:
-    """Return attributes of a gallery with `each` faces of every combination but those `without`.
+    """Return the attributes method with a gallery of `each` faces per combination, except those in `without`.
 
-    The first attribute has labels, written in another order than the model's; in the last face they do not
-    agree with what is read.
+    The first attribute has labels, in another order than the model's; for the last face they disagree with
+    the reading.
     """
     names = [word.partition("=")[0] for word in attributes.split(",")]
     values = {name: VALUES[name] for name in VALUES if name in names}

@@ -1,1 +1,1 @@
-"""How latent mechanisms are audited: small code spaces, exact distributions, gates, mutants."""
+"""Audits of latent mechanisms: small code spaces, exact distributions, gates, mutants."""

@@ -22,7 +22,7 @@ from dpveil.mechanisms.latent import Directional, LatentMechanism, PCABasis
 from dpveil.noise.bits import BitSource
 
 SIDE: Final = 1 << 16
-"""Steps of a side of the box: written here a second time."""
+"""Steps of a side of the box, independent of the mechanisms' own constant."""
 TOP: Final = 255
 Code = tuple[float, ...]
 Codes = Float64[np.ndarray, "n m"]
@@ -42,25 +42,25 @@ class AuditSpace:
 
     @property
     def length(self) -> int:
-        """Coordinates of a code."""
+        """The number of coordinates of a code."""
         return len(self.low)
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """What a unit of each coordinate adds to a picture."""
+        """Squared grey levels in the picture per squared unit of each coordinate."""
         return np.array(self.energy)
 
     @property
     def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """Deviations of the principal components."""
+        """Standard deviations of the principal components."""
         return None if self.spread is None else np.array(self.spread)
 
     def radius(self, clip: Number = 0) -> float:
-        """Return the usual distance from the middle, in half sides."""
+        """Return the usual distance from the centre, in half sides."""
         return self.far
 
     def bounds(self, clip: Number = 0) -> Bounds:
-        """Return the box, of which each per cent takes a hundredth from both ends of every side."""
+        """Return the box; each per cent of `clip` removes a hundredth at both ends of every side."""
         low, high = np.array(self.low), np.array(self.high)
         cut = float(Fraction(clip)) / 100 * (high - low)
         return Bounds(low + cut, high - cut)
@@ -68,21 +68,21 @@ class AuditSpace:
 
 @dataclass(frozen=True, eq=False)
 class CodeDistribution:
-    """The distribution of one release: log-chances of independent `parts`, in a box that may be private."""
+    """The law of one release: log probabilities of independent `parts`, in a box that may be private."""
 
     box: tuple[Code, Code]
     parts: tuple[Logs, ...]
 
     @cached_property
     def drawn(self) -> list[tuple[Logs, Distribution]]:
-        """The chances of every part, and as a distribution of outcomes."""
+        """The probabilities of every part, and the same as a distribution of outcomes."""
         masses = [np.exp(part) for part in self.parts]
         return [(mass / mass.sum(), finite_distribution(mass / mass.sum())) for mass in masses]
 
 
 @dataclass(frozen=True)
 class LatentCase:
-    """One mechanism in one space, and the codes whose releases are told apart."""
+    """One mechanism in one space, and the codes whose releases are distinguished."""
 
     mechanism: LatentMechanism
     space: AuditSpace
@@ -95,17 +95,19 @@ class LatentCase:
 
     @cached_property
     def guarantee(self) -> Guarantee:
-        """What is promised."""
+        """The promise."""
         return self.mechanism.guarantee(self.space)
 
     @cached_property
     def circle(self) -> Circle | None:
-        """The released points of a direction in two coordinates."""
+        """The possible releases of a direction in two coordinates."""
         return Circle(round(self.space.far * SIDE / 2)) if isinstance(self.mechanism, Directional) else None
 
     @cached_property
     def kept(self) -> int:
-        """How many leading coordinates are read: all but for a pca-basis, by a linear scan."""
+        """The number of leading coordinates that are read; all except for pca-basis, where it is found by
+        search.
+        """
         method, spread = self.mechanism, self.space.spread
         if not isinstance(method, PCABasis) or spread is None:
             return self.space.length
@@ -120,19 +122,19 @@ class LatentCase:
         return [int(step) for step in np.rint((inside[0] - self.box.low) / self.box.width * SIDE)]
 
     def direction(self, code: Code) -> tuple[float, float]:
-        """Return where a code of two coordinates lies from the middle, in half sides."""
+        """Return a code of two coordinates relative to the centre, in half sides."""
         x, y = (2 * step / SIDE - 1 for step in self.points(code))
         return (x, y) if (x, y) != (0.0, 0.0) else (1.0, 0.0)
 
     def allowance(self, first: Code, second: Code) -> float:
-        """Return what the promise allows between two codes: ε, ρ, or ε times their distance."""
+        """Return the promised bound for two codes: ε, ρ, or ε times their distance."""
         promise = self.guarantee
         if promise.rho is not None:
             return float(promise.rho)
         return float(promise.epsilon or 0) * (self.distance(first, second) if promise.kind == "metric" else 1)
 
     def distance(self, first: Code, second: Code) -> float:
-        """Return how far two codes are apart in the metric of the mechanism, by its definition."""
+        """Return the distance of two codes in the mechanism's metric, by its definition."""
         if self.circle is not None:
             ends = [np.array(self.direction(code)) for code in (first, second)]
             return math.dist(*(end / math.hypot(*end) for end in ends))
@@ -140,7 +142,7 @@ class LatentCase:
         return sum(moved[: self.kept]) / SIDE / self.kept
 
     def read(self, released: Codes) -> Outcomes:
-        """Return the outcome of every part, -1 for what lies beside the grid of the public box."""
+        """Return the outcome of every part; -1 off the grid of the public box."""
         steps = (released - self.box.low) / self.box.width * SIDE
         whole = np.rint(steps)
         good = (np.abs(steps - whole) < 1e-6) & (whole >= 0) & (whole <= SIDE)
@@ -150,7 +152,7 @@ class LatentCase:
         return points
 
     def levels(self, released: Codes) -> UInt8[np.ndarray, "n values"]:
-        """Return releases as levels of 0..255, for lower bounds: coarse where the grid is fine."""
+        """Return releases as levels 0..255 for lower bounds, which coarsens a fine grid."""
         inside = (released - self.box.low) / self.box.width
         if self.circle is not None:
             inside = (inside - 0.5) * SIDE / (2 * self.circle.radius + 2) + 0.5
@@ -165,7 +167,7 @@ class LatentCase:
 
 
 def show_plain(value: Any) -> str:
-    """Return a parameter in words."""
+    """Return a parameter as text."""
     return value if isinstance(value, str) and not value[:1].isdigit() else show(Fraction(value))
 
 
@@ -174,15 +176,15 @@ DistributionOf = Callable[[LatentCase, Code], CodeDistribution]
 
 
 def real_release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-    """Return what the mechanism itself releases."""
+    """Return the mechanism's own releases."""
     return case.mechanism.release(codes, case.space, bits=bits)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatentVersion(Variant):
-    """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
+    """One way to carry out a mechanism: intact, or a mutant.
 
-    `distribution` is None where releases are no independent parts: only draws show those.
+    `distribution` is None if a release has no independent parts: only draws test those.
     """
 
     distribution: DistributionOf | None

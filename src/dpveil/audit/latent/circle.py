@@ -1,4 +1,4 @@
-"""Directions in two coordinates, rounded to integer points: the exact probability of each, by quadrature."""
+"""Directions in two coordinates, rounded to integer points: exact probabilities by quadrature."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 NODES: Final = 16
-"""Of Gauss and Legendre's rule on every arc: arcs are short, so that it is exact to the last digits."""
+"""Nodes of the Gauss-Legendre rule on every arc; as arcs are short, it is exact to the last digits."""
 Angles = Float64[np.ndarray, "..."]
 
 
 @dataclass(frozen=True)
 class Circle:
-    """The whole points next to a circle of whole `radius`, and the arcs of angles that round to them."""
+    """The integer points next to a circle of integer `radius`, and the arcs of angles that round to them."""
 
     radius: int
 
     @cached_property
     def cuts(self) -> Float64[np.ndarray, " arcs"]:
-        """The angles, from -π/2 to 3π/2, at which a coordinate begins to be rounded otherwise; closed."""
+        """The angles, from -π/2 to 3π/2, at which the rounding of a coordinate changes; closed."""
         halves = np.arange(-self.radius, self.radius) + 0.5
         sines, cosines = np.arcsin(halves / self.radius), np.arccos(halves / self.radius)
         turns = np.concatenate([cosines, -cosines, sines, math.pi - sines])
@@ -34,7 +34,7 @@ class Circle:
 
     @cached_property
     def arcs(self) -> Int64[np.ndarray, "arcs 2"]:
-        """The point that every arc is rounded to."""
+        """The point to which every arc is rounded."""
         middle = (self.cuts[1:] + self.cuts[:-1]) / 2
         places = self.radius * np.stack([np.cos(middle), np.sin(middle)], axis=1)
         points: Int64[np.ndarray, "arcs 2"] = np.rint(places).astype(np.int64)
@@ -42,11 +42,11 @@ class Circle:
 
     @cached_property
     def cells(self) -> Int64[np.ndarray, "cells 2"]:
-        """Every point that can come out, once."""
+        """All possible points, once each."""
         return np.unique(self.arcs, axis=0)
 
     def cells_of(self, points: Int64[np.ndarray, "n 2"]) -> Int64[np.ndarray, " n"]:
-        """Return the number of every point's cell, -1 for points that cannot come out."""
+        """Return the index of every point's cell, -1 for impossible points."""
         known, keys = self._keys(self.cells), self._keys(points)
         at = np.searchsorted(known, keys).clip(max=len(known) - 1)
         inside = (np.abs(points) <= self.radius).all(axis=1)
@@ -54,7 +54,9 @@ class Circle:
         return found
 
     def logs(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
-        """Return the logarithm of every cell's chance under a density of angles, which need not sum to 1."""
+        """Return the log probability of every cell under a density of angles, which need not be
+        normalised.
+        """
         nodes, weights = np.polynomial.legendre.leggauss(NODES)
         half = (self.cuts[1:] - self.cuts[:-1]) / 2
         middle = (self.cuts[1:] + self.cuts[:-1]) / 2

@@ -1,4 +1,4 @@
-"""Distributions of released coordinates on the 2^16 steps of a box, from their formulas, as logarithms."""
+"""Laws of released coordinates on the 2^16 steps of a box, from their formulas, as logarithms."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from dpveil.audit.divergence import ORDERS, log_sum
 from dpveil.audit.latent.case import SIDE, CodeDistribution, LatentCase, Logs
 
 REACH: Final = 12
-"""Standard deviations at which Gaussian tails are cut: what is cut is below 10^-32 of what is kept."""
+"""Standard deviations at which Gaussian tails are cut, below 10^-32."""
 
 
 @lru_cache(maxsize=256)
 def clipped_laplace(centre: int, scale: Fraction) -> Logs:
-    """Return discrete Laplace noise around a point; what falls out of the box is counted to its ends."""
+    """Return discrete Laplace noise around a point, clipped to the box."""
     rate = 1 / float(scale)
     steps = np.arange(SIDE + 1)
     logs = -rate * np.abs(steps - centre) + math.log(math.tanh(rate / 2))
@@ -36,7 +36,7 @@ def _below(most: int, rate: float) -> float:
 
 @lru_cache(maxsize=256)
 def truncated_laplace(centre: int, scale: Fraction) -> Logs:
-    """Return chances ∝ exp(-|y - centre|/scale) within the box."""
+    """Return probabilities ∝ exp(-|y - centre|/scale) within the box."""
     logs = -np.abs(np.arange(SIDE + 1) - centre) / float(scale)
     found: Logs = logs - log_sum(logs)
     return found
@@ -44,7 +44,7 @@ def truncated_laplace(centre: int, scale: Fraction) -> Logs:
 
 @lru_cache(maxsize=256)
 def clipped_gaussian(centre: int, variance: Fraction) -> Logs:
-    """Return discrete Gaussian noise around a point; what falls out of the box is counted to its ends."""
+    """Return discrete Gaussian noise around a point, clipped to the box."""
     twice = 2 * float(variance)
     reach = math.ceil(REACH * math.sqrt(float(variance))) + SIDE + abs(centre)
     steps = np.arange(-reach, reach + 1, dtype=np.float64)
@@ -57,7 +57,7 @@ def clipped_gaussian(centre: int, variance: Fraction) -> Logs:
 
 @lru_cache(maxsize=256)
 def always(point: int) -> Logs:
-    """Return the distribution of a coordinate that is released without noise."""
+    """Return the law of a coordinate that is released without noise."""
     logs = np.full(SIDE + 1, -np.inf)
     logs[min(max(point, 0), SIDE)] = 0.0
     return logs
@@ -67,9 +67,9 @@ FAMILIES: Final = {"laplace": clipped_laplace, "truncated": truncated_laplace, "
 
 
 def loss(case: LatentCase, first: CodeDistribution, second: CodeDistribution) -> float:
-    """Return what telling two codes apart costs, as the promise counts: ε, or ρ over twelve orders.
+    """Return the privacy loss between two codes in the promise's unit: ε, or ρ over twelve orders.
 
-    A release has independent parts, so that the largest log-ratio is the sum of theirs, as divergences are.
+    As a release has independent parts, the largest log-ratio is the sum of theirs, and so are divergences.
     """
     if first.box != second.box:
         return math.inf
@@ -81,7 +81,7 @@ def loss(case: LatentCase, first: CodeDistribution, second: CodeDistribution) ->
 
 
 def _ratio(first: Logs, second: Logs) -> float:
-    """Return the largest log-ratio of two distributions; infinite where only the first allows something."""
+    """Return the largest log-ratio of two laws; infinite where only the first allows an outcome."""
     if first is second:
         return 0.0
     seen = first > -np.inf
@@ -89,7 +89,7 @@ def _ratio(first: Logs, second: Logs) -> float:
 
 
 def _renyi(first: Logs, second: Logs) -> Float64[np.ndarray, " orders"]:
-    """Return D_α of the first distribution from the second for every order."""
+    """Return D_α of the first law from the second at every order."""
     if first is second:
         return np.zeros(len(ORDERS))
     seen = first > -np.inf

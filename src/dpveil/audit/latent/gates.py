@@ -22,13 +22,15 @@ from dpveil.audit.measures import epsilon_at, rho_seen
 from dpveil.noise.bits import BitSource
 
 CLOSE: Final = 1e-9
-"""What 64-bit floats may add to a limit, as a part of it."""
+"""Relative error of 64-bit floats on a limit."""
 TINY: Final = 1e-12
-"""What they may add where nothing is allowed."""
+"""Absolute error where the limit is 0."""
 
 
 def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
-    """Yield the largest cost over every ordered pair of codes, against its limit, and sums of chances."""
+    """Yield the largest cost over every ordered pair of codes, against its limit, and sums of
+    probabilities.
+    """
     if version.distribution is None:
         return
     distributions = {code: version.distribution(case, code) for code in case.codes}
@@ -59,7 +61,7 @@ def exact_gate(version: LatentVersion, case: LatentCase) -> Iterator[Finding]:
 def fit_gate(
     version: LatentVersion, setting: LatentDrawn, right: DistributionOf, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield how well releases follow the right distribution: parts, parts together, neighbouring draws."""
+    """Yield how well releases follow the right law: parts, joint parts, and adjacent draws."""
     case, p_values = setting.case, dict[str, float]()
     for code, released in _releases(version, setting, bits):
         seen = case.read(released)
@@ -76,7 +78,7 @@ def fit_gate(
 
 
 def _releases(version: LatentVersion, setting: LatentDrawn, bits: BitSource) -> Iterator[tuple[Code, Codes]]:
-    """Yield every code with its releases: from one batch that mixes them; mutants take one code at a time."""
+    """Yield every code with its releases, from one mixed batch; mutants draw one code at a time."""
     codes = np.array(setting.fits)
     if version.intact:
         mixed = version.release(setting.case, np.tile(codes, (setting.draws, 1)), bits)
@@ -98,7 +100,9 @@ def _fits(
 
 
 def bound_gate(version: LatentVersion, setting: LatentDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on what pairs of codes cost, from samples alone; alpha covers all pairs together."""
+    """Yield lower bounds on the cost of pairs of codes, from samples alone; alpha covers all pairs
+    together.
+    """
     case, draws = setting.case, setting.draws
     unit, measure = ("ε", epsilon_at(0.0)) if case.guarantee.rho is None else ("ρ", rho_seen)
 

@@ -20,19 +20,19 @@ FINE: Final = 1 << 60
 
 
 def own_scales(case: LatentCase) -> tuple[Amount, ...]:
-    """Return the scales that the mechanism draws with: what they cost is computed, not believed."""
+    """Return the mechanism's own scales; their cost is computed independently."""
     method: Any = case.mechanism
     return tuple(method.scales(case.space))
 
 
 def own_ranges(case: LatentCase) -> tuple[Amount, ...]:
-    """Return the scales of truncated noise: the least that a range with two ends allows."""
+    """Return the scales of truncated noise: the smallest that a range with two ends allows."""
     method: Any = case.mechanism
     return tuple(SIDE / Fraction(one.epsilon) for one in method.coordinates(case.space))
 
 
 def own_variances(case: LatentCase) -> tuple[Amount, ...]:
-    """Return the variances that the mechanism draws with."""
+    """Return the mechanism's own variances."""
     method: Any = case.mechanism
     return tuple(method.variances(case.space))
 
@@ -53,12 +53,12 @@ def _epsilon(case: LatentCase) -> Fraction:
 
 
 def _undivided(case: LatentCase) -> tuple[Amount, ...]:
-    """Noise of one coordinate on each."""
+    """Use the noise of a single coordinate for each."""
     return (SIDE / _epsilon(case),) * case.space.length
 
 
 def _parts(case: LatentCase) -> list[float]:
-    """W^(1/3)·S^(2/3), as printed: over the largest, which is not to sum to 1."""
+    """Return W^(1/3)·S^(2/3) as printed: relative to the largest, so that shares do not sum to 1."""
     sides = zip(case.space.energy, case.box.width.tolist(), strict=True)
     found = [math.cbrt(energy * width**2) for energy, width in sides]
     return [part / max(found) for part in found]
@@ -69,7 +69,7 @@ def _unnormalised(case: LatentCase) -> tuple[Amount, ...]:
 
 
 def _partial(case: LatentCase) -> tuple[Amount, ...]:
-    """FaceIDP's allocation: what matters least for recognition has no part, and no noise either."""
+    """Use FaceIDP's allocation: the coordinates that matter least for recognition get no noise."""
     parts = _parts(case)
     total = Fraction(sum(parts) - min(parts))
     return _divided(case, [Fraction(part) / total if part > min(parts) else None for part in parts])
@@ -80,7 +80,7 @@ def _divided(case: LatentCase, shares: Sequence[Fraction | None]) -> tuple[Amoun
 
 
 def _in_the_numerator(case: LatentCase) -> tuple[Amount, ...]:
-    """Li & Clifton's algorithm 2 as printed (errata E7)."""
+    """Use Li & Clifton's algorithm 2 as printed (errata E7)."""
     return (SIDE / (case.space.length * _epsilon(case)),) * case.space.length
 
 
@@ -99,9 +99,9 @@ def _rest_shown(case: LatentCase) -> tuple[Amount, ...]:
 def common(
     family: str, amounts: Amounts, narrower: Fraction, gates: tuple[str, ...] = BY_LAW
 ) -> tuple[LatentVersion, ...]:
-    """Return the mutants that every mechanism with noise on coordinates can have.
+    """Return the mutants of every mechanism with noise on coordinates.
 
-    `gates` are for noise ×0.8.
+    `gates` are those for noise ×0.8.
     """
     right = Recipe(family, amounts)
     halved = Fraction(1, 4) if family == "gaussian" else Fraction(1, 2)
@@ -150,7 +150,7 @@ LEADING: Final = (
 
 
 def around(case: LatentCase, code: Code, concentration: float, *, half: bool = False) -> CodeDistribution:
-    """Return the distribution of a direction in two coordinates, on all of the circle or the nearer half."""
+    """Return the law of a direction in two coordinates, on the whole circle or its nearer half."""
     circle = case.circle
     if circle is None:
         raise ValueError(f"{case} has no directions in two coordinates")
@@ -166,14 +166,14 @@ def around(case: LatentCase, code: Code, concentration: float, *, half: bool = F
 
 
 def right_direction(case: LatentCase, code: Code) -> CodeDistribution:
-    """Return the distribution ∝ e^(ε·⟨x, μ⟩), μ of length 1."""
+    """Return the law ∝ e^(ε·⟨x, μ⟩) for a unit vector μ."""
     return around(case, code, float(_epsilon(case)))
 
 
 def drawn_from(
     distribution: Callable[[LatentCase, Code], CodeDistribution],
 ) -> Callable[[LatentCase, Codes, BitSource], Codes]:
-    """Return draws of a distribution of directions that no mechanism carries out."""
+    """Return draws from a law of directions that no mechanism has."""
 
     def release(case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
         chances = np.exp(distribution(case, tuple(codes[0].tolist())).parts[0])
@@ -202,7 +202,7 @@ def _nearer_half(case: LatentCase, code: Code) -> CodeDistribution:
 
 
 def _sign_kept(case: LatentCase, code: Code) -> CodeDistribution:
-    """The first coordinate keeps its sign."""
+    """Release the sign of the first coordinate."""
     right = case.direction(code)[0] >= 0
     distribution, cells = right_direction(case, code), case.circle.cells  # type: ignore[union-attr]
     kept = np.where((cells[:, 0] >= 0) == right, distribution.parts[0], -np.inf)

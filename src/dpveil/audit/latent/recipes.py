@@ -1,4 +1,4 @@
-"""Recipes for releasing coordinates, intact or wrong, that give both the distribution and the draws."""
+"""Recipes for releasing coordinates, intact or mutated, which give both the law and the draws."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from dpveil.noise.laplace import discrete_laplace
 SHOWN: Final = "shown"
 DROPPED: Final = "dropped"
 Amount = Fraction | str
-"""The scale of a coordinate's noise (a variance, for Gaussians) in steps, or `SHOWN`, or `DROPPED` for 0."""
+"""The noise of a coordinate: its scale in steps (variance for Gaussians), `SHOWN` without noise, or `DROPPED`
+for 0.
+"""
 Amounts = Callable[[LatentCase], tuple[Amount, ...]]
 Points = Int64[np.ndarray, " n"]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Noise of a family on every coordinate; `clipped`, `own_box` and `reused` say what may be wrong.
+    """Noise of a family on every coordinate; `clipped`, `own_box` and `reused` select faults.
 
-    Without clipping noise is added to codes as they are, and what comes out is clipped. With a box of its own
-    a code lies in the middle of the box that it is released in. Reused, all coordinates get the same draw.
+    Without `clipped`, noise is added to unclipped codes and the result is clipped. With `own_box`, a code is
+    in the middle of the box that it is released in. With `reused`, all coordinates get the same draw.
     """
 
     family: str
@@ -41,7 +43,7 @@ class Recipe:
     reused: bool = False
 
     def distribution(self, case: LatentCase, code: Code) -> CodeDistribution:
-        """Return the distribution of a code's release."""
+        """Return the law of a code's release."""
         parts = tuple(
             self._part(amount, point, case, number)
             for number, (amount, point) in enumerate(
@@ -51,7 +53,7 @@ class Recipe:
         return CodeDistribution(self._box(case, code), parts)
 
     def release(self, case: LatentCase, codes: Codes, bits: BitSource) -> Codes:
-        """Return releases of one code, given often."""
+        """Return releases of repeated copies of one code."""
         code = tuple(float(value) for value in codes[0])
         points = self._points(case, code)
         seed = int(bits.words(1)[0])
@@ -90,24 +92,24 @@ class Recipe:
 
 
 def middle(case: LatentCase, number: int) -> int:
-    """Return the point of 0, which dropped components become."""
+    """Return the point of 0, to which dropped components are set."""
     place = round(float(-case.box.low[number] / case.box.width[number]) * SIDE)
     return min(max(place, 0), SIDE)
 
 
 def truncated(scale: Fraction) -> TruncatedLaplace:
-    """Return a truncated Laplace mechanism over the whole side, of this scale."""
+    """Return a truncated Laplace mechanism of this scale over a whole side."""
     return TruncatedLaplace(range=(0, SIDE), sensitivity=SIDE, epsilon=SIDE / scale, relation=RECORD, step=1)
 
 
 def wrong(name: str, recipe: Recipe, gates: tuple[str, ...] = ()) -> LatentVersion:
-    """Return a mutant that follows another recipe; only draws show one that is reused."""
+    """Return a mutant with another recipe; only draws detect a reused one."""
     distribution = None if recipe.reused else recipe.distribution
     return LatentVersion(name=name, gates=gates, distribution=distribution, release=recipe.release)
 
 
 def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
-    """Return amounts that are all multiplied."""
+    """Return all amounts times a factor."""
 
     def changed(case: LatentCase) -> tuple[Amount, ...]:
         return tuple(a if isinstance(a, str) else a * factor for a in amounts(case))
@@ -116,7 +118,7 @@ def times(amounts: Amounts, factor: Fraction | int) -> Amounts:
 
 
 def without_last(amounts: Amounts) -> Amounts:
-    """Return amounts of which the last coordinate has none."""
+    """Return the amounts without noise on the last coordinate."""
 
     def changed(case: LatentCase) -> tuple[Amount, ...]:
         return (*amounts(case)[:-1], SHOWN)

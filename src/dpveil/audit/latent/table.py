@@ -45,12 +45,12 @@ from dpveil.mechanisms.latent import (
 Settings = tuple[tuple[AuditSpace, dict[str, Any]], ...]
 DRAWS: Final = 20_000
 FEW_DRAWS: Final = 1_000
-"""Of directions: each of their draws is an interval computation."""
+"""Draws of directions, each of which takes interval arithmetic."""
 TWO: Final = AuditSpace((0, -4), (1, 4), (1, 1), (0.25, 2))
 THREE: Final = AuditSpace((-1, 0, -0.125), (1, 8, 0.125), (4, 1, 40), (0.5, 2, 0.03125))
 ONE: Final = AuditSpace((-2,), (2,), (1,), (1,))
 PLANE: Final = AuditSpace((-1, -2), (1, 2), (1, 1), far=40 / 2**15)
-"""Directions are released on a circle of 40 steps, so that all points of it can be written down."""
+"""A plane in which directions are released on a circle of 40 steps, with few enough points to enumerate."""
 ROUND: Final[tuple[Code, ...]] = (
     (1, 0),
     (-1, 0.001),
@@ -61,12 +61,12 @@ ROUND: Final[tuple[Code, ...]] = (
     (-0.125, 0.0625),
     (0, -2),
 )
-"""Codes in all directions, close to the middle and outside of the box."""
+"""Codes in all directions, close to the centre and outside the box."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatentAudit(Entry[LatentVersion, LatentLevel]):
-    """How one latent mechanism is audited."""
+    """The audit of one latent mechanism."""
 
     method: type[LatentMechanism]
     definition: DistributionOf
@@ -85,7 +85,7 @@ def latents() -> dict[str, LatentAudit]:
 
 
 def codes_of(space: AuditSpace) -> tuple[Code, ...]:
-    """Return codes at the ends, in the middle, a step and half a step beside it, and far outside."""
+    """Return codes at the ends, at the centre, a step and half a step next to it, and far outside."""
     low, high = space.low, space.high
     middle = tuple((a + b) / 2 for a, b in zip(low, high, strict=True))
     step = tuple((b - a) / 2**16 for a, b in zip(low, high, strict=True))
@@ -120,7 +120,7 @@ def _audit(
 
 
 def _drawn(case: LatentCase) -> LatentDrawn:
-    """Return the ends against each other, one coordinate alone, and an end against what lies outside."""
+    """Return pairs of both ends, of one coordinate alone, and of an end and a code outside."""
     low, high, middle, *_, alone, outside, _ = codes_of(case.space)
     return LatentDrawn(case, DRAWS, (low, middle, outside), ((low, high), (low, alone), (low, outside)))
 

@@ -1,8 +1,7 @@
-"""The cost of neighbouring tables over all released numbers, which are drawn independently.
+"""The privacy loss of neighbouring tables over all released numbers, which are drawn independently.
 
-A mechanism's integers are its distribution; where it has none, its distribution by definition takes their
-place, at an end, at both answers and far out, between which log-ratios of these distributions do not turn but
-at stairs.
+A mechanism's integers are its law. Where it has none, its law by definition is evaluated at an end, at both
+answers and far out; between these, log-ratios of such laws change direction at stairs only.
 """
 
 from __future__ import annotations
@@ -21,39 +20,40 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import log_above
 
 UNBOUNDED: Final = Fraction(10**6)
+"""Stands for an infinite loss."""
 ROUNDED: Final = Fraction(1, 10**30)
-"""More than log-ratios of 50 digits, and of integers that are rounded up, lose together."""
+"""A bound on the error of log-ratios with 50 digits, and of integers that are rounded up."""
 DIGITS: Final = 45
 FAR: Final = 600
-"""Scales of the noise beyond both answers at which far tails are looked at."""
+"""Noise scales beyond both answers at which tails are evaluated."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """One number that is released: the true answer is this point of the mechanism's lattice."""
+    """One released number: a mechanism, and the true answer as a point on its lattice."""
 
     mechanism: ScalarMechanism
     point: int
 
     def __hash__(self) -> int:
-        """Return a hash without the mechanism's settings, which take long to hash and rarely differ."""
+        """Return a hash without the mechanism's settings, which are slow to hash and rarely differ."""
         return hash((self.mechanism.name, self.point))
 
 
 Released = tuple[Number, ...]
-"""All that is released of one table."""
+"""All numbers released about one table."""
 
 
 def released(mechanism: ScalarMechanism, points: Iterable[int]) -> Released:
-    """Return numbers that one mechanism draws."""
+    """Return numbers that are drawn by one mechanism."""
     return tuple(Number(mechanism, int(point)) for point in points)
 
 
 def cost(one: Released | None, other: Released | None) -> Fraction:
-    """Return the largest log-ratio of all that is released of two tables, rounded up; None is a refusal.
+    """Return the largest log-ratio of all numbers released about two tables, rounded up; None is a refusal.
 
-    Numbers are drawn apart, so that the largest log-ratios add up. Tables that release another count of
-    numbers, or that are not both refused, are distinguished with certainty.
+    As numbers are drawn independently, the largest log-ratios add up. Tables with different counts of
+    numbers, or of which only one is refused, are distinguished with certainty.
     """
     if one is None or other is None:
         return Fraction(0) if one is other else UNBOUNDED
@@ -84,7 +84,7 @@ def loss(one: Number, other: Number) -> Fraction:
 
 @lru_cache(maxsize=1 << 12)
 def chances(number: Number) -> dict[Fraction, int]:
-    """Return the chance of every number that may be released, in 2^-64."""
+    """Return the probability of every possible response, in units of 2^-64."""
     lattice, matrix = number.mechanism.lattice, number.mechanism.integers
     if matrix is None:
         return {}
@@ -94,7 +94,7 @@ def chances(number: Number) -> dict[Fraction, int]:
 
 
 def _looked_at(one: Number, other: Number) -> list[int]:
-    """Return responses: at ends, at and around both answers, a stair away, and far out."""
+    """Return the responses to evaluate: at ends, at and around both answers, a stair away, and far out."""
     mechanism: Any = one.mechanism
     lattice = mechanism.lattice
     far = FAR * max(1, round(lattice.reach / mechanism.budget))

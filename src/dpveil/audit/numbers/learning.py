@@ -20,16 +20,16 @@ from dpveil.numbers import PrivateGaussianNB
 from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan
 
 Table = tuple[int, ...]
-"""Which of the case's records a table holds, in order: what is asked of them does not depend on it."""
+"""Indices of the case's records that a table holds, in order, as the queries do not depend on the order."""
 CENTRES: Final = (0, LEVELS // 3, LEVELS // 2, LEVELS)
-"""Codes of released means about which spreads are looked at."""
+"""Codes of released means at which deviations are evaluated."""
 SIZES: Final = (1, 4)
-"""Released class sizes with which they are."""
+"""Released class sizes at which deviations are evaluated."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """One record: its features as a user has them, and the label of its class."""
+    """One record: its features as the user gives them, and its label."""
 
     features: tuple[float, ...]
     label: str
@@ -37,7 +37,7 @@ class Record:
 
 @dataclass(frozen=True, eq=False)
 class LearnCase:
-    """A model's settings, about all tables of these records of so many rows."""
+    """A model's settings, for all tables with these records and numbers of rows."""
 
     records: tuple[Record, ...]
     rows: tuple[int, ...]
@@ -52,11 +52,11 @@ class LearnCase:
 
     @property
     def added(self) -> bool:
-        """Whether neighbours have one record more."""
+        """Whether neighbours have one record more or less."""
         return bool(self.settings.get("neighbours") == "added")
 
     def neighbours(self, table: Table) -> Iterator[Table]:
-        """Yield every neighbour, once from one of both sides: a record replaced, or one less."""
+        """Yield every pair of neighbours once: with a record replaced, or with one less."""
         for row, held in enumerate(table):
             rest = table[:row] + table[row + 1 :]
             if self.added and rest:
@@ -66,11 +66,11 @@ class LearnCase:
 
     @cached_property
     def asked(self) -> Fraction:
-        """The ε that the user asks for."""
+        """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
     def written(self, table: Table, copies: int = 1) -> tuple[Any, Any, Any]:
-        """Return features, labels and classes; of more copies, each has classes of its own, by number."""
+        """Return features, labels and classes; each of several copies has its own classes, by number."""
         held = [self.records[number] for number in table]
         features = np.tile(np.array([record.features for record in held], np.float64), (copies, 1))
         labels = np.array([record.label for record in held])
@@ -81,11 +81,11 @@ class LearnCase:
         return features, (start + own).ravel(), np.arange(copies * len(self.classes))
 
     def model(self, classes: Any, bits: BitSource | None = None) -> PrivateGaussianNB:
-        """Return a model that is not fitted."""
+        """Return an unfitted model."""
         return PrivateGaussianNB(**self.settings, classes=classes, random_state=bits)
 
     def fitted(self, table: Table, copies: int, bits: BitSource) -> PrivateGaussianNB:
-        """Return a model of one or more copies of a table, fitted as users do."""
+        """Return a model of one or more copies of a table, fitted through the public interface."""
         features, labels, classes = self.written(table, copies)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # so many classes are no mistake here
@@ -102,17 +102,17 @@ def _word(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Learned:
-    """All that a fit asks about a table: sizes and sums, and spreads after each of several histories."""
+    """All queries of a fit about a table: sizes and sums, and deviations after each of several histories."""
 
     first: Released
     then: tuple[Released, ...]
 
 
 def cost(one: Learned, other: Learned) -> Fraction:
-    """Return the largest log-ratio of all that is released of two tables, rounded up.
+    """Return the largest log-ratio of everything released about two tables, rounded up.
 
-    Numbers are drawn apart, and spreads after means and sizes that were released: the largest ones add up,
-    of each spread that of the history which shows most.
+    As numbers are drawn independently, and deviations after released means and sizes, the largest log-ratios
+    add up; for each deviation the worst history counts.
     """
     if [len(part) for part in (one.first, *one.then)] != [len(part) for part in (other.first, *other.then)]:
         return UNBOUNDED
@@ -131,14 +131,14 @@ def _loss(one: Number, other: Number) -> Fraction:
 
 
 def own_plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
-    """Return what the model itself is going to ask."""
+    """Return the model's own plan."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return case.model(classes).plan(features, labels).moments
 
 
 def own_asks(plan: Plan) -> Learned:
-    """Return all that a plan asks: spreads about some centres, with some released sizes."""
+    """Return all queries of a plan: deviations about some centres, at some released sizes."""
     sizes, sums = plan.sizes(), plan.sums()
     first = released(sizes.mechanism, sizes.points) + released(sums.mechanism, sums.points)
     shape = len(plan.groups), plan.groups[0].shape[1]
@@ -151,7 +151,7 @@ def own_asks(plan: Plan) -> Learned:
 
 
 def spreads_of(plan: Plan, squares: Any, reach: Any, size: int) -> Released:
-    """Return the numbers that stand for these spreads, if every class was released with one size."""
+    """Return these deviations as released numbers, if every class was released with one size."""
     deviations: Any = plan.deviations
     asked = deviations.plan(squares, reach, [size] * len(squares))
     return tuple(number for one in asked.values() for number in released(one.mechanism, one.points))
@@ -159,9 +159,9 @@ def spreads_of(plan: Plan, squares: Any, reach: Any, size: int) -> Released:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnVersion(Variant):
-    """One way to learn: the model itself, or one that is wrong on purpose.
+    """One way to learn: the model itself, or a mutant.
 
-    `plan` is what is asked, `asks` the numbers of it, `draw` what it releases.
+    `plan` makes the plan, `asks` returns its queries, `draw` releases them.
     """
 
     plan: Callable[[LearnCase, Any, Any, Any], Plan] = own_plan
@@ -170,15 +170,15 @@ class LearnVersion(Variant):
 
     @property
     def lawful(self) -> bool:
-        """Whether its distributions are the model's own, so that only draws can show what is wrong."""
+        """Whether its laws are the model's own, so that only draws can detect a fault."""
         return self is not INTACT and self.plan is own_plan and self.asks is own_asks
 
     def learned(self, case: LearnCase, table: Table) -> Learned:
-        """Return all that is asked about a table."""
+        """Return all queries about a table."""
         return self.asks(self.plan(case, *case.written(table)))
 
     def release(self, case: LearnCase, table: Table, copies: int, bits: BitSource) -> Moments:
-        """Return what is released of copies of a table; of the model itself, what it learns when fitted."""
+        """Return the release for copies of a table; for the model itself, its fitted values."""
         if self is not INTACT:
             found = self.draw(self.plan(case, *case.written(table, copies)), bits)
             return replace(found, counts=np.maximum(found.counts, 1))
@@ -197,7 +197,7 @@ LearnLevel = Level[LearnCase, Table]
 
 
 def deviations_of(plan: Plan) -> Deviations:
-    """Return the mechanism of a plan's spreads."""
+    """Return the mechanism of a plan's deviations."""
     if not isinstance(plan.deviations, Deviations):
         raise TypeError("the spreads of this plan are not those of the model")
     return plan.deviations

@@ -1,4 +1,4 @@
-"""What naive Bayes asks and releases, reimplemented from the definition in fractions and closed forms."""
+"""The queries and releases of naive Bayes from their definition, in fractions and closed forms."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dpveil.numbers.moments import LEVELS, Moments, Plan
 HALF: Final = Fraction(1, 2)
 ALMOST: Final = 1 - 1e-9
 NOTHING: Final = 1e-8
-"""Deviations below are 0: the floor of the settings is lower still."""
+"""Deviations below this are 0: the floor of the settings is lower still."""
 Uniform = Float64[np.ndarray, "..."]
 
 
 def codes(case: LearnCase, table: Table, label: str, feature: int) -> list[int]:
-    """Return the codes of a feature of the records of a class: clipped, rounded to whole levels."""
+    """Return the codes of a feature over the records of a class: clipped and rounded."""
     lower, upper = (_end(end, feature) for end in case.settings["bounds"])
     found = []
     for number in table:
@@ -40,7 +40,7 @@ def _end(end: Any, feature: int) -> Fraction:
 
 
 def written(case: LearnCase, table: Table, plan: Plan) -> Learned:
-    """Return all that should be asked about a table, as points of the lattices of a plan."""
+    """Return the true answers to all queries about a table, as points on the lattices of a plan."""
     features = range(len(case.records[0].features))
     every = [[codes(case, table, label, feature) for feature in features] for label in case.classes]
     sizes = [len(of_class[0]) for of_class in every]
@@ -66,7 +66,7 @@ def _spreads(plan: Plan, every: list[list[int]], centre: int, size: int) -> Rele
 
 
 def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
-    """Return the point nearest a square, or its root: tried from where floats put it."""
+    """Return the point nearest to a square, or to its root, starting from a floating-point guess."""
     power = 1 if squared else 2
     point: int = round(float(square) ** (1 / power) / float(step))
     while ((point + HALF) * step) ** power <= square:
@@ -78,7 +78,7 @@ def _nearest(square: Fraction, step: Fraction, *, squared: bool) -> int:
 
 @dataclass(frozen=True)
 class Definition:
-    """The mechanisms of a model whose spreads get Laplace noise, by its settings alone."""
+    """The mechanisms of a model with Laplace noise on its deviations, from its settings alone."""
 
     size: ScalarMechanism
     total: ScalarMechanism
@@ -87,7 +87,7 @@ class Definition:
 
     @classmethod
     def of(cls, case: LearnCase) -> Definition:
-        """Return those of a case: ε over one or two records, in the parts that are asked for."""
+        """Return those of a case: ε over one or two records, divided by the requested parts."""
         features = len(case.records[0].features)
         given = case.settings.get("parts", (1, features, features))
         parts = [exact(part) for part in given]
@@ -106,10 +106,10 @@ class Definition:
     def uniforms(
         self, case: LearnCase, table: Table, found: Moments, spare: Uniform
     ) -> dict[str, Float64[np.ndarray, " n"]]:
-        """Return what is uniform, and independent, if this was released of copies of a table.
+        """Return numbers that are uniform and independent if `found` was released about copies of a table.
 
-        Every number goes through its distribution, given those before it; a number in 0..1 of `spare` places
-        it within the chance of its own value.
+        Each is the conditional distribution function of a released value given those before it; a number in
+        [0, 1) of `spare` places it within the probability of its own value.
         """
         copies, features = len(found.counts) // len(case.classes), found.means.shape[1]
         shapes = (copies, len(case.classes)), (copies, len(case.classes), features)
@@ -131,12 +131,12 @@ class Definition:
         return uniform
 
     def _sizes(self, size: int, at: Int64[np.ndarray, " n"]) -> Uniform:
-        """Return P(released size ≤ at): what is below 1 is released as 1."""
+        """Return P(released size ≤ at); sizes below 1 are released as 1."""
         below = _laplace(self.size, at - size)
         return np.where(at < 1, 0.0, below)
 
     def _means(self, own: list[int], at: Int64[np.ndarray, " n"], sizes: Int64[np.ndarray, " n"]) -> Uniform:
-        """Return P(code of the mean ≤ at), halves to even codes."""
+        """Return P(code of the mean ≤ at), halves rounded to even codes."""
         lattice = self.total.lattice
         start = int(lattice.index(sum((Fraction(2 * u, LEVELS) - 1 for u in own), Fraction(0)))[0])
         above, below = (
@@ -154,7 +154,7 @@ class Definition:
         spread: Float64[np.ndarray, " n"],
         sizes: Int64[np.ndarray, " n"],
     ) -> tuple[Uniform, Uniform]:
-        """Return the chances of less than a spread, and of no more: the root mean square of a class."""
+        """Return the probabilities of less than a deviation, and of at most it."""
         step, power = float(self.spread.lattice.step), 2 if self.squared else 1
         reach = np.maximum(centres, LEVELS - centres)
         root = np.where(spread < NOTHING, 0.0, spread * np.sqrt(sizes) * LEVELS / reach)

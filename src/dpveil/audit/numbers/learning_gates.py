@@ -24,13 +24,15 @@ from dpveil.numbers.moments import LEVELS, Moments, Plan, mean_codes
 
 CELLS: Final = 64
 FEW: Final = 8
-"""Parts of each of two numbers that are looked at together."""
+"""Classes of each of two numbers whose joint law is tested."""
 SAME: Final = 6
 EVEN, BOTH = (finite_distribution(np.ones(count) / count) for count in (CELLS, FEW**2))
 
 
 def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
-    """Yield whether a fit asks what it should, by definition, and learns what its plan releases."""
+    """Yield whether the queries of a fit are those of the definition, and its values those that its plan
+    releases.
+    """
     unlike = 0
     for table in case.tables:
         plan = version.plan(case, *case.written(table))
@@ -52,7 +54,7 @@ def same_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
 
 
 def _in_turn(plan: Plan, bits: BitSource) -> Moments:
-    """Return what a plan releases where spreads are asked with released sizes, and never with true ones."""
+    """Return a plan's release with deviations drawn at released sizes, never at true ones."""
     counts = plan.sizes().draw(bits)
     means = mean_codes(plan.sums(), counts, bits)
     squares, reach = plan.spreads(means)
@@ -68,7 +70,7 @@ def _alike(one: Moments, other: Moments) -> bool:
 
 
 def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
-    """Yield what is stated, and the largest log-ratio of all that is released, over all neighbours."""
+    """Yield the stated cost, and the largest log-ratio of everything released, over all neighbours."""
     if version.lawful:
         return
     limit = stated(case)
@@ -96,7 +98,7 @@ def exact_gate(version: LearnVersion, case: LearnCase) -> Iterator[Finding]:
 
 
 def stated(case: LearnCase) -> Fraction:
-    """Return what a fitted model states, of a table like all others."""
+    """Return what a fitted model states, which is the same for all tables."""
     guarantee = case.fitted(case.tables[0], 1, SeededBits(1, "stated")).guarantee_
     return Fraction(guarantee.epsilon or 0)
 
@@ -107,7 +109,7 @@ def _shown(case: LearnCase, table: Table) -> str:
 
 
 def fit_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how uniform every released number is under its distribution given those before it."""
+    """Yield how uniform every released number is under its conditional law."""
     case, draws = setting.case, setting.draws
     found = version.release(case, setting.fits[0], draws, bits)
     spare = (
@@ -130,7 +132,7 @@ def _cells(values: Float64[np.ndarray, " n"], count: int) -> Int64[np.ndarray, "
 
 
 def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on what pairs of tables cost, from models alone; alpha covers all pairs."""
+    """Yield lower bounds on the cost of pairs of tables, from models alone; alpha covers all pairs."""
     case, draws = setting.case, setting.draws
 
     def bound(pair: tuple[Table, Table], alpha: float) -> Bound:
@@ -148,7 +150,7 @@ def bound_gate(version: LearnVersion, setting: LearnDrawn, *, bits: BitSource) -
 
 
 def _bytes(found: Moments, draws: int) -> UInt8[np.ndarray, "n values"]:
-    """Return sizes, means and spreads as bytes, a model a row."""
+    """Return sizes, means and deviations as bytes, one model per row."""
     columns = (
         found.counts.reshape(draws, -1),
         (found.means * 255 // LEVELS).reshape(draws, -1),

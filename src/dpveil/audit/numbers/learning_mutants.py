@@ -39,7 +39,7 @@ SharesOf = Callable[[LearnCase, Shares, int], Shares]
 
 
 def _charged(name: str, shares: SharesOf) -> LearnVersion:
-    """Return a mutant that divides ε in another way, for a number of features."""
+    """Return a mutant that divides ε in another way, given the number of features."""
 
     def plan(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
         own = own_plan(case, features, labels, classes)
@@ -68,7 +68,7 @@ def _for_each_number(case: LearnCase, shares: Shares, features: int) -> Shares:
 
 
 def _unclipped(case: LearnCase, features: Any, labels: Any, classes: Any) -> Plan:
-    """Codes of values as they are."""
+    """Return codes of unclipped values."""
     own = own_plan(case, features, labels, classes)
     lower, upper = (np.asarray(end, np.float64) for end in case.settings["bounds"])
     codes = np.rint((features - lower) / (upper - lower) * LEVELS).astype(np.int64)
@@ -109,7 +109,7 @@ def _draw_true_sizes(plan: Plan, bits: BitSource) -> Moments:
 
 
 def _spread(plan: Plan, counts: Any, means: Ints, bits: BitSource, about: Ints | None = None) -> Moments:
-    """Return the moments with these counts and means, spreads being about some centres."""
+    """Return the moments with these counts and means, and deviations about `about`."""
     centres = means if about is None else about
     squares, reach = plan.spreads(centres)
     sizes = np.maximum(counts, 1)
@@ -142,7 +142,7 @@ def _half_reach(means: Ints) -> Ints:
 
 
 def _too_short(plan: Plan) -> Learned:
-    """Take half the bounds for the largest distance from a mean."""
+    """Use half the bounds as the largest distance from a mean."""
     shape = len(plan.groups), plan.groups[0].shape[1]
     then = []
     for centre in CENTRES:
@@ -179,7 +179,7 @@ def _only_with_records(case: LearnCase, features: Any, labels: Any, classes: Any
 
 
 def _draw_one_for_all(plan: Plan, bits: BitSource) -> Moments:
-    """Add one noise to the sums of all features of a class."""
+    """Add one draw of noise to the sums of all features of a class."""
     counts, sums, features = plan.sizes().draw(bits), plan.sums(), plan.groups[0].shape[1]
     lattice = sums.mechanism.lattice
     noise = sums.mechanism.draw(np.zeros(len(counts), np.int64), bits)

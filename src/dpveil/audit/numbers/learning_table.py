@@ -20,7 +20,7 @@ FLOOR: Final = "1e-9"
 
 @dataclass(frozen=True, kw_only=True)
 class LearnAudit(Entry[LearnVersion, LearnLevel]):
-    """How one model is audited."""
+    """The audit of one model."""
 
     refusals: ClassVar[tuple[type[DPVeilError], ...]] = (DPVeilError,)
 
@@ -33,8 +33,8 @@ class LearnAudit(Entry[LearnVersion, LearnLevel]):
             yield from drawn("bound", bound_gate, [setting] if setting.pairs else [], bits)
 
 
-def _records(*values: tuple[float, ...], labels: str = "ab") -> tuple[Record, ...]:
-    return tuple(Record(features, label) for label, features in product(labels, values))
+def _records(*values: tuple[float, ...]) -> tuple[Record, ...]:
+    return tuple(Record(features, label) for label, features in product("ab", values))
 
 
 ONE: Final = _records((0.0,), (1.0,), (0.5,), (7.0,))

@@ -1,6 +1,6 @@
 """Audit cases for queries: columns of a few values, the queries, and versions of them.
 
-Answers by definition are written here a second time, in fractions, from the numbers that values stand for.
+Answers by definition are computed here independently, in fractions.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from dpveil.noise.bits import BitSource
 from dpveil.numbers import Plan, statistics
 
 Table = tuple[int, ...]
-"""A column: which of the case's cells each row holds."""
+"""A column as indices into the case's cells, one per row."""
 Values = Float64[np.ndarray, "n numbers"]
 HALF: Final = Fraction(1, 2)
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value as a column has it, and the number that it stands for; None where it is missing or a word."""
+    """A value as written in a column, and its number; None if it is missing or a word."""
 
     written: Any
     number: Fraction | None
@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True, eq=False)
 class QueryCase:
-    """One query with its settings, about all columns of so many rows over these cells."""
+    """One query with its settings, for all columns of so many rows over these cells."""
 
     query: str
     cells: tuple[Cell, ...]
@@ -51,27 +51,27 @@ class QueryCase:
         return list(product(range(len(self.cells)), repeat=self.rows))
 
     def neighbours(self, table: Table) -> Iterator[Table]:
-        """Yield every column with another record in one row, once from one of both sides."""
+        """Yield every pair of columns that differ in one row, once."""
         for row, held in enumerate(table):
             for cell in range(held + 1, len(self.cells)):
                 yield (*table[:row], cell, *table[row + 1 :])
 
     def values(self, table: Table) -> list[Any]:
-        """Return a column as a user has it."""
+        """Return a column as the user gives it."""
         return [self.cells[cell].written for cell in table]
 
     @cached_property
     def asked(self) -> Fraction:
-        """The ε that the user asks for."""
+        """The ε that the user requests."""
         return exact(self.settings["epsilon"])
 
     @property
     def metric(self) -> bool:
-        """Whether ε is asked for every ΔF."""
+        """Whether ε is requested per ΔF."""
         return self.settings.get("relation") == "any-database"
 
     def allowance(self, plan: Plan, one: Table, other: Table) -> Fraction | None:
-        """Return the largest log-ratio that is promised about two columns, None where none is."""
+        """Return the largest promised log-ratio for two columns, None if nothing is promised."""
         limit = min(self.asked, plan.guarantee.epsilon or Fraction(0))
         replaced = sum(a != b for a, b in zip(one, other, strict=True))
         if not self.metric:
@@ -83,7 +83,7 @@ class QueryCase:
         return limit * (min(apart, Fraction(1)) if replaced == 1 else apart)
 
     def points(self, table: Table, lattice: Lattice) -> list[int]:
-        """Return the points of a lattice that the answers are, by definition; worked out once for each."""
+        """Return the answers by definition as points of a lattice, computed once for each."""
         if (table, lattice) not in self.known:
             self.known[table, lattice] = self._points(table, lattice)
         return self.known[table, lattice]
@@ -159,13 +159,13 @@ Draw = Callable[["QueryVersion", QueryCase, Table, int, BitSource], Values]
 
 
 def own_plan(case: QueryCase, table: Table) -> Plan:
-    """Return the plan of the query itself."""
+    """Return the query's own plan."""
     plan: Plan = getattr(statistics, case.query)(case.values(table), **case.settings)
     return plan
 
 
 def real_draws(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
-    """Return what the query itself answers, planned and released anew every time."""
+    """Return the query's own answers, planned and released anew every time."""
     del version
     found = [own_plan(case, table).release(bits).response for _ in range(count)]
     return np.array(found, np.float64).reshape(count, -1)
@@ -174,7 +174,7 @@ def real_draws(version: QueryVersion, case: QueryCase, table: Table, count: int,
 def planned_draws(
     version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource
 ) -> Values:
-    """Return what the mechanism of the plan draws for its answers, many releases at once."""
+    """Return many draws of the plan's mechanism for its answers."""
     plan = version.plan(case, table)
     lattice = plan.mechanism.lattice
     points = lattice.index(np.array(plan.answers, dtype=object))
@@ -185,7 +185,7 @@ def planned_draws(
 
 @dataclass(frozen=True, kw_only=True)
 class QueryVersion(Variant):
-    """One way to answer: the query itself, or one that is wrong on purpose."""
+    """One way to answer: the query itself, or a mutant."""
 
     plan: PlanOf = own_plan
     many: Draw = planned_draws

@@ -35,14 +35,14 @@ from dpveil.numbers import Plan
 Planned = dict[Table, Plan | None]
 SAME: Final = 12
 PAIRS: Final = 20_000
-"""All pairs are looked at where there are no more, under a promise about any two columns."""
+"""Pairs up to which all are checked, for a promise about any two columns."""
 BYTES: Final = 256
 ANEW: Final = 25
 """One in this many releases calls the query itself; the others come from its plan."""
 
 
 def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
-    """Yield whether answers are those of the definition, and whether a query releases what its plan says."""
+    """Yield whether answers are those of the definition, and whether a query releases its plan."""
     unlike = 0
     for table in case.tables:
         plan = version.plan(case, table)
@@ -59,7 +59,9 @@ def same_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
 
 
 def exact_gate(version: QueryVersion, case: QueryCase) -> Iterator[Finding]:
-    """Yield what is stated, what is public and is not the same, and the largest log-ratio of neighbours."""
+    """Yield the stated cost, public facts that differ between columns, and the largest log-ratio of
+    neighbours.
+    """
     if version is not INTACT and version.plan is INTACT.plan:
         return  # its distributions are those of the query, so that only draws can show what is wrong
     plans = {table: _plan(version, case, table) for table in case.tables}
@@ -90,7 +92,7 @@ def _public(plan: Plan | None) -> tuple[object, ...]:
 
 
 def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
-    """Return the log-ratio that is nearest to its limit, or furthest beyond, over neighbours and more."""
+    """Return the log-ratio closest to its limit, or furthest beyond, over neighbours and other pairs."""
     distributions = {table: _released(plan) for table, plan in plans.items()}
     known: dict[tuple[Released | None, Released | None], Fraction] = {}
     worst: tuple[Fraction, Fraction, Table, Table] | None = None
@@ -111,7 +113,7 @@ def _losses(case: QueryCase, plans: Planned, first: Plan) -> Finding:
 
 
 def _pairs(case: QueryCase) -> Iterator[tuple[Table, Table]]:
-    """Yield neighbours, and any two columns where something is promised about them."""
+    """Yield neighbours, and any two columns if something is promised about them."""
     if case.metric and len(case.tables) ** 2 <= 2 * PAIRS:
         yield from combinations(case.tables, 2)
         return
@@ -128,9 +130,9 @@ def _released(plan: Plan | None) -> Released | None:
 
 
 def fit_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield how well responses follow the definition's distributions: each, in pairs, and in turn.
+    """Yield how well responses follow the laws by definition: each, in pairs, and successive ones.
 
-    The query itself is looked at twice: called anew for every release, and as its plan draws many at once.
+    The query itself is tested twice: called anew for every release, and with many draws from its plan.
     """
     case, p_values = setting.case, dict[str, float]()
     ways = [(version.many, setting.draws)]
@@ -166,12 +168,12 @@ def _p_values(values: Values, distributions: list[dict[float, float]]) -> dict[s
 
 
 def _distribution(number: Number) -> dict[float, float]:
-    """Return the chance of every response, as it is released."""
+    """Return the probability of every response, as released."""
     return {float(value): weight / 2.0**64 for value, weight in chances(number).items()}
 
 
 def _cells(values: Values, shown: list[float]) -> Int64[np.ndarray, "n numbers"]:
-    """Return which of the responses that can be shown every value is; the last one is none of them."""
+    """Return the index of every value among the possible responses, the last index for any other."""
     known = np.array(shown)
     places = np.searchsorted(known, values).clip(0, len(known) - 1)
     found: Int64[np.ndarray, "n numbers"] = np.where(known[places] == values, places, len(known))
@@ -179,7 +181,7 @@ def _cells(values: Values, shown: list[float]) -> Int64[np.ndarray, "n numbers"]
 
 
 def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -> Iterator[Finding]:
-    """Yield lower bounds on what pairs of columns cost, from responses alone; alpha covers all pairs."""
+    """Yield lower bounds on the cost of pairs of columns, from responses alone; alpha covers all pairs."""
     case, draws = setting.case, setting.draws
 
     def bound(pair: tuple[Table, Table], alpha: float) -> Bound:
@@ -198,7 +200,7 @@ def bound_gate(version: QueryVersion, setting: QueryDrawn, *, bits: BitSource) -
 
 
 def _bytes(sides: list[Values]) -> list[UInt8[np.ndarray, "n numbers"]]:
-    """Return values as whole numbers below 256 that keep their order."""
+    """Return values as integers below 256, in the same order."""
     values: Float64[np.ndarray, " k"] = np.unique(np.concatenate([side.ravel() for side in sides]))
     each = math.ceil(len(values) / BYTES)
     return [(np.searchsorted(values, side) // each).astype(np.uint8) for side in sides]

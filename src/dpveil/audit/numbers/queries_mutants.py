@@ -19,11 +19,11 @@ from dpveil.noise.bits import BitSource
 from dpveil.numbers import Plan, build, statistics
 
 FINE: Final = 1 << 10
-"""Points to a deviation's range: roots of mutants are rounded to them first."""
+"""Points of a deviation's range, to which roots of mutants are rounded first."""
 
 
 def wrong(name: str, plan: PlanOf) -> QueryVersion:
-    """Return a mutant that plans in another way, and draws what it plans."""
+    """Return a mutant with another plan, from which it draws."""
     return QueryVersion(name=name, plan=plan)
 
 
@@ -36,12 +36,12 @@ def _made(mechanism: ScalarMechanism, changes: tuple[tuple[str, Any], ...]) -> S
 
 
 def _changed(plan: Plan, **changes: Any) -> Plan:
-    """Return a plan whose mechanism is made in another way, and that promises what it did."""
+    """Return a plan with changed parameters of the mechanism and an unchanged promise."""
     return replace(plan, mechanism=_made(plan.mechanism, tuple(changes.items())))
 
 
 def _with(plan: Plan, answer: Fraction) -> Plan:
-    """Return a plan with another answer, at most an end of its range, and a point of it."""
+    """Return a plan with another answer, moved to a point of its range."""
     low, high = plan.mechanism.range.low, plan.mechanism.range.high
     return replace(plan, answers=(min(max(answer, low or Fraction(0)), high or Fraction(0)),))
 
@@ -52,7 +52,7 @@ def _half(case: QueryCase, table: Table) -> Plan:
 
 
 def _moved(share: Callable[[int], Fraction]) -> PlanOf:
-    """Return plans whose ΔF is this share of the width, for a number of rows."""
+    """Return plans whose ΔF is this fraction of the width, as a function of the number of rows."""
 
     def plan(case: QueryCase, table: Table) -> Plan:
         low, high = (exact(end) for end in case.settings["range"])
@@ -62,14 +62,14 @@ def _moved(share: Callable[[int], Fraction]) -> PlanOf:
 
 
 def _present(case: QueryCase, table: Table) -> Plan:
-    """Leave missing values out, and make the noise for as many rows as are left."""
+    """Leave missing values out, and calibrate the noise to the number of remaining rows."""
     values = [case.cells[cell].written for cell in table if case.cells[cell].number is not None]
     plan: Plan = getattr(statistics, case.query)(values, **case.settings)
     return plan
 
 
 def _from_data(case: QueryCase, table: Table) -> Plan:
-    """Read the range of values from the column."""
+    """Take the range of values from the column."""
     numbers = _unclipped(case, table)
     low, high = min(numbers), max(numbers)
     settings = {**case.settings, "range": (low, high if high > low else low + 1), "step": None}
@@ -90,7 +90,7 @@ def _mean_unclipped(case: QueryCase, table: Table) -> Plan:
 
 
 def _root(case: QueryCase, table: Table, numbers: list[Fraction], rows: int) -> Plan:
-    """Return the plan of a deviation that divides by `rows`, by floats that are rounded to its lattice."""
+    """Return the plan of a deviation that divides by `rows`, in floats rounded to its lattice."""
     plan = own_plan(case, table)
     middle = sum(numbers, Fraction(0)) / len(numbers)
     square = sum(((x - middle) ** 2 for x in numbers), Fraction(0)) / rows
@@ -109,7 +109,7 @@ def _sample_root(case: QueryCase, table: Table) -> Plan:
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
-    """Count a row twice where it holds the condition, and clip the count to n afterwards."""
+    """Count a row twice if it satisfies the condition, and clip the count to n afterwards."""
     plan = own_plan(case, table)
     return _with(plan, 2 * plan.answers[0])
 
@@ -120,7 +120,7 @@ def _doubled(case: QueryCase, table: Table) -> Plan:
 
 
 def _refused(case: QueryCase, table: Table) -> Plan:
-    """Refuse where no row holds the condition."""
+    """Refuse if no row satisfies the condition."""
     plan = own_plan(case, table)
     if not plan.answers[0]:
         raise DataError("no row holds the condition")
@@ -128,7 +128,7 @@ def _refused(case: QueryCase, table: Table) -> Plan:
 
 
 def _top(case: QueryCase, table: Table) -> Plan:
-    """End the range where the rows with a value do."""
+    """End the range at the number of rows with a value."""
     present = sum(case.cells[cell].written not in (None, "") for cell in table)
     plan = own_plan(case, table)
     return _changed(plan, range=(0, max(present, 1)))
@@ -140,7 +140,7 @@ def _stated_alone(case: QueryCase, table: Table) -> Plan:
 
 
 def _stated_too(case: QueryCase, table: Table) -> Plan:
-    """Draw every bin with all of ε, and state what that costs, which nobody asked for."""
+    """Draw every bin with all of ε, and state the true cost, which was not requested."""
     plan = _doubled(case, table)
     stated = 2 * (plan.guarantee.epsilon or Fraction(0))
     return replace(plan, guarantee=replace(plan.guarantee, epsilon=stated))
@@ -166,7 +166,7 @@ def _empty_out(case: QueryCase, table: Table) -> Plan:
 
 
 def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, bits: BitSource) -> Values:
-    """Return bins that one uniform number each decides, by the quantiles of their distributions."""
+    """Return bins that are all drawn from one uniform number, by the quantiles of their laws."""
     plan = version.plan(case, table)
     uniform = (bits.words(count) >> np.uint64(11)).astype(np.float64) / (1 << 53)
     weights = np.array(plan.mechanism.integers.weights, np.float64) if plan.mechanism.integers else np.eye(1)

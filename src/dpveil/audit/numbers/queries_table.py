@@ -19,7 +19,7 @@ DRAWS: Final = 10_000
 
 @dataclass(frozen=True, kw_only=True)
 class QueryAudit(Entry[QueryVersion, QueryLevel]):
-    """How one query is audited."""
+    """The audit of one query."""
 
     refusals: ClassVar[tuple[type[DPVeilError], ...]] = (DPVeilError,)
 
@@ -41,7 +41,7 @@ UNIT: Final = _cells(
 """Both ends of 0:1, a half, a third, two ways to be missing, and a value that is clipped."""
 ENDS: Final = _cells(("0", 0), (1.0, 1))
 BELOW: Final = _cells((-4e6, -4 * 10**6), ("-3", -3), ("1e6", 10**6), (" NA ", None), ("3.7", "3.7"))
-"""Of -3:9, with values below."""
+"""Values for -3:9, some of them below."""
 WORDS: Final = _cells(("yes", None), (" yes ", None), ("no", None), ("", None), (None, None))
 NUMBERS: Final = _cells(("2", 2), (2.0, 2), (7, 7), ("", None), ("-1e1", -10))
 EDGES: Final = _cells(("0", 0), (0.5, "1/2"), ("1/3", "1/3"), (1, 1), (None, None), (-0.25, "-1/4"))

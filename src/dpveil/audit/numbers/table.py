@@ -19,7 +19,7 @@ def query_audits() -> dict[str, QueryAudit]:
 
 @cache
 def learners() -> dict[str, LearnAudit]:
-    """Return the audits of models, by name: none without the extra `learn`."""
+    """Return the audits of models, by name; empty without the extra `learn`."""
     if find_spec("sklearn") is None:
         return {}
     from dpveil.audit.numbers.learning_table import naive_bayes

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Float64
 
+from dpveil.audit.entry import DEEPER
 from dpveil.audit.pixel.images import neighbours
 from dpveil.audit.pixel.pairs import Pair, adversarial_pairs
 from dpveil.audit.pixel.product import Images, Pairs
@@ -24,7 +25,7 @@ OWN_DRAWS: Final = 10_000
 
 @dataclass(frozen=True)
 class Case:
-    """A method on height × width × channels; `levels` are those of which exact gates try every image."""
+    """A method on height × width × channels; exact gates enumerate all images over `levels`."""
 
     height: int
     width: int
@@ -39,7 +40,7 @@ class Case:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the method promises here."""
+        """The method's guarantee in this setting."""
         return self.method.guarantee(height=self.height, width=self.width, channels=self.channels)
 
     def of(self, method: PixelMethod) -> Case:
@@ -59,7 +60,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Drawn:
-    """A setting for a gate that draws. `chance` is that of the event that shows a violation best."""
+    """A setting for a gate that draws; `chance` is the probability of the most telling event."""
 
     case: Case
     draws: int
@@ -84,16 +85,16 @@ class Level:
         drawn = self.fit + self.bound + self.distinguish
         return tuple(dict.fromkeys([*self.exact, *(setting.case for setting in drawn)]))
 
-    def more(self, exact: tuple[Case, ...], times: int = 5) -> Level:
-        """Return this level with more small images, and with `times` the draws."""
+    def more(self, exact: tuple[Case, ...]) -> Level:
+        """Return this level with more small images, and `DEEPER` times the draws."""
         fit, bound, apart = (
-            tuple(replace(d, draws=times * d.draws) for d in drawn)
+            tuple(replace(d, draws=DEEPER * d.draws) for d in drawn)
             for drawn in (self.fit, self.bound, self.distinguish)
         )
         return Level(self.exact + exact, fit, bound, apart)
 
     def of(self, method: PixelMethod) -> Level:
-        """Return the same sizes with a method of the user's own, and one that its blocks do not divide."""
+        """Return the same sizes with a user's own method, and one size that its blocks do not divide."""
         ragged = min(getattr(method, "block", 1) + 1, 33)
         own = (Drawn(Case(ragged, ragged + 1, 1, method), OWN_DRAWS),) if ragged > 2 else ()
 
@@ -124,11 +125,11 @@ def usual_neighbours(case: Case, images: Images) -> Pairs:
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """What gates have to know about a method beside its versions.
+    """What gates have to know about a method besides its versions.
 
-    `right(method, images)` is the distribution a second time, written from the definition and apart from the
-    method. Relations other than m-pixels and any-image need their own `pairs` to draw and `neighbours` to
-    enumerate, and metric guarantees `distances(images, pairs)`.
+    `right(method, images)` is the law written independently from the definition. Relations other than
+    m-pixels and any-image need their own `pairs` to draw and `neighbours` to enumerate, and metric guarantees
+    `distances(images, pairs)`.
     """
 
     right: DistributionOf | None = None

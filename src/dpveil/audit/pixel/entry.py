@@ -17,17 +17,19 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import PixelMethod
 
 MOST: Final = {"epsilon": 200, "rho": 50}
-"""Beyond, chances are too small for 64-bit floats, and there is next to no promise to break."""
+"""Largest budgets that are audited: beyond, probabilities are too small for 64-bit floats, and little is
+promised.
+"""
 COMPUTED: Final = ("exact", "pld")
-"""Gates that look at distributions alone: blind to a mutant whose distribution is the intact one."""
+"""Gates that use laws alone, so they cannot detect a mutant with the intact law."""
 STREAM: Final = "{gate} {number}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodAudit(Entry[Version, Level], Known):
-    """How one method is audited: its versions, what is right for it, and the settings of both levels.
+    """The audit of one method: its versions, the facts about it, and the settings of both levels.
 
-    A method that promises nothing, and of which there is nothing to show, has no levels, and says why in
+    A method that promises nothing, and of which nothing can be shown, has no levels, with the reason in
     `note`. `refuse(method, level)` raises `InvalidParameter` for what takes too long to audit.
     """
 
@@ -36,7 +38,7 @@ class MethodAudit(Entry[Version, Level], Known):
 
     @property
     def distribution(self) -> DistributionOf | None:
-        """What releases have to follow: the second distribution, or that of the intact version."""
+        """The law that releases have to follow: the independent one, or that of the intact version."""
         return self.right or self.intact.distribution
 
     def mutant(self, name: str) -> Version:
@@ -58,13 +60,13 @@ class MethodAudit(Entry[Version, Level], Known):
         )
 
     def differs(self, mutant: Version, check: Check[Version]) -> bool:
-        """Return whether a mutant can behave otherwise than the intact version where this gate looks."""
+        """Return whether a mutant can behave differently from the intact version in this gate's setting."""
         intact, case = self.intact, check.case
         blind = mutant.distribution is intact.distribution and mutant.noise is intact.noise
         return mutant.unlike(intact, case.method, case.size) and not (check.gate in COMPUTED and blind)
 
     def own(self, method: PixelMethod, level: str) -> MethodAudit:
-        """Return the audit of a user's own method as it is, at these sizes and without mutants.
+        """Return the audit of a user's own method, at the table's sizes and without mutants.
 
         Raises `InvalidParameter` for a budget or parameters that are too large to audit.
         """

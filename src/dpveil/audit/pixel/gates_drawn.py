@@ -1,7 +1,7 @@
-"""Gates that draw: goodness of fit to the exact distribution, and lower bounds from adversarial pairs.
+"""Gates that draw: goodness of fit to the exact law, and lower bounds from adversarial pairs.
 
-They work on any `Version`. Each has a probability of at most alpha to reject a right method, over everything
-it looks at together.
+They work on any `Version`. Each rejects a right method with probability at most alpha, over everything it
+tests together.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ from dpveil.noise.bits import BitSource
 
 MISSED_FIT: Final = 1e-6
 SHARPEST: Final = 400
+"""Largest power, in hundredths, that is tried."""
 DISTINGUISHED: Final = math.log(10)
 """The ε that a method without a guarantee must exceed for its neighbours to count as distinguished."""
 
@@ -48,16 +49,11 @@ Outcomes = Int64[np.ndarray, "n parts"]
 
 
 def fit_gate(
-    version: Version,
-    setting: Drawn,
-    distribution_of: DistributionOf,
-    *,
-    bits: BitSource,
-    alpha: float = ALPHA,
+    version: Version, setting: Drawn, distribution_of: DistributionOf, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield how well the releases of one uneven image follow their distribution, draw by draw and in pairs.
+    """Yield how well the releases of one irregular image follow their law, draw by draw and in pairs.
 
-    `value` is minus the corrected p-value's logarithm to base 10; alpha covers the whole gate.
+    `value` is -log10 of the corrected p-value; alpha covers the whole gate.
     """
     case, draws = setting.case, setting.draws
     outcomes, right = _observed(version, setting, distribution_of, bits)
@@ -65,15 +61,15 @@ def fit_gate(
     p_values = {f"draw {j}": fit(seen, distribution).p_value for j, (seen, (_, distribution)) in columns}
     masses = [mass for mass, _ in right]
     p_values |= pair_fits(outcomes, masses)
-    seen = sharpest(tuple(masses[0].tolist()), draws, alpha / len(p_values))
+    seen = sharpest(tuple(masses[0].tolist()), draws, ALPHA / len(p_values))
     sees = f"power ≥ {seen:.2f}" if seen else ""
-    yield fit_finding(case, f"{draws:,} draws", p_values, alpha=alpha, sees=sees)
+    yield fit_finding(case, f"{draws:,} draws", p_values, sees=sees)
 
 
 def _observed(
     version: Version, setting: Drawn, distribution_of: DistributionOf, bits: BitSource
 ) -> tuple[Outcomes, list[DrawOf]]:
-    """Return the outcomes of every draw, -1 for what none looks like, and their distributions."""
+    """Return the outcomes of every draw, -1 for impossible ones, and their laws."""
     image, method = uneven_image(setting.case.size), setting.case.method
     distribution = distribution_of(method, image[None])
     if version.outcomes is not None:
@@ -88,9 +84,10 @@ def _observed(
 
 @lru_cache(maxsize=256)
 def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
-    """Return the power of all chances, in hundredths, from which on the fit of one draw sees it; 0 if never.
+    """Return the smallest power of all probabilities, in hundredths, that the fit of one draw detects; 0 if
+    none.
 
-    The power is the factor of the budget, for Laplace noise, randomised response and exponential mechanisms
+    The power is the factor on the budget, for Laplace noise, randomised response and exponential mechanisms
     alike. Source: `power` of the coarse bins alone, about 1 - 1e-6.
     """
     wanted = finite_distribution(np.array(mass) / sum(mass))
@@ -108,9 +105,7 @@ def sharpest(mass: tuple[float, ...], draws: int, alpha: float) -> float:
     return high / 100
 
 
-def bound_gate(
-    version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
-) -> Iterator[Finding]:
+def bound_gate(version: Version, setting: Drawn, entry: Known, *, bits: BitSource) -> Iterator[Finding]:
     """Yield a lower bound on the budget for every adversarial pair; alpha covers all pairs together.
 
     Under a metric guarantee a pair may cost ε times its distance.
@@ -127,20 +122,19 @@ def bound_gate(
         for pair in entry.pairs(case)
     ]
     least = partial(detectable, promise, setting.draws, setting.chance)
-    yield from bound_findings(pairs, f"{setting.draws:,} draws", unit=letter, alpha=alpha, least=least)
+    yield from bound_findings(pairs, f"{setting.draws:,} draws", unit=letter, least=least)
 
 
-def distinguish_gate(
-    version: Version, setting: Drawn, entry: Known, *, bits: BitSource, alpha: float = ALPHA
-) -> Iterator[Finding]:
-    """Yield the first pair of neighbours that a method without a guarantee tells apart, or else nearly does.
+def distinguish_gate(version: Version, setting: Drawn, entry: Known, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield the first pair of neighbours that a method without a guarantee distinguishes, or else the
+    closest.
 
     If none were distinguished, the method's reason for promising nothing would be wrong.
     """
     case, seen = setting.case, []
     pairs, drawer = entry.pairs(case), drawn_once(version.drawer(case.method))
     for pair in pairs:
-        found = pair_bound(drawer, pair, setting.draws, bits, epsilon_at(0.0), alpha / len(pairs))
+        found = pair_bound(drawer, pair, setting.draws, bits, epsilon_at(0.0), ALPHA / len(pairs))
         seen.append((found, pair))
         if found.lower >= DISTINGUISHED:
             break
@@ -151,7 +145,7 @@ def distinguish_gate(
 
 
 def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:
-    """Return how a promise is measured, what it promises, and its letter."""
+    """Return the measure of a promise, its budget, and its symbol."""
     if promise.rho is not None:
         return rho_seen, float(promise.rho), "ρ"
     if promise.delta is not None and not promise.epsilon:
@@ -161,9 +155,9 @@ def measure_of(promise: Guarantee) -> tuple[Measure, float, str]:
 
 @lru_cache(maxsize=1024)
 def detectable(promise: Guarantee, draws: int, chance: float, limit: float, alpha: float) -> float:
-    """Return the smallest violation that this many test draws a side show, given the event that shows it.
+    """Return the smallest violation that this many test draws per side detect, given the event that shows it.
 
-    Choosing that event is up to the train draws, and not part of the probability to miss it.
+    The training draws have to find that event; missing it is not part of the probability.
     """
     measure, _, letter = measure_of(promise)
     event = {"ρ": gaussian_events, "δ": delta_event}.get(letter)
@@ -172,7 +166,7 @@ def detectable(promise: Guarantee, draws: int, chance: float, limit: float, alph
 
 
 def drawn_once(drawer: Drawer) -> Drawer:
-    """Return what draws from an image once for all pairs that it is in.
+    """Return a drawer that draws from an image once, for all pairs that it is in.
 
     The bound of every pair holds by itself, whatever draws it shares with others.
     """
@@ -190,6 +184,6 @@ def drawn_once(drawer: Drawer) -> Drawer:
 def pair_bound(
     drawer: Drawer, pair: Pair, draws: int, bits: BitSource, measure: Measure, alpha: float = ALPHA
 ) -> Bound:
-    """Return the lower bound from `draws` train and as many test releases of both images of a pair."""
+    """Return the lower bound from `draws` training and as many test releases of both images of a pair."""
     sides = [drawer(image, 2 * draws, bits) for image in (pair.first, pair.second)]
     return of_releases((sides[0], sides[1]), draws, alpha, measure)

@@ -1,8 +1,7 @@
-"""Gates that compute: a version equals the method, and its exact divergence over all neighbours of small
-images.
+"""Gates that compute: equality of a version with the method, and exact divergences on small images.
 
-They yield findings, one for everything they look at. Nothing is drawn but one release, so nothing is left
-to chance: what these gates see at all, they see to the tolerances below, without any where chances are exact.
+Each yields one finding for each check over all neighbours. Only one release is drawn, so nothing is left to
+chance: violations are detected up to the tolerances below, and without any where probabilities are exact.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from dpveil.noise.bits import SeededBits
 LOSS_TOLERANCE: Final = 1e-9
 DISTRIBUTION_TOLERANCE: Final = 1e-7
 MOST_JOINT: Final = 4096
-"""Outcomes of several draws together that are written out one by one; beyond, privacy losses are composed."""
+"""Most joint outcomes of several draws that are enumerated; beyond, privacy losses are composed."""
 
 
 def same_gate(version: Version, case: Case) -> Iterator[Finding]:
-    """Yield whether the version gives what `release` gives from the same bits: how many values differ."""
+    """Yield how many values of the version's release differ from those of `release` for the same bits."""
     image = uneven_image(case.size)
     released = case.method.release(image, bits=SeededBits(3, "same"))
     differ = int(np.sum(version.releases(case.method, image, 1, SeededBits(3, "same"))[0] != released))
@@ -42,7 +41,7 @@ def same_gate(version: Version, case: Case) -> Iterator[Finding]:
 
 @dataclass(frozen=True, eq=False)
 class _Look:
-    """Everything that a divergence is computed from."""
+    """The inputs of a divergence."""
 
     version: Version
     case: Case
@@ -53,9 +52,9 @@ class _Look:
 
 
 def exact_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
-    """Yield the largest divergences over all neighbours on the case's levels, and the distribution's error.
+    """Yield the largest divergences over all neighbours on the case's levels, and the law's error.
 
-    The first is that of additive noise, before what follows it; it is left out where there is none.
+    The first is that of additive noise before post-processing; it is left out if there is none.
     """
     images = all_images(case.height, case.width, case.channels, case.levels)
     pairs = entry.neighbours(case, images)
@@ -80,7 +79,7 @@ def _pure(look: _Look) -> Finding:
 
 
 def _metric(look: _Look) -> Finding:
-    """Hold the loss of every pair against ε times its distance; at distance 0 there may be none."""
+    """Compare the loss of every pair with ε times its distance; at distance 0 it must be 0."""
     distances = look.entry.distances
     apart = np.ones(len(look.pairs)) if distances is None else distances(look.images, look.pairs)
     losses = look.distribution.losses(look.pairs)
@@ -115,7 +114,7 @@ def _divergences(distribution: ProductDistribution, pairs: Pairs, order: float) 
 
 
 def _approximate(look: _Look) -> Finding:
-    """Look at all neighbours, but with additive noise, whose sums were looked at, at adversarial pairs."""
+    """Check all neighbours; for additive noise, whose sums are checked already, adversarial pairs only."""
     distribution, pairs, unit = look.distribution, look.pairs, None
     noise, method = look.version.noise, look.case.method
     if noise is not None and look.version.distribution is not None:
@@ -141,9 +140,9 @@ def _approximate(look: _Look) -> Finding:
 
 
 def hockey_stick(draws: list[tuple[Masses, Masses]], epsilon: Fraction, unit: float | None = None) -> Any:
-    """Return the divergence of independent draws from their distributions under both inputs.
+    """Return the hockey-stick divergence of independent draws from their laws under both inputs.
 
-    Never below the truth; a Fraction, and the truth, for exact chances of few outcomes at ε = 0.
+    Never below the truth; for exact probabilities of few outcomes at ε = 0 it is the truth, as a Fraction.
 
     >>> coin = np.array([Fraction(1, 3), Fraction(2, 3)], object)
     >>> hockey_stick([(coin, coin[::-1])], Fraction(0))

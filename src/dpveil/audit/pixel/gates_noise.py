@@ -19,32 +19,32 @@ from dpveil.audit.pixel.version import AddedNoise, Version
 
 TOLERANCE: Final = 1e-9
 ROUNDING: Final = {"δ": 1e-13, "ρ": 1e-12}
-"""What floats may be off by beside: in Fourier transforms, and in Rényi divergences of orders next to 1."""
+"""Absolute errors of floats: in Fourier transforms, and in Rényi divergences of orders next to 1."""
 AGREEMENT: Final = 0.02
 FLOOR: Final = 1e-5
-"""Two accountants may be apart by this share of δ and this much: connecting dots costs less."""
+"""Two accountants may differ by the share `AGREEMENT` of δ plus this: connecting dots costs less."""
 STEP: Final = 4e-3
 
 
 def tolerance(unit: str, limit: float) -> float:
-    """Return by how much a divergence in floats may be above what is promised."""
+    """Return by how much a divergence in floats may exceed the promise."""
     return limit * TOLERANCE + ROUNDING[unit]
 
 
 def excess(unit: str, limit: float, slack: float = 0.0) -> str:
-    """Return in words which excess over `limit` is seen: any, or one beyond the tolerance."""
+    """Return in words which excess over `limit` is detected: any, or one beyond the tolerance."""
     return f"{unit} above {limit:.4g} by {slack:.2g}" if slack else "any excess"
 
 
 def held(
     what: str, case: Case, value: float, limit: float, kept: bool, unit: str, slack: float = 0.0
 ) -> Finding:
-    """Return a finding of an exact divergence; `slack` is the tolerance of one in floats."""
+    """Return the finding of an exact divergence; `slack` is the tolerance of one in floats."""
     return Finding("exact", what, str(case), value, limit, kept, unit, sees=excess(unit, limit, slack))
 
 
 def sums_finding(noise: AddedNoise, case: Case, images: Images, pairs: Pairs) -> Finding:
-    """Return the largest divergence of noisy answers over all neighbours, before what follows the noise."""
+    """Return the largest divergence of noisy answers over all neighbours, before post-processing."""
     return SUMS[case.guarantee.kind](noise, case, noise.moves(case.method, images, pairs))
 
 
@@ -78,15 +78,15 @@ SUMS: Final[dict[str, Callable[[AddedNoise, Case, list[Move]], Finding]]] = {
 
 
 def renyi_rate(kind: NoiseKind, move: Move, order: float) -> float:
-    """Return D_α/α of one move: what ρ must not be below."""
+    """Return D_α/α of one move, a lower bound on ρ."""
     return sum(renyi_of_shift(kind, parameter, gap, order) for gap, parameter in move) / order
 
 
 def pld_gate(version: Version, case: Case, entry: Known) -> Iterator[Finding]:
-    """Yield what `dp_accounting` says about the worst move, against the promise and against our own δ.
+    """Yield the result of `dp_accounting` for the worst move, against the promise and against our own δ.
 
-    The worst move is found by our own divergence among all that neighbours make; the promise is taken at
-    several ε where it implies one at each.
+    The worst move is that of the largest divergence of ours among all neighbours; the promise is evaluated at
+    several ε where it implies a δ at each.
     """
     if version.noise is None:
         return

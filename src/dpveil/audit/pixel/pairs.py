@@ -15,9 +15,9 @@ Image = UInt8[np.ndarray, "h w c"]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring images, h × w × c, and in words what is hard about them.
+    """Two neighbouring images, h × w × c, and a description of what is hard about them.
 
-    `distance` is how far apart they are under a metric guarantee.
+    `distance` is their distance under a metric guarantee.
     """
 
     name: str
@@ -27,7 +27,7 @@ class Pair:
 
     @property
     def pixels(self) -> int:
-        """In how many pixels the two differ."""
+        """The number of pixels in which the two differ."""
         return int(np.any(self.first != self.second, axis=2).sum())
 
 
@@ -50,8 +50,8 @@ def adversarial_pairs(
     """Return pairs of images that differ in at most `neighbourhood` pixels (None: all of them).
 
     Black turns white: within one cell, in the smallest (ragged) cells, spread over cells, in the last column
-    and row, in a single pixel, in each channel alone, everywhere if that is allowed; and one pair straddles
-    the edge at which a rounded mean jumps (quality gate 3). Equal pairs are listed once.
+    and row, in a single pixel, in each channel alone, and everywhere if that is allowed; one pair straddles
+    the threshold at which a rounded mean changes. Equal pairs are listed once.
 
     >>> made = adversarial_pairs(height=3, width=3, channels=1, block=2, neighbourhood=1)
     >>> [pair.name for pair in made]
@@ -79,7 +79,7 @@ def uneven_image(size: tuple[int, int, int]) -> Image:
 
 
 def _orders(grid: list[list[Pixel]], height: int, width: int) -> dict[str, list[Pixel]]:
-    """Return orders of the pixels in which a neighbourhood takes the first ones."""
+    """Return orders of the pixels, of which a neighbourhood changes the first ones."""
     by_size = sorted(grid, key=len)
     return {
         "largest cell": list(chain.from_iterable(reversed(by_size))),

@@ -1,8 +1,8 @@
-"""Exact distributions of releases made of independent finite draws, and their cost.
+"""Exact laws of releases that consist of independent finite draws, and their privacy loss.
 
-A release whose draws are independent has the product of their distributions, so its largest log-ratio over
-all outputs is the sum of the draws' largest, and so are its Rényi divergences. Chances may be floats, or
-exact: whole numbers (weights) or rationals in an array of objects, whose logarithms have 50 digits.
+A release with independent draws has the product of their laws, so its largest log-ratio over all outputs is
+the sum of the draws' largest, and so are its Rényi divergences. Probabilities may be floats, or exact:
+integers (weights) or rationals in an array of objects, whose logarithms have 50 digits.
 """
 
 from __future__ import annotations
@@ -24,17 +24,18 @@ Images = UInt8[np.ndarray, "images h w c"]
 Pairs = Int64[np.ndarray, "pairs 2"]
 Releases = UInt8[np.ndarray, "n h w c"]
 Masses = Any
-"""Chances, distributions × outcomes: float64, or integers (weights) or Fractions in an array of objects."""
+"""Probabilities, laws × outcomes: float64, or integers (weights) or Fractions in an array of objects."""
 Drawn = tuple[Float64[np.ndarray, " outcomes"], Distribution]
 
 WORK: Final = Context(prec=50)
 EXACT: Final = 1e-40
-"""What 50-digit logarithms of exact chances may be off by."""
+"""A bound on the error of 50-digit logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One draw: the `places` (row, column, channel) that show it, and what each outcome `looks` like there.
+    """One draw: the `places` (row, column, channel) that show it, and the levels that each outcome `looks`
+    like.
 
     `looks` has a row for each outcome and a level for each place. Outcomes may look the same.
     """
@@ -53,7 +54,7 @@ class Part:
         return self._find(self.looks)
 
     def read(self, releases: Releases) -> Int64[np.ndarray, " n"]:
-        """Return the first outcome that looks like each release, and -1 where none does."""
+        """Return the first outcome that looks like each release, and -1 if none does."""
         rows, columns, channels = self.places.T
         return self._find(releases[:, rows, columns, channels])
 
@@ -66,7 +67,7 @@ class Part:
 
 
 def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
-    """Return numbers that equal rows share; rows that share one by chance are compared afterwards."""
+    """Return hashes of rows; rows that share one by chance are compared afterwards."""
     # Powers, not multiples, of an odd constant: rows such as 1, 0, 0, 1 and 0, 1, 1, 0 must not share one.
     factors = np.cumprod(np.full(rows.shape[1], 0x9E3779B97F4A7C15, np.uint64))
     return rows.astype(np.uint64) @ factors
@@ -74,9 +75,9 @@ def _keys(rows: UInt8[np.ndarray, "n places"]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ProductDistribution:
-    """Releases with independent draws: draw j of image i has the distribution `masses[j][index[i, j]]`.
+    """Releases with independent draws: draw j of image i has the law `masses[j][index[i, j]]`.
 
-    `parts` say where the draws are shown; empty where a version has its own way to see them.
+    `parts` say where the draws are shown; empty if a version reads its outcomes in its own way.
     """
 
     index: Int64[np.ndarray, "images parts"]
@@ -85,27 +86,27 @@ class ProductDistribution:
 
     @cached_property
     def floats(self) -> list[Float64[np.ndarray, "distinct outcomes"]]:
-        """The chances as floats."""
+        """The probabilities as floats."""
         return [(m / m.sum(axis=1, keepdims=True)).astype(np.float64) for m in self.masses]
 
     @cached_property
     def drawn(self) -> list[Drawn]:
-        """The chances of every draw of the first image, and as a distribution of outcomes."""
+        """The probabilities of every draw of the first image, and the same as a distribution of outcomes."""
         return [_drawn(chances[row]) for chances, row in zip(self.floats, self.index[0], strict=True)]
 
     @cached_property
     def seen(self) -> list[Drawn]:
-        """The same where outcomes that look alike are counted to the first of them."""
+        """The same, with outcomes that look alike merged into the first of them."""
         pairs = zip(self.parts, self.drawn, strict=True)
         return [_drawn(np.bincount(part.first, mass, len(mass))) for part, (mass, _) in pairs]
 
     @property
     def exact(self) -> bool:
-        """Whether all chances are given as whole numbers or rationals."""
+        """Whether all probabilities are integers or rationals."""
         return all(masses.dtype == object for masses in self.masses)
 
     def losses(self, pairs: Pairs) -> Any:
-        """Return the largest log-ratio over all outputs for every pair; infinite where support differs."""
+        """Return the largest log-ratio over all outputs for every pair; infinite if the supports differ."""
         total: Any = np.zeros(len(pairs), object if self.exact else np.float64)
         with localcontext(WORK):
             for masses, rows in zip(self.masses if self.exact else self.floats, self.index.T, strict=True):
@@ -117,17 +118,16 @@ class ProductDistribution:
         return self.losses(pairs).max()
 
     def between(self, pairs: Pairs) -> list[list[tuple[Masses, Masses]]]:
-        """Return the distributions of draws that differ under both inputs; once for equal pairs."""
+        """Return the laws of the draws that differ under both inputs; once for equal pairs."""
         first, second = self.index[pairs[:, 0]], self.index[pairs[:, 1]]
         differ = first != second
         rows = np.unique(np.where(differ, [first, second], -1).transpose(1, 0, 2), axis=0)
         return [[(m[a], m[b]) for m, a, b in zip(self.masses, *row, strict=True) if a >= 0] for row in rows]
 
     def distance(self, other: ProductDistribution) -> float:
-        """Return the largest difference of a chance between two distributions of the same images, 1 at most.
+        """Return the largest difference of a probability between two laws of the same images, at most 1.
 
-        Distributions of another number of draws, or of outcomes that look otherwise, are as far apart as can
-        be.
+        Laws with different numbers of draws, or with outcomes that look different, have distance 1.
         """
         if len(self.masses) != len(other.masses):
             return 1.0
@@ -159,7 +159,7 @@ def _worst(masses: Masses) -> Any:
 
 
 def _worst_exact(masses: Masses) -> Any:
-    """Return the same in decimals: of weights, after dividing every row by its sum."""
+    """Return the same in decimals; weights are divided by the sum of their row."""
     rows = [[Fraction(m, sum(row)) for m in row] for row in masses.tolist()]
     table = np.empty((len(rows), len(rows)), object)
     for i, first in enumerate(rows):
@@ -174,7 +174,8 @@ def _log(ratio: Fraction) -> Decimal:
 
 
 def product_distribution(parts: Sequence[Part], rows: Sequence[Masses]) -> ProductDistribution:
-    """Return the distribution whose draw j of image i has chances `rows[j][i]`; equal ones are kept once.
+    """Return the product law in which draw j of image i has probabilities `rows[j][i]`; equal ones are stored
+    once.
 
     `rows[j]` is images × outcomes, float64 or an array of objects (integers or Fractions).
     """

@@ -21,12 +21,12 @@ Method = Any
 """A `PixelMethod`; a version reads the fields of its own."""
 Size = tuple[int, int, int]
 Drawer = Callable[[Image, int, BitSource], Releases]
-"""Gives a number of independent releases of one image."""
+"""A function that returns many independent releases of one image."""
 DistributionOf = Callable[[Method, Images], ProductDistribution]
 
 
 class AddedNoise(Protocol):
-    """What is known beside of methods that add integer noise to exact integers."""
+    """Further facts about methods that add integer noise to exact integers."""
 
     @property
     def kind(self) -> NoiseKind:
@@ -36,18 +36,18 @@ class AddedNoise(Protocol):
         """Return the parameter of the noise of every answer of one channel."""
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
-        """Return how far neighbours move the answers; moves that another exceeds may be left out."""
+        """Return how far neighbours move the answers; dominated moves may be left out."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Version(Variant):
-    """One way to carry out a method: the intact one, or a mutant made of it by `dataclasses.replace`.
+    """One way to carry out a method: intact, or a mutant made from it by `dataclasses.replace`.
 
     `releases(method, image, n, bits)` returns n independent releases, n × h × w × c. `distribution(method,
-    images)` is their exact distribution, computed without drawing, where they are made of independent finite
-    draws. `outcomes(method, image, n, bits)` returns the outcomes themselves, n × draws, for methods whose
-    pixels do not show them one by one. `noise` is for additive noise. `key(method, size)`, if any, is equal
-    for two versions that do exactly the same there: a mutant is not tried where it is not wrong.
+    images)` is their exact law, computed without drawing, if they consist of independent finite draws.
+    `outcomes(method, image, n, bits)` returns the outcomes themselves, n × draws, for methods whose pixels do
+    not show them one by one. `noise` is for additive noise. `key(method, size)`, if any, is equal for two
+    versions that behave identically there: a mutant is skipped where it is not wrong.
     """
 
     releases: Callable[[Method, Image, int, BitSource], Releases]
@@ -61,7 +61,7 @@ class Version(Variant):
         return lambda image, count, bits: self.releases(method, image, count, bits)
 
     def unlike(self, intact: Version, method: Method, size: Size) -> bool:
-        """Return whether this version may behave otherwise than `intact` there."""
+        """Return whether this version may behave differently from `intact` there."""
         if self.key is None or intact.key is None:
             return True
         return bool(self.key(method, size) != intact.key(method, size))
@@ -69,7 +69,7 @@ class Version(Variant):
 
 @dataclass(frozen=True, kw_only=True)
 class Steps:
-    """A method taken apart into steps, one field each: what its versions are made of."""
+    """A method divided into steps, one field each, from which its versions are made."""
 
     name: str
     gates: tuple[str, ...] = ()
@@ -80,10 +80,10 @@ class Steps:
 
     @abstractmethod
     def distribution(self, method: Method, images: Images) -> ProductDistribution:
-        """Return the distribution of what is drawn."""
+        """Return the law of the draws."""
 
     def version(self) -> Version:
-        """Return these steps as gates take them; `outcomes` and `key` are theirs if they have any."""
+        """Return these steps as a version, with their `outcomes` and `key` if they have any."""
         return Version(
             name=self.name,
             gates=self.gates,
@@ -95,7 +95,7 @@ class Steps:
 
 
 def made_once(distribution_of: DistributionOf) -> DistributionOf:
-    """Return what makes the distribution of a method's releases of the same images only once."""
+    """Return a function that computes the law for the same images only once."""
     kept: dict[object, ProductDistribution] = {}
 
     def found(method: Method, images: Images) -> ProductDistribution:
@@ -108,14 +108,14 @@ def made_once(distribution_of: DistributionOf) -> DistributionOf:
 
 
 def one_by_one(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-    """Return `count` releases by the method's own `release`: slow, but exactly what is released."""
+    """Return `count` releases by the method's own `release`: slow, but exactly the real ones."""
     return np.stack([method.release(image, bits=bits) for _ in range(count)])
 
 
 def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> Releases:
-    """Return one release of `count` copies that stand side by side, cut apart.
+    """Return one release of `count` copies side by side, split up.
 
-    For methods that treat pixels alike and apart from each other, and whose noise depends on no size.
+    For methods that treat pixels alike and independently, and whose noise does not depend on the size.
     """
     height, width, channels = image.shape
     shown = method.release(np.tile(image, (1, count, 1)), bits=bits)
@@ -125,9 +125,9 @@ def side_by_side(method: Method, image: Image, count: int, bits: BitSource) -> R
 def from_distribution(
     distribution: DistributionOf, *, shared: bool = False
 ) -> Callable[[Method, Image, int, BitSource], Releases]:
-    """Return the releases of a distribution whose parts show it: of versions that no sampler carries out.
+    """Return draws from a law, for versions that no sampler carries out.
 
-    `shared` takes one random number for all parts of a release.
+    `shared` uses one random number for all parts of a release.
     """
 
     def releases(method: Method, image: Image, count: int, bits: BitSource) -> Releases:

@@ -1,1 +1,1 @@
-"""Audits of scalar mechanisms: settings, distributions by definition, gates, mutants."""
+"""Audits of scalar mechanisms: settings, laws by definition, gates, mutants."""

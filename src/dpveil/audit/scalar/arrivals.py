@@ -1,7 +1,8 @@
-"""Pairs of neighbouring numbers, floats and exact ones, as they are passed to a mechanism.
+"""Pairs of neighbouring answers, floats and exact ones, as they are passed to a mechanism.
 
-`reach`, which the noise is made for, is not believed here. Numbers are looked for beside turns from one point
-to the next, found by bisection of what reads them, and worked out from tables as users do it.
+`reach`, for which the noise is calibrated, is not trusted here. Answers are searched for next to the
+thresholds between points, which are found by bisection of the function that reads answers, and computed from
+tables as users do.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ Pair = tuple[Any, Any]
 Points = tuple[int, int]
 Read = Callable[[Lattice, Any], int]
 OFF: Final = Fraction(1, 1 << 40)
-"""How far floats may be off, in parts of the larger one: what mechanisms say that they allow for."""
+"""Largest error of a float, relative to the larger one, that mechanisms say they allow for."""
 HALVINGS: Final = 64
 PROBES: Final = 8
 FAR: Final = tuple(sign * ((1 << k) + 3) for k in (10, 19, 29) for sign in (1, -1))
-"""Points far from all edges: where floats no longer tell halves, they have to be refused."""
+"""Points far from all edges, where floats that no longer resolve halves have to be refused."""
 EPSILONS: Final[tuple[Number, ...]] = ("0.1", "0.5", 1, 3)
 RANGES: Final[tuple[tuple[Number, Number], ...]] = (
     (0, 1),
@@ -42,7 +43,7 @@ RANGES: Final[tuple[tuple[Number, Number], ...]] = (
 )
 RECORDS: Final = 9
 STEPS: Final = 24
-"""Points of a random lattice: some mechanisms solve programs over them."""
+"""Most points of a random lattice, as some mechanisms solve programs over them."""
 
 
 def read(lattice: Lattice, answer: Any) -> int:
@@ -52,23 +53,25 @@ def read(lattice: Lattice, answer: Any) -> int:
 
 @lru_cache(maxsize=64)
 def arriving(lattice: Lattice) -> tuple[tuple[Pair, ...], frozenset[Points]]:
-    """Return answers of neighbours beside turns, and the points that they are read as, the lower first."""
+    """Return answers of neighbours next to thresholds, and the points that they are read as, the lower
+    first.
+    """
     pairs = tuple(beside_turns(lattice))
     places = ((read(lattice, one), read(lattice, other)) for one, other in pairs)
     return pairs, frozenset((min(pair), max(pair)) for pair in places)
 
 
-def beside_turns(lattice: Lattice, reader: Read = read) -> Iterator[Pair]:
-    """Yield neighbours' answers: one beside the turn from a point to the next, the other ΔF further on.
+def beside_turns(lattice: Lattice) -> Iterator[Pair]:
+    """Yield neighbours' answers: one next to a threshold between points, the other ΔF further on.
 
-    Those that are refused are left out, such as floats that are too large for the steps.
+    Refused answers are left out, such as floats that are too large for the steps.
     """
     for point in _probes(lattice):
         lower, upper = (lattice.origin + at * lattice.step for at in (point - 1, point))
         middle = (lower + upper) / 2
         if not all(number in lattice.range for number in (lower, middle, upper)):
             continue
-        below, above = _turn(lattice, lower, upper, reader)
+        below, above = _turn(lattice, lower, upper)
         for start, sign in ((below, 1), (above, -1), (middle, 1)):
             further = _further(start, sign * lattice.sensitivity, lattice.range)
             yield from (pair for pair in further if all(_taken(lattice, number) for number in pair))
@@ -83,7 +86,7 @@ def _taken(lattice: Lattice, number: Any) -> bool:
 
 
 def _probes(lattice: Lattice) -> list[int]:
-    """Return points beside every edge, in the middle, and a record on."""
+    """Return points next to every edge, in the middle, and one record further."""
     ends = [end for span in lattice.spans for end in span if end is not None] or [0]
     reach = max(1, int(lattice.sensitivity / lattice.step))
     near = [end + sign * k for end in ends for k in (0, 1, 2, reach, reach + 1) for sign in (1, -1)]
@@ -95,17 +98,19 @@ def _probes(lattice: Lattice) -> list[int]:
     return [int(point) for point in chosen]
 
 
-def _turn(lattice: Lattice, lower: Fraction, upper: Fraction, reader: Read) -> tuple[Fraction, Fraction]:
+def _turn(lattice: Lattice, lower: Fraction, upper: Fraction) -> tuple[Fraction, Fraction]:
     """Return the last number found that is read as the lower point, and the first that is not."""
-    home = reader(lattice, lower)
+    home = read(lattice, lower)
     for _ in range(HALVINGS):
         middle = (lower + upper) / 2
-        lower, upper = (middle, upper) if reader(lattice, middle) == home else (lower, middle)
+        lower, upper = (middle, upper) if read(lattice, middle) == home else (lower, middle)
     return lower, upper
 
 
 def _further(start: Fraction, moved: Fraction, allowed: Range) -> Iterator[Pair]:
-    """Yield a number and another `moved` on: exactly, as floats, and as floats as far off as they may be."""
+    """Yield a number and another `moved` on: exactly, as floats, and as floats with the largest allowed
+    error.
+    """
     yield from _inside([(start, start + moved)], allowed)
     one, other = float(start), float(start + moved)
     sign = math.copysign(math.inf, moved)
@@ -133,7 +138,7 @@ MEANS: Final[tuple[Callable[[Any], Any], ...]] = (
     lambda values: float(np.cumsum(values)[-1]) / len(values),
     lambda values: sum(map(Fraction, values), Fraction(0)) / len(values),
 )
-"""Ways to a mean, each rounded in another way; the last one not at all."""
+"""Ways to compute a mean, each with other rounding; the last one is exact."""
 
 
 @dataclass(frozen=True)
@@ -143,11 +148,11 @@ class Dice:
     bits: BitSource
 
     def below(self, count: int) -> int:
-        """Return a whole number below `count`, nearly even."""
+        """Return an integer below `count`, nearly uniform."""
         return int(self.bits.words(1)[0] % np.uint64(count))
 
     def pick(self, some: Sequence[One]) -> One:
-        """Return one of some."""
+        """Return one of several items."""
         return some[self.below(len(some))]
 
 
@@ -185,14 +190,14 @@ class Table:
         return self._at(np.array([0, 1, 0.5, 1 / 3, 0.1, 0.25, 0.7]))
 
     def _at(self, parts: Any) -> Any:
-        """Return floats at these parts of the range, none of them outside."""
+        """Return floats at these fractions of the range, none outside."""
         low, high = float(self.low), float(self.high)
         first = low if Fraction(low) >= self.low else math.nextafter(low, math.inf)
         last = high if Fraction(high) <= self.high else math.nextafter(high, -math.inf)
         return np.clip(low + (high - low) * parts, first, last)
 
     def pairs(self, count: int, bits: BitSource) -> Iterator[Pair]:
-        """Yield the means of so many tables and of their neighbours, worked out in one of several ways."""
+        """Yield the means of `count` tables and of their neighbours, each computed in one of several ways."""
         dice = Dice(bits)
         for _ in range(count):
             values = self._values(bits)

@@ -1,4 +1,4 @@
-"""The `arrive` gate: the cost of two neighbours' numbers after a mechanism has read them."""
+"""The `arrive` gate: the cost of two neighbours' answers after a mechanism has read them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,13 @@ from dpveil.noise.matrix import IntegerMatrix, log_above
 PAIRS: Final = 100
 """Neighbours of one random table."""
 DISTRIBUTIONS: Final = 24
-"""Pairs of points that a distribution without integers is held against, the furthest apart first."""
+"""Pairs of points at which a law without integers is evaluated, the furthest apart first."""
 
 
 def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratio of answers beside turns, read by this version: ε, whatever the relation."""
+    """Yield the largest log-ratio of answers next to thresholds, as this version reads them; the limit is
+    ε.
+    """
     pairs = case.met if version.read is read else _points(version, case.method, case.arrivals)
     if pairs and version.fits(case):
         yield _finding(version, case, pairs, f"{len(case.arrivals):,} pairs beside turns")
@@ -37,7 +39,9 @@ def arrive_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
 def tables_gate(
     kind: type[ScalarMechanism], version: ScalarVersion, tables: int, *, bits: BitSource
 ) -> Iterator[Finding]:
-    """Yield the largest log-ratio of means of random tables and of neighbours, as floats and exactly."""
+    """Yield the largest log-ratio of the means of random tables and their neighbours, as floats and
+    exactly.
+    """
     found = []
     for table in random_tables(kind, tables, bits):
         case, what = ScalarCase(table.method), f"{tables * PAIRS:,} pairs of random tables"
@@ -72,7 +76,7 @@ def _finding(version: ScalarVersion, case: ScalarCase, pairs: Set[Points], what:
 def _of_integers(
     matrix: IntegerMatrix, case: ScalarCase, pairs: Set[Points]
 ) -> Iterator[tuple[Fraction, Points]]:
-    """Yield the largest log-ratios of rows, in whole numbers and rounded up by 10^-40."""
+    """Yield the largest log-ratios of rows, in integers and rounded up by 10^-40."""
     own = case.method.lattice.points
     logs = np.log(np.array(matrix.weights, dtype=object).astype(np.float64).clip(1e-300))
     rows = {pair: tuple(int(np.searchsorted(own, point)) for point in pair) for pair in pairs}

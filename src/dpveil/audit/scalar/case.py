@@ -1,7 +1,7 @@
 """Audit cases for scalar mechanisms: settings, versions, and entries that are mostly defaults.
 
-A finite mechanism needs nothing: its integers are its distribution, and the usual settings and mutants suit
-it. What is known beside goes into `table.OWN`.
+A finite mechanism needs no entry: its integers are its law, and the usual settings and mutants apply.
+Additions are in `table.OWN`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from dpveil.noise.matrix import IntegerMatrix, quantise
 Points = Int64[np.ndarray, " n"]
 MOST_CELLS: Final = 400
 FAR: Final = 600
-"""Scales of the noise from the answers at which far tails are looked at."""
+"""Noise scales from the answers at which tails are evaluated."""
 FEW: Final = 20
 FINE: Final = 1 << 200
 
@@ -40,18 +40,18 @@ class ScalarCase:
 
     @cached_property
     def limit(self) -> Fraction:
-        """What the guarantee states: ε for one record, or for every ΔF between two answers."""
+        """The stated bound: ε for one record, or per ΔF between two answers."""
         return self.method.guarantee().epsilon or Fraction(0)
 
     def allowance(self, x: int, other: int) -> Fraction | None:
-        """Return the largest log-ratio of two answers, or None where none is promised."""
+        """Return the largest promised log-ratio of two answers, or None if nothing is promised."""
         if self.method.promise == ANY:
             return self.limit * abs(x - other) / self.reach
         return self.limit if abs(x - other) <= self.reach else None
 
     @property
     def arrivals(self) -> tuple[Pair, ...]:
-        """Answers of neighbours, as they arrive, beside turns from point to point."""
+        """Answers of neighbours, as they are passed in, next to thresholds between points."""
         return arriving(self.method.lattice)[0]
 
     @property
@@ -61,7 +61,7 @@ class ScalarCase:
 
     @cached_property
     def reach(self) -> int:
-        """The most steps between two neighbours' answers: seen in numbers, and never below ⌈ΔF/step⌉."""
+        """The most steps between two neighbours' answers: as observed, and at least ⌈ΔF/step⌉."""
         lattice = self.method.lattice
         return max(
             [*(high - low for low, high in self.met), -(-lattice.sensitivity // lattice.step).__floor__()]
@@ -69,24 +69,24 @@ class ScalarCase:
 
     @cached_property
     def length(self) -> int:
-        """Steps to a scale of the noise, about, and at least 1."""
+        """Approximate steps per noise scale, at least 1."""
         return max(1, round(self.reach / self.method.budget))
 
     @cached_property
     def edges(self) -> list[int]:
-        """The ends of the range and of its gaps as points, or 0 where there is none."""
+        """The ends of the range and of its gaps as points, or 0 if there are none."""
         spans = self.method.lattice.spans
         return [edge for span in spans for edge in span if edge is not None] or [0]
 
     def allowed(self, points: Any) -> Points:
-        """Return which of these whole numbers are points of the range, in order, each once."""
+        """Return which of these integers are points of the range, in order, once each."""
         unique = np.unique(np.asarray(points, np.int64))
         found: Points = unique[self.method.lattice.allowed(unique)]
         return found
 
     @cached_property
     def answers(self) -> list[int]:
-        """Return answers around every edge, where normalisers change fastest, and far from all."""
+        """Return answers around every edge, where normalising constants change fastest, and far from all."""
         reach, size = self.reach, self.method.lattice.size
         if size is not None and size <= FEW:
             return [int(point) for point in self.method.lattice.points]
@@ -105,7 +105,9 @@ class ScalarCase:
 
     @cached_property
     def cells(self) -> Points:
-        """Return the first points of categories: every point if few, else fine near edges, coarse far out."""
+        """Return the first points of categories: every point if few, else fine near edges and coarse far
+        out.
+        """
         lattice = self.method.lattice
         if lattice.size is not None and lattice.size <= MOST_CELLS:
             return lattice.points
@@ -119,7 +121,9 @@ class ScalarCase:
 
     @cached_property
     def pairs(self) -> list[tuple[int, int]]:
-        """Return answers to tell apart: a record from every end inwards, across gaps, inside, and further."""
+        """Return answers to distinguish: a record from every end inwards, across gaps, inside, and
+        further.
+        """
         reach = self.reach
         wanted = [(edge, edge + sign * reach) for edge in self.edges[:4] for sign in (1, -1)]
         if self.method.promise == ANY:
@@ -137,24 +141,24 @@ ScalarDrawn = Drawn[ScalarCase, int]
 ScalarLevel = Level[ScalarCase, int]
 
 Draw = Callable[[ScalarCase, int, int, BitSource], Points]
-"""Gives cells (their numbers) of a number of responses to one answer."""
+"""A function that returns the cells (their indices) of many responses to one answer."""
 
 
 def real_draws(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
-    """Return the cells of what the mechanism itself draws."""
+    """Return the cells of the mechanism's own draws."""
     drawn = case.method.draw(np.full(count, x, np.int64), bits)
     return np.searchsorted(case.cells, drawn, side="right").astype(np.int64).clip(1) - 1
 
 
 def masses(distribution: PointDistribution, x: int, cells: Points) -> list[Any]:
-    """Return the chance of every cell; the first and the last one have no end."""
+    """Return the probability of every cell; the first and the last one are unbounded."""
     ends = [None, *(int(cell) for cell in cells[1:])]
     lasts = [int(cell) - 1 for cell in cells[1:]]
     return [distribution.mass(x, low, high) for low, high in zip(ends, [*lasts, None], strict=True)]
 
 
 def drawn_from(distribution: Callable[[Any], PointDistribution]) -> Draw:
-    """Return draws of a distribution that no mechanism carries out; what it loses goes to its first cell."""
+    """Return draws from a law that no mechanism has; missing probability goes to its first cell."""
 
     @lru_cache(maxsize=64)
     def row(case: ScalarCase, x: int) -> IntegerMatrix:
@@ -170,10 +174,10 @@ def drawn_from(distribution: Callable[[Any], PointDistribution]) -> Draw:
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarVersion(Variant):
-    """One way to carry out a mechanism: the intact one, or one that is wrong on purpose.
+    """One way to carry out a mechanism: intact, or a mutant.
 
-    `integers(method)` are what a finite one draws, None where the distribution is all there is. `fits(case)`
-    tells where a mutant is wrong at all; `bound` adds settings in which samples show it. `read` gives the
+    `integers(method)` are those that a finite mechanism draws from, None if there is only a law. `fits(case)`
+    tells where a mutant differs at all; `bound` adds settings in which samples detect it. `read` returns the
     point that an answer is read as.
     """
 
@@ -197,7 +201,7 @@ def wrong(
     bound: tuple[ScalarDrawn, ...] = (),
     gates: tuple[str, ...] = (),
 ) -> ScalarVersion:
-    """Return a mutant that follows another distribution."""
+    """Return a mutant with another law."""
     return ScalarVersion(
         name=name,
         gates=gates,
@@ -210,7 +214,7 @@ def wrong(
 
 
 def cases(method: type[ScalarMechanism], *settings: dict[str, Any]) -> tuple[ScalarCase, ...]:
-    """Return settings of a mechanism, ΔF = 1 and ε = 1 unless given."""
+    """Return settings of a mechanism, with ΔF = 1 and ε = 1 unless given."""
     usual = {"sensitivity": 1, "epsilon": 1}
     return tuple(ScalarCase(method(**(usual | setting))) for setting in settings)
 

@@ -1,8 +1,8 @@
-"""Distributions of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
+"""Laws of scalar mechanisms to 50 digits, from the definitions, independent of the mechanisms.
 
-A distribution knows the chance that the response of an answer lies between two points of the lattice, far out
-too, where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
-stairs of the noise, which are what a promise is held against.
+A law gives the probability that the response to an answer lies between two points of the lattice, also in
+tails where 64-bit floats are 0. It shares with the mechanism the numbering of points, and the scale or the
+stairs of the noise, whose sufficiency is what is tested.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from dpveil.noise.matrix import IntegerMatrix
 
 
 class PointDistribution(ABC):
-    """The distribution of responses for every answer, all of them points of a lattice."""
+    """The law of responses for every answer, on the points of a lattice."""
 
     @abstractmethod
     def mass(self, x: int, low: End, high: End) -> Real:
-        """Return the chance that answer `x` is followed by a response from `low` to `high` (None: no end)."""
+        """Return the probability of a response from `low` to `high` to answer `x` (None: unbounded)."""
 
     def log(self, x: int, y: int) -> Real:
-        """Return the logarithm of the chance of response `y`, or minus infinity."""
+        """Return the log probability of response `y`, or minus infinity."""
         known = self._logs.get((x, y))
         if known is None:
             chance = self.mass(x, y, y)
@@ -42,7 +42,7 @@ class PointDistribution(ABC):
 
 @dataclass(frozen=True)
 class Spans:
-    """The allowed points of a mechanism: its range and gaps, as whole numbers of steps from point 0."""
+    """The allowed points of a mechanism: its range and gaps, in steps from point 0."""
 
     low: End
     high: End
@@ -61,7 +61,7 @@ class Spans:
         return cls(place(allowed.low), place(allowed.high), gaps)
 
     def pieces(self) -> Iterator[tuple[End, End]]:
-        """Yield first and last point of every part between gaps."""
+        """Yield first and last point of every span between gaps."""
         first = self.low
         for left, right in self.gaps:
             yield first, left
@@ -69,7 +69,7 @@ class Spans:
         yield first, self.high
 
     def within(self, low: End, high: End) -> Iterator[tuple[End, End]]:
-        """Yield what every part has between two points."""
+        """Yield the part of every span between two points."""
         for first, last in self.pieces():
             a = first if low is None else low if first is None else max(low, first)
             b = last if high is None else high if last is None else min(high, last)
@@ -79,13 +79,13 @@ class Spans:
 
 @dataclass(frozen=True)
 class Snapped(PointDistribution):
-    """Noise is added, and what is not allowed becomes the nearest allowed point, the lower one halfway."""
+    """Additive noise, snapped to the nearest allowed point, the lower one halfway."""
 
     spans: Spans
     noise: Noise
 
     def mass(self, x: int, low: End, high: End) -> Real:
-        """Add up the noise that ends in every part, with the halves of gaps beside it."""
+        """Return the probability of the noise that ends in every span, with the halves of adjacent gaps."""
         total = MP.mpf(0)
         for a, b in self.spans.within(low, high):
             start, stop = self._reach(a, b)
@@ -94,7 +94,7 @@ class Snapped(PointDistribution):
         return total
 
     def _reach(self, a: End, b: End) -> tuple[End, End]:
-        """Return the first and the last point that become a to b."""
+        """Return the first and the last point that are snapped to a to b."""
         before = {right: (left + right) // 2 + 1 for left, right in self.spans.gaps}
         behind = {left: (left + right) // 2 for left, right in self.spans.gaps}
         first = None if a is None or a == self.spans.low else before.get(a, a)
@@ -145,14 +145,14 @@ def _powers(x: int, low: End, high: End, power: Callable[[int], Real]) -> Real:
 
 @dataclass(frozen=True)
 class Table(PointDistribution):
-    """Chances written down, a row for each answer; rows of integers count in 2^-64."""
+    """Tabulated probabilities, a row for each answer; rows of integers are in units of 2^-64."""
 
     points: tuple[int, ...]
     rows: tuple[tuple[Any, ...], ...]
     unit: int = 1
 
     def mass(self, x: int, low: End, high: End) -> Real:
-        """Add up."""
+        """Return the sum of the row's entries."""
         row = self.rows[self.points.index(x)]
         inside = (
             chance
@@ -163,12 +163,12 @@ class Table(PointDistribution):
 
 
 def integer_distribution(points: Sequence[int], matrix: IntegerMatrix) -> Table:
-    """Return the distribution that integers are."""
+    """Return the law of an integer matrix."""
     return Table(tuple(points), matrix.weights, 1 << 64)
 
 
 def fair_distribution(method: ExplicitFair) -> Table:
-    """Return formula 5.73 with its constants: 5.74 for even sizes, the right one for odd (errata E11)."""
+    """Return formula 5.73 with its constants: 5.74 for even sizes, the corrected one for odd (errata E11)."""
     size = (method.lattice.size or 1) - 1
     a = MP.exp(-real(method.budget / method.lattice.reach))
     return _fair(size, a, even_at_odd=False)
@@ -188,7 +188,7 @@ def _fair(size: int, a: Real, *, even_at_odd: bool) -> Table:
 
 
 def published_fair_distribution(method: ExplicitFair) -> Table:
-    """Return formulas 5.73 and 5.74 as they are printed."""
+    """Return formulas 5.73 and 5.74 as printed."""
     size = (method.lattice.size or 1) - 1
     return _fair(size, MP.exp(-real(method.budget / method.lattice.reach)), even_at_odd=True)
 
@@ -217,12 +217,12 @@ DISTRIBUTIONS: Final[dict[str, Callable[[Any], PointDistribution]]] = {
     "explicit-fair": fair_distribution,
     "uniform": _uniform,
 }
-"""Mechanism name to the distribution by definition; the integers of others are their definition."""
+"""The law by definition, by mechanism name; for others the integers are the definition."""
 
 
 @lru_cache(maxsize=256)
 def distribution_of(method: ScalarMechanism) -> PointDistribution:
-    """Return the distribution that a mechanism should have: by its definition, or else its integers."""
+    """Return the law that a mechanism should have: by its definition, or else its integers."""
     if method.name in DISTRIBUTIONS:
         return DISTRIBUTIONS[method.name](method)
     if method.integers is None:

@@ -12,7 +12,7 @@ from jaxtyping import Bool, Int64
 
 from dpveil.audit.distributions import Distribution, finite_distribution
 from dpveil.audit.findings import Finding
-from dpveil.audit.fit import ALPHA, fit, fit_pairs
+from dpveil.audit.fit import fit, fit_pairs
 from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding
 from dpveil.audit.lower_bound import Bound, certain, scores
 from dpveil.audit.measures import MISSED, epsilon_at, epsilon_event, smallest_detectable
@@ -22,7 +22,7 @@ from dpveil.audit.scalar.gates import place
 from dpveil.noise.bits import BitSource
 
 CHANCE: Final = 0.3
-"""Of the event that shows a violation, for the smallest violation that is stated."""
+"""Probability of the event with which the smallest detectable violation is computed."""
 Counts = Int64[np.ndarray, " cells"]
 
 
@@ -32,9 +32,8 @@ def fit_gate(
     right: PointDistribution | None = None,
     *,
     bits: BitSource,
-    alpha: float = ALPHA,
 ) -> Iterator[Finding]:
-    """Yield how well responses to an edge, beside it, and to the middle follow the distribution."""
+    """Yield how well responses to an edge, a point next to it, and the middle follow the law."""
     case = setting.case
     right = right or distribution_of(case.method)
     answers = case.answers
@@ -46,7 +45,7 @@ def fit_gate(
         name = place(case, x)
         p_values[f"answer {name}"] = fit(seen, distribution).p_value
         p_values[f"neighbouring draws at {name}"] = fit_pairs(seen, distribution).p_value
-    yield fit_finding(case, f"{setting.draws:,} draws", p_values, alpha=alpha)
+    yield fit_finding(case, f"{setting.draws:,} draws", p_values)
 
 
 @lru_cache(maxsize=512)
@@ -63,12 +62,10 @@ class _Event:
     swapped: bool
 
 
-def bound_gate(
-    version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource, alpha: float = ALPHA
-) -> Iterator[Finding]:
-    """Yield a lower bound on ε of pairs of answers, from samples alone; alpha covers all pairs together.
+def bound_gate(version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource) -> Iterator[Finding]:
+    """Yield a lower bound on ε for pairs of answers, from samples alone; alpha covers all pairs together.
 
-    Half of the draws choose an event, of which a half learns which responses tell the pair apart; exact
+    Half of the draws choose an event, of which a half learns which responses distinguish the pair; exact
     confidence limits come from the other half.
     """
     case, draws = setting.case, setting.draws
@@ -92,7 +89,7 @@ def bound_gate(
         )
         for x, other in setting.pairs or case.pairs
     ]
-    yield from bound_findings(pairs, f"{draws:,} draws", alpha=alpha, least=partial(_detectable, draws))
+    yield from bound_findings(pairs, f"{draws:,} draws", least=partial(_detectable, draws))
 
 
 @lru_cache(maxsize=512)
@@ -113,7 +110,7 @@ def _count(version: ScalarVersion, case: ScalarCase, x: int, count: int, bits: B
 
 
 def _best(sides: list[list[Counts]], case: ScalarCase, draws: int) -> _Event:
-    """Return the event that tells a pair apart best on draws that did not make it."""
+    """Return the event that distinguishes a pair best on draws that did not make it."""
     cells = case.cells
     learned = np.log(sides[0][0] + 1.0) - np.log(sides[1][0] + 1.0)
     orders = {"response ≤ {}": np.arange(len(cells)), "likelier ones": np.argsort(-learned, kind="stable")}

@@ -1,4 +1,4 @@
-"""Gates that compute, for scalar mechanisms: distributions and integers against the guarantee."""
+"""Gates that compute, for scalar mechanisms: laws and integers against the guarantee."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from dpveil.noise.bits import SeededBits
 from dpveil.noise.matrix import IntegerMatrix, log_above
 
 CLOSE: Final = 1e-9
-"""Log-ratios this close to the largest in floating point are taken again without it."""
+"""Distance from the largest log-ratio, in floating point, within which ratios are recomputed exactly."""
 TIED: Final = 8
 MOST_TIED: Final = 4096
 UNBOUNDED: Final = Fraction(10**6)
 ROUNDED: Final = Fraction(1, 10**30)
-"""More than 50 digits lose: what a log-ratio may exceed its limit by."""
+"""A bound on the error of 50 digits: what a log-ratio may exceed its limit by."""
 UNLIKE: Final = 1e-4
 SAME: Final = 200
 
 
 def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield whether `draw`, which other gates use, gives what `release` gives of the same bits."""
+    """Yield whether `draw`, which other gates use, agrees with `release` for the same bits."""
     method = case.method
     points = np.resize(np.array(case.answers, np.int64), SAME)
     numbers = np.array([method.lattice.origin + int(p) * method.lattice.step for p in points], dtype=object)
@@ -43,7 +43,7 @@ def same_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
 
 
 def exact_gate(version: ScalarVersion, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the largest log-ratio of integers and of the distribution, against what is promised, and more."""
+    """Yield the largest log-ratios of integers and of the law, against the promise, and further checks."""
     matrix = version.integers(case.method)
     if matrix is not None:
         yield _integers(matrix, case)
@@ -65,8 +65,8 @@ def _integers(matrix: IntegerMatrix, case: ScalarCase) -> Finding:
 def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, Fraction, int]:
     """Return the largest log-ratio, rounded up by 10^-40, with its limit and the number of pairs of answers.
 
-    Every pair that something is promised about; under any-database neighbouring ones, over which log-ratios
-    add up. Floating point only chooses what is taken again in whole numbers.
+    It is over every pair with a promise; under any-database over adjacent ones, as log-ratios add up.
+    Floating point only selects what is recomputed in integers.
     """
     points, logs = case.method.lattice.points, _logs(matrix)
     far = case.allowance(0, 1 << 40) is not None  # something is promised at every distance
@@ -93,7 +93,7 @@ def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, F
 
 
 def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows responses"]:
-    """Return logarithms, zero as far below all others."""
+    """Return logarithms, with a value far below all others for zeros."""
     floats = np.array(matrix.weights, dtype=object).astype(np.float64)
     logs: Float64[np.ndarray, "rows responses"] = np.log(floats.clip(1e-300))
     return logs
@@ -105,13 +105,13 @@ def _reached(points: Points, row: int, case: ScalarCase) -> int:
 
 
 def ratio_of(first: int, second: int) -> Fraction | None:
-    """Return the larger over the smaller, 1 for two zeros, None where only one is zero."""
+    """Return the larger over the smaller, 1 for two zeros, None if only one is zero."""
     low, high = min(first, second), max(first, second)
     return Fraction(high, low) if low else None if high else Fraction(1)
 
 
 def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: ScalarCase) -> Iterator[Finding]:
-    """Yield what integers cost beyond their certificate, and how far they are from the distribution."""
+    """Yield the cost of integers beyond their certificate, and their distance from the law."""
     stated = case.method.certificate
     if stated is not None:
         below = _uncertified(matrix, case)
@@ -127,7 +127,7 @@ def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: Scalar
 
 
 def _uncertified(matrix: IntegerMatrix, case: ScalarCase) -> float:
-    """Return by how much a column's ratio, over one record or over all, exceeds what is certified."""
+    """Return by how much a column's ratio, over one record or over all, exceeds the certificate."""
     stated, points, logs = case.method.certificate, case.method.lattice.points, _logs(matrix)
     if stated is None:
         return 0.0
@@ -139,7 +139,7 @@ def _uncertified(matrix: IntegerMatrix, case: ScalarCase) -> float:
 
 
 def _losses(distribution: PointDistribution, case: ScalarCase) -> Iterator[Finding]:
-    """Yield the worst log-ratio over a grid of answers and responses, far out too, with 50 digits."""
+    """Yield the worst log-ratio over a grid of answers and responses, tails included, with 50 digits."""
     answers, outputs = case.answers, case.outputs
     logs = [[distribution.log(x, y) for y in outputs] for x in answers]
     floats = np.array(logs, np.float64)
@@ -168,12 +168,12 @@ def _losses(distribution: PointDistribution, case: ScalarCase) -> Iterator[Findi
 
 
 def place(case: ScalarCase, point: int) -> str:
-    """Return the number of a point, in words."""
+    """Return the number at a point, as text."""
     return f"{float(case.method.lattice.origin + point * case.method.lattice.step):.6g}"
 
 
 def _whole(distribution: PointDistribution, case: ScalarCase) -> Finding:
-    """Return how far the chances of an answer are from summing to 1."""
+    """Return how far the probabilities for an answer are from summing to 1."""
     lost = max(
         float(abs(1 - sum(masses(distribution, x, case.cells))))
         for x in case.answers[:: max(1, len(case.answers) // 2)]
@@ -182,7 +182,7 @@ def _whole(distribution: PointDistribution, case: ScalarCase) -> Finding:
 
 
 def _tabulated(distribution: PointDistribution, case: ScalarCase) -> Finding:
-    """Return how far the mechanism's own matrix, which figures use, is from the distribution, in logs."""
+    """Return the log-distance of the mechanism's own matrix, which figures use, from the law."""
     lattice, answers = case.method.lattice, case.answers[:6]
     shown = [lattice.origin + int(y) * lattice.step for y in case.outputs]
     numbers = [lattice.origin + x * lattice.step for x in answers]

@@ -16,13 +16,15 @@ from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import IntegerMatrix, quantise
 
 SMALL: Final = 64
-"""Points of the largest matrix that one weight is raised in."""
+"""Points of the largest matrix in which one weight is raised."""
 PARTS: Final = 1 << 30
 EXACT: Final = ("exact", "arrive")
 
 
 def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
-    """Return the mechanism's integers with one weight raised, to a log-ratio of the limit and `excess`."""
+    """Return the mechanism's integers with one weight raised, so that its log-ratio exceeds the limit by
+    `excess`.
+    """
     if method.integers is None:
         raise ValueError(method.name)
     rows = [list(row) for row in method.integers.weights]
@@ -42,7 +44,7 @@ def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
 
 
 def sharper(method: ScalarMechanism, power: float = 1.25) -> IntegerMatrix:
-    """Return the mechanism's integers with every chance raised to a power: that much of the budget."""
+    """Return the mechanism's integers with every probability raised to a power, which multiplies ε."""
     if method.integers is None:
         raise ValueError(method.name)
     logs = np.log(np.array(method.integers.weights, dtype=object).astype(np.float64).clip(1e-300))
@@ -51,7 +53,9 @@ def sharper(method: ScalarMechanism, power: float = 1.25) -> IntegerMatrix:
 
 
 def shifted(method: ScalarMechanism) -> IntegerMatrix:
-    """Return the mechanism's integers with the row of the next answer for each, the last one twice."""
+    """Return the mechanism's integers with each row replaced by that of the next answer, the last one
+    repeated.
+    """
     if method.integers is None:
         raise ValueError(method.name)
     rows = method.integers.weights
@@ -59,7 +63,7 @@ def shifted(method: ScalarMechanism) -> IntegerMatrix:
 
 
 def emptied(method: ScalarMechanism) -> IntegerMatrix:
-    """Return the mechanism's integers with one response, to the first answer only, that is never given."""
+    """Return the mechanism's integers without one response, for the first answer only."""
     if method.integers is None:
         raise ValueError(method.name)
     rows = [list(row) for row in method.integers.weights]
@@ -84,7 +88,7 @@ def integers(
     fits: Callable[[ScalarCase], bool] = _small,
     gates: tuple[str, ...] = (),
 ) -> ScalarVersion:
-    """Return a mutant that draws other integers."""
+    """Return a mutant that draws from other integers."""
     made = lru_cache(maxsize=32)(change)
 
     def distribution(method: Any) -> PointDistribution:
@@ -105,7 +109,7 @@ WEIGHTS: Final = (
     integers("a weight 1e-9 beyond", partial(raised_weight, excess=1e-9), gates=EXACT),
     integers("a response never given", emptied),
 )
-"""Mutants that every finite mechanism can have."""
+"""Mutants of every finite mechanism."""
 ROWS: Final = (
     integers("chances to the power 1.25", sharper, _uneven),
     integers("row of the next answer", shifted, _uneven, ("fit",)),

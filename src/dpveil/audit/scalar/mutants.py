@@ -32,23 +32,23 @@ PARTS: Final = 1 << 30
 
 
 def _rate(method: Any) -> Fraction:
-    """Return ε a step: the rate of Laplace noise of scale ΔF/ε."""
+    """Return ε per step: the rate of Laplace noise of scale ΔF/ε."""
     rate: Fraction = method.budget / method.lattice.reach
     return rate
 
 
 def one_scale(method: Any) -> Truncated:
-    """Return the truncated distribution at ΔF/ε: as if its normaliser cost nothing."""
+    """Return the truncated law at ΔF/ε, as if its normalising constant cost nothing."""
     return Truncated(Spans.of(method), _rate(method))
 
 
 def has_edge(case: ScalarCase) -> bool:
-    """Return whether anything is cut off."""
+    """Return whether anything is truncated."""
     return case.method.lattice.spans != ((None, None),)
 
 
 def redraw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
-    """Return the cells of Laplace noise of scale ΔF/ε, drawn again until it is in range."""
+    """Return the cells of Laplace noise of scale ΔF/ε, redrawn until it is in range."""
     lattice, out = case.method.lattice, np.full(count, x, np.int64)
     missing = np.arange(count)
     while len(missing):
@@ -61,13 +61,13 @@ def redraw(case: ScalarCase, x: int, count: int, bits: BitSource) -> Points:
 
 @dataclass(frozen=True)
 class Lost(PointDistribution):
-    """Chances of noise at allowed points alone: what falls elsewhere is nobody's."""
+    """Noise at allowed points only, not normalised: the remaining probability is lost."""
 
     spans: Spans
     noise: Noise
 
     def mass(self, x: int, low: End, high: End) -> Real:
-        """Add up the noise between two points."""
+        """Return the probability of the noise between two points."""
         total = MP.mpf(0)
         for a, b in self.spans.within(low, high):
             total += self.noise.between(None if a is None else a - x, None if b is None else b - x)
@@ -76,7 +76,7 @@ class Lost(PointDistribution):
 
 @dataclass(frozen=True)
 class OneSided(Noise):
-    """Noise of which only what is 0 or more is kept, as formula 5.71 has it with z in ℕ (errata E11)."""
+    """Noise conditioned on 0 or more, as in formula 5.71 with z in ℕ (errata E11)."""
 
     whole: Noise
 
@@ -96,7 +96,7 @@ class OneSided(Noise):
 class Published(PointDistribution):
     """Truncated noise whose scale depends on the answer: Croft thesis formulas 5.35 and 5.36 (errata E1).
 
-    For one end, i·ΔF away from an answer.
+    For one end, i·ΔF away from the answer.
     """
 
     spans: Spans
@@ -104,7 +104,7 @@ class Published(PointDistribution):
     reach: int
 
     def mass(self, x: int, low: End, high: End) -> Real:
-        """Return the chance under the scale of this answer."""
+        """Return the probability under the scale of this answer."""
         end = self.spans.low if self.spans.low is not None else self.spans.high
         return Truncated(self.spans, self._rate(abs(x - (end or 0)))).mass(x, low, high)
 
@@ -122,7 +122,7 @@ class Published(PointDistribution):
 
 
 def published(method: Any) -> Published:
-    """Return the variable scale of the thesis, for a setting."""
+    """Return the law with the thesis's variable scale."""
     return Published(Spans.of(method), method.budget, method.lattice.reach)
 
 
@@ -153,7 +153,7 @@ def bounds(spans: Spans, epsilon: Fraction, reach: int) -> tuple[Fraction, ...]:
 
 
 def without_a_bound(method: Any) -> Truncated:
-    """Return the scale that the largest of the 3n + 2 bounds is left out of."""
+    """Return the law at the scale that ignores the largest of the 3n + 2 bounds."""
     spans = Spans.of(method)
     rest = sorted(bounds(spans, method.budget, method.lattice.reach))[:-1]
     return Truncated(spans, 1 / max(rest, default=1 / _rate(method)))
@@ -167,7 +167,7 @@ def _one_bound_decides(case: ScalarCase) -> bool:
 
 
 def for_one_record(method: Any) -> Truncated:
-    """Return the scale that suffices for one record, where any two databases are promised."""
+    """Return the law at the scale that suffices for one record, where any two databases are promised."""
     less = replace(method, relation="database-record")
     return Truncated(Spans.of(method), method.lattice.step / less.scale)
 
@@ -189,11 +189,11 @@ TRUNCATED: Final = (
         gates=BY_LAW,
     ),
 )
-"""Mutants of the truncated Laplace; the published one has a setting of its own (`table`)."""
+"""Mutants of the truncated Laplace; the published one has its own setting (`table`)."""
 
 
 def snapped(change: Callable[[Any], Noise]) -> Callable[[Any], PointDistribution]:
-    """Return the distribution of other noise, snapped."""
+    """Return the law of other noise, snapped."""
     return lambda method: Snapped(Spans.of(method), change(method))
 
 
@@ -234,7 +234,7 @@ def _odd(case: ScalarCase) -> bool:
 
 
 def not_halved(method: Any) -> Table:
-    """Return weights e^(-ε·d) throughout, each row normalised by itself."""
+    """Return weights e^(-ε·d) throughout, each row normalised separately."""
     size, a = method.lattice.size, MP.exp(-real(_rate(method)))
     rows = [[a ** abs(x - y) for y in range(size)] for x in range(size)]
     return Table(tuple(range(size)), tuple(tuple(w / sum(row) for w in row) for row in rows))
@@ -247,7 +247,7 @@ FAIR: Final = (
 
 
 def uneven(method: ScalarMechanism) -> Table:
-    """Return the distribution with the true answer a quarter likelier, at the cost of all."""
+    """Return the law in which the true answer is a quarter more likely."""
     distribution, points = distribution_of(method), tuple(method.lattice.points.tolist())
     rows = []
     for x in points:

@@ -1,4 +1,4 @@
-"""Discrete noise on the whole numbers with 50 digits, from its definition: what scalar mechanisms add."""
+"""Discrete noise on the integers with 50 digits, from its definition."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def real(value: Fraction | int) -> Real:
 
 @lru_cache(maxsize=64)
 def decay(rate: Fraction) -> Callable[[int], Real]:
-    """Return k ↦ e^(-rate·k), which computes every power once."""
+    """Return k ↦ e^(-rate·k), with cached powers."""
     numerator, denominator = rate.numerator, rate.denominator
     return lru_cache(maxsize=1 << 15)(lambda k: MP.exp(-MP.mpf(numerator * k) / denominator))
 
 
 class Noise(ABC):
-    """A symmetric distribution of noise on the whole numbers."""
+    """A symmetric law on the integers."""
 
     @abstractmethod
     def tail(self, j: int) -> Real:
@@ -74,14 +74,14 @@ class Exponential(Noise):
 
 @dataclass(frozen=True)
 class Stairs(Noise):
-    """Heights e^(-ε·k), k being how many stairs |z| is away; the first stair ends before `inner`."""
+    """Heights e^(-ε·k), where k is the stair of |z|; the first stair ends before `inner`."""
 
     epsilon: Fraction
     width: int
     inner: int
 
     def _above(self, j: int) -> Real:
-        """Return the sum of heights from j ≥ 0 on: the rest of the stair of j, and all stairs behind."""
+        """Return the sum of heights from j ≥ 0 on: the rest of the stair of j, and all further stairs."""
         below = 0 if j < self.inner else (j - self.inner) // self.width + 1
         rest = self.inner + below * self.width - j
         return self._drop**below * (rest + self._behind)
@@ -99,5 +99,5 @@ class Stairs(Noise):
         return 2 * self._above(0) - 1
 
     def tail(self, j: int) -> Real:
-        """Return the share of heights from j on."""
+        """Return the share of the heights from j on."""
         return self._above(j) / self._whole

@@ -1,4 +1,4 @@
-"""Mutants of how an answer is read, and of how far that can move it, for every scalar mechanism."""
+"""Mutants of the rounding of answers and of its sensitivity, for every scalar mechanism."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ HALF: Final = Fraction(1, 2)
 
 
 def shortest_decimal(lattice: Lattice, answer: Any) -> int:
-    """Return the point nearest to what a float's shortest decimal names, halves up (errata E21)."""
+    """Return the point nearest to the shortest decimal of a float, halves up (errata E21)."""
     return _steps(lattice, exact(answer)).__floor__()
 
 
@@ -28,7 +28,7 @@ def halves_to_even(lattice: Lattice, answer: Any) -> int:
 
 
 def _steps(lattice: Lattice, value: Fraction) -> Fraction:
-    """Return how many steps a number lies from point 0, and half a one more."""
+    """Return the steps of a number from point 0, plus a half."""
     return (value - lattice.origin) / lattice.step + HALF
 
 
@@ -37,13 +37,15 @@ def _reading(name: str, read: Read) -> ScalarVersion:
 
 
 def _halves_matter(case: ScalarCase) -> bool:
-    """Whether noise is made for no more steps than ΔF has, and one more costs more than is promised."""
+    """Return whether the noise covers only the steps of ΔF, and one step more costs more than is promised."""
     lattice = case.method.lattice
     return lattice.reach * lattice.step == lattice.sensitivity and _over(case.method, case, 1)
 
 
 def _over(method: ScalarMechanism, case: ScalarCase, more: int) -> bool:
-    """Whether the noise of `method` costs too much for answers so many steps more apart than a record."""
+    """Return whether the noise of `method` costs too much for answers `more` steps further apart than a
+    record.
+    """
     if method.integers is None:
         return True
     return log_ratio(method.integers, method.lattice.points, case.reach + more) > case.limit

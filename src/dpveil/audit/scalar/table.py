@@ -1,7 +1,7 @@
 """Audit entries of the scalar mechanisms, every one in their table.
 
-A finite mechanism has the usual settings and mutants without a line here. `OWN` adds mutants to them, and
-`NOISY` is for mechanisms that also go without ends.
+A finite mechanism has the usual settings and mutants without an entry here. `OWN` adds mutants, and `NOISY`
+is for mechanisms that also work on ranges without ends.
 """
 
 from __future__ import annotations
@@ -28,9 +28,11 @@ OWN_DRAWS: Final = 20_000
 FINITE_DRAWS: Final = 50_000
 TABLES: Final = 10
 DEEP_TABLES: Final = 1000
-"""Random tables of each mechanism, 100 pairs each: ten thousand and a million in all for ten mechanisms."""
+"""Random tables of each mechanism, 100 pairs each: in total ten thousand (quick) and a million (deep) for ten
+mechanisms.
+"""
 MANY: Final = 20_000_000
-"""Draws that show the published variable scale: where it breaks its promise, responses are rare."""
+"""Draws that detect the published variable scale: the responses at which it breaks its promise are rare."""
 
 GAP: Final = gapped(None, None, (0, 2))
 GAPS: Final = gapped(0, None, (1, "2.5"), (4, 6))
@@ -40,7 +42,7 @@ OPEN: Final[tuple[dict[str, Any], ...]] = (
     {"range": "0:", "step": "1/8"},
     {"range": GAP, "step": "1/4", "epsilon": 2},
 )
-"""Settings that are drawn from, of mechanisms that go without ends."""
+"""Settings for gates that draw, for mechanisms on ranges without ends."""
 OPEN_EXACT: Final[tuple[dict[str, Any], ...]] = (
     {"range": GAPS, "step": "1/2", "epsilon": "1.5"},
     {"range": BETWEEN, "step": "1/4", "epsilon": "0.7"},
@@ -52,7 +54,7 @@ OPEN_EXACT: Final[tuple[dict[str, Any], ...]] = (
     {"range": (0, 6), "sensitivity": "2.5", "step": 1},
     {"range": "0:", "sensitivity": "2.5", "step": 1, "epsilon": 2},
 )
-"""The last ones have steps that do not divide ΔF."""
+"""Settings for gates that compute; the last ones have steps that do not divide ΔF."""
 OPEN_DEEP: Final[tuple[dict[str, Any], ...]] = (
     {"range": (-5, 300), "sensitivity": 2, "epsilon": "0.1"},
     {"range": GAPS, "step": "1/64", "epsilon": 4},
@@ -80,7 +82,7 @@ OWN: Final[dict[str, tuple[ScalarVersion, ...]]] = {"explicit-fair": FAIR + ROWS
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarAudit(Entry[ScalarVersion, ScalarLevel]):
-    """How one mechanism is audited; a mutant's own settings for the bound gate are shown to it alone."""
+    """The audit of one mechanism; a mutant's own settings for the bound gate apply to it alone."""
 
     method: type[ScalarMechanism]
     intact: ScalarVersion = ScalarVersion(name="intact")
@@ -104,7 +106,9 @@ class ScalarAudit(Entry[ScalarVersion, ScalarLevel]):
         return tables_gate(self.method, version, tables, bits=bits(f"{self.method.name} tables"))
 
     def differs(self, mutant: ScalarVersion, check: Check[ScalarVersion]) -> bool:
-        """Return whether a mutant is wrong there; where the mechanism itself refuses, its findings say so."""
+        """Return whether a mutant differs in this setting; if the mechanism itself refuses, its findings say
+        so.
+        """
         case: Any = check.case
         try:
             case.method.prepare()
@@ -114,7 +118,7 @@ class ScalarAudit(Entry[ScalarVersion, ScalarLevel]):
 
 
 def own_scalar(method: ScalarMechanism, level: str) -> ScalarAudit:
-    """Return the audit of one mechanism with the user's own parameters, as it is: without mutants."""
+    """Return the audit of one mechanism with the user's own parameters, without mutants."""
     method.prepare()
     case = ScalarCase(method)
     return ScalarAudit(
@@ -123,12 +127,12 @@ def own_scalar(method: ScalarMechanism, level: str) -> ScalarAudit:
 
 
 def scalars() -> dict[str, ScalarAudit]:
-    """Return the audits of all scalar mechanisms, by name: what is in `NOISY`, or the usual one."""
+    """Return the audits of all scalar mechanisms, by name: that in `NOISY`, or the usual one."""
     return {name: NOISY_AUDITS.get(name) or finite_audit(method) for name, method in TABLE.items()}
 
 
 def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
-    """Return the usual audit of a mechanism that has a matrix, under every relation that it can promise."""
+    """Return the usual audit of a mechanism with a matrix, under every relation that it can promise."""
     if not method.finite_only:
         raise ValueError(f"{method.name} goes without ends, so it needs an entry in NOISY")
     settings = _settings(method, FINITE)
@@ -138,9 +142,9 @@ def finite_audit(method: type[ScalarMechanism]) -> ScalarAudit:
 
 
 def noisy_audit(method: type[ScalarMechanism], mutants: tuple[ScalarVersion, ...]) -> ScalarAudit:
-    """Return the audit of a mechanism that adds noise, with and without ends.
+    """Return the audit of a mechanism with additive noise, on ranges with and without ends.
 
-    What is one distribution under every relation is drawn under each, and computed under the strongest.
+    A law that is the same under every relation is drawn under each, and computed under the strongest.
     """
     own = method.relations if method is TruncatedLaplace else method.relations[:1]
     quick = ScalarLevel(_settings(method, OPEN_EXACT, own), _drawn(_settings(method, OPEN)), TABLES)
@@ -161,7 +165,7 @@ def _drawn(given: tuple[ScalarCase, ...], draws: int = DRAWS) -> tuple[ScalarDra
 
 
 E1: Final = ScalarCase(TruncatedLaplace(range="0:", sensitivity=1, epsilon=1, step="0.1"))
-"""Answers 0 and 0.7 have scales of 1.59 and 1.36 as published: above 12 it shows."""
+"""Answers 0 and 0.7 have scales of 1.59 and 1.36 as published: the violation shows above 12."""
 PUBLISHED: Final = wrong(
     "scale of each answer, as published", published, one_end, (ScalarDrawn(E1, MANY, pairs=((0, 7),)),)
 )

@@ -57,8 +57,8 @@ class KSameM(InSpace):
     """Every face is replaced by the decoded mean code of the at least `k` faces with the most similar codes.
 
     `space` is any codec; the paper uses an active appearance model, and with eigenfaces this is k-same-eigen.
-    Similarity is by squared differences of codes, unweighted as published. `repeats` as in `KSame`. Nothing
-    is promised. Raises `InvalidParameter`. Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
+    Similarity is by squared differences of codes, unweighted as published. Nothing is promised. `repeats` as
+    in `KSame`. Raises `InvalidParameter`. Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
     """
 
     name: ClassVar[str] = "k-same-m"

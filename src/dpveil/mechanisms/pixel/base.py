@@ -20,21 +20,21 @@ __all__ = ["PixelMethod", "check_size"]
 
 
 class PixelMethod(Method):
-    """A method that sees the pixels of a region and returns pixels of the same shape."""
+    """A method that reads the pixels of a region and returns pixels of the same shape."""
 
     @abstractmethod
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
-        """Return the private image: the only place where noise meets this region."""
+        """Return the private image; the only place where noise meets this region."""
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Pixels:
-        """Return the regions, grown to the blocks of a lossy format."""
+        """Return the regions, grown to whole blocks of a lossy format."""
         return Pixels(photo, regions, self)
 
     def release(self, image: UInt8[np.ndarray, ...], *, bits: BitSource) -> UInt8[np.ndarray, ...]:
         """Return a private image of the shape of `image`.
 
-        `image` is uint8, h × w or h × w × (1 or 3), levels 0..255. `bits` is the only randomness. Raises
-        `InvalidParameter` for other input.
+        `image` is uint8, h × w or h × w × (1 or 3), with levels 0..255. `bits` is the only source of
+        randomness. Raises `InvalidParameter` for other input.
         """
         pixels = check_image(image)
         check_bits(bits)
@@ -43,7 +43,7 @@ class PixelMethod(Method):
 
 
 def check_size(height: int, width: int, channels: int) -> tuple[int, int, int]:
-    """Return the size of a region in pixels and channels, or raise `InvalidParameter`."""
+    """Return the size of a region in pixels and channels. Raises `InvalidParameter` if it is not valid."""
     if check_count(channels, "channels") not in (1, 3):
         raise InvalidParameter("channels", channels, "is neither 1 nor 3", hint="1 is grey, 3 is colour")
     return check_count(height, "height"), check_count(width, "width"), channels

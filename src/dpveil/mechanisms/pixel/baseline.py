@@ -1,4 +1,4 @@
-"""Baselines: common methods that draw nothing and promise nothing."""
+"""Baselines: common methods that add no noise and promise nothing."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dpveil.mechanisms.pixel.base import PixelMethod, check_size
 
 @dataclass(frozen=True, kw_only=True)
 class Baseline(PixelMethod):
-    """A function of the region alone, of kind heuristic; `broken_by` says what is known to break it."""
+    """A deterministic function of the region, of the heuristic kind; `broken_by` lists known attacks."""
 
     kinds: ClassVar[tuple[str, ...]] = ("heuristic",)
     broken_by: ClassVar[tuple[str, ...]]
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return that nothing is promised, and why."""
+        """Return the heuristic guarantee, with the known attacks."""
         height, width, channels = check_size(height, width, channels)
         return Guarantee(
             kind="heuristic",

@@ -20,8 +20,8 @@ from dpveil.noise.bits import BitSource
 class Blur(Baseline):
     """Gaussian blur within the region; nothing is promised.
 
-    `sigma` is the standard deviation in pixels, 0.001 to 1000, with no default. Levels are repeated beyond
-    the region's edge, so nothing outside is read. For comparison only: no noise, so no guarantee. Raises
+    `sigma` is the standard deviation in pixels, 0.001 to 1000, with no default. Edge pixels are replicated,
+    so nothing outside the region is read. For comparison only, as without noise there is no guarantee. Raises
     `InvalidParameter`. Source: common practice; OpenCV.
 
     >>> Blur(sigma=8).guarantee(height=120, width=88, channels=3).kind

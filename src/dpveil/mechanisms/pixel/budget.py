@@ -1,4 +1,4 @@
-"""Methods made of many small draws: one budget as ε, ρ or (ε, δ), and the noise that it allows."""
+"""Methods made of many small draws: a budget as ε, ρ or (ε, δ), and the noise calibrated to it."""
 
 from __future__ import annotations
 
@@ -19,35 +19,35 @@ EPSILON: Final = ("epsilon",)
 EPSILON_DELTA: Final = ("epsilon", "delta")
 RHO: Final = ("rho",)
 KIND: Final = {EPSILON: "pure", EPSILON_DELTA: "approximate", RHO: "zcdp"}
-"""The numbers of a budget, and the kind of guarantee that they are."""
+"""The kind of guarantee of each budget, by the names of its numbers."""
 
 
 T = TypeVar("T")
 
 
 MOST_SIZES: Final = 64
-"""Different sizes of regions that are counted as one release where each takes a plan or a calibration."""
+"""Most different region sizes that are accounted as one release, where each needs its own calibration."""
 
 
 def different(sizes: Sequence[Size]) -> list[Size]:
-    """Return every size once, in the order in which they come."""
+    """Return the distinct sizes, in order of appearance."""
     return list({tuple(size.items()): size for size in sizes}.values())
 
 
 def only(values: Iterable[T]) -> T | None:
-    """Return the one value that all `values` are, or None; of several, only the first two are computed."""
+    """Return the common value of all `values`, or None if they differ; stops at the first difference."""
     every = iter(values)
     first = next(every)
     return first if all(value == first for value in every) else None
 
 
 def least(*costs: Fraction | None) -> Fraction:
-    """Return the least of the costs that are known."""
+    """Return the smallest of the costs that are not None."""
     return min(cost for cost in costs if cost is not None)
 
 
 class Budget(NamedTuple):
-    """The numbers that were given, exactly; the others are None."""
+    """The numbers of a budget, exactly; those not given are None."""
 
     epsilon: Fraction | None
     delta: Fraction | None
@@ -55,15 +55,16 @@ class Budget(NamedTuple):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of those that were given."""
+        """The names of the numbers that are given."""
         return tuple(name for name, value in self._asdict().items() if value is not None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BudgetedMethod(PixelMethod):
-    """Takes ε alone, ε and δ, or ρ, and draws the least noise that a valid accountant allows for it.
+    """A method that takes ε, (ε, δ) or ρ, and draws the least noise that a valid accountant allows.
 
-    `budgets` are the currencies that a concrete method takes; `account` states what its noise costs in all.
+    `budgets` are the definitions that a concrete method accepts; `account` states the total cost of its
+    noise.
     """
 
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (EPSILON, EPSILON_DELTA, RHO)
@@ -90,7 +91,7 @@ class BudgetedMethod(PixelMethod):
 
     @property
     def budget(self) -> Budget:
-        """What one release of one region may cost."""
+        """The cost of one release of one region."""
         return Budget(self.epsilon, self.delta, self.rho)
 
     @property
@@ -100,14 +101,14 @@ class BudgetedMethod(PixelMethod):
 
     @abstractmethod
     def account(self, *, height: int, width: int, channels: int) -> Account:
-        """Return what the noise of one release of a region costs, in every currency that holds."""
+        """Return the cost of the noise of one release of a region under every definition that holds."""
 
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
-        """Return what regions of these sizes cost together; no two overlap, and `total` is their sum.
+        """Return the total cost of disjoint regions of these sizes; `total` is the sum of their costs.
 
-        A neighbour changes m pixels in all, wherever they lie. So boxes without a common pixel, under noise
-        of one scale, are one release of all their cells (docs: accounting, "Regions of one photo"). An (ε, δ)
-        is taken over only where that release costs what one region alone does: nothing is calibrated here.
+        A neighbour changes m pixels in all, wherever they lie. So disjoint boxes with noise of one scale are
+        one release of all their cells (docs: accounting, "Regions of one photo"). An (ε, δ) is only replaced
+        if that release costs as much as one region alone, as nothing is calibrated here.
         """
         account = self.account_of(sizes, total.relation.m)
         if account is None:
@@ -124,9 +125,9 @@ class BudgetedMethod(PixelMethod):
         return self.rho or self.epsilon or Fraction(0)
 
     def spent(self, account: Account) -> Fraction:
-        """Return what an account costs in the currency of the budget, as one number beside its δ.
+        """Return the cost of an account in the unit of the budget: ρ, or ε at the budget's δ if there is one.
 
-        Raises `InvalidParameter` where it has no finite cost.
+        Raises `InvalidParameter` if the account has no finite cost in that unit.
         """
         cost = account.rho if self.rho is not None else account.pure
         cost = account.epsilon(self.delta) if self.delta is not None else cost
@@ -135,16 +136,16 @@ class BudgetedMethod(PixelMethod):
         return cost
 
     def relation(self) -> Relation:
-        """Return m-pixels where the method has a `neighbourhood` m, and any-image otherwise."""
+        """Return m-pixels if the method has a `neighbourhood` m, else any-image."""
         m = getattr(self, "neighbourhood", None)
         return Relation("any-image") if m is None else Relation("m-pixels", m)
 
     def in_the_clear(self) -> tuple[str, ...]:
-        """Return what a release shows beside its pixels, such as how long it took; nothing by default."""
+        """Return what a release reveals besides its pixels, such as its time; nothing by default."""
         return ()
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return the budget as a guarantee, for m pixels or for any two images."""
+        """Return the budget as a guarantee, about m pixels or any two images."""
         height, width, channels = check_size(height, width, channels)
         return Guarantee(
             kind=self.kind,

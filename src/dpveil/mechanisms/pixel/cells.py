@@ -1,4 +1,4 @@
-"""Cells of a pixel grid: exact sums before the noise, and the picture made from them afterwards."""
+"""Cells of a pixel grid: exact sums before the noise, and the picture built from noisy means."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from jaxtyping import Int64, UInt8
 
 BAND: Final = 1 << 18
-"""Cells whose sums are held at once, where more would fill the memory."""
+"""Cells whose sums are held in memory at once."""
 TOP: Final = 255
-"""The highest level, and the largest change, of one 8-bit pixel in one channel."""
+"""The highest 8-bit level, and so the largest change of one pixel in one channel."""
 
 
 def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray, "rows columns c"]:
@@ -33,14 +33,14 @@ def cell_sums(image: UInt8[np.ndarray, "h w c"], block: int) -> Int64[np.ndarray
 
 
 def cell_areas(height: int, width: int, block: int) -> Int64[np.ndarray, "rows columns 1"]:
-    """Return how many pixels each cell has: the last row and column may be smaller."""
+    """Return the number of pixels of each cell; those in the last row and column may be smaller."""
     areas: Int64[np.ndarray, "rows columns 1"]
     areas = (_sides(height, block)[:, None] * _sides(width, block))[:, :, None]
     return areas
 
 
 def _sides(length: int, block: int) -> Int64[np.ndarray, " cells"]:
-    """Return the sides of the cells along a line of pixels: only the last may be shorter."""
+    """Return the sides of the cells along a line of pixels; only the last may be shorter."""
     step = min(block, length)
     sides = np.full(-(-length // step), step, np.int64)
     sides[-1] = length - step * (len(sides) - 1)
@@ -48,10 +48,10 @@ def _sides(length: int, block: int) -> Int64[np.ndarray, " cells"]:
 
 
 def fullest_cells(height: int, width: int, block: int, changed: int | None) -> dict[int, int]:
-    """Return how far one neighbour moves the sums of a channel: {largest movement: number of cells}.
+    """Return the worst shifts of the sums of one channel by one neighbour, as {shift: number of cells}.
 
-    The `changed` pixels (None: all) fill the largest cells first, each by 255 levels. That movement has the
-    largest L2 norm of all (docs: accounting), and dominates the others under Laplace noise.
+    The `changed` pixels (None: all) fill the largest cells first, each by 255 levels. Of all shifts this has
+    the largest L2 norm (docs: accounting), and dominates the others under Laplace noise.
 
     >>> fullest_cells(5, 5, 2, 9)
     {1020: 2, 255: 1}
@@ -60,7 +60,7 @@ def fullest_cells(height: int, width: int, block: int, changed: int | None) -> d
 
 
 def fullest_in(regions: Iterable[tuple[int, int]], block: int, changed: int | None) -> dict[int, int]:
-    """Return the same for the cells of several regions (height, width) that have no pixel in common.
+    """Return the same for the cells of several disjoint regions (height, width).
 
     >>> fullest_in([(2, 2), (5, 5)], 2, 9)
     {1020: 2, 255: 1}
@@ -72,7 +72,7 @@ def fullest_in(regions: Iterable[tuple[int, int]], block: int, changed: int | No
 
 
 def _areas(height: int, width: int, block: int) -> Counter[int]:
-    """Return how many cells there are of each area, without a list of all."""
+    """Return the number of cells of each area."""
     tall, wide = (divmod(side, min(block, side)) for side in (height, width))
     sizes: Counter[int] = Counter()
     for rows, row_count in ((min(block, height), tall[0]), (tall[1], 1)):
@@ -82,7 +82,9 @@ def _areas(height: int, width: int, block: int) -> Counter[int]:
 
 
 def fullest_of(sizes: Mapping[int, int], changed: int | None) -> dict[int, int]:
-    """Return how far `changed` pixels move cells when they fill the largest first; `sizes` counts areas."""
+    """Return the shifts when `changed` pixels fill the largest cells first; `sizes` maps areas to cell
+    counts.
+    """
     left = sum(area * count for area, count in sizes.items()) if changed is None else changed
     moved: dict[int, int] = {}
     for area, count in sorted(sizes.items(), reverse=True):
@@ -101,7 +103,7 @@ def pixelise(
     block: int,
     noise: Callable[[int], Int64[np.ndarray, " cells"]],
 ) -> UInt8[np.ndarray, "h w c"]:
-    """Return the image of noisy cell means: `noise(n)` is drawn once, and added to the n exact sums."""
+    """Return the image of noisy cell means; `noise(n)` is called once and added to the n exact sums."""
     height, width, _ = image.shape
     sums = cell_sums(image, block)
     sums += noise(sums.size).reshape(sums.shape)
@@ -112,14 +114,14 @@ def pixelise(
 def mean_levels(
     sums: Int64[np.ndarray, "rows columns c"], areas: Int64[np.ndarray, "rows columns 1"]
 ) -> UInt8[np.ndarray, "rows columns c"]:
-    """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of the release."""
+    """Return sums divided by areas, clamped to 0..255 and rounded half up: post-processing of noisy sums."""
     levels: UInt8[np.ndarray, "rows columns c"]
     levels = ((2 * np.minimum(np.maximum(sums, 0), TOP * areas) + areas) // (2 * areas)).astype(np.uint8)
     return levels
 
 
 def cell_levels(image: UInt8[np.ndarray, "h w c"], block: int) -> UInt8[np.ndarray, "rows columns c"]:
-    """Return the mean level of every cell, rounded half up from its exact sum; a band of cells at a time."""
+    """Return the mean level of every cell, rounded half up from its exact sum, in bands of cells."""
     height, width, channels = image.shape
     step = min(block, max(height, width))
     if step == 1:
@@ -136,5 +138,5 @@ def cell_levels(image: UInt8[np.ndarray, "h w c"], block: int) -> UInt8[np.ndarr
 def spread(
     cells: UInt8[np.ndarray, "rows columns c"], block: int, height: int, width: int
 ) -> UInt8[np.ndarray, "h w c"]:
-    """Return the image in which every pixel shows its cell's level."""
+    """Return the image in which every pixel has its cell's level."""
     return cells.repeat(_sides(width, block), axis=1).repeat(_sides(height, block), axis=0)

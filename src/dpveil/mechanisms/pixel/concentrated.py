@@ -1,4 +1,4 @@
-"""Methods of Gaussian noise, whose budget is ρ, or ε and δ."""
+"""Methods with Gaussian noise, whose budget is ρ or (ε, δ)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ from dpveil.mechanisms.pixel.budget import EPSILON_DELTA, RHO, BudgetedMethod
 
 
 class ConcentratedMethod(BudgetedMethod):
-    """Takes ρ, or ε and δ, and then the largest ρ that keeps them: Gaussian noise has no pure ε."""
+    """A method that takes ρ, or ε and δ, from which the largest ρ follows; Gaussian noise has no pure ε."""
 
     kinds: ClassVar[tuple[str, ...]] = ("zcdp", "approximate")
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (RHO, EPSILON_DELTA)
     calibrations: ClassVar[Mapping[str, str]] = {"approximate": "the tight conversion of zCDP"}
 
     def account(self, *, height: int, width: int, channels: int) -> ZeroConcentrated:
-        """Return what the noise costs."""
+        """Return the cost of the noise."""
         return ZeroConcentrated(self._rho)
 
     @cached_property
     def _rho(self) -> Fraction:
+        """ρ: the given one, or the largest that keeps (ε, δ)."""
         epsilon, delta, rho = self.budget
         return rho or zcdp_rho(epsilon or 0, delta or 0)

@@ -28,10 +28,10 @@ class DPPix(BudgetedMethod):
     """Cells of `block` × `block` pixels show their mean level plus discrete Laplace noise.
 
     Noise of one scale, 255·min(m, n)·c/ε, is added to the integer **sums** of all cells of a region with n
-    pixels and c channels; only then is each sum divided by the area of its cell, so smaller cells at the edge
-    cost no more (errata E12). With `epsilon` and `delta`, or `rho`, the scale is the smallest that the
-    accountant for many Laplace draws accepts. It is much smaller if a neighbour changes many cells, as under
-    any-image. `neighbourhood` is m, in pixels of the region (default: all of them, any-image). Raises
+    pixels and c channels; then each sum is divided by the area of its cell, so smaller cells at the edge cost
+    no more (errata E12). With `epsilon` and `delta`, or `rho`, the scale is the smallest that the accountant
+    for many Laplace draws accepts; it is much smaller if a neighbour changes many cells, as under any-image.
+    `neighbourhood` is m, in pixels of the region (default: all of them, any-image). Raises
     `InvalidParameter`. Source: Reilly & Fan 2021 §3.1, corrected.
 
     >>> DPPix(epsilon=20, block=16, neighbourhood=256).noise_scale(height=88, width=120, channels=3)
@@ -52,12 +52,12 @@ class DPPix(BudgetedMethod):
     neighbourhood: Neighbourhood = Neighbourhood(optional=True)
 
     def account(self, *, height: int, width: int, channels: int) -> LaplaceAccount:
-        """Return what the noise costs."""
+        """Return the cost of the noise."""
         size = {"height": height, "width": width, "channels": channels}
         return LaplaceAccount(self.sum_scale(**size), self._shifts(**size))
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> LaplaceAccount | None:
-        """Return what noise of one scale costs on the fullest cells of all; None for several scales."""
+        """Return the cost of the fullest cells of all regions, or None if their noise scales differ."""
         scale = only(self.sum_scale(**size) for size in different(sizes))
         if scale is None:
             return None
@@ -66,7 +66,7 @@ class DPPix(BudgetedMethod):
         return LaplaceAccount(scale, shifts)
 
     def sum_scale(self, *, height: int, width: int, channels: int) -> Fraction:
-        """Return the exact scale of the noise on cell sums: for ε alone, the L1 sensitivity over ε."""
+        """Return the exact noise scale on cell sums: for ε alone, the L1 sensitivity over ε."""
         shifts = self._shifts(height=height, width=width, channels=channels)
         epsilon, delta, rho = self.budget
         if rho is not None:
@@ -76,17 +76,18 @@ class DPPix(BudgetedMethod):
         return pure_epsilon(Fraction(1), shifts) / (epsilon or Fraction(1))
 
     def _shifts(self, *, height: int, width: int, channels: int) -> Shifts:
+        """Return the worst shifts of the cell sums of all channels."""
         height, width, channels = check_size(height, width, channels)
         moved = fullest_cells(height, width, self.block, self.neighbourhood)
         return merged({shift: count * channels for shift, count in moved.items()})
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the scale in grey levels on a full cell."""
+        """Return the Laplace scale in grey levels on a full cell."""
         area = min(self.block, height) * min(self.block, width)
         return float(self.sum_scale(height=height, width=width, channels=channels) / area)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         prepared(self.sum_scale(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
@@ -96,5 +97,5 @@ class DPPix(BudgetedMethod):
 
 @lru_cache(maxsize=64)
 def _sum_scale(method: DPPix, height: int, width: int, channels: int) -> Fraction:
-    """Return the scale of the noise: exact fractions take as long as the cells of a small region."""
+    """Return the noise scale, cached: exact fractions take as long as the cells of a small region."""
     return method.sum_scale(height=height, width=width, channels=channels)

@@ -28,9 +28,9 @@ class DPPixGaussian(ConcentratedMethod):
 
     The noise on the integer sums has variance parameter σ² = Δ²/(2ρ), where Δ² = 255²·c·Σ t_j² is the largest
     squared L2 distance between neighbours: the m changed pixels fill the largest cells first, with t_j in
-    cell j. Give `rho`, or `epsilon` and `delta`, which are converted to the largest ρ that the tight
-    conversion accepts. `neighbourhood` is m, in pixels of the region (default: all of them, any-image).
-    Raises `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
+    cell j. Give `rho`, or `epsilon` and `delta`, from which the largest ρ follows by the tight conversion.
+    `neighbourhood` is m, in pixels of the region (default: all of them, any-image). Raises
+    `InvalidParameter`. Source: Canonne, Kamath & Steinke 2020, theorem 4.
 
     >>> DPPixGaussian(rho=0.5, block=16, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
     'zcdp'
@@ -45,7 +45,7 @@ class DPPixGaussian(ConcentratedMethod):
     neighbourhood: Neighbourhood = Neighbourhood(optional=True)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
-        """Return what noise of one variance costs on the fullest cells of all regions; None for several."""
+        """Return the cost of the fullest cells of all regions, or None if their variances differ."""
         variance = only(self.sum_variance(**size) for size in different(sizes))
         if variance is None:
             return None
@@ -65,7 +65,7 @@ class DPPixGaussian(ConcentratedMethod):
         return sqrt(self.sum_variance(height=height, width=width, channels=channels)) / area
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         checked(self.sum_variance(height=height, width=width, channels=channels))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
@@ -75,4 +75,5 @@ class DPPixGaussian(ConcentratedMethod):
 
 
 def _squared(moved: Mapping[int, int]) -> int:
+    """Return the squared L2 norm of the shifts."""
     return sum(movement**2 * count for movement, count in moved.items())

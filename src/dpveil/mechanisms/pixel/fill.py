@@ -20,8 +20,8 @@ class Fill(PixelMethod):
     """Every pixel of the region gets the same grey level: 0-DP for any two images.
 
     `level` is used for all channels, 0 (black, the default) to 255. No pixel is read, so no two regions can
-    be distinguished. The surroundings, the outline and the position of the region stay in the clear, as with
-    every method. Raises `InvalidParameter`. Source: common practice.
+    be distinguished. As with every method, the surroundings, the outline and the position of the region stay
+    in the clear. Raises `InvalidParameter`. Source: common practice.
 
     >>> str(Fill(level=127).guarantee(height=120, width=88, channels=3))
     '0-DP, any-image'

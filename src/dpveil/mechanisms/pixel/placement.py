@@ -1,4 +1,4 @@
-"""How pixel-space methods treat a photo: each region is replaced in place."""
+"""Placement of pixel-space methods: each region is replaced in place."""
 
 from __future__ import annotations
 
@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 
 class Pixels(Placement):
-    """Every region, grown to the blocks of a lossy format, goes through a pixel-space method."""
+    """Regions grown to whole blocks of a lossy format, each drawn by a pixel-space method."""
 
     def __init__(self, photo: Photo, regions: Iterable[Region], method: PixelMethod) -> None:
         self.photo, self.method = photo, method
         self.regions = tuple(grow(region, photo) for region in regions)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return the photo in which each region, as it was, went through the method and then the steps."""
+        """Return the photo with each region of the original released by the method and passed through
+        `steps`.
+        """
         image = self.photo.image.copy()
         for region in self.regions:
             released = self.method.release(region.crop(self.photo.image), bits=bits)

@@ -19,16 +19,16 @@ from dpveil.noise.bits import BitSource
 
 GREY: Final = 127
 BAND: Final = 1 << 16
-"""Values that are painted at once, so that they stay in the cache."""
+"""Values processed at once, so that they stay in the cache."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snow(PixelMethod):
     """Every pixel turns grey, 127 in all channels together, with probability exactly 1 - δ.
 
-    With probability `delta` a pixel is shown **unchanged**, and nothing else is promised about it. So δ is
-    the risk of one pixel; of m pixels, at least one is shown with probability 1 - (1 - δ)^m, and a picture of
-    useful quality shows most of them. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.4.
+    With probability `delta` a pixel is shown **unchanged**, with no other protection. So δ is the risk of one
+    pixel; of m pixels, at least one is shown with probability 1 - (1 - δ)^m, and a picture of useful quality
+    shows most of them. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.4.
 
     >>> str(Snow(delta=0.3).guarantee(height=112, width=92, channels=1))
     '(0, 0.3)-DP, m-pixels (m = 1)'
@@ -66,7 +66,7 @@ class Snow(PixelMethod):
         )
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the root of the mean squared error over all levels: on mid-grey alone there is none."""
+        """Return the root mean squared error over all levels, as on mid-grey alone it is 0."""
         errors = (np.arange(256) - GREY) ** 2
         return sqrt((1 - self.delta) * float(errors.mean()))
 

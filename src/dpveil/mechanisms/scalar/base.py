@@ -112,12 +112,12 @@ class ScalarMechanism(ABC):
 
     @property
     def budget(self) -> Fraction:
-        """ε; typed as a fraction also in subclasses, where mypy does not see the descriptor of the field."""
+        """ε; mypy needs this in subclasses, where it does not see the descriptor of the field."""
         return self.epsilon
 
     @property
     def allowed(self) -> Range:
-        """The range of answers and responses; typed as a `Range` also in subclasses."""
+        """The range of answers and responses; see `budget`."""
         return self.range
 
     @cached_property
@@ -206,7 +206,6 @@ class ScalarMechanism(ABC):
         return self.epsilon
 
     def _shows(self) -> tuple[str, ...]:
-        """Return what else a draw on an infinite lattice reveals, such as its time."""
         return ()
 
     def release(self, answer: Any, bits: BitSource) -> Any:
@@ -230,7 +229,6 @@ class ScalarMechanism(ABC):
         return drawn
 
     def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
-        """Return one response per answer on an infinite lattice."""
         raise NotImplementedError
 
     def matrix(self, responses: Any = None, answers: Any = None) -> Float64[np.ndarray, "responses answers"]:
@@ -265,10 +263,10 @@ class ScalarMechanism(ABC):
         return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
 
     def numbers(self, name: str, values: Any) -> list[Fraction]:
-        """Return the numbers to tabulate: those given, or all points of a finite lattice.
+        """Return the numbers to tabulate: those given, or the points of the given step or the coarsest
+        lattice.
 
-        Without `values`, these are the points of the given step, or else of the coarsest lattice. Raises
-        `InvalidParameter` for responses that do not increase, and where no default is possible.
+        Raises `InvalidParameter` for responses that do not increase, and where no default is possible.
         """
         if values is not None:
             given = [exact(value, name) for value in np.ravel(np.asarray(values, dtype=object))]

@@ -1,4 +1,4 @@
-"""What an attacker gains who knows some of the others: their faces, or that it is none of them."""
+"""Attacks with background knowledge: of the other faces in a group, or of who it cannot be."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Numbers = Float64[np.ndarray, "..."]
 
 
 def background(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield who is named by subtracting the known faces of a group, and by striking known people off."""
+    """Yield the attacks that subtract the known faces of a group, and those that exclude known people."""
     for k in scene.plan.subtracted:
         if k <= len(scene.names):
             yield from _subtract(scene, k)
@@ -32,10 +32,10 @@ def background(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
 
 
 def _subtract(scene: Scene, k: int) -> Iterator[Row]:
-    """Yield the attack of whoever knows the faces of a group but one, and other photos of everybody.
+    """Yield the attack that knows all faces of a group but one, and other photos of everybody.
 
-    On pixels the size of the group times its picture, less the known faces, is the face that is left, but for
-    rounding. With a codec the same goes for codes, but for what a picture loses of its code.
+    On pixels, the size of the group times its picture, minus the known faces, is the remaining face up to
+    rounding. With a codec the same holds for codes, up to what a picture loses of its code.
     """
     codec, names = scene.codec, scene.names
     pixels, model = KSamePixel(k=k), KSameM(k=k, space=codec)
@@ -52,7 +52,7 @@ def _subtract(scene: Scene, k: int) -> Iterator[Row]:
 
 
 def _less_the_others(shown: Numbers, faces: Numbers, hidden: KSameResult) -> Numbers:
-    """Return for every face its group's size times what is shown, less the group's other faces."""
+    """Return for every face its group's size times the released mean, minus the group's other faces."""
     sums: Numbers = np.empty_like(faces)
     sizes = np.empty(len(faces))
     for group in hidden.groups:
@@ -73,10 +73,10 @@ def _named(scene: Scene, place: Place, shown: Crops) -> Iterator[Row]:
 
 
 def _strike_off(scene: Scene) -> Iterator[Row]:
-    """Yield what is left to guess among the people of a group, less those known to be elsewhere.
+    """Yield the success of guessing among the people of a group, without those known to be elsewhere.
 
-    The same groups of like faces are the candidates for k-same and for the private mechanisms, whose attacker
-    has their very photos and names the likeliest.
+    The same groups of similar faces are the candidates for k-same and for the private mechanisms, whose
+    attacker has their very photos and names the most likely.
     """
     k, codes = scene.plan.narrowed, scene.codec.encode(scene.faces)
     groups = KSameM(k=k, space=scene.codec).release(scene.faces, people=scene.names).groups
@@ -93,7 +93,7 @@ def _strike_off(scene: Scene) -> Iterator[Row]:
 def _likeliest(
     scene: Scene, name: str, epsilon: str, codes: np.ndarray, groups: tuple[Group, ...], known: int
 ) -> Row:
-    """Return the attack by likelihood on every face of every group, `known` others struck off."""
+    """Return the maximum-likelihood attack on every face of every group, with `known` others excluded."""
     mechanism, draws, space = private(name, epsilon), scene.plan.draws, scene.codec.statistics
     bits = SeededBits(SEED, f"{scene.people.name} {name} {epsilon} {known} struck off")
     faces, right, limits, people = scaled(codes, mechanism, space), [], [], []
@@ -102,7 +102,7 @@ def _likeliest(
         for place in range(len(group.members)):
             left = np.roll(group.members, -place)[: scene.plan.narrowed - known]
             limits.append(best_success(losses(faces[left])))
-            for own, number in enumerate(left):  # the bound is for whoever of those left it may be
+            for own, number in enumerate(left):  # the bound holds for each of those left
                 seen = np.stack([one[number] for one in released])
                 right.append(cdist(seen, faces[left], "cityblock").argmin(axis=1) == own)
                 people.append(scene.names[number])

@@ -1,4 +1,4 @@
-"""What nobody can exceed: the best chance to name a face from releases of given losses."""
+"""An upper bound on the success of any attacker who names a face from releases of given privacy loss."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Losses = Float64[np.ndarray, "n n"]
 
 
 def scaled(codes: Codes, mechanism: CroftMetric | BoxLaplace, space: CodeSpace) -> Codes:
-    """Return codes, as the mechanism clips and rounds them, in units of each coordinate's noise.
+    """Return codes, clipped and rounded as by the mechanism, in units of each coordinate's noise.
 
-    The log-ratio of two faces' laws is at most the sum of their absolute differences, which the proofs of
-    both mechanisms say; scales are rounded up, never down, so that it is no more. And as clipping to the box
-    follows the draw, the likeliest of some faces is the one of the least such sum: at an end of the box, too,
-    probability falls by e^(-1/scale) a step.
+    The log-ratio of two faces' laws is at most the sum of their absolute differences, by the proofs of both
+    mechanisms; scales are rounded up, so it is no more. As clipping to the box follows the draw, the most
+    likely of some faces is the one with the smallest such sum: at an end of the box, too, probability falls
+    by e^(-1/scale) per step.
     """
     box = space.bounds(mechanism.clip)
     inside = (np.clip(codes, box.low, box.high) - box.low) / (box.high - box.low)
@@ -33,19 +33,19 @@ def scaled(codes: Codes, mechanism: CroftMetric | BoxLaplace, space: CodeSpace) 
 
 
 def losses(faces: Codes) -> Losses:
-    """Return the largest log-ratio of the laws of every two faces, from what `scaled` returns."""
+    """Return the largest log-ratio of the laws of every two faces, given the result of `scaled`."""
     found: Losses = cdist(faces, faces, "cityblock")
     return found
 
 
 def best_success(loss: Losses) -> float:
-    """Return a bound on how often anybody names the right one of n faces, each as likely as the others.
+    """Return an upper bound on the success of naming the right one of n equally likely faces.
 
-    Whoever names face i on the set G_i of outputs is right with p_i = P_i(G_i), and P_j(G_i) ≥ e^(-L_ij)·p_i.
-    The G_i do not overlap, so Σ_i e^(-L_ij)·p_i ≤ 1 for every j: the mean of p is at most the value of a
-    linear programme. Returned is the value of its dual at the solver's multipliers, which bounds it whatever
-    the solver's tolerance. Holds for any attacker whose other knowledge does not depend on the draw; r
-    releases of a face have r times the losses. Raises `DataError`.
+    An attacker who names face i on the set G_i of outputs is right with p_i = P_i(G_i), and P_j(G_i) ≥
+    e^(-L_ij)·p_i. The G_i are disjoint, so Σ_i e^(-L_ij)·p_i ≤ 1 for every j: the mean of p is at most the
+    value of a linear program. The result is the value of its dual at the solver's multipliers, an upper bound
+    whatever the solver's tolerance. It holds for any attacker whose other knowledge does not depend on the
+    draw; r releases of a face have r times the losses. Raises `DataError`.
     """
     count = len(loss)
     rows = np.exp(-loss)  # row j, column i, and symmetric

@@ -1,4 +1,4 @@
-"""Faces of people, aligned as the codec's own training faces are, and what an attacker sees in them."""
+"""Faces of people, aligned like the codec's training faces, and their embeddings."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Embed = Callable[[Crops], Float64[np.ndarray, "n 128"]]
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """Crops of one data set, people × photos × 128 × 128 × 3, and who they are."""
+    """Crops of one data set, people × photos × 128 × 128 × 3, and the people's names."""
 
     name: str
     crops: UInt8[np.ndarray, "people photos s s 3"]
@@ -43,9 +43,9 @@ class People:
 
 
 def read_people(of: Set, data: Path, photos_each: int, count: int) -> People:
-    """Return the first photos of everybody who has so many, of `count` people spread evenly.
+    """Return the first `photos_each` photos of everybody who has so many, of `count` evenly spaced people.
 
-    Landmarks place them, good or bad: no photo is left out. Raises `UsageError` where there are none.
+    All photos are aligned by their landmarks, however good. Raises `UsageError` if nobody has enough photos.
     """
     folder = data / of.dataset.folder
     every = [sorted(person.glob(f"*{of.dataset.suffix}")) for person in sorted(folder.glob("*/"))]
@@ -63,7 +63,7 @@ def _aligned(path: Path, of: Set) -> UInt8[np.ndarray, "s s 3"]:
 
 
 def trained(data: Path, plan: Plan) -> PCA:
-    """Return eigenfaces of the first shards of UTKFace. Raises `UsageError` where there are none."""
+    """Return eigenfaces of the first shards of UTKFace. Raises `UsageError` if there are none."""
     shards = sorted((data / TRAINED).glob("*.tar"))[: plan.shards]
     crops = [centred(photo, SIDE) for photo in photos(shards) if isinstance(photo, Photo)]
     if not crops:
@@ -75,7 +75,7 @@ def trained(data: Path, plan: Plan) -> PCA:
 
 
 def embedding() -> Embed:
-    """Return what embeds crops, each picture once: k of k-same share one."""
+    """Return a function that embeds crops, each distinct picture once, as k-same repeats pictures."""
     known: dict[bytes, Float64[np.ndarray, " 128"]] = {}
     network = embedder()
 

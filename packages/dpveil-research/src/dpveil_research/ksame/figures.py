@@ -1,4 +1,4 @@
-"""Plots of the table: a file for each question and data set. No face is drawn."""
+"""Plots of the table: one file for each question and data set. No face is drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEAR: Final = ("embedding", "eigenfaces", "embedding, parrot", "eigenfaces, parr
 
 @dataclass(frozen=True)
 class Curve:
-    """Rows that belong together: those that have the values of `where`, over `x`, in a colour and style."""
+    """The rows with the values of `where`, plotted over `x` in a colour and style."""
 
     label: str
     colour: int
@@ -158,7 +158,7 @@ def _draw(axes: Any, curves: Sequence[Curve], rows: Sequence[Row], title: str, x
 
 
 def _levels(axes: Any, rows: Sequence[Row]) -> None:
-    """Draw what is named without protection, and by chance."""
+    """Draw the success without protection, and by chance."""
     for method, style in (("no codec", "-."), ("codec alone", (0, (1, 3)))):
         best = next(row for row in rows if row["method"] == method and row["attack"] == OTHER_BEST)
         axes.axhline(float(best["rate"]), color=SOFT, lw=1.1, ls=style, label=f"{method}, strongest")

@@ -1,4 +1,4 @@
-"""One release of a face: who is named rightly, by attackers who hold other photos or the very same ones."""
+"""One release of a face: attacks with other photos or with the very same ones."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Likeness = Callable[[Crops], Float64[np.ndarray, "n d"]]
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A data set under attack: `faces` are protected, the attacker holds `clean` photos of everybody."""
+    """A data set under attack: `faces` are protected, the attacker holds other photos of everybody."""
 
     people: People
     codec: PCA
@@ -41,20 +41,20 @@ class Scene:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Who is on them."""
+        """The people on them."""
         return self.people.people
 
     def views(self) -> dict[str, Likeness]:
-        """Return what attackers see in pictures, by the name of the attack."""
+        """Return the features that attackers compare, by the name of the attack."""
         return {"embedding": self.embed, "eigenfaces": self.weighed}
 
     def weighed(self, crops: Crops) -> Float64[np.ndarray, "n m"]:
-        """Return codes in units of how much they vary in public: rare differences count as much as common."""
+        """Return codes in units of their public range, so that all coordinates have equal weight."""
         codes: Float64[np.ndarray, "n m"] = self.codec.encode(crops) / self.codec.statistics.bounds(5).width
         return codes
 
     def back(self, crops: Crops) -> Crops:
-        """Return what the codec alone makes of crops."""
+        """Return crops encoded and decoded without noise."""
         return self.codec.decode(self.codec.encode(crops))
 
     def drawn(self, name: str, epsilon: str, crops: Crops, stream: str) -> Crops:
@@ -64,7 +64,7 @@ class Scene:
         return self.codec.decode(codes)
 
     def by_photos(self, shown: Crops, make: Callable[[int], Crops] | None = None) -> dict[str, Identified]:
-        """Return whom attackers name who hold other photos, or with `make` releases of other photos."""
+        """Return the attacks that hold other photos, or with `make` releases of other photos."""
         attacks, plan = {}, self.plan
         if make is None:
             held = range(1, plan.photos)
@@ -125,7 +125,7 @@ def _private(scene: Scene, name: str, epsilon: str, *, embedded: bool) -> Iterat
 
 
 def by_likelihood(scene: Scene, name: str, epsilon: str, releases: int) -> tuple[Identified, float]:
-    """Return whom the likeliest face names, of all that are known exactly, and the bound for anybody."""
+    """Return the maximum-likelihood attack that knows all faces exactly, and the bound for any attacker."""
     mechanism, space = private(name, epsilon), scene.codec.statistics
     codes = scene.codec.encode(scene.faces)
     faces = scaled(codes, mechanism, space)

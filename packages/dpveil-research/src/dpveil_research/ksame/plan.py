@@ -1,4 +1,4 @@
-"""What is compared: data sets, methods, their parameters, and how much of everything."""
+"""The settings of the comparison: data sets, methods, parameters, and sample sizes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,18 @@ from dpveil_research.data import Dataset
 SEED: Final = 2022
 TRAINED: Final = "utkface_128"
 PAPER: Final = CroftMetric.name
+"""The paper's private mechanism."""
 PRIVATE: Final[dict[str, type[CroftMetric] | type[BoxLaplace]]] = {
     kind.name: kind for kind in (CroftMetric, BoxLaplace)
 }
+"""The private mechanisms that are compared."""
 
 
 @dataclass(frozen=True)
 class Set:
-    """A data set of faces of known people: `box` is where the face lies on every photo, forehead to chin."""
+    """A data set of faces of known people; `box` is the position of the face, forehead to chin, on every
+    photo.
+    """
 
     name: str
     dataset: Dataset
@@ -35,14 +39,15 @@ SETS: Final = (
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is run. Of everybody's `photos` the first is protected, and the attacker holds the others; no
-    more than `people` of a set are taken.
+    """The extent of a run.
 
-    `shards` of UTKFace train a codec of `length` coordinates. `draws` releases of every face are attacked by
-    likelihood, `splits` ways to divide the people between two galleries are tried. `learned` are the budgets
-    of the paper's mechanism at which attackers learn from releases of `parrots` photos of everybody, or see
-    two. `subtracted` are the groups whose known faces are subtracted, `narrowed` is one whose known people
-    are struck off, against mechanisms with the budgets `struck`.
+    Of everybody's `photos` the first is protected, and the attacker holds the others; at most `people` of a
+    set are used. `shards` of UTKFace train a codec of `length` coordinates. `draws` releases of every face
+    are attacked by likelihood; `splits` divisions of the people into two galleries are tried. `seen` are
+    further budgets at which embeddings are compared. `learned` are the budgets of the paper's mechanism at
+    which attackers learn from releases of `parrots` photos of everybody, or see two. `subtracted` are sizes
+    of groups whose known faces are subtracted; `narrowed` is the size of those whose known people are
+    excluded, against mechanisms with the budgets `struck`.
     """
 
     sets: tuple[Set, ...] = SETS
@@ -66,5 +71,5 @@ PLAN: Final = Plan()
 
 
 def private(name: str, epsilon: str) -> CroftMetric | BoxLaplace:
-    """Return a mechanism with the box that training codes span, as published."""
+    """Return a mechanism with the box that the training codes span, as published."""
     return PRIVATE[name](epsilon=Fraction(epsilon), clip=0)

@@ -1,4 +1,4 @@
-"""The rows of the table: one attack on one method at one setting."""
+"""Rows of the table: one attack on one method at one setting."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERY_BEST: Final = f"strongest, {VERY}"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a row belongs. `releases` are 1 or 2, `known` how many of the others an attacker can rule out."""
+    """The setting of a row. `releases` is 1 or 2, `known` how many of the others an attacker can exclude."""
 
     dataset: str
     question: str
@@ -38,9 +38,10 @@ def row(
     limit: float | None = None,
     ssim: Float64[np.ndarray, " n"] | None = None,
 ) -> Row:
-    """Return the rate of an attack with its 95 % interval over people, chance, and what limits it, if known.
+    """Return the success rate of an attack with its 95 % interval over people, chance, and its limit, if
+    known.
 
-    `limit` is 1/k for k-same, which holds in one release only, and the bound of `best_success` else.
+    `limit` is 1/k for k-same, which holds for one release only, and the bound of `best_success` otherwise.
     """
     low, high = found.interval()
     return {
@@ -61,12 +62,12 @@ def row(
 
 
 def share(values: Float64[np.ndarray, " n"], people: Sequence[str], chance: float) -> Identified:
-    """Return chances to be right, one for each try, in the place of rights and wrongs."""
+    """Return success probabilities, one per try, as an attack's result."""
     return Identified(values, tuple(people), chance)
 
 
 def strongest(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows of the highest rates, named as such: attackers are free to choose.
+    """Return the rows with the highest rates, as attackers are free to choose.
 
     One is of those who hold other photos of everybody, one of those who hold the very photos, if any.
     """

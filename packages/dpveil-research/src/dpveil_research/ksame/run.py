@@ -18,9 +18,9 @@ from dpveil_research.results import Row, to_csv
 def make(
     data: Path, count: int | None = None, told: Callable[[str], None] = lambda done: None, plan: Plan = PLAN
 ) -> dict[str, bytes]:
-    """Return results.csv and a plot for each question, by name; of `count` people of each set at most.
+    """Return results.csv and a plot for each question, by name; at most `count` people of each set.
 
-    Takes UTKFace to train on, LFW and AT&T to attack. Raises `UsageError` where one is not there.
+    Uses UTKFace for training, LFW and AT&T for attacks. Raises `UsageError` if one is missing.
     """
     people = [
         read_people(one, data, plan.photos, min(count or plan.people, plan.people)) for one in plan.sets

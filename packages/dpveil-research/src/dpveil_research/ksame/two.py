@@ -1,4 +1,4 @@
-"""Two releases of one photo by two who do not know of each other: Croft's composition attack."""
+"""Two independent releases of one photo: Croft's composition attack."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Shares = Float64[np.ndarray, " n"]
 
 
 def two_releases(scene: Scene, told: Callable[[str], None]) -> Iterator[Row]:
-    """Yield for one and for two releases whom attackers name: with known groups, and by embeddings."""
+    """Yield the attacks after one and after two releases: with known groups, and by embeddings."""
     for k in scene.plan.groups:
         if k <= len(galleries(scene, 0)[0]):
             yield from _same(scene, k)
@@ -45,33 +45,33 @@ def galleries(scene: Scene, split: int) -> tuple[Held, Held, Held]:
 
 @dataclass
 class Clues:
-    """What an attacker has put together of each face: who it may be still, and how far everybody is."""
+    """An attacker's state about each face: who is still possible, and the summed distance of everybody."""
 
     left: Bool[np.ndarray, "faces people"]
     away: Float64[np.ndarray, "faces people"]
 
     def add(self, left: Bool[np.ndarray, "faces people"], away: Float64[np.ndarray, "faces people"]) -> None:
-        """Take a release into account."""
+        """Update with one release."""
         self.left, self.away = self.left & left, self.away + away
 
     def blindly(self) -> Shares:
-        """Return the chance of one who guesses among those left, of whom the right one is."""
+        """Return the success of a uniform guess among those left, who include the right one."""
         chances: Shares = 1 / self.left.sum(axis=1)
         return chances
 
     def right(self, own: Held) -> Shares:
-        """Return whether the nearest of those left is the right one; of all, where nobody is left."""
+        """Return whether the nearest of those left is right; of all, if nobody is left."""
         some = self.left | ~self.left.any(axis=1, keepdims=True)
         named: Shares = (np.where(some, self.away, np.inf).argmin(axis=1) == own).astype(np.float64)
         return named
 
 
 def _same(scene: Scene, k: int) -> Iterator[Row]:
-    """Yield k-same-m in two galleries.
+    """Yield the attacks on k-same-m in two galleries.
 
-    Attackers know the groups, as in the paper, and guess among those who are left or take the nearest to
-    other photos; or they know no groups and do so among all; or they have the very photos of everybody, and
-    take the k nearest to a picture for its group.
+    Attackers know the groups, as in the paper, and guess among those left or take the nearest to other
+    photos; or they do not know the groups and take the nearest of all; or they have the very photos of
+    everybody, and take the k nearest to a picture as its group.
     """
     method, found = KSameM(k=k, space=scene.codec), dict[tuple[str, int], list[Shares]]()
     people: list[str] = []
@@ -87,7 +87,7 @@ def _same(scene: Scene, k: int) -> Iterator[Row]:
 
 
 def _followed(scene: Scene, method: KSameM, both: list[Held], shared: Held) -> Iterator[dict[str, Shares]]:
-    """Yield each attack's chances to be right about the shared people after one release, and after two."""
+    """Yield each attack's success on the shared people after one release, and after two."""
     known = scene.embed(np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)]))
     means = known.reshape(scene.plan.photos - 1, len(scene.names), -1).mean(axis=0)
     codes, shape = scene.codec.encode(scene.faces), (len(shared), len(scene.names))
@@ -111,12 +111,11 @@ def _followed(scene: Scene, method: KSameM, both: list[Held], shared: Held) -> I
 
 
 def _private(scene: Scene, epsilon: str) -> Iterator[Row]:
-    """Yield an attacker with other photos, who adds the distances of two releases up."""
+    """Yield an attack with other photos that averages the embeddings of two releases."""
     known = np.concatenate([scene.people.photo(n) for n in range(1, scene.plan.photos)])
     names = list(scene.names) * (scene.plan.photos - 1)
-    for name in (PAPER,):
-        both = [scene.embed(scene.drawn(name, epsilon, scene.faces, which)) for which in ("first", "second")]
-        for releases in (1, 2):
-            seen: Float64[np.ndarray, "n 128"] = np.mean(both[:releases], axis=0)
-            place = Place(scene.people.name, QUESTION, name, epsilon, releases=releases)
-            yield row(place, "embedding", identify(scene.embed(known), names, seen, scene.names))
+    both = [scene.embed(scene.drawn(PAPER, epsilon, scene.faces, which)) for which in ("first", "second")]
+    for releases in (1, 2):
+        seen: Float64[np.ndarray, "n 128"] = np.mean(both[:releases], axis=0)
+        place = Place(scene.people.name, QUESTION, PAPER, epsilon, releases=releases)
+        yield row(place, "embedding", identify(scene.embed(known), names, seen, scene.names))

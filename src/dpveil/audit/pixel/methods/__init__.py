@@ -1,1 +1,1 @@
-"""The audit of each pixel method: one file each, with its versions, mutants and settings."""
+"""The audits of pixel methods: one file each, with its versions, mutants and settings."""

@@ -1,4 +1,4 @@
-"""The audit of `bit-planes`: the distribution of all bits of a group, wrong budgets, and settings."""
+"""The audit of `bit-planes`: the joint law of all bits of a group, wrong budgets, and settings."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 
 SIDE: Final = 2
-"""Of the groups of wavelet 1, the only ones whose distribution is small enough to be listed."""
+"""Side of the groups of wavelet 1, the only ones whose joint law is small enough to enumerate."""
 MOST_BITS: Final = 12
 Bit = tuple[int, Plane]
-"""Which coefficient, and which of its planes."""
+"""A coefficient's index, and one of its planes."""
 Group = Sequence[Sequence[int]]
 BandsOf = Callable[[BitPlanes, Size], Sequence[Band]]
 
 
 def bands(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return the method's own bands: which planes are drawn, and with which chance of a flip."""
+    """Return the method's own bands, with the planes that are drawn and their flip probabilities."""
     return method.bands(height=size[0], width=size[1], channels=size[2])
 
 
 def coefficients(levels: Group) -> list[int]:
-    """Return the coefficients of a 2 × 2 group, by hand: down, across, cross, coarse."""
+    """Return the coefficients of a 2 × 2 group, computed directly: down, across, cross, coarse."""
     (a, b), (c, d) = levels
     top, bottom = (a + b) // 2, (c + d) // 2
     return [top - bottom, (a - b + c - d) // 2, (a - b) - (c - d), (top + bottom) // 2]
@@ -75,7 +75,7 @@ def truth(bits: Sequence[Bit], values: Sequence[int]) -> list[bool]:
 
 
 def decoded(made: Sequence[Band], bits: Sequence[Bit], seen: Sequence[bool]) -> list[int]:
-    """Return the coefficients that seen bits are decoded to, by Bayes' rule."""
+    """Return the coefficients decoded from observed bits, by Bayes' rule."""
     shown = {(place, plane.value): bit for (place, plane), bit in zip(bits, seen, strict=True)}
     values = []
     for place, band in enumerate(made):
@@ -98,7 +98,7 @@ def _posterior(plane: Plane, seen: bool | None) -> float:
 
 
 def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands) -> ProductDistribution:
-    """Return the distribution of all bits of every group and channel together, decoded by Bayes' rule."""
+    """Return the joint law of all bits of every group and channel, decoded by Bayes' rule."""
     size = images.shape[1:]
     made = bands_of(method, size)
     bits = drawn_bits(made)
@@ -122,7 +122,7 @@ def distribution(method: BitPlanes, images: Images, *, bands_of: BandsOf = bands
 
 
 def _group(channel: Image, corner: tuple[int, int]) -> Group:
-    """Return a group of one channel; its last row and column are repeated where the image ends."""
+    """Return a group of one channel, with its last row and column repeated beyond the image."""
     height, width = channel.shape
     rows, columns = (
         (start, min(start + 1, length - 1)) for start, length in zip(corner, (height, width), strict=True)
@@ -131,7 +131,7 @@ def _group(channel: Image, corner: tuple[int, int]) -> Group:
 
 
 def releases(method: BitPlanes, image: Image, count: int, bits: BitSource) -> Releases:
-    """Return one release of `count` copies side by side, with the budgets of a single one, cut apart."""
+    """Return one release of `count` copies side by side, with the budgets of a single one, split up."""
     height, width, channels = image.shape
     alone = replace(method, neighbourhood=method.groups(height=height, width=width))
     full = padded(image, 1 << method.wavelet)
@@ -161,14 +161,14 @@ def _raised(made: Sequence[Band], epsilon: Callable[[Plane], float]) -> Sequence
 
 
 def planes_alone(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return bands in which every plane gets the budget of all."""
+    """Return bands in which every plane gets the whole budget."""
     made = bands(method, size)
     total = sum(band.epsilon for band in made)
     return _raised(made, lambda plane: total)
 
 
 def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
-    """Return bands whose signs are shown."""
+    """Return bands whose signs are released without noise."""
     return _raised(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
 
 
@@ -191,7 +191,7 @@ MUTANTS: Final = (
 
 
 def refuse_many_bits(method: BitPlanes, level: Level) -> None:
-    """Raise `InvalidParameter` where the outcomes of a group are too many to be listed."""
+    """Raise `InvalidParameter` if a group has too many outcomes to enumerate."""
     if method.wavelet != 1:
         raise InvalidParameter("wavelet", method.wavelet, "is too large to audit", hint="audit wavelet 1")
     if any(len(drawn_bits(bands(method, case.size))) > MOST_BITS for case in level.cases):

@@ -1,7 +1,7 @@
 """The audit of `dct-gaussian`: its steps, noisy coefficients, and versions with one wrong step.
 
-The noise is wider than what could be listed number by number, so noisy coefficients are counted in bins of a
-fiftieth of its width. That hides less than a part in 10⁴ of a divergence, and never adds to it.
+The noise is too wide to enumerate, so noisy coefficients are counted in bins of a fiftieth of its width. That
+hides less than a part in 10⁴ of a divergence, and never adds to it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import discrete_gaussian
 
 BINS: Final = 50
-"""Bins in the width of the noise."""
+"""Bins per standard deviation of the noise."""
 REACH: Final = 6
-"""How many widths beyond all exact values the bins reach; the outer ones hold the rest."""
+"""Standard deviations beyond all exact values that the bins cover; the outer bins hold the rest."""
 
 Blocks = Int64[np.ndarray, "blocks coefficients"]
 Variances = list[Fraction | None]
@@ -41,14 +41,14 @@ def plan_of(method: DCTGaussian, size: Size) -> Plan:
 
 
 def exact(method: DCTGaussian, image: Image) -> Blocks:
-    """Return what the noise is added to."""
+    """Return the coefficients before noise."""
     transform = plan_of(method, image.shape).transform
     answers: Blocks = np.clip(transform.forward(image), -transform.bounds, transform.bounds)
     return answers
 
 
 def variances(method: DCTGaussian, image: Image) -> Variances:
-    """Return the variance of the noise on each coefficient of a block, None where it is not kept."""
+    """Return the noise variance of each coefficient of a block, None for dropped ones."""
     return list(plan_of(method, image.shape).variances)
 
 
@@ -59,7 +59,7 @@ def fresh(variance: Fraction, shape: tuple[int, int, int], bits: BitSource) -> I
 
 @dataclass(frozen=True, kw_only=True)
 class GaussianSteps(Steps):
-    """One way to carry out the method: the intact one, or a mutant with one wrong step."""
+    """One way to carry out the method: intact, or a mutant with one wrong step."""
 
     exact: Callable[[DCTGaussian, Image], Blocks] = exact
     variances: Callable[[DCTGaussian, Image], Variances] = variances
@@ -67,14 +67,14 @@ class GaussianSteps(Steps):
     clipped_after: bool = False
 
     def key(self, method: DCTGaussian, size: Size) -> object:
-        """Return what two lists of steps have in common that do the same there."""
+        """Return a key that is equal for steps that behave identically there."""
         white = np.full(size, 255, np.uint8)
         return self.exact, tuple(self.variances(method, white)), self.variances is private_widths, self.noise
 
     def noisy(
         self, method: DCTGaussian, image: Image, count: int, bits: BitSource
     ) -> Float64[np.ndarray, "n blocks coefficients"]:
-        """Return noisy coefficients of `count` releases; 0 where they are not kept."""
+        """Return noisy coefficients of `count` releases; 0 for dropped ones."""
         answers, found = self.exact(method, image), self.variances(method, image)
         noisy = np.zeros((count, *answers.shape))
         for variance in sorted({v for v in found if v is not None}):
@@ -97,7 +97,7 @@ class GaussianSteps(Steps):
         return np.ascontiguousarray(images.reshape(count, tall, width, channels)[:, :height])
 
     def distribution(self, method: DCTGaussian, images: Images) -> ProductDistribution:
-        """Return the distribution of every noisy coefficient, in bins."""
+        """Return the law of every noisy coefficient, in bins."""
         found = [self.variances(method, image) for image in images]
         return binned(method, images, np.stack([self.exact(method, i) for i in images]), found)
 
@@ -113,7 +113,7 @@ class GaussianSteps(Steps):
 
 
 def bins(method: DCTGaussian, size: Size) -> dict[int, Float64[np.ndarray, " edges"]]:
-    """Return for every coefficient that is kept the edges of its bins, which depend on the size alone."""
+    """Return the edges of the bins of every coefficient that is kept; they depend on the size alone."""
     made = plan_of(method, size)
     found = {}
     for k, variance in enumerate(made.variances):
@@ -127,9 +127,9 @@ def bins(method: DCTGaussian, size: Size) -> dict[int, Float64[np.ndarray, " edg
 def binned(
     method: DCTGaussian, images: Images, answers: Int64[np.ndarray, "images blocks k"], found: list[Variances]
 ) -> ProductDistribution:
-    """Return the distribution of answers with Gaussian noise, in bins with edges between whole numbers.
+    """Return the law of answers with Gaussian noise, in bins with edges between integers.
 
-    Discrete noise so wide has the continuous distribution there, to 64-bit floats.
+    Discrete noise of such width has the law of the continuous one there, to 64-bit precision.
     """
     rows = []
     for block in range(answers.shape[1]):
@@ -144,7 +144,7 @@ def binned(
 
 
 def right(method: DCTGaussian, images: Images) -> ProductDistribution:
-    """Return the distribution by definition: clipped coefficients, and the variances of the plan."""
+    """Return the law by definition: clipped coefficients, and the variances of the plan."""
     made = plan_of(method, images.shape[1:])
     answers = np.stack([coefficients(method, image)[1] for image in images])
     bounds = made.transform.bounds
@@ -155,12 +155,12 @@ def right(method: DCTGaussian, images: Images) -> ProductDistribution:
 
 
 def unclipped(method: DCTGaussian, image: Image) -> Blocks:
-    """Return coefficients as they are, to be clipped with their noise."""
+    """Return unclipped coefficients, to be clipped after the noise."""
     return plan_of(method, image.shape).transform.forward(image)
 
 
 def repeated(method: DCTGaussian, image: Image) -> Blocks:
-    """Repeat the last row and column in blocks that reach over the edge: a pixel there counts often."""
+    """Repeat the last row and column in blocks beyond the edge, so that a pixel there counts often."""
     made, found = coefficients(method, image, fill="repeated")
     answers: Blocks = np.clip(found, -made.transform.bounds, made.transform.bounds)
     return answers
@@ -181,7 +181,7 @@ def each_alone(method: DCTGaussian, image: Image) -> Variances:
 
 
 def private_widths(method: DCTGaussian, image: Image) -> Variances:
-    """Choose the noise for the largest coefficient that the photo has, and not for one that it could have."""
+    """Calibrate the noise to the largest coefficient of the photo, not to the largest possible one."""
     made, answers = plan_of(method, image.shape), exact(method, image)
     share = max(Fraction(1, 4), max(Fraction(int(a), int(b)) for a, b in _largest(answers, made)))
     return [v and v * share**2 for v in made.variances]
@@ -199,7 +199,7 @@ def less(method: DCTGaussian, image: Image) -> Variances:
 def one_for_all_blocks(
     variance: Fraction, shape: tuple[int, int, int], bits: BitSource
 ) -> Int64[np.ndarray, "n b k"]:
-    """Draw for one block, and use it for all."""
+    """Draw for one block, and reuse it for all."""
     return np.repeat(fresh(variance, (shape[0], 1, shape[2]), bits), shape[1], axis=1)
 
 
@@ -216,7 +216,7 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings: the deep level looks at more small images, and draws five times as often."""
+    """Return the settings: the deep level has more small images, and five times the draws."""
 
     def rho(h: int, w: int, c: int, b: int, m: int | None, r: object, k: int | None = None) -> Case:
         method = DCTGaussian(rho=r, block=b, neighbourhood=m, coefficients=k, raw=True)  # type: ignore[arg-type]

@@ -43,9 +43,9 @@ def kernels(tall: int, wide: int, channels: int) -> Int64[np.ndarray, "coefficie
 def coefficients(
     method: DCTGaussian, image: Image, *, fill: str = "grey"
 ) -> tuple[Plan, Int64[np.ndarray, "blocks coefficients"]]:
-    """Return the plan, and by their definition the coefficients of all blocks before clipping.
+    """Return the plan, and the coefficients of all blocks before clipping, by definition.
 
-    `fill` says what stands beyond the edges: "grey", or "repeated" pixels.
+    `fill` is what lies beyond the edges: "grey", or "repeated" pixels.
     """
     height, width, channels = image.shape
     made = method.plan(height=height, width=width, channels=channels)

@@ -31,7 +31,7 @@ INTACT: Final = Steps(name=DPPix.name, kind=LAPLACE, parameters=partial(for_all_
 
 
 def mutants() -> tuple[Version, ...]:
-    """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing where the promise is pure."""
+    """Return every mutant of `dp-pix`. Those of (ε, δ) alone change nothing for a pure promise."""
     own: dict[str, Calibration] = {
         "channels not counted": _without_channels,
         "m halved": lambda method, size: _scale(_halved(method, size), size),
@@ -58,7 +58,7 @@ def _halved(method: DPPix, size: Size) -> DPPix:
 
 
 def _spread_over_cells(method: DPPix, size: Size) -> Fraction:
-    """Take the best case for the worst one: every changed pixel in a cell of its own."""
+    """Use the best case as the worst one: every changed pixel in a cell of its own."""
     epsilon, delta, _ = method.budget
     if epsilon is None or delta is None:
         return _scale(method, size)
@@ -95,7 +95,7 @@ def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings: the deep level looks at more small images, and draws five times as often."""
+    """Return the settings: the deep level has more small images, and five times the draws."""
     exact = (
         pure(2, 3, 1, 2, 2, 1, 0, 1, 255),
         pure(1, 3, 3, 2, 1),

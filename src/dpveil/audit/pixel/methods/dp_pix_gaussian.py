@@ -33,7 +33,7 @@ GATES: Final = {
     "(ε, δ): ρ from ε = ρ + 2ρ·ln(1/δ)": (*COMPUTED, "fit"),
     "(ε, δ): decimal logarithm of 1/δ": (*COMPUTED, "fit"),
 }
-"""What sees these mutants; Gaussian noise hides more from single events and fits than Laplace noise does."""
+"""Gates that detect these mutants; single events and fits reveal less of Gaussian than of Laplace noise."""
 INTACT: Final = Steps(name=DPPixGaussian.name, kind=GAUSSIAN, parameters=partial(for_all_cells, _variance))
 
 
@@ -79,7 +79,7 @@ def _rho(conversion: Callable[[float, float], float]) -> Variance:
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings: the deep level looks at more small images, and draws five times as often."""
+    """Return the settings: the deep level has more small images, and five times the draws."""
 
     def rho(h: int, w: int, c: int, b: int, m: int | None, r: object) -> Case:
         return Case(h, w, c, DPPixGaussian(rho=r, block=b, neighbourhood=m))  # type: ignore[arg-type]

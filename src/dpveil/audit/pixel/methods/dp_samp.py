@@ -1,9 +1,8 @@
-"""The audit of `dp-samp`: joint distribution of noisy counts and shown pixels, and versions that show too
-much.
+"""The audit of `dp-samp`: joint law of noisy counts and shown pixels, and versions that show too much.
 
-Everything is looked at with 256 clusters, one for every intensity: clusters follow from the noisy counts and
-cost nothing. Then a pixel of an intensity counted c times is shown with a chance that follows from c and from
-the sum of all 256 noisy counts, and the distribution of both is exact.
+All settings have 256 clusters, one for every intensity: clusters follow from the noisy counts and cost
+nothing. Then the probability that a pixel of an intensity counted c times is shown follows from c and from
+the sum of all 256 noisy counts, and the joint law is exact.
 """
 
 from __future__ import annotations
@@ -36,28 +35,30 @@ from dpveil.noise.laplace import discrete_laplace
 LEVELS: Final = 256
 WORD: Final = 2**64
 NEVER: Final = 1e-18
-"""Sums of counts less likely than this are left out of the distribution."""
+"""Sums of counts with a smaller probability are left out."""
 
 Counts = Int64[np.ndarray, "n 256"]
 Chance = Callable[[DPSamp, int, int, int], float]
-"""The chance that a pixel is shown whose intensity was counted c times, of so many counts and pixels."""
+"""The probability that a pixel is shown, as a function of (method, count of its intensity, sum of counts,
+pixels).
+"""
 
 
 @lru_cache(maxsize=100_000)
 def threshold(method: DPSamp, count: int, total: int, pixels: int) -> int:
-    """Return what the method's own `thresholds` give, in units of 2^-64."""
+    """Return the method's own threshold, in units of 2^-64."""
     others, left = divmod(total - count, pixels)
     counts = [count, *[pixels] * others, *([left] if left else [])]
     return int(method.thresholds(np.array(counts), pixels)[0])
 
 
 def as_released(method: DPSamp, count: int, total: int, pixels: int) -> float:
-    """Return the chance of the method itself."""
+    """Return the probability by the method itself."""
     return threshold(method, count, total, pixels) / WORD
 
 
 def as_written(method: DPSamp, count: int, total: int, pixels: int) -> float:
-    """Return the chance by equations 3 and 4, trying every number of pixels, and the rate (methods §3)."""
+    """Return the probability by equations 3 and 4, trying every number of pixels, and the rate."""
     m = pixels if method.neighbourhood is None else min(method.neighbourhood, pixels)
     if count <= m or method.rate is None:
         return 0.0
@@ -67,14 +68,14 @@ def as_written(method: DPSamp, count: int, total: int, pixels: int) -> float:
 
 
 def clipped(scale: Fraction, count: int, top: int) -> Float64[np.ndarray, " counts"]:
-    """Return the chances of 0..top for `count` with discrete Laplace noise of this scale, clipped."""
+    """Return the probabilities of 0..top for `count` with discrete Laplace noise of this scale, clipped."""
     below = laplace_distribution(scale).cdf(np.arange(top) - count)
     return np.diff(below, prepend=0, append=1)
 
 
 @lru_cache(maxsize=64)
 def sums_of_others(scale: Fraction, others: int, top: int) -> list[tuple[int, float]]:
-    """Return the distribution of the sum of the clipped counts of so many intensities that no pixel has."""
+    """Return the law of the sum of the clipped counts of `others` intensities that no pixel has."""
     one, distribution = clipped(scale, 0, top), np.ones(1)
     for _ in range(others):
         distribution = np.convolve(distribution, one)
@@ -84,9 +85,10 @@ def sums_of_others(scale: Fraction, others: int, top: int) -> list[tuple[int, fl
 def joint_distribution(
     method: DPSamp, images: Images, scale: Fraction, chance: Chance, private: bool
 ) -> ProductDistribution:
-    """Return the joint distribution of the images' noisy counts and of which pixels are shown.
+    """Return the joint law of the images' noisy counts and of which pixels are shown.
 
-    Counts have noise of `scale` and are clipped; sizes follow from them, or, `private`, from the true ones.
+    Counts have noise of `scale` and are clipped; sample sizes follow from them, or, `private`, from the true
+    ones.
     """
     pixels, colours, at = _pixels(images)
     bins, of_colour = np.unique(intensities(colours[None]), return_inverse=True)
@@ -118,7 +120,7 @@ def joint_distribution(
 
 
 def _pixels(images: Images) -> tuple[int, Image, Int64[np.ndarray, "images pixels"]]:
-    """Return how many pixels there are, all their colours, and which of them each is."""
+    """Return the number of pixels, all their colours, and the colour index of each."""
     count, height, width, channels = images.shape
     colours, at = np.unique(images.reshape(-1, channels), axis=0, return_inverse=True)
     return height * width, colours, at.reshape(count, -1)
@@ -134,13 +136,13 @@ def _table(
 
 
 def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.ndarray, ...]:
-    """Return what is shown as one number: a digit for each pixel, 0 for hidden."""
+    """Return the shown pixels as one number: a digit for each pixel, 0 for hidden."""
     code: Int64[np.ndarray, ...] = digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
     return code
 
 
 def right(method: DPSamp, images: Images) -> ProductDistribution:
-    """Return the distribution from the definition: noise of scale 2m/ε, and sizes by equations 3 and 4."""
+    """Return the law from the definition: noise of scale 2m/ε, and sizes by equations 3 and 4."""
     pixels = images.shape[1] * images.shape[2]
     m = min(method.neighbourhood or pixels, pixels)
     return joint_distribution(method, images, 2 * m / method.epsilon, as_written, False)
@@ -148,10 +150,10 @@ def right(method: DPSamp, images: Images) -> ProductDistribution:
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling(Steps):
-    """One way to sample with private clusters: the intact one, or a mutant with one wrong step.
+    """One way to sample with private clusters: intact, or a mutant with one wrong step.
 
-    `share` is that of the noise which is added, `used` the method whose sample sizes are taken, and `private`
-    says whether they follow from the true counts; `published` samples as published, without any noise.
+    `share` is the fraction of the noise that is added, `used` the method whose sample sizes are taken, and
+    `private` says whether they follow from the true counts; `published` samples as published, without noise.
     """
 
     share: Fraction = Fraction(1)
@@ -160,11 +162,11 @@ class Sampling(Steps):
     published: bool = False
 
     def key(self, method: DPSamp, size: Size) -> object:
-        """Return what all versions have in common that promise nothing: they are the method itself."""
+        """Return a common key for all versions without a promise, which are the method itself."""
         return None if method.rate is None else self
 
     def distribution(self, method: DPSamp, images: Images) -> ProductDistribution:
-        """Return the distribution by the method's own noise and thresholds."""
+        """Return the law by the method's own noise and thresholds."""
         scale = self.share * method.count_scale(images.shape[1] * images.shape[2])
         return joint_distribution(self.used(method), images, scale, as_released, self.private)
 
@@ -177,7 +179,7 @@ class Sampling(Steps):
         return np.stack([interpolate(image, mask.reshape(image.shape[:2])) for mask in masks])[at.ravel()]
 
     def outcomes(self, method: DPSamp, image: Image, count: int, bits: BitSource) -> Int64[np.ndarray, "n 1"]:
-        """Return the outcome of every release, numbered as in the distribution."""
+        """Return the outcome of every release, numbered as in the law."""
         counts, shown = self._draw(method, image, count, bits)
         pixels, colours, at = _pixels(image[None])
         bins = np.unique(intensities(colours[None]))
@@ -216,7 +218,7 @@ def _thresholds(
 def _published(
     method: DPSamp, counts: Counts, levels: Int64[np.ndarray, " pixels"], count: int, bits: BitSource
 ) -> Bool[np.ndarray, "n pixels"]:
-    """Return as many pixels of each intensity as its true count allows, each set of them as likely."""
+    """Return uniformly random sets of pixels of each intensity, as many as its true count allows."""
     shown = np.zeros((count, len(levels)), bool)
     for level, (x, of) in method.numbers_shown(counts, len(levels)).items():
         ranks = bits.words(count * of).reshape(count, of).argsort(axis=1).argsort(axis=1)
@@ -225,7 +227,7 @@ def _published(
 
 
 def _rate_for_each(method: DPSamp) -> DPSamp:
-    """Show each of m pixels with the chance δ that is allowed for all of them together."""
+    """Show each of m pixels with the probability δ that is allowed for all of them together."""
     return replace(method, rate=any_of(method.rate or Fraction(0), method.neighbourhood or 1))
 
 
@@ -240,7 +242,7 @@ MUTANTS: Final = (
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings: neighbours told apart as published, and the promise with private clusters."""
+    """Return the settings: distinguishable neighbours as published, and the promise with private clusters."""
 
     def sound(h: int, w: int, c: int, m: int | None, e: int, rate: str, *levels: int) -> Case:
         method = DPSamp(epsilon=e, clusters=LEVELS, neighbourhood=m, private_clusters=True, rate=rate)
@@ -265,7 +267,7 @@ def levels() -> dict[str, Level]:
 
 
 def refuse(method: DPSamp, level: Level) -> None:
-    """Raise `InvalidParameter` for fewer clusters than intensities, whose distribution is not known."""
+    """Raise `InvalidParameter` for fewer clusters than intensities, whose law is not known."""
     if method.private_clusters and method.clusters < LEVELS:
         hint = f"audit {LEVELS}: clusters follow from noisy counts and cost nothing"
         raise InvalidParameter("clusters", method.clusters, "are too few to audit", hint=hint)

@@ -1,8 +1,7 @@
 """The audit of `dp-svd`: length and direction of the noise on singular values, and wrong noises.
 
-The noise of d values has density ∝ exp(-ε‖z‖): its length is a Gamma(d) variable, and its direction is even
-and independent of it. Pixels of a grey region of one pixel show the noise itself, with a distribution in
-closed form.
+The noise on d values has density ∝ exp(-ε‖z‖): its length is a Gamma(d) variable, and its direction is
+uniform and independent of it. A grey region of one pixel shows the noise itself, with a law in closed form.
 """
 
 from __future__ import annotations
@@ -39,17 +38,18 @@ from dpveil.noise.laplace import discrete_laplace
 from dpveil.noise.spherical import spherical_laplace
 
 STEPS: Final = 1024
-"""Steps of a singular value in a grey level: written here a second time."""
+"""Steps of a singular value per grey level, independent of the method's own constant."""
 LENGTHS: Final = 64
+"""Bins of the length."""
 SHARES: Final = 31
-"""Bins of the length, and of the first value's share of it: an odd number, so that no edge is at 0."""
+"""Bins of the first value's share of the length: an odd number, so that no edge is at 0."""
 WIDE: Final = Fraction(2**40)
 MOVED: Final = 1
-"""Levels by which values of a pair are apart."""
+"""Distance in levels of the values of a pair."""
 
 Noise = Int64[np.ndarray, "n d"]
 Noises = Callable[[Fraction, int, int, int, BitSource], Noise]
-"""Gives n draws, with this scale, for so many singular values of so many channels."""
+"""A function of (scale, draws, singular values, channels, bits) that returns noise."""
 
 
 def right_noise(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
@@ -59,7 +59,7 @@ def right_noise(scale: Fraction, count: int, rank: int, channels: int, bits: Bit
 
 @dataclass(frozen=True, kw_only=True)
 class SpectrumSteps(Steps):
-    """One way to carry out the method: the intact one, or a mutant with another noise."""
+    """One way to carry out the method: intact, or a mutant with another noise."""
 
     noise: Noises = right_noise
     factor: int = 1
@@ -77,7 +77,7 @@ class SpectrumSteps(Steps):
     def outcomes(
         self, method: DPSVD, image: Image, count: int, bits: BitSource
     ) -> Int64[np.ndarray, "n parts"]:
-        """Return the bin of the length of every draw, that of the first value's share, and other signs."""
+        """Return the bin of every draw's length, that of the first value's share, and other signs."""
         if image.size == 1:
             return self.releases(method, image, count, bits).reshape(count, 1).astype(np.int64)
         noise = self._drawn(method, image, count, bits).astype(np.float64)
@@ -90,7 +90,7 @@ class SpectrumSteps(Steps):
         return np.stack([*parts, *(noise[:, 1:] > 0).T], axis=1).astype(np.int64)
 
     def distribution(self, method: DPSVD, images: Images) -> ProductDistribution:
-        """Return the distribution of the level of one grey pixel; of larger regions, that of the draws."""
+        """Return the law of the level of one grey pixel, or for larger regions that of the draws."""
         if images.shape[1:] != (1, 1, 1):
             return distribution_of_noise(method, images)
         rows = [
@@ -110,10 +110,9 @@ def rank_of(method: Method, image: Image) -> int:
 
 
 def distribution_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray, " levels"]:
-    """Return the distribution of a 1 × 1 release: the level plus a rounded Laplace variable, clamped.
+    """Return the law of a 1 × 1 release: the level plus a rounded Laplace variable, clamped.
 
-    It is rounded to steps of 1/1024 and written from the continuous distribution's integrals over steps
-    alone.
+    Rounding is to steps of 1/1024; the law is the continuous density's integral over each step.
     """
     scale = STEPS / epsilon
     steps = np.arange(-1, 255 * STEPS + 2)
@@ -126,10 +125,9 @@ def distribution_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray,
 
 
 def distribution_of_noise(method: DPSVD, images: Images) -> ProductDistribution:
-    """Return the distribution of outcomes: even bins of the length, beta-distributed shares, fair signs.
+    """Return the law of outcomes: uniform bins of the length, beta-distributed shares, fair signs.
 
-    That is the continuous distribution; noise in steps of 1/1024 of a level is off by less than a part in
-    10⁴.
+    This is the continuous law; noise in steps of 1/1024 of a level is off by less than a part in 10⁴.
     """
     dimension = rank_of(method, images[0]) * images.shape[3]
     rows = [np.full(LENGTHS, 1 / LENGTHS)]
@@ -144,26 +142,26 @@ def distribution_of_noise(method: DPSVD, images: Images) -> ProductDistribution:
 
 
 def _even(lengths: Float64[np.ndarray, " n"], dimension: int, bits: BitSource) -> Noise:
-    """Return points of these lengths in even directions, quickly: for what is wrong anyway."""
+    """Return points of these lengths in uniform directions, by a fast method that suffices for mutants."""
     points = discrete_gaussian(WIDE, len(lengths) * dimension, bits).reshape(-1, dimension).astype(np.float64)
     even: Noise = np.rint(points * (lengths / np.sqrt((points**2).sum(axis=1)))[:, None]).astype(np.int64)
     return even
 
 
 def _lengths(scale: Fraction, count: int, shape: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
-    """Return Gamma(shape) lengths: sums of exponential ones."""
+    """Return Gamma(shape) lengths, as sums of exponential variables."""
     each = np.abs(discrete_laplace(scale, count * shape, bits)).reshape(count, shape)
     lengths: Float64[np.ndarray, " n"] = each.sum(axis=1).astype(np.float64)
     return lengths
 
 
 def of_one_dimension(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Draw the length of one dimension for all: far too much weight near the truth."""
+    """Draw the length for one dimension, which has far too much weight near the truth."""
     return _even(_lengths(scale, count, 1, bits), rank * channels, bits)
 
 
 def by_coordinate(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Add Laplace noise to every value: the promise would be in L1."""
+    """Add Laplace noise to every value, which would be a promise in L1."""
     return discrete_laplace(scale, count * rank * channels, bits).reshape(count, -1)
 
 
@@ -173,12 +171,12 @@ def half_as_wide(scale: Fraction, count: int, rank: int, channels: int, bits: Bi
 
 
 def one_for_all_channels(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Draw for one channel, and use it for all."""
+    """Draw for one channel, and reuse it for all."""
     return np.tile(_even(_lengths(scale, count, rank, bits), rank, bits), (1, channels))
 
 
 def last_without(scale: Fraction, count: int, rank: int, channels: int, bits: BitSource) -> Noise:
-    """Leave the last singular value as it is."""
+    """Release the last singular value without noise."""
     noise = _even(_lengths(scale, count, rank * channels, bits), rank * channels, bits)
     noise[:, -1] = 0
     return noise
@@ -195,7 +193,7 @@ MUTANTS: Final = (
 
 
 def pairs(case: Case) -> list[Pair]:
-    """Return diagonal images, which have the same U and V, of which the last value moves.
+    """Return diagonal images, which have the same U and V, with different last values.
 
     Their distance is that of their singular values, in the steps that are released.
     """
@@ -208,7 +206,7 @@ def pairs(case: Case) -> list[Pair]:
 
 
 def in_steps(values: Float64[np.ndarray, " rank"]) -> list[int]:
-    """Return singular values on the grid that the distance is about, whatever the method makes of them."""
+    """Return singular values on the grid of the metric, independent of the method's own rounding."""
     return [round(float(value) * STEPS) for value in values]
 
 
@@ -222,14 +220,14 @@ def _distance(case: Case, first: Image, second: Image) -> float:
 
 
 def distances(images: Images, pairs: Pairs) -> Float64[np.ndarray, " pairs"]:
-    """Return how far apart the singular values are: where U and V are the same, as far as the pixels."""
+    """Return the distances of the singular values where U and V are the same, else of the pixels."""
     moved = images[pairs[:, 0]].astype(np.float64) - images[pairs[:, 1]]
     found: Float64[np.ndarray, " pairs"] = np.sqrt((moved**2).sum(axis=(1, 2, 3)))
     return found
 
 
 def levels() -> dict[str, Level]:
-    """Return the settings: `exact` looks at one grey pixel, whose U and V are 1 whatever its level."""
+    """Return the settings: `exact` uses one grey pixel, whose U and V are 1 at any level."""
 
     def case(h: int, w: int, c: int, epsilon: str, rank: int = 1) -> Case:
         return Case(h, w, c, DPSVD(epsilon=epsilon, rank=rank), (0, 1, 2, 3, 100, 200, 254, 255))

@@ -27,12 +27,12 @@ Shown = Callable[[Fill, Image], Image]
 
 
 def flat(method: Fill, image: Image) -> Image:
-    """Return the level that the method's page states, everywhere."""
+    """Return the documented level, everywhere."""
     return np.full(image.shape, int(method.level), np.uint8)
 
 
 def certain(shown: Shown) -> Callable[[Fill, Images], ProductDistribution]:
-    """Return the distribution of what is a function of the image: one outcome, certain, for each."""
+    """Return the law of a function of the image: one outcome with probability 1."""
 
     def distribution(method: Fill, images: Images) -> ProductDistribution:
         places = np.array(list(np.ndindex(*images.shape[1:])))
@@ -80,7 +80,7 @@ def half_covered(method: Fill, image: Image) -> Image:
 
 
 def white_kept(method: Fill, image: Image) -> Image:
-    """Leave white as it is, as a filling by a comparison of levels would."""
+    """Leave white as it is, as a fill by comparison of levels would."""
     return np.where(image == 255, image, flat(method, image))
 
 

@@ -35,7 +35,7 @@ from dpveil.noise.matrix import TOTAL
 TOP: Final = 255
 Factor = Callable[[MSEExponential, Size], int]
 Row = Callable[[int], Masses]
-"""Gives the chances of all levels for a true one."""
+"""A function from a true level to the probabilities of all levels."""
 
 
 def draws(method: MSEExponential, size: Size) -> int:
@@ -44,7 +44,7 @@ def draws(method: MSEExponential, size: Size) -> int:
 
 
 def rate(method: MSEExponential, size: Size) -> Fraction:
-    """Return ε′: ε/(n·c) for ε alone, and what the method's accountant chose otherwise."""
+    """Return ε′: ε/(n·c) for ε alone, else the value that the method's accountant chose."""
     if method.kind == "pure":
         return (method.budget.epsilon or Fraction(1)) / draws(method, size)
     account = method.account(height=size[0], width=size[1], channels=size[2])
@@ -52,7 +52,7 @@ def rate(method: MSEExponential, size: Size) -> Fraction:
 
 
 def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductDistribution:
-    """Return the distribution of cells and channels, each drawn by the row of its mean, rounded half up."""
+    """Return the law of cells and channels, each drawn by the row of its mean, rounded half up."""
     levels = [math.floor(TOP * j / (method.levels - 1) + 0.5) for j in range(method.levels)]
     looks, parts, rows = np.array(levels, np.uint8)[:, None], [], []
     for cell in cells(images.shape[1], images.shape[2], method.block):
@@ -66,7 +66,7 @@ def _distribution(method: MSEExponential, images: Images, row: Row) -> ProductDi
 
 
 def drawn_distribution(method: MSEExponential, images: Images) -> ProductDistribution:
-    """Return the distribution of the integers that the method draws from: exact."""
+    """Return the exact law of the integers that the method draws from."""
     _, height, width, channels = images.shape
     weights = method.matrix(height=height, width=width, channels=channels).weights
     return _distribution(method, images, lambda mean: np.array(weights[mean], object))
@@ -75,7 +75,7 @@ def drawn_distribution(method: MSEExponential, images: Images) -> ProductDistrib
 def right(
     method: MSEExponential, images: Images, *, factor: Factor = lambda method, size: 1
 ) -> ProductDistribution:
-    """Return the distribution by formula 6.32, from floats, with ε′ multiplied by `factor`."""
+    """Return the law by formula 6.32 in floats, with ε′ multiplied by `factor`."""
     size = images.shape[1:]
     wrong = float(rate(method, size)) * factor(method, size)
 
@@ -88,7 +88,7 @@ def right(
 
 
 def rounded_down(method: MSEExponential, images: Images) -> ProductDistribution:
-    """Return the formula rounded to integers without a margin: what is left goes to the likeliest level."""
+    """Return the formula rounded to integers without a margin; the rest goes to the most likely level."""
     exponent, steps = rate(method, images.shape[1:]), method.levels - 1
 
     def row(mean: int) -> Masses:

@@ -1,7 +1,7 @@
-"""The distribution of pixelisation from first principles, to compare the steps of a method with.
+"""The law of pixelisation from first principles, to compare a method's steps with.
 
-Nothing here calls a sampler or a mechanism: cells are listed by loops, sums are Python integers, tails are
-geometric series in 40-digit decimals, or sums of Gaussian weights from the far end.
+Nothing here calls a sampler or a mechanism: cells are enumerated by loops, sums are Python integers, tails
+are geometric series in 40-digit decimals, or sums of Gaussian weights from the far end.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def totals(image: UInt8[np.ndarray, "h w c"], block: int) -> list[int]:
 
 @lru_cache(maxsize=100_000)
 def level_distribution(total: int, area: int, scale: Fraction) -> tuple[float, ...]:
-    """Return the chance of each level 0..255 shown by a cell of `area` pixels with sum `total`.
+    """Return the probability of each level 0..255 for a cell of `area` pixels with sum `total`.
 
     The sum gets discrete Laplace noise of `scale`, is divided by the area, clamped and rounded half up.
 
@@ -63,7 +63,9 @@ def level_distribution(total: int, area: int, scale: Fraction) -> tuple[float, .
 
 @lru_cache(maxsize=64)
 def _gaussian_tail(variance: Fraction) -> tuple[int, Float64[np.ndarray, " n"]]:
-    """Return R and P(Z ≥ k) for k from -R to R + 1, summed from the far end so that small chances last."""
+    """Return R and P(Z ≥ k) for k from -R to R + 1, summed from the far end so that small values are
+    accurate.
+    """
     reach = ceil(14 * sqrt(variance)) + 14
     weights = np.exp(-(np.arange(-reach, reach + 1) ** 2.0) / (2 * float(variance)))
     above = np.concatenate([np.cumsum(weights[::-1])[::-1], [0.0]])
@@ -72,7 +74,7 @@ def _gaussian_tail(variance: Fraction) -> tuple[int, Float64[np.ndarray, " n"]]:
 
 @lru_cache(maxsize=100_000)
 def gaussian_level_distribution(total: int, area: int, variance: Fraction) -> tuple[float, ...]:
-    """Return the chance of each level as `level_distribution` does, with discrete Gaussian noise.
+    """Return the probability of each level as `level_distribution` does, with discrete Gaussian noise.
 
     >>> round(sum(gaussian_level_distribution(300, 4, Fraction(255**2))), 12)
     1.0
@@ -95,7 +97,7 @@ class Sensitivity:
 
 
 def filled(method: DPPix | DPPixGaussian, size: Size) -> Sensitivity:
-    """Return the sensitivity by filling the largest cells first, from the cells themselves (methods §3).
+    """Return the sensitivity by filling the largest cells first, from the cells themselves.
 
     >>> filled(DPPix(epsilon=1, block=2, neighbourhood=5), (3, 3, 1)) == Sensitivity(1275, 1105425)
     True
@@ -112,10 +114,10 @@ def filled(method: DPPix | DPPixGaussian, size: Size) -> Sensitivity:
 
 
 def right_scale(method: DPPix, size: Size) -> Fraction:
-    """Return the Laplace scale of methods §3; for (ε, δ) there is no formula, and the method's own is taken.
+    """Return the Laplace scale by formula; for (ε, δ) there is none, and the method's own is taken.
 
-    Whether that one keeps its promise is for the hockey-stick divergence to say. For ρ it is the root of
-    L2²/(2ρ) (Bun & Steinke 2016, proposition 1.4).
+    The hockey-stick divergence tests whether that one keeps its promise. For ρ it is the root of L2²/(2ρ)
+    (Bun & Steinke 2016, proposition 1.4).
     """
     epsilon, delta, rho = method.budget
     if delta is not None:
@@ -125,7 +127,7 @@ def right_scale(method: DPPix, size: Size) -> Fraction:
 
 
 def right_variance(method: DPPixGaussian, size: Size) -> Fraction:
-    """Return the variance L2²/(2ρ) of methods §3, with ρ from (ε, δ) by a second hand's conversion."""
+    """Return the variance L2²/(2ρ), with ρ from (ε, δ) by an independent conversion."""
     epsilon, delta, rho = method.budget
     rho = rho or Fraction(largest_rho(float(epsilon or 0), float(delta or 0)))
     return filled(method, size).squared / (2 * rho)
@@ -174,9 +176,9 @@ def cell_parts(height: int, width: int, channels: int, block: int) -> tuple[Part
 def pixelisation_distribution(
     images: Images, block: int, parameter: Fraction, distribution: LevelDistribution
 ) -> ProductDistribution:
-    """Return the distribution of the released levels of all `images` from first principles (methods §3).
+    """Return the law of the released levels of all `images` from first principles.
 
-    `parameter` is that of the noise on cell sums, and `distribution` gives the levels of one cell.
+    `parameter` is that of the noise on cell sums, and `distribution` returns the law of one cell's level.
     """
     _, height, width, channels = images.shape
     sums = np.array([totals(image, block) for image in images], np.int64)

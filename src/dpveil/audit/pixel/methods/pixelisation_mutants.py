@@ -1,7 +1,7 @@
 """Mutants of pixelisation, each with one bug found in published code or papers.
 
-The first table holds what can go wrong with any noise on cell sums; `own` holds what only one method can
-get wrong. A mutant that survives every gate fails the audit.
+`shared_mutants` are those of any noise on cell sums; each method adds its own. A mutant that survives every
+gate fails the audit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dpveil.noise.bits import BitSource
 
 
 def shared_mutants(intact: Steps) -> tuple[Steps, ...]:
-    """Return what can go wrong with `intact`, whatever its noise is."""
+    """Return the mutants of `intact` that do not depend on the kind of noise."""
     return (
         _narrower(intact, "noise ×0.8", lambda method, size: [Fraction(8, 10)] * _cells(method, size)),
         _narrower(intact, "b² noise on ragged means", _shares_of_largest),
@@ -53,7 +53,7 @@ def _cells(method: Method, size: Size) -> int:
 
 
 def _shares_of_largest(method: Method, size: Size) -> list[Fraction]:
-    """Return b² noise on every mean, which on the sum of a ragged cell is too little (errata E12)."""
+    """Return b² noise on every mean, which is too little on the sum of a ragged cell (errata E12)."""
     areas = method_areas(method, size).ravel()
     return [Fraction(int(a), int(areas.max())) for a in areas]
 
@@ -112,7 +112,7 @@ def _ragged_columns_kept(releases: Releases, image: Image, block: int) -> Releas
 
 
 def _wrong_axis(releases: Releases, image: Image, block: int) -> Releases:
-    """Copy through what a loop over `height` columns never reaches (quality: bugs seen in published code)."""
+    """Copy through what a loop over `height` columns never reaches."""
     covered = image.shape[0]
     releases[:, :, covered:] = image[:, covered:]
     return releases

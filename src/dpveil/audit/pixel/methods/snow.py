@@ -1,4 +1,4 @@
-"""The audit of `snow`: the distribution of every pixel, versions that show too much, and settings."""
+"""The audit of `snow`: the law of every pixel, versions that show too much, and settings."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ GREY: Final = 127
 
 
 def distribution(method: Snow, images: Images) -> ProductDistribution:
-    """Return the distribution of every pixel: its own colour with probability δ, and grey otherwise."""
+    """Return the law of every pixel: its own colour with probability δ, else grey."""
     height, width, channels = images.shape[1:]
     grid = [(row, column) for row in range(height) for column in range(width)]
     return _shown(images, [[(*pixel, k) for k in range(channels)] for pixel in grid], method.delta)
 
 
 def distribution_of_values(method: Snow, images: Images) -> ProductDistribution:
-    """Return the distribution when every channel is drawn alone."""
+    """Return the law if every channel is drawn separately."""
     return _shown(images, [[place] for place in np.ndindex(*images.shape[1:])], method.delta)
 
 
 def _shown(images: Images, places: list[list[tuple[int, int, int]]], delta: Fraction) -> ProductDistribution:
-    """Return the distribution of groups of places, each shown with chance `delta`, else grey."""
+    """Return the law of groups of places, each shown with probability `delta`, else grey."""
     parts, rows = [], []
     for group in places:
         colours = images[:, *np.array(group).T]
@@ -57,14 +57,14 @@ INTACT: Final = Version(name=Snow.name, releases=side_by_side, distribution=dist
 
 
 def channels_alone(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
-    """Draw for every channel of every pixel: of three, one is shown nearly three times as often."""
+    """Draw for every channel of every pixel, so that one of three is shown nearly three times as often."""
     height, width, channels = image.shape
     flat = side_by_side(method, image.reshape(height, width * channels, 1), count, bits)
     return flat.reshape(count, height, width, channels)
 
 
 def first_row_reused(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
-    """Use the draws of the first row for all rows: what one shows of a photo, all do."""
+    """Reuse the draws of the first row for all rows."""
     marks = side_by_side(method, np.full((1, image.shape[1], 1), 1 + GREY, np.uint8), count, bits)
     return np.where(marks == GREY, np.uint8(GREY), image[None])
 
@@ -77,7 +77,7 @@ def last_column_kept(method: Snow, image: Image, count: int, bits: BitSource) ->
 
 
 def grey_from_the_photo(method: Snow, image: Image, count: int, bits: BitSource) -> Releases:
-    """Paint the photo's own mean instead of 127, which nobody paid for (errata E9)."""
+    """Paint the photo's own mean instead of 127, which is not paid for (errata E9)."""
     marks = side_by_side(method, np.full((*image.shape[:2], 1), 1 + GREY, np.uint8), count, bits)
     return np.where(marks == GREY, np.uint8(image.mean()), image[None])
 

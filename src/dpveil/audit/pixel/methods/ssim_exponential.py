@@ -1,4 +1,4 @@
-"""The audit of `ssim-exponential`: its distribution as published, wrong exponents, and settings."""
+"""The audit of `ssim-exponential`: its law from the definition, wrong exponents, and settings."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ Factor = Callable[[SSIMExponential, Size], float]
 
 
 def evenly(levels: int) -> list[int]:
-    """Return that many levels from black to white."""
+    """Return so many levels from black to white."""
     return [math.floor(255 * j / (levels - 1) + 0.5) for j in range(levels)]
 
 
 def outputs(cells: int, levels: int) -> Outputs:
-    """Return all outputs of a window, one a row, the last cell changing fastest."""
+    """Return all outputs of a window, one per row, the last cell changing fastest."""
     return np.array(list(itertools.product(evenly(levels), repeat=cells)), np.float64)
 
 
@@ -58,7 +58,7 @@ def ssim(x: Window, y: Outputs) -> Numbers:
 
 
 def clipped(x: Window, y: Outputs) -> Numbers:
-    """Return SSIM where it is not negative, and 0 elsewhere (errata E2)."""
+    """Return max(0, SSIM) (errata E2)."""
     found: Numbers = np.maximum(0, ssim(x, y))
     return found
 
@@ -73,7 +73,7 @@ def log_distribution(x: object, exponent: float, levels: int, quality: Quality =
 
 
 def windows_of(image: UInt8[np.ndarray, "h w"], block: int, side: int) -> list[Int64[np.ndarray, "s s"]]:
-    """Return the windows of one channel, cell by cell: rounded means, the nearest where there is none."""
+    """Return the windows of one channel, cell by cell: rounded means, the last cells repeated."""
     rows, columns = (math.ceil(length / block) for length in image.shape)
 
     def cell(row: int, column: int) -> int:
@@ -95,9 +95,9 @@ def distribution(
     factor: Factor = lambda method, size: 1.0,
     quality: Quality = clipped,
 ) -> ProductDistribution:
-    """Return the distribution of every window of every channel, with ε′ multiplied by `factor`.
+    """Return the law of every window of every channel, with ε′ multiplied by `factor`.
 
-    For ε alone ε′ is ε/(2·c·N), counted here; else it is what the method's accountant chose.
+    For ε alone ε′ is ε/(2·c·N), counted here; else it is the value that the method's accountant chose.
     """
     size = images.shape[1:]
     places = _places(method, size)
@@ -123,7 +123,7 @@ def _windows(method: SSIMExponential, channel: UInt8[np.ndarray, "h w"]) -> list
 
 
 def _places(method: SSIMExponential, size: Size) -> list[tuple[list[tuple[int, int, int]], list[int]]]:
-    """Return, for each window of each channel, the places that show it and which of its cells each shows."""
+    """Return, for each window of each channel, the places that show it and the cell that each shows."""
     (height, width, channels), side, step = size, method.window, method.window * method.block
     found = []
     for channel, top, left in itertools.product(
@@ -179,7 +179,7 @@ MUTANTS: Final = (
 
 
 def refuse_many_outputs(method: SSIMExponential, level: Level) -> None:
-    """Raise `InvalidParameter` where the outputs of a window are too many to be listed for many images."""
+    """Raise `InvalidParameter` if the outputs of a window are too many to enumerate for many images."""
     if method.levels ** (method.window**2) > MOST_OUTPUTS:
         raise InvalidParameter(
             "levels", method.levels, "are too many to audit", hint="audit a smaller window"

@@ -1,7 +1,7 @@
-"""Pixelisation as separate steps, so that each can be audited and replaced by a wrong one.
+"""Pixelisation in separate steps, each of which can be audited and replaced by a wrong one.
 
-The intact steps use the method's own functions and give, bit for bit, what its `release` gives (the first
-gate holds them to that). Many releases of one image are drawn at once, side by side as more channels.
+The intact steps use the method's own functions and reproduce its `release` bit for bit, which the first gate
+checks. Many releases of one image are drawn at once, side by side as more channels.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ Sums = Int64[np.ndarray, "rows columns c"]
 Areas = Int64[np.ndarray, "rows columns 1"]
 Noise = Int64[np.ndarray, "cells n c"]
 MOST_MOVES: Final = 4000
+"""Most distinct moves of one setting; more are refused."""
 WIDEST: Final = 20_000
-"""The widest noise, in levels, whose exact distribution is still a matter of seconds."""
+"""The widest noise, in levels, whose exact law takes only seconds."""
 
 
 def method_sums(method: Method, image: Image) -> Sums:
-    """Return what the noise is added to."""
+    """Return the sums to which noise is added."""
     return cell_sums(image, method.block)
 
 
 def method_areas(method: Method, size: Size) -> Areas:
-    """Return what noised sums are divided by."""
+    """Return the divisors of noisy sums."""
     return cell_areas(size[0], size[1], method.block)
 
 
 def for_all_cells(
     parameter: Callable[[Method, Size], Fraction], method: Method, size: Size
 ) -> list[Fraction]:
-    """Return one parameter of the noise for every cell, row by row."""
+    """Return the same noise parameter for every cell, row by row."""
     return [parameter(method, size)] * method_areas(method, size).size
 
 
@@ -63,13 +64,13 @@ def fresh_noise(
 
 
 def nothing_after(releases: Releases, image: Image, block: int) -> Releases:
-    """Return the releases as they are."""
+    """Return the releases unchanged."""
     return releases
 
 
 @dataclass(frozen=True, kw_only=True)
 class Steps(MethodSteps):
-    """One way to pixelise: the intact one, or a mutant with one wrong step."""
+    """One way to pixelise: intact, or a mutant with one wrong step."""
 
     kind: NoiseKind
     parameters: Callable[[Method, Size], list[Fraction]]
@@ -79,11 +80,11 @@ class Steps(MethodSteps):
     after: Callable[[Releases, Image, int], Releases] = nothing_after
 
     def with_parameters(self, name: str, parameters: Callable[[Method, Size], list[Fraction]]) -> Steps:
-        """Return a mutant that draws its noise with other parameters."""
+        """Return a mutant whose noise has other parameters."""
         return replace(self, name=name, parameters=parameters)
 
     def with_parameter(self, name: str, parameter: Callable[[Any, Size], Fraction]) -> Steps:
-        """Return a mutant that draws the noise of all cells with one other parameter."""
+        """Return a mutant with another noise parameter, the same for all cells."""
         return self.with_parameters(name, partial(for_all_cells, parameter))
 
     def releases(self, method: Method, image: Image, count: int, bits: BitSource) -> Releases:
@@ -98,18 +99,18 @@ class Steps(MethodSteps):
         return self.after(np.moveaxis(shown, 2, 0), image, method.block)  # a copy would take long
 
     def version(self) -> Version:
-        """Return these steps as gates take them."""
+        """Return these steps as a version."""
         return replace(super().version(), noise=self)
 
     def key(self, method: Method, size: Size) -> object:
-        """Return what two lists of steps have in common that do the same there."""
+        """Return a key that is equal for steps that behave identically there."""
         made = self.parameters(method, size), self.areas(method, size).tobytes()
         return (*made, self.kind, self.sums, self.noise, self.after)
 
     def distribution(self, method: Method, images: Images) -> ProductDistribution:
-        """Return the distribution of released cell levels of all `images`, by these steps, without drawing.
+        """Return the law of the released cell levels of all `images`, by these steps, without drawing.
 
-        Takes noise to be independent and leaves `after` out: the other gates look at those.
+        Assumes independent noise and ignores `after`, which the other gates test.
         """
         sums, parameters = self._parts(method, images)
         height, width, channels = images.shape[1:]
@@ -123,9 +124,9 @@ class Steps(MethodSteps):
         return ProductDistribution(np.stack(index, axis=1), masses, parts)
 
     def moves(self, method: Method, images: Images, pairs: Pairs) -> list[Move]:
-        """Return how far the parts of neighbours move, without those that move less far than another.
+        """Return how far the parts of neighbours move, without dominated moves.
 
-        Less far in every part with the same noise is never worse, since the noise has one peak.
+        A move that is smaller in every part with the same noise costs no more, since the noise is unimodal.
         """
         sums, parameters = self._parts(method, images)
         gaps = np.abs(sums[pairs[:, 0]] - sums[pairs[:, 1]])
@@ -147,7 +148,9 @@ class Steps(MethodSteps):
 
 
 def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"]:
-    """Return distinct rows of counts in order; numbered first where numbers can hold them: far faster."""
+    """Return distinct rows of counts in order, by numbering them if 64-bit integers suffice, which is far
+    faster.
+    """
     values = np.flatnonzero(np.bincount(rows.ravel()))
     if len(values) ** rows.shape[1] >= 2**63:
         return np.unique(rows, axis=0)
@@ -159,7 +162,7 @@ def _distinct(rows: Int64[np.ndarray, "n parts"]) -> Int64[np.ndarray, "m parts"
 
 @lru_cache(maxsize=20_000)
 def _masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.ndarray:
-    """Return the chance of each level by running every noisy sum through the method's own division."""
+    """Return the probability of each level by passing every noisy sum through the method's own division."""
     noisy = np.arange(-1, 255 * area + 2)  # both ends stand for their whole tail: it clamps to one level
     distribution = kind.distribution(parameter)
     chances = distribution.between(noisy - total - 1, noisy - total)
@@ -170,7 +173,7 @@ def _masses(kind: NoiseKind, total: int, area: int, parameter: Fraction) -> np.n
 
 
 def refuse_wide_noise(intact: Steps, method: Method, level: Level) -> None:
-    """Raise `InvalidParameter` where the exact distribution of the noise takes too long."""
+    """Raise `InvalidParameter` if the exact law of the noise takes too long."""
     width = max(float(p) for case in level.exact for p in intact.parameters(method, case.size))
     if width ** (1 / intact.kind.power) > WIDEST:
         raise InvalidParameter("budget", None, "asks for noise too wide to audit", hint="audit a larger one")

@@ -1,1 +1,1 @@
-"""The bit-planes mechanism: a Haar transform, with randomised response on every bit plane."""
+"""The bit-planes mechanism: a Haar transform, then randomised response on every bit plane."""

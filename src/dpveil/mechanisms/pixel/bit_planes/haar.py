@@ -1,4 +1,4 @@
-"""The integer Haar wavelet (S-transform): reversible, each group of 2^L × 2^L pixels separately."""
+"""The integer Haar wavelet (S-transform): reversible, separately for each group of 2^L × 2^L pixels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Int16, Shaped, UInt8
 
 Bands = list[tuple[str, Int16[np.ndarray, "rows columns c"]]]
-"""Kinds and coefficients: the finest level first, and the means of whole groups last."""
+"""Pairs (kind, coefficients), the finest level first, the means of whole groups last."""
 
 COARSE, DETAIL, CROSS = "coarse", "detail", "cross"
 """Means 0..255; differences -255..255 along one axis; differences of differences, -510..510."""
@@ -15,7 +15,7 @@ COARSE, DETAIL, CROSS = "coarse", "detail", "cross"
 def padded(image: UInt8[np.ndarray, "h w c"], side: int) -> UInt8[np.ndarray, "H W c"]:
     """Return the image with its last row and column repeated up to multiples of `side`.
 
-    What is repeated lies in the group that it is repeated into, so that no pixel reaches another group.
+    Repeated pixels stay in the group of their original, so that no pixel affects another group.
     """
     height, width = image.shape[:2]
     return np.pad(image, ((0, -height % side), (0, -width % side), (0, 0)), mode="edge")
@@ -39,7 +39,7 @@ def forward(image: UInt8[np.ndarray, "h w c"], levels: int) -> Bands:
 
 
 def inverse(bands: list[Int16[np.ndarray, "rows columns c"]]) -> UInt8[np.ndarray, "h w c"]:
-    """Return the image of these coefficients, clamped to 0..255; the exact one for those of `forward`."""
+    """Return the image of these coefficients, clamped to 0..255; it inverts `forward` exactly."""
     means = bands[-1]
     for level in reversed(range(0, len(bands) - 1, 3)):
         down, across, cross = bands[level : level + 3]
@@ -51,7 +51,7 @@ def inverse(bands: list[Int16[np.ndarray, "rows columns c"]]) -> UInt8[np.ndarra
 def _split(
     values: Shaped[np.ndarray, "h w c"], axis: int
 ) -> tuple[Int16[np.ndarray, ...], Int16[np.ndarray, ...]]:
-    """Return floor((a + b)/2) and a - b of neighbours along an axis."""
+    """Return floor((a + b)/2) and a - b for adjacent a, b along an axis."""
     a, b = (values[start::2] if axis == 0 else values[:, start::2] for start in (0, 1))
     return (a + b) >> 1, a - b
 
@@ -59,6 +59,7 @@ def _split(
 def _joined(
     low: Int16[np.ndarray, "h w c"], high: Int16[np.ndarray, "h w c"], axis: int
 ) -> Int16[np.ndarray, ...]:
+    """Return the values whose `_split` along an axis is `low` and `high`."""
     a = low + ((high + 1) >> 1)
     shape = list(low.shape)
     shape[axis] *= 2

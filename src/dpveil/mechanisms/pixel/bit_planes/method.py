@@ -26,24 +26,24 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL
 
 STRIP: Final = 1 << 18
-"""Pixels that are transformed at once."""
+"""Pixels transformed at once."""
 NEARLY: Final = 1 - Fraction(1, 1 << 40)
-"""Leaves room for the rounding of sums of budgets."""
+"""Factor on the budget that leaves room for rounding of sums."""
 MIDDLE: Final = 128
 
 
 @dataclass(frozen=True, kw_only=True)
 class BitPlanes(BudgetedMethod):
-    """Bits of wavelet coefficients, each flipped with a chance of its own; what is seen is decoded.
+    """Randomised response on every bit of wavelet coefficients, which are then decoded.
 
-    Groups of 2^k × 2^k pixels, k = `wavelet`, are transformed by an integer Haar wavelet, in each channel by
-    itself. Every bit plane of every coefficient, signs too, goes through randomised response or is not drawn.
-    ε is split by public rules for the least squared error. One pixel changes all bits of its own group in all
-    channels, so m pixels change up to m groups, and a group may cost ε/min(m, groups). `drop_coarse`
-    leaves the means of groups out, as published; else they are paid for like all the rest. With `epsilon` and
-    `delta`, or `rho`, planes get the most that the accountant of many flips accepts.
-    `neighbourhood` is m, in pixels of the region's raster (default: all of them, any-image).
-    Raises `InvalidParameter`. Source: LDP-Slicing 2026; accounts, means and decoding are ours.
+    Groups of 2^k × 2^k pixels, k = `wavelet`, are transformed by an integer Haar wavelet, each channel
+    separately. Every bit plane of every coefficient, signs included, goes through randomised response or is
+    dropped. ε is divided by public rules for the least squared error. One pixel changes all bits of its own
+    group in all channels, so m pixels change up to m groups, and a group may cost ε/min(m, groups).
+    `drop_coarse` drops the means of groups, as published; else they cost budget like all other bits. With
+    `epsilon` and `delta`, or `rho`, planes get the most that the accountant of many flips accepts.
+    `neighbourhood` is m, in pixels of the region's raster (default: all of them, any-image). Raises
+    `InvalidParameter`. Source: LDP-Slicing 2026; accounts, means and decoding are ours.
 
     >>> print(BitPlanes(epsilon=20, neighbourhood=1).guarantee(height=120, width=88, channels=3))
     20-DP, m-pixels (m = 1)
@@ -72,6 +72,7 @@ class BitPlanes(BudgetedMethod):
         return every if self.neighbourhood is None else min(every, self.neighbourhood)
 
     def _every(self, height: int, width: int) -> int:
+        """Return the number of groups."""
         return -(-height >> self.wavelet) * -(-width >> self.wavelet)
 
     def bands(self, *, height: int, width: int, channels: int) -> tuple[Band, ...]:
@@ -80,18 +81,18 @@ class BitPlanes(BudgetedMethod):
         return _calibrated(self, self.groups(height=height, width=width) * channels)
 
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
-        """Return what the bits of all groups that a neighbour changes cost, in all channels."""
+        """Return the cost of the bits of all groups that a neighbour changes, in all channels."""
         made = self.bands(height=height, width=width, channels=channels)
         return _account(made, self.groups(height=height, width=width) * channels)
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> DrawsAccount | None:
-        """Return what the bits of the groups that `changed` pixels can lie in cost; None for several budgets
-        and for more than MOST_SIZES sizes.
+        """Return the cost of the groups that `changed` pixels can lie in, or None if regions have different
+        budgets or more than `MOST_SIZES` sizes.
 
-        *Proof.* Where the planes of all regions have the same budgets, every group of each is drawn by one
-        law, which dominated flips of the same number and kind bound. A changed pixel lies in at most one
-        region and there in one group, and all else is drawn alike: so at most min(changed, groups of all
-        regions) groups differ, in all their bits and channels, and flips are independent. ∎
+        *Proof.* If the planes of all regions have the same budgets, every group of each is drawn by one law,
+        dominated by flips of the same number and kind. A changed pixel lies in at most one region and there
+        in one group, and everything else has the same law: so at most min(changed, groups of all regions)
+        groups differ, in all their bits and channels, and flips are independent. ∎
         """
         every_size = different(sizes)
         if len(every_size) > MOST_SIZES:
@@ -104,7 +105,7 @@ class BitPlanes(BudgetedMethod):
         return _account(made, groups * sizes[0]["channels"])
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the root of the mean squared error on photos as `planes` expects them."""
+        """Return the root mean squared error on photos under the model of `planes`."""
         return sqrt(squared_error(self.bands(height=height, width=width, channels=channels), self.wavelet))
 
     def _draw(self, image: UInt8[np.ndarray, "h w c"], bits: BitSource) -> UInt8[np.ndarray, "h w c"]:
@@ -122,7 +123,7 @@ class BitPlanes(BudgetedMethod):
 
 
 def _account(made: Sequence[Band], groups: int) -> DrawsAccount:
-    """Return what all drawn planes cost: each coefficient of each group, in each channel, for itself."""
+    """Return the cost of all drawn planes of so many groups, each coefficient a separate draw."""
     counts: dict[int, int] = {}
     for band in made:
         for plane in band.planes:
@@ -133,7 +134,7 @@ def _account(made: Sequence[Band], groups: int) -> DrawsAccount:
 
 @lru_cache(maxsize=64)
 def _calibrated(method: BitPlanes, groups: int) -> tuple[Band, ...]:
-    """Return the bands for a budget shared by that many groups, each channel counted as one."""
+    """Return the bands for a budget shared by so many groups; each channel counts as one."""
 
     def made(scale: Fraction) -> tuple[Band, ...]:
         return allocated(min(float(1 / scale), full), method.wavelet, coarse=not method.drop_coarse)
@@ -157,7 +158,7 @@ def _calibrated(method: BitPlanes, groups: int) -> tuple[Band, ...]:
 def _seen(
     band: Band, values: Int16[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Int16[np.ndarray, "rows columns c"]:
-    """Return coefficients decoded from noisy bits: an affine estimate, and its sign by the same rule."""
+    """Return coefficients decoded from noisy bits: affine estimates of bits and sign."""
     if not any(plane.epsilon for plane in band.planes):
         return np.full(values.shape, MIDDLE if band.kind == COARSE else 0, np.int16)
     sizes = np.abs(values)
@@ -175,7 +176,9 @@ def _seen(
 def _estimate(
     plane: Plane, truth: Bool[np.ndarray, "rows columns c"], bits: BitSource
 ) -> Float64[np.ndarray, "rows columns c"]:
-    """Return the posterior mean of every bit from one flip each: the only look at the bits of this plane."""
+    """Return the posterior mean of every bit after one flip each; the only place that reads this plane's
+    bits.
+    """
     flips = bernoulli(Fraction(plane.flip, TOTAL), truth.size, bits).reshape(truth.shape)
     means: Float64[np.ndarray, "rows columns c"] = np.array(plane.decoded)[(truth ^ flips).view(np.uint8)]
     return means

@@ -1,10 +1,10 @@
-"""Budgets of bit planes: how valuable each bit of each coefficient is, from public knowledge alone.
+"""Budgets of bit planes: the value of each bit of each coefficient, from public knowledge alone.
 
-The model is a guess about photos, and shapes budgets and decoding, never the guarantee: means are uniform on
-0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details, half of that for
-cross differences, but no bit is rarer than one in 1024. Under it all bits are independent (the digits of a
-geometric variable are), so the best estimate of each is affine in what randomised response shows, and its
-error has a closed form.
+The model is a guess about photos; it shapes budgets and decoding, never the guarantee. Means are uniform on
+0..255, signs fair, and magnitudes geometric with a mean of 8 times the level for details and half of that for
+cross differences, but no bit has a probability below 1/1024. Under the model all bits are independent (as the
+digits of a geometric variable are), so the best estimate of each is affine in the output of randomised
+response, with an error in closed form.
 """
 
 from __future__ import annotations
@@ -21,22 +21,28 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import TOTAL
 
 BITS: Final = {COARSE: 8, DETAIL: 8, CROSS: 9}
+"""Bits of a coefficient, by kind."""
 MEAN: Final = {DETAIL: 8.0, CROSS: 4.0}
+"""Mean magnitude of the model at level 1, by kind."""
 RAREST: Final = 2.0**-10
-"""No bit is taken to be rarer, so that one that is set is believed once it is paid for."""
+"""Smallest probability of a bit in the model, so that a set bit is believed once it is paid for."""
 SHARE: Final = {COARSE: 4.0, DETAIL: 1.0, CROSS: 0.25}
-"""What a squared error of one adds to those of its four pixels or means, summed."""
+"""Squared error that a squared error of 1 adds to its four pixels or means in total."""
 MOST: Final = 44.0
-"""Beyond this ε a flip is rarer than 2^-63, which 64 bits cannot represent."""
+"""Largest ε of a plane: beyond, a flip is rarer than 2^-63, which 64 bits cannot represent."""
 GRID: Final = tuple(MOST * 2 ** (-step / 4) for step in range(60))
+"""ε tried for a plane."""
 ENOUGH: Final = 1e-11
-"""Part of a budget that is not worth spending: sums of floating-point numbers do not resolve it."""
+"""Fraction of a budget that may stay unspent: floating-point sums do not resolve it."""
 DIGITS: Final = 192
+"""Bits of precision for e^-ε."""
 
 
 @dataclass(frozen=True)
 class Plane:
-    """One bit of a coefficient: `value` if it is set (0 for the sign), how likely that is, and its ε."""
+    """One bit of a coefficient: its `value` if set (0 for the sign), its probability in the model, and its
+    ε.
+    """
 
     value: int
     prior: float
@@ -44,45 +50,46 @@ class Plane:
 
     @property
     def flip(self) -> int:
-        """The chance of a flip, in units of 2^-64: rounded up, so that ln((1 - q)/q) is at most ε."""
+        """The probability of a flip in units of 2^-64, rounded up, so that ln((1 - q)/q) is at most ε."""
         shrink = Fraction(exp_below(Fraction(self.epsilon), DIGITS) + 3, 1 << DIGITS)
         return min(TOTAL // 2, int(TOTAL * shrink / (1 + shrink)) + 1)
 
     @property
     def decoded(self) -> tuple[float, float]:
-        """The posterior mean of the bit where 0 is seen, and where 1 is."""
+        """The posterior mean of the bit after a 0, and after a 1."""
         q = self.flip / TOTAL
         one, none = self.prior * (1 - q), (1 - self.prior) * (1 - q)
         return self.prior * q / (self.prior * q + none), one / (one + (1 - self.prior) * q)
 
     def known(self, epsilon: float) -> float:
-        """Return the variance of the posterior mean under the model, for another ε: 0 at ε = 0."""
+        """Return the variance of the posterior mean under the model at another ε: 0 at ε = 0."""
         return _known(self.prior, epsilon)
 
     @property
     def missing(self) -> float:
-        """The expected posterior variance of the bit: what remains unknown."""
+        """The expected posterior variance of the bit."""
         q = exp(-self.epsilon) / (1 + exp(-self.epsilon))
         return self.prior * (1 - self.prior) * q * (1 - q) / _seen(self.prior, q)
 
 
 @lru_cache(maxsize=1 << 14)
 def _known(prior: float, epsilon: float) -> float:
+    """Return the variance of the posterior mean of a bit with this prior at ε."""
     q = exp(-epsilon) / (1 + exp(-epsilon))
     return (prior * (1 - prior) * (1 - 2 * q)) ** 2 / _seen(prior, q)
 
 
 def _seen(prior: float, q: float) -> float:
-    """Return the product of the chances to see a 0 and to see a 1."""
+    """Return the product of the probabilities of the outputs 0 and 1."""
     one = prior + q * (1 - 2 * prior)
     return one * (1 - one)
 
 
 @dataclass(frozen=True)
 class Band:
-    """Coefficients of one kind and level: how many a group has, and what their squared error weighs.
+    """Coefficients of one kind and level: `count` per group, and the `weight` of their squared error.
 
-    `planes` are the sign, for all but the means, and then the bits from the highest.
+    `planes` are the sign, except for means, and then the bits from the highest.
     """
 
     kind: str
@@ -92,7 +99,7 @@ class Band:
 
     @property
     def epsilon(self) -> float:
-        """What all planes of all its coefficients in one group cost together."""
+        """The total ε of all planes of all its coefficients in one group."""
         return self.count * sum(plane.epsilon for plane in self.planes)
 
     @property
@@ -112,7 +119,7 @@ class Band:
         return unsure * second + (1 - unsure) * missing
 
     def gain(self, place: int) -> Callable[[float], float]:
-        """Return by how much the model's squared error falls if one plane gets an ε, as a function of it."""
+        """Return the reduction of the model's squared error as a function of the ε of one plane."""
         plane = self.planes[place]
         sign = 1.0 if self.kind == COARSE else tanh(self.planes[0].epsilon / 2) ** 2
         if plane.value:
@@ -124,7 +131,7 @@ class Band:
         return lambda epsilon: size * (tanh(epsilon / 2) ** 2 - sign)
 
     def best(self, left: float) -> tuple[float, int, float]:
-        """Return the most that a unit of budget gains here, at which plane, and by raising its ε to what."""
+        """Return the largest gain per unit of budget, with the plane and the ε that reach it."""
         found = (0.0, 0, 0.0)
         for place, plane in enumerate(self.planes):
             top, gain = min(MOST, plane.epsilon + left / self.count), self.gain(place)
@@ -164,10 +171,11 @@ def _band(kind: str, level: int, count: int, pixels: float) -> Band:
 
 
 def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
-    """Return the bands of a group in one channel with planes whose ε sum to `budget` at most.
+    """Return the bands of a group in one channel, with planes whose ε sum to at most `budget`.
 
-    Greedy on the concave envelope: again and again the step, small or large, that lowers the model's squared
-    error most for what it costs. Near ε = 0 half a step is worth a quarter, so planes get much or nothing.
+    Greedy on the concave envelope: repeatedly take the step, small or large, with the largest reduction of
+    the model's squared error per cost. Near ε = 0 half a step is worth a quarter, so planes get much or
+    nothing.
     """
     made, left = bands(levels), budget
     open_ = range(len(made) if coarse else len(made) - 1)
@@ -178,9 +186,9 @@ def allocated(budget: float, levels: int, *, coarse: bool) -> tuple[Band, ...]:
         cost = made[place].count * (epsilon - made[place].planes[plane].epsilon)
         if ratio <= 0:
             break
-        if cost > left * (1 + 1e-13):  # found when there was more
+        if cost > left * (1 + 1e-13):  # found when more of the budget was left
             again = made[place].best(left)
-            best[place] = (0.0, 0, 0.0) if again == best[place] else again  # too dear by rounding alone
+            best[place] = (0.0, 0, 0.0) if again == best[place] else again  # too expensive by rounding only
             continue
         left -= cost
         made[place] = made[place].raised(plane, epsilon)

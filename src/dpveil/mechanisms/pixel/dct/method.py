@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on block cosine coefficients: zero-concentrated DP."""
+"""Discrete Gaussian noise on block cosine coefficients, under zCDP."""
 
 from __future__ import annotations
 
@@ -27,21 +27,22 @@ from dpveil.noise.gaussian import checked, discrete_gaussian
 
 LARGEST_BLOCK: Final = 16
 STRIPS: Final = 32
+"""Strips into which an image is divided, so that memory stays in proportion to the image."""
 SMALLEST_STRIP: Final = 128
-"""Blocks are drawn strip by strip, so that memory stays in proportion to the image."""
+"""Fewest blocks of a strip."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class DCTGaussian(ConcentratedMethod):
     """Cosine coefficients of blocks of at most `block` × `block` pixels get discrete Gaussian noise.
 
-    Coefficients are whole numbers, exact, and clipped to public bounds before the noise. Its variances are
-    chosen for what m changed pixels can move (`dct_plan`) and cost ρ together. `coefficients` lowest
-    frequencies of each colour plane are kept (default: as many as have the least expected error). Noisy
-    coefficients are shrunk towards public expectations, which costs nothing; `raw` leaves them as they are,
-    for a denoiser of your own. Give `rho`, or `epsilon` and `delta`. `neighbourhood` is m, in pixels of the
-    region's raster (default: all of them, any-image). Raises `InvalidParameter`. Source: Canonne,
-    Kamath & Steinke 2020, theorem 4.
+    Coefficients are exact integers, clipped to public bounds before the noise. The variances are calibrated
+    to what m changed pixels can move (`plan`) and cost ρ in total. The `coefficients` lowest frequencies of
+    each colour plane are kept (default: the number with the least expected error). Noisy coefficients are
+    shrunk towards public expectations, which is post-processing; `raw` leaves them as they are, for a
+    denoiser of your own. Give `rho`, or `epsilon` and `delta`. `neighbourhood` is m, in pixels of the
+    region's raster (default: all of them, any-image). Raises `InvalidParameter`. Source: Canonne, Kamath &
+    Steinke 2020, theorem 4.
 
     >>> DCTGaussian(rho=0.5, neighbourhood=256).guarantee(height=112, width=92, channels=1).kind
     'zcdp'
@@ -66,14 +67,14 @@ class DCTGaussian(ConcentratedMethod):
             raise InvalidParameter("block", self.block, f"is above {LARGEST_BLOCK}", hint="8 is usual")
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> ZeroConcentrated | None:
-        """Return what noise of one plan costs over the blocks of all regions; None for several plans
-        and for more than MOST_SIZES sizes, each of which takes a plan.
+        """Return the cost of the blocks of all regions, or None if regions have different plans or more than
+        `MOST_SIZES` sizes, each of which needs a plan.
 
-        *Proof.* Regions with one transform and one list of variances are one set of blocks, B in all, and
-        without a common pixel a changed pixel lies in one block of them. Block j, of which t_j pixels change,
-        moves its coefficients by what costs f(t_j) at most (`dct_plan`), wherever it lies, and Σ t_j is at
-        most `changed` and at most the pixels of all regions. So Lagrange's bound on Σ f(t_j) holds with B
-        blocks, and ρ of independent Gaussian noise adds over coefficients and blocks. ∎
+        *Proof.* Regions with one transform and one list of variances are one set of B blocks, and as they are
+        disjoint, a changed pixel lies in one of these. Block j, of which t_j pixels change, moves its
+        coefficients by what costs at most f(t_j) (`plan`), wherever it lies, and Σ t_j is at most `changed`
+        and at most the pixels of all regions. So Lagrange's bound on Σ f(t_j) holds with B blocks, and ρ of
+        independent Gaussian noise adds over coefficients and blocks. ∎
         """
         every_size = different(sizes)
         if len(every_size) > MOST_SIZES:
@@ -95,13 +96,13 @@ class DCTGaussian(ConcentratedMethod):
         return plan(size, self.block, self.neighbourhood, self.coefficients, self._rho, self.raw)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return σ in grey levels on the mean of a full block, before shrinking, over the channels."""
+        """Return σ in grey levels of the mean of a full block, before shrinkage, averaged over channels."""
         made = self.plan(height=height, width=width, channels=channels)
         area = made.transform.tall * made.transform.wide
         return sqrt(float(np.mean(made.noise()[::area])) / area)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         for variance, _ in self.plan(height=height, width=width, channels=channels).groups():
             checked(variance)
 
@@ -118,7 +119,7 @@ class DCTGaussian(ConcentratedMethod):
     def _strip(
         self, made: Plan, image: UInt8[np.ndarray, "h w c"], bits: BitSource
     ) -> UInt8[np.ndarray, "h w c"]:
-        """Return the private image of whole rows of blocks."""
+        """Return the private image of some rows of blocks."""
         transform = made.transform
         exact = np.clip(transform.forward(image), -transform.bounds, transform.bounds)
         noisy = np.zeros(exact.shape)

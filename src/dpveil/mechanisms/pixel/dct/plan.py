@@ -1,18 +1,18 @@
-"""Which coefficients of a region are kept, and their noise variances, from public settings alone.
+"""The coefficients of a region that are kept, and their noise variances, from public settings alone.
 
-Squares of movements are in orthonormal units. What t changed pixels of one block can move is bounded thrice:
+Squared shifts are in orthonormal units. What t changed pixels of one block can move is bounded in three ways:
 
 1. a clipped coefficient by the width of its range;
 2. the c coefficients of one frequency, whose colour planes are orthogonal, together by c times the square of
    255 times its t largest weights;
-3. all coefficients together by 255²·c·t, as no movement is longer than that of the pixels (Parseval).
+3. all coefficients together by 255²·c·t, as no shift is longer than that of the pixels (Parseval).
 
-The bounds are nested sets, so the dearest movement within them, f(t), fills the coefficients with the least
-noise first. Over blocks, Σ f(t_j) with Σ t_j ≤ m is at most λ·m + blocks·max(f(t) - λ·t) for every λ ≥ 0
-(Lagrange), of which the smallest is taken.
+The bounds are nested sets, so the most expensive shift within them, of cost f(t), fills the coefficients with
+the least noise first. Over blocks, Σ f(t_j) with Σ t_j ≤ m is at most λ·m + blocks·max(f(t) - λ·t) for every
+λ ≥ 0 (Lagrange), of which the smallest is taken.
 
 Candidates for the allocation are variances ∝ width S, which is ρ_m ∝ S_m·√W_m (W = 1 in orthonormal units),
-the L2 optimum within the first bound alone, under a ceiling: where the others bind, more variance saves
+the L2 optimum within the first bound alone, under a ceiling: where the other bounds bind, more variance saves
 nothing. Variances are powers of two apart, so that few samplers serve all. The candidate with the least
 expected error is scaled to cost ρ.
 """
@@ -31,16 +31,17 @@ from dpveil.mechanisms.pixel.cells import TOP
 from dpveil.mechanisms.pixel.dct.transform import UNIT, BlockTransform
 
 Steps = Int64[np.ndarray, " coefficients"]
-"""The variance of each coefficient, as how often it is halved; -1 where the coefficient is not kept."""
+"""The variance of each coefficient as the number of halvings; -1 if the coefficient is dropped."""
 MOST_HALVINGS: Final = 16
 MULTIPLIERS: Final = np.linspace(0, 1, 33)
+"""Lagrange multipliers λ that are tried, relative to the largest useful one."""
 ABOVE: Final = 1 + Fraction(1, 1 << 30)
-"""Costs are sums of fewer than 2^20 positive floats, so they are off by less than one part in 2^32."""
+"""Factor on a cost for rounding: a sum of fewer than 2^20 positive floats is off by less than 2^-32."""
 
 
 @dataclass(frozen=True)
 class Reach:
-    """What a neighbour can move in a region of `blocks` blocks by changing `changed` pixels (None: all)."""
+    """What a neighbour can move by changing `changed` pixels (None: all) of a region of `blocks` blocks."""
 
     transform: BlockTransform
     blocks: int
@@ -48,27 +49,27 @@ class Reach:
 
     @cached_property
     def pixels(self) -> Int64[np.ndarray, " t"]:
-        """How many pixels of one block may change: all numbers that matter."""
+        """The numbers of changed pixels in one block that have to be considered."""
         area = self.transform.tall * self.transform.wide
         return np.array([area]) if self.changed is None else np.arange(1, min(self.changed, area) + 1)
 
     @cached_property
     def of_frequency(self) -> Float64[np.ndarray, "t 1 frequencies"]:
-        """The second bound."""
+        """The second bound, for each number of pixels and each frequency."""
         moved = self.transform.moved[self.pixels - 1, None].astype(np.float64)
         bound: Float64[np.ndarray, "t 1 frequencies"] = self.transform.channels * moved**2 / (4 * UNIT**4)
         return bound
 
     @cached_property
     def squares(self) -> Float64[np.ndarray, "t planes frequencies"]:
-        """The first and second bound of each coefficient alone."""
+        """The smaller of the first two bounds for each coefficient alone."""
         widths = (2.0 * self.transform.bounds) ** 2 / self.transform.norms
         squares: Float64[np.ndarray, "t planes frequencies"]
         squares = np.minimum(widths.reshape(self.transform.channels, -1), self.of_frequency)
         return squares
 
     def cost(self, steps: Steps) -> float:
-        """Return ρ for variances 2^-step: Σ moved²/(2·variance) of the dearest movement."""
+        """Return ρ for variances 2^-step: Σ shift²/(2·variance) of the most expensive shift."""
         left = float(self.transform.stretch) * TOP**2 * self.transform.channels * self.pixels
         of_frequency = self.of_frequency[:, 0].copy()
         spent = np.zeros(len(left))
@@ -87,7 +88,7 @@ class Reach:
 
 @dataclass(frozen=True)
 class Plan:
-    """A transform, and the variance of the noise on each of its coefficients: None where it is not kept."""
+    """A transform, and the noise variance of each coefficient: None for dropped ones."""
 
     transform: BlockTransform
     variances: tuple[Fraction | None, ...]
@@ -101,13 +102,13 @@ class Plan:
         return [(variance, np.array(columns)) for variance, columns in sorted(shared.items())]
 
     def noise(self) -> Float64[np.ndarray, " coefficients"]:
-        """Return the variance of the noise in orthonormal units; infinite where nothing is kept."""
+        """Return the noise variances in orthonormal units; infinite for dropped coefficients."""
         known = [np.inf if variance is None else float(variance) for variance in self.variances]
         noise: Float64[np.ndarray, " coefficients"] = np.array(known) / self.transform.norms
         return noise
 
     def shrinkage(self) -> Float64[np.ndarray, " coefficients"]:
-        """Return the share of each noisy coefficient that has the least expected error."""
+        """Return the factor on each noisy coefficient that has the least expected error."""
         expected = self.transform.expected**2
         share: Float64[np.ndarray, " coefficients"] = expected / (expected + self.noise())
         return share
@@ -117,10 +118,10 @@ class Plan:
 def plan(
     size: tuple[int, int, int], block: int, changed: int | None, kept: int | None, rho: Fraction, raw: bool
 ) -> Plan:
-    """Return the plan of a region of height, width and channels that costs `rho`.
+    """Return the plan that costs `rho` for a region of `size` (height, width, channels).
 
-    `kept` counts the lowest frequencies of each colour plane; None takes as many as have the least error
-    under the public expectation, shrunk or `raw`.
+    `kept` is the number of lowest frequencies of each colour plane; None takes the number with the least
+    error under the public expectation, shrunk or `raw`.
     """
     reach = reach_of(size, block, changed)
     transform, most = reach.transform, reach.transform.frequencies.size
@@ -143,9 +144,9 @@ def reach_of(size: tuple[int, int, int], block: int, changed: int | None) -> Rea
 
 
 def spent(made: Plan, blocks: int, changed: int | None) -> Fraction:
-    """Return ρ of a plan's noise on so many blocks where `changed` of their pixels (None: all) are changed.
+    """Return ρ of a plan's noise on so many blocks if `changed` of their pixels (None: all) differ.
 
-    For the region that the plan was made for this is its ρ, exactly.
+    For the region that the plan was made for, this is its ρ exactly.
     """
     norms = made.transform.norms.tolist()
     units: list[Fraction | None] = [
@@ -159,7 +160,7 @@ def spent(made: Plan, blocks: int, changed: int | None) -> Fraction:
 
 
 def _allocations(reach: Reach, kept: int) -> list[Steps]:
-    """Return variances ∝ width for the `kept` lowest frequencies, to a power of two, under every ceiling."""
+    """Return variances ∝ width, to a power of two, for the `kept` lowest frequencies, under every ceiling."""
     transform = reach.transform
     order = np.argsort(transform.frequencies.ravel(), kind="stable")
     rank = np.tile(np.argsort(order), transform.channels)

@@ -1,9 +1,9 @@
 """Linear interpolation between scattered pixels: post-processing that reads only shown pixels.
 
-Parts of the picture are triangulated (Delaunay) and painted by themselves, so that memory is a few times that
-of the picture at most. The corners of a square around a part, three times as large, take the level of
-the shown pixel that is nearest to the part's corner on that side, so that triangles cover it whatever is
-shown: one pixel, a row of them, or none near the edge.
+Parts of the picture are triangulated (Delaunay) and painted separately, which bounds memory to a few times
+that of the picture. The corners of a square around a part, three times its size, take the level of the shown
+pixel nearest to the part's corner on that side. So triangles cover the part whatever is shown: one pixel, a
+row of them, or none near the edge.
 """
 
 from __future__ import annotations
@@ -20,30 +20,35 @@ from jaxtyping import Bool, Float32, Int64, UInt8
 from dpveil.mechanisms.pixel.dp_samp.painting import Painter, paint_plain, painter
 
 EMPTY: Final = 127
-"""The level of a picture in which no pixel is shown."""
+"""The level of a picture without any shown pixel."""
 MOST_POINTS: Final = 1 << 13
+"""Most points triangulated at once."""
 BYTES_PER_POINT: Final = 256
-"""Of the picture, so that small ones have small parts: a point takes about as much until it is painted."""
+"""Bytes of the picture per point of a part, about what a point takes until it is painted."""
 FEWEST_POINTS: Final = 1 << 9
+"""Points up to which a part is never divided."""
 LONGEST: Final = 1 << 16
-"""The longest side of a part: single precision, in which triangles are found, holds its places exactly."""
+"""Longest side of a part: triangulation is in single precision, which is exact for such coordinates."""
 MARGIN: Final = 12
+"""A part is triangulated with a margin of its side divided by this."""
 STRIP: Final = 16
+"""Height of the strips in which points are inserted."""
 THREADS: Final = 2
 NEAR: Final = 5
+"""Distance within which a redundant pixel has others on all four sides."""
 AROUND: Final = 7
-"""No less than √2·`NEAR`, rounded down: no place of the grid lies between."""
+"""At least √2·`NEAR`, rounded down."""
 LINE: Final = np.ones((1, NEAR), np.uint8)
 BOX: Final = np.ones((2 * AROUND + 1, 2 * AROUND + 1), np.uint8)
 ROWS: Final = 64
-"""Rows, or columns, that are looked at at once, which takes less memory than all."""
+"""Rows or columns processed at once, which bounds memory."""
 SPARSE: Final = 64
-"""Where fewer than one pixel in so many is shown, hardly one has others within `NEAR` on all sides."""
+"""Redundant pixels are searched for if at least one pixel in so many is shown; else hardly any exist."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """Pixels from (y0, x0) up to but without (y1, x1)."""
+    """The pixels from (y0, x0) to (y1, x1), exclusive."""
 
     y0: int
     x0: int
@@ -52,7 +57,7 @@ class Window:
 
     @property
     def pixels(self) -> tuple[slice, slice]:
-        """Where the window lies in an array."""
+        """The window as slices of an array."""
         return slice(self.y0, self.y1), slice(self.x0, self.x1)
 
     @property
@@ -61,7 +66,7 @@ class Window:
         return self.y1 - self.y0, self.x1 - self.x0
 
     def wider(self, height: int, width: int) -> Window:
-        """Return the window with a twelfth more on every side, within a picture of this size."""
+        """Return the window with its margin on every side, within a picture of this size."""
         dy, dx = (side // MARGIN for side in self.size)
         top, left = max(0, self.y0 - dy), max(0, self.x0 - dx)
         return Window(top, left, min(height, self.y1 + dy), min(width, self.x1 + dx))
@@ -72,8 +77,8 @@ def interpolate(
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return a picture with the pixels of `image` where `shown`, and linear interpolation between them.
 
-    Hidden pixels are wiped before anything is computed. Parts of the picture with at most 8192 pixels
-    each that are `needed`, fewer in a small picture, are interpolated by themselves, with a twelfth around.
+    Hidden pixels are erased before anything is computed. Parts of the picture with at most 8192 `needed`
+    pixels, fewer in a small picture, are interpolated separately, each with a margin.
 
     >>> row = np.array([[[10], [99], [99], [40]]], np.uint8)
     >>> interpolate(row, np.array([[True, False, False, True]])).ravel().tolist()
@@ -84,18 +89,18 @@ def interpolate(
     most = min(MOST_POINTS, max(FEWEST_POINTS, out.nbytes // BYTES_PER_POINT))
     windows = list(_windows(kept, Window(0, 0, *kept.shape), most))
     paint = painter(shown.size)
-    if len(windows) == 1 or paint is paint_plain:  # threads of NumPy would wait for one another
+    if len(windows) == 1 or paint is paint_plain:  # plain NumPy code holds the interpreter lock
         for window in windows:
             _fill(out, shown, kept, window, paint)
         return out
     with ThreadPoolExecutor(THREADS) as pool:
-        # a shown pixel is painted with its own level, so it does not matter who is first
+        # a shown pixel is painted with its own level, so the order does not matter
         list(pool.map(lambda window: _fill(out, shown, kept, window, paint), windows))
     return out
 
 
 def _windows(kept: Bool[np.ndarray, "h w"], window: Window, most: int) -> Iterator[Window]:
-    """Yield parts of the window with at most so many kept pixels, halved by number across."""
+    """Yield parts of the window with at most `most` kept pixels, halved by their number."""
     part = kept[window.pixels]
     tall = part.shape[0] >= part.shape[1]
     count = np.cumsum(cv2.reduce(part.view(np.uint8), int(tall), cv2.REDUCE_SUM, dtype=cv2.CV_32S))
@@ -132,14 +137,13 @@ def _fill(
 
 
 def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-    """Return shown pixels but for those without which the picture is the same, up to ties: all around have
-    their level.
+    """Return the shown pixels without redundant ones, whose removal changes nothing up to ties.
 
-    Where a shown pixel has others above, below, left and right within `NEAR`, its Voronoi cell lies in a
-    square of that side, and whatever corner it shares a triangle with is at most √2·`NEAR` away. If all shown
-    pixels there have its level, its triangles are flat, and so are those that take their place without it.
-    The one that is nearest to a corner of the picture always stays. Ties are four points
-    or more on one circle: without the pixels left out, their triangles may be divided the other way.
+    If a shown pixel has others above, below, left and right within `NEAR`, its Voronoi cell lies in a square
+    of that side, and every corner with which it shares a triangle is at most √2·`NEAR` away. If all shown
+    pixels there have its level, its triangles are flat, and so are those that replace them without it. The
+    pixel nearest to a corner of the picture is always kept. Ties are four points or more on one circle:
+    without the removed pixels, their triangulation may differ.
     """
     kept = shown.copy()
     if np.count_nonzero(shown) * SPARSE >= shown.size:
@@ -151,7 +155,7 @@ def needed(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) ->
 
 
 def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-    """Return where shown pixels are near on all sides, and all of one level; nowhere near the edge."""
+    """Return which pixels have shown ones near on all sides, all of one level; never near the edge."""
     seen, inner = shown.view(np.uint8), slice(1, -1)
     hidden = seen - np.uint8(1)  # 255, and 0 where shown
     found = np.zeros(shown.shape, bool)
@@ -170,14 +174,14 @@ def _amid(image: UInt8[np.ndarray, "h w c"], shown: Bool[np.ndarray, "h w"]) -> 
 def _near(
     seen: UInt8[np.ndarray, "h w"], line: UInt8[np.ndarray, "_ _"], anchor: tuple[int, int]
 ) -> Bool[np.ndarray, "h w"]:
-    """Return where a pixel is seen under the line, whose `anchor` is here."""
+    """Return where the line, with its `anchor` at the pixel, covers a shown pixel."""
     return np.asarray(cv2.dilate(seen, line, anchor=anchor), np.uint8).view(bool)
 
 
 def with_outermost(kept: Bool[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]) -> Bool[np.ndarray, "h w"]:
-    """Return kept pixels and the first and last shown of each row and column of a part.
+    """Return the kept pixels with the first and last shown pixel of each row and column of a part.
 
-    Others around these may lie in other parts.
+    The pixels that make these redundant may lie in other parts.
     """
     corners = kept.copy()
     for lines, marks in ((shown, corners), (shown.T, corners.T)):
@@ -189,18 +193,20 @@ def with_outermost(kept: Bool[np.ndarray, "h w"], shown: Bool[np.ndarray, "h w"]
 
 
 def _nearest(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Int64[np.ndarray, "4 2"]:
-    """Return the points that are nearest to the corners of the size: both upper ones, then the lower ones."""
+    """Return the points nearest to the corners of the part: upper left, upper right, lower left, lower
+    right.
+    """
     corners = (0, 0), (0, size[1]), (size[0], 0), size
     y, x = points.T.astype(np.float64)
     return np.array([points[((y - far_y) ** 2 + (x - far_x) ** 2).argmin()] for far_y, far_x in corners])
 
 
 def _triangles(points: Int64[np.ndarray, "n 2"], size: tuple[int, int]) -> Float32[np.ndarray, "t 6"]:
-    """Return x and y, whole, of the corners of Delaunay's triangles of points and a square around the size.
+    """Return integer x and y of the corners of the Delaunay triangles of points and a square around the part.
 
-    Points go in round by round, every 512th first and all that are left last, so that few of the triangles
-    that are made are changed again; in each round in strips to and fro, so that each is near the last one
-    (biased order, Amenta, Choi & Rote 2003). Both together take half the time that strips alone do.
+    Points are inserted in rounds, first every 512th and last the remaining ones, so that few triangles change
+    later, and within each round in strips in alternating directions, so that each point is near the last one
+    (biased order, Amenta, Choi & Rote 2003). This takes half the time of strips alone.
     """
     far, (height, width) = max(size), size
     strip, place = points[:, 0] // STRIP, np.arange(len(points))

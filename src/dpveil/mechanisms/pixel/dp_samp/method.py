@@ -33,18 +33,17 @@ BROKEN_BY: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class DPSamp(PixelMethod):
-    """Some true pixels are shown, of the most frequent intensity in each cluster; the rest is interpolated.
+    """Shows some true pixels of the most frequent intensity in each cluster, and interpolates the rest.
 
     k-means on the intensities (the luma, for RGB) makes `clusters` groups. Of the most frequent intensity i
     in each, which c_i pixels have, the largest x_i with C(c_i, x_i)/C(c_i - m, x_i) ≤ e^ε_i are shown with
-    all their channels, where ε_i is the part of ε that c_i is of all c. `neighbourhood` is m, in pixels of
+    all their channels, where ε_i is the share of ε that c_i has of all c. `neighbourhood` is m, in pixels of
     the region's raster (default: all of them, any-image). As published this promises nothing (errata E5).
-
-    With `private_clusters` the counts of all 256 intensities get discrete Laplace noise that costs
-    `epsilon`; intensities, clusters, c_i and x_i follow from the noisy counts, and each pixel of intensity i
-    is shown by itself with probability min(x_i/c_i, `rate`). That is (ε, 1 - (1 - rate)^m)-DP: a large δ.
-    `rate` has no default then, and no meaning otherwise. Raises `InvalidParameter`.
-    Source: Reilly & Fan 2021 §3.2, algorithm 2, equations 3 and 4; errata E5.
+    With `private_clusters` the counts of all 256 intensities get discrete Laplace noise that costs `epsilon`;
+    intensities, clusters, c_i and x_i follow from the noisy counts, and each pixel of intensity i is shown
+    independently with probability min(x_i/c_i, `rate`). That is (ε, 1 - (1 - rate)^m)-DP: a large δ. `rate`
+    is then required, and otherwise refused. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.2,
+    algorithm 2, equations 3 and 4; errata E5.
 
     >>> str(DPSamp(epsilon=3, clusters=8, neighbourhood=1).guarantee(height=480, width=640, channels=1))
     'no formal guarantee'
@@ -85,17 +84,17 @@ class DPSamp(PixelMethod):
             )
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return (ε, δ) with private clusters, and nothing otherwise.
+        """Return (ε, δ) with private clusters, else a heuristic guarantee.
 
-        *Proof.* Let H be the noisy counts and S what is shown, of a photo x; the release follows from both.
-        m pixels that change move each from one count to another: the counts move by at most 2m in L1, and
-        Laplace noise of scale 2m/ε makes H ε-DP. Given H = h, each pixel is shown or hidden by itself,
-        with probabilities p and p' at most `rate` in x and x'. A pixel that is the same in both has the same
-        law; one that differs has at least 1 - max(p, p') ≥ 1 - rate in common, which is "hidden". Pixels are
-        independent, so a coupling of both S differs with probability at most δ = 1 - (1 - rate)^m, and
-        P[S ∈ A_h | x] ≤ P[S' ∈ A_h | x'] + δ for every set A. Then P[(H, S) ∈ A] = Σ_h P[H = h]·P[S ∈ A_h] is
-        at most Σ_h P[H = h]·P[S' ∈ A_h] + δ ≤ e^ε·P[(H', S') ∈ A] + δ. ∎ Where all m pixels are shown at the
-        full rate and x' has other levels there, no ε makes δ smaller.
+        *Proof.* Let H be the noisy counts and S the shown pixels of a photo x; the release is a function of
+        both. Each of m changed pixels moves from one count to another, so the counts change by at most 2m in
+        L1, and Laplace noise of scale 2m/ε makes H ε-DP. Given H = h, each pixel is shown or hidden
+        independently, with probabilities p and p' at most `rate` in x and x'. A pixel that is the same in
+        both has the same law; one that differs has at least 1 - max(p, p') ≥ 1 - rate in common, which is
+        "hidden". Pixels are independent, so a coupling of both S differs with probability at most δ = 1 - (1
+        - rate)^m, and P[S ∈ A_h | x] ≤ P[S' ∈ A_h | x'] + δ for every set A. Then P[(H, S) ∈ A] = Σ_h P[H =
+        h]·P[S ∈ A_h] is at most Σ_h P[H = h]·P[S' ∈ A_h] + δ ≤ e^ε·P[(H', S') ∈ A] + δ. ∎ If all m pixels are
+        shown at the full rate and x' has other levels there, no ε allows a smaller δ.
         """
         height, width, channels = check_size(height, width, channels)
         relation = Relation("any-image" if self.neighbourhood is None else "m-pixels", self.neighbourhood)
@@ -117,14 +116,14 @@ class DPSamp(PixelMethod):
         return
 
     def count_scale(self, pixels: int) -> Fraction:
-        """Return the scale of the noise on the counts of a region of so many pixels: 2m/ε."""
+        """Return the noise scale on the counts of a region of so many pixels: 2m/ε."""
         return 2 * self._changed(pixels) / self.epsilon
 
     def _changed(self, pixels: int) -> int:
         return pixels if self.neighbourhood is None else min(self.neighbourhood, pixels)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         if self.rate is not None:
             prepared(self.count_scale(height * width))
 
@@ -137,9 +136,9 @@ class DPSamp(PixelMethod):
         return interpolate(image, drawn(levels, self.thresholds(noisy, levels.size), bits))
 
     def numbers_shown(self, counts: Int64[np.ndarray, " levels"], pixels: int) -> dict[int, tuple[int, int]]:
-        """Return x_i and c_i for every intensity i that is shown: algorithm 2, lines 1 to 9.
+        """Return x_i and c_i for every selected intensity i: algorithm 2, lines 1 to 9.
 
-        Counts, which may be noisy, are clipped to what a region of so many pixels can have.
+        Counts, which may be noisy, are clipped to the possible range.
         """
         counts = np.clip(counts, 0, pixels)
         chosen = frequent_levels(counts, self.clusters)
@@ -152,9 +151,9 @@ class DPSamp(PixelMethod):
         return numbers
 
     def thresholds(self, noisy: Int64[np.ndarray, " levels"], pixels: int) -> UInt64[np.ndarray, " levels"]:
-        """Return for each intensity, in units of 2^-64, the probability that a pixel of it is shown.
+        """Return for each intensity the probability that a pixel of it is shown, in units of 2^-64.
 
-        It follows from noisy counts and public numbers, and is never above the rate.
+        It follows from noisy counts and public numbers, and is at most `rate`.
         """
         found, most = np.zeros(len(noisy), np.uint64), self.rate or Fraction(0)
         for level, (x, count) in self.numbers_shown(noisy, pixels).items():

@@ -1,7 +1,7 @@
-"""Rasterising triangles row by row, compiled or with NumPy, to the same picture.
+"""Rasterisation of triangles row by row, compiled or in NumPy, with the same result.
 
-A triangle owns what lies on its left and upper edges, so that every pixel has one owner. All is computed in
-the same order in 64-bit floats in both, so that both round alike.
+A triangle owns its left and upper edges, so that every pixel has one owner. Both versions compute in the same
+order in 64-bit floats, so that they round alike.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from dpveil.mechanisms.pixel.dp_samp.triangles import ROUNDING
 from dpveil.noise import backend
 
 CHUNK: Final = 1 << 12
+"""Spans or pixels computed at once."""
 TRIANGLES: Final = 1 << 10
-"""Triangles, spans and pixels that are computed at once."""
+"""Triangles computed at once."""
 PLAIN_PIXEL: Final = 8
-"""Look-ups of plain NumPy in the time in which it paints a pixel."""
+"""Table look-ups of plain NumPy that take as long as painting one pixel."""
 
 Part = tuple[int, int, int, int]
-"""First row and the one after the last, and the same for columns."""
+"""First row and last row + 1, then the same for columns."""
 
 
 Painter = Callable[
@@ -33,7 +34,7 @@ Painter = Callable[
 
 
 def painter(count: int) -> Painter:
-    """Return `paint_plain`, or what does the same compiled if that is worth it for so many pixels."""
+    """Return `paint_plain`, or its compiled equivalent if that is worth it for so many pixels."""
     code = backend.compiled((triangle_loops,), PLAIN_PIXEL * count)
     if code is None:
         return paint_plain
@@ -48,17 +49,17 @@ def paint_plain(
     nearest: Int64[np.ndarray, "4 2"],
     part: Part,
 ) -> None:
-    """Write the planes through the corners of triangles to all pixels of `part` of `pixels`.
+    """Paint to all pixels of `part` of `pixels` the planes through the levels at the corners of triangles.
 
-    `triangles` are x and y of three corners each, whole. Levels are read at corners, and for corners outside
-    of `pixels` at the `nearest` place, y and x, on that side: upper left, upper right, lower left and right.
+    `triangles` are x and y of three corners each, integers. A corner outside of `pixels` takes the level at
+    the `nearest` position, y and x, on its side: upper left, upper right, lower left and lower right.
     """
     for start in range(0, len(triangles), TRIANGLES):
         paint_planes(pixels, planes(triangles[start : start + TRIANGLES], pixels, nearest), part)
 
 
 def paint_planes(pixels: UInt8[np.ndarray, "h w c"], made: Planes, part: Part) -> None:
-    """Write planes to all pixels of `part`."""
+    """Paint planes to all pixels of `part`."""
     y0, y1, x0, x1 = part
     first = np.maximum(made.y[0], y0)
     rows = np.maximum(np.minimum(made.y[2], y1) - first, 0).astype(np.int64)
@@ -81,9 +82,9 @@ def paint_planes(pixels: UInt8[np.ndarray, "h w c"], made: Planes, part: Part) -
 
 @dataclass(frozen=True)
 class Planes:
-    """Triangles with corners y, x, from the upper to the lower, and the plane of each channel over them.
+    """Triangles with corners y, x, sorted from top to bottom, and the plane of each channel over them.
 
-    All are whole numbers but for `level`, at the first corner, and its change by a step along and down.
+    All are integers except `level`, at the first corner, and its change per step `along` x and `down` y.
     """
 
     y: Float64[np.ndarray, "3 t"]
@@ -120,9 +121,10 @@ def planes(
 def _crossing(
     made: Planes, t: Int64[np.ndarray, " n"], y: Float64[np.ndarray, " n"], long: bool
 ) -> Float64[np.ndarray, " n"]:
-    """Return the first whole x that is not left of the triangle's long edge, or of its other side, in row y.
+    """Return the first integer x that is not left of the triangle's long edge, or of its other side, in row
+    y.
 
-    Exact: a quotient of whole numbers below 2^20 that is not whole is further from one than it is rounded.
+    Exact: a non-integer quotient of integers below 2^20 is further from an integer than its rounding error.
     """
     upper = np.zeros_like(t) if long else (y >= made.y[1, t]).astype(np.int64)
     lower = upper + 2 if long else upper + 1
@@ -133,7 +135,7 @@ def _crossing(
 
 
 def _chunks(lengths: Int64[np.ndarray, " n"]) -> Iterator[slice]:
-    """Yield runs of entries whose lengths sum to about `CHUNK`, or a single longer one."""
+    """Yield runs of entries whose lengths sum to at most `CHUNK`, or a single longer one."""
     ends = np.cumsum(lengths)
     start = 0
     while start < len(lengths):
@@ -145,7 +147,7 @@ def _chunks(lengths: Int64[np.ndarray, " n"]) -> Iterator[slice]:
 
 
 def _each(lengths: Int64[np.ndarray, " n"]) -> tuple[Int64[np.ndarray, " m"], Int64[np.ndarray, " m"]]:
-    """Return for every unit of every length the number of its entry, and its place within it."""
+    """Return for every unit of every length the index of its entry, and its position within it."""
     entry = np.repeat(np.arange(len(lengths)), lengths)
     starts = np.cumsum(lengths) - lengths
     return entry, np.arange(len(entry)) - np.repeat(starts, lengths)

@@ -1,6 +1,6 @@
-"""Which pixels DP-Samp shows: a fixed number per intensity, or each with its own probability.
+"""Sampling of the pixels that DP-Samp shows: a fixed number per intensity, or independently.
 
-Pixels are looked at in parts, so that a few words at a time are held and not one for every pixel.
+Pixels are processed in parts, so that only few random words are in memory at a time.
 """
 
 from __future__ import annotations
@@ -15,20 +15,21 @@ from jaxtyping import Bool, Int64, UInt8, UInt64
 from dpveil.noise.bits import BitSource
 
 CHUNK: Final = 1 << 14
+"""Pixels processed at once."""
 SURE: Final = 7.0
-"""Standard deviations of the number of smaller words, beyond which a word is taken or left at once."""
+"""Standard deviations around the expected threshold, within which words are kept and compared."""
 LARGEST: Final = 2**64 - 1
 
 
 def chosen(
     levels: UInt8[np.ndarray, "h w"], numbers: dict[int, tuple[int, int]], bits: BitSource
 ) -> Bool[np.ndarray, "h w"]:
-    """Return x pixels of every intensity, each set of x as likely: those that drew the smallest words.
+    """Return a uniformly random set of x pixels of every intensity: those with the smallest random words.
 
-    `numbers` are x and how many pixels there are, by intensity. The x-th smallest of all words is known
-    beforehand but for a few standard deviations: what is smaller is shown at once, and only words near it are
-    kept and compared. Should it be elsewhere, all words are drawn again: that depends on how many words are
-    how small, not on whose they are, so all sets of x stay as likely.
+    `numbers` are x and the number of pixels, by intensity. The x-th smallest word is known in advance up to a
+    few standard deviations: pixels with smaller words are shown at once, and only words near it are kept and
+    compared. If it turns out to lie elsewhere, all words are drawn again; that depends on the sorted words
+    only, not on which pixel has which, so all sets stay equally likely.
     """
     flat, done = levels.reshape(-1), False
     while not done:
@@ -49,7 +50,9 @@ def _first_pass(
     numbers: dict[int, tuple[int, int]],
     bits: BitSource,
 ) -> tuple[Int64[np.ndarray, " levels"], Int64[np.ndarray, " n"], UInt64[np.ndarray, " n"]]:
-    """Mark what is taken at once; return its number by intensity, and places and words that are near."""
+    """Mark the pixels that are shown at once; return their numbers by intensity, and the indices and words to
+    compare.
+    """
     low, width, wanted = np.zeros(256, np.uint64), np.zeros(256, np.uint64), np.zeros(256, np.uint8)
     for level, (x, count) in numbers.items():
         if x:
@@ -60,10 +63,10 @@ def _first_pass(
     taken, places, words = np.zeros(256, np.int64), [np.empty(0, np.int64)], [np.empty(0, np.uint64)]
     for start in range(0, len(flat), CHUNK):
         part = flat[start : start + CHUNK]
-        here = np.flatnonzero(np.asarray(cv2.LUT(part, wanted)).view(bool))  # 0 or 1: a third of the time
+        here = np.flatnonzero(np.asarray(cv2.LUT(part, wanted)).view(bool))  # three times as fast as NumPy
         kind, word = part[here], bits.words(len(here))
         least = low[kind]
-        first, near = word < least, (word - least) <= width[kind]  # smaller ones wrap around
+        first, near = word < least, (word - least) <= width[kind]  # smaller words wrap around
         near &= ~first
         shown[start + here[first]] = True
         taken += np.bincount(kind[first], minlength=256)
@@ -75,7 +78,7 @@ def _first_pass(
 def drawn(
     levels: UInt8[np.ndarray, "h w"], thresholds: UInt64[np.ndarray, " levels"], bits: BitSource
 ) -> Bool[np.ndarray, "h w"]:
-    """Return pixels, each chosen independently with the probability of its intensity."""
+    """Return pixels chosen independently, each with the probability of its intensity, in units of 2^-64."""
     flat = levels.reshape(-1)
     shown, buffer = np.empty(len(flat), bool), np.empty(min(len(flat), CHUNK), np.uint64)
     for start in range(0, len(flat), CHUNK):

@@ -1,6 +1,6 @@
-"""Triangle rasterisation in loops, to be compiled (`noise.backend.compiled`); `painting` is the NumPy twin.
+"""Triangle rasterisation in loops, to be compiled (`noise.backend.compiled`), as in `painting`.
 
-Nothing but + - × ÷ on whole numbers and doubles, in the order of `painting`: both round alike.
+Only + - × ÷ on integers and doubles, in the order of `painting`, so that both round alike.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ from math import ceil
 from typing import Final
 
 ROUNDING: Final = 0.5 + 1e-9
+"""Added before truncation to round half up; the 1e-9 covers floating-point error."""
 
 
 def paint(pixels, triangles, nearest, y0, y1, x0, x1, corners, plane):
-    """Write the planes through the corners of triangles to rows y0 to y1 and columns x0 to x1 of `pixels`.
+    """Paint the planes through the corners of triangles to rows y0 to y1 and columns x0 to x1 of `pixels`.
 
-    Room for it are `corners`, two rows of three whole numbers, and `plane`, three rows of a double a channel.
+    Work arrays: `corners`, two rows of three integers, and `plane`, three rows of one double per channel.
     """
     y, x = corners
     channels = pixels.shape[2]
@@ -38,7 +39,7 @@ def paint(pixels, triangles, nearest, y0, y1, x0, x1, corners, plane):
 
 
 def corners_down(triangle, y, x):
-    """Fill y and x with the corners of a triangle, from the upper to the lower."""
+    """Fill y and x with the corners of a triangle, sorted from top to bottom."""
     for i in range(3):
         x[i], y[i] = int(triangle[2 * i]), int(triangle[2 * i + 1])
     for one, other in ((0, 1), (1, 2), (0, 1)):
@@ -48,7 +49,7 @@ def corners_down(triangle, y, x):
 
 
 def find_plane(pixels, nearest, y, x, plane):
-    """Fill for each channel the level at the first corner, and its change by a step along and down."""
+    """Fill for each channel the level at the first corner, and its change per step in x and in y."""
     y1, y2, x1, x2 = y[1] - y[0], y[2] - y[0], x[1] - x[0], x[2] - x[0]
     twice = float(x1 * y2 - x2 * y1)
     for c in range(pixels.shape[2]):
@@ -61,7 +62,7 @@ def find_plane(pixels, nearest, y, x, plane):
 
 
 def level_at(pixels, nearest, y, x, c):
-    """Return the level at a corner, or for one outside that of the nearest place on its side."""
+    """Return the level at a corner, or outside the picture that of the nearest position on its side."""
     if y < 0 or y >= pixels.shape[0] or x < 0 or x >= pixels.shape[1]:
         corner = (2 if y > 0 else 0) + (1 if x > 0 else 0)
         return float(pixels[nearest[corner, 0], nearest[corner, 1], c])
@@ -69,5 +70,5 @@ def level_at(pixels, nearest, y, x, c):
 
 
 def crossing(ya, xa, yb, xb, row):
-    """Return the first whole x that is not left of an edge in a row."""
+    """Return the first integer x that is not left of an edge in a row."""
     return ceil(float(xa) + float((xb - xa) * (row - ya)) / float(yb - ya))

@@ -1,1 +1,1 @@
-"""DP-SVD: the leading singular triples, perturbed together."""
+"""DP-SVD: joint noise on the leading singular values."""

@@ -37,12 +37,14 @@ METRIC: Final = "L2 on the {rank} largest singular values of every channel, in s
 
 @dataclass(frozen=True, kw_only=True)
 class DPSVD(PixelMethod):
-    """The `rank` largest singular values get noise of density ∝ exp(-ε‖z‖₂); U and V are released as is.
+    """The `rank` largest singular values get noise of density ∝ exp(-ε‖z‖₂); U and V are released as they
+    are.
 
     Singular values are rounded to multiples of 1/1024 of a level; those of all channels together get one draw
-    of the continuous law in rank·c dimensions, rounded to the same grid, so that the metric holds exactly. A
-    `rank` above the shorter side means all of them. `keep`, a share of the energy, is refused: it would read
-    the private spectrum for free. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.3, eq. 5.
+    of the continuous law in rank·c dimensions, rounded to the same grid, so that the metric guarantee is
+    exact. A `rank` above the shorter side means all of them. `keep`, a share of the energy, is refused, as it
+    would read the private spectrum for free. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.3, eq.
+    5.
 
     >>> DPSVD(epsilon=1, rank=6).guarantee(height=480, width=640, channels=1).kind
     'metric'
@@ -67,7 +69,7 @@ class DPSVD(PixelMethod):
             raise InvalidParameter("keep", keep, "is refused", hint=WHY_NOT_KEEP)
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return ε per unit of distance, and the diameter of the ball that the values are brought into."""
+        """Return ε per unit of distance, and the diameter of the public ball of singular values."""
         height, width, channels = check_size(height, width, channels)
         rank, pixels = self._rank(height, width), height * width
         return Guarantee(
@@ -89,7 +91,7 @@ class DPSVD(PixelMethod):
         )
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the root of the mean squared noise of a pixel before clamping, in grey levels."""
+        """Return the root mean squared noise of a pixel before clamping, in grey levels."""
         height, width, channels = check_size(height, width, channels)
         dimension = self._rank(height, width) * channels
         return sqrt(dimension * (dimension + 1) / (height * width * channels)) / float(self.epsilon)

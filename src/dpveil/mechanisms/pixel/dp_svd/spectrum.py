@@ -16,21 +16,23 @@ from threadpoolctl import ThreadpoolController
 from dpveil.mechanisms.pixel.cells import TOP
 
 STEPS: Final = 1 << 10
-"""Singular values are multiples of 1/STEPS of a grey level: far below any noise that is worth adding."""
+"""Singular values are multiples of 1/STEPS of a grey level, far below any useful noise."""
 ROWS: Final = 32
+"""Rows converted to floats at once."""
 SPARE: Final = 4
-"""Directions beyond the rank that are kept until the end: those of nearly equal values mix."""
+"""Directions kept beyond the rank, as those of nearly equal values mix."""
 ITERATIONS: Final = 2
+"""Subspace iterations."""
 
 Triples = tuple[Float64[np.ndarray, "h rank"], Float64[np.ndarray, " rank"], Float64[np.ndarray, "rank w"]]
 """The leading columns of U, singular values in falling order, and the leading rows of Vᵀ."""
 
 
 def one_thread() -> AbstractContextManager[object]:
-    """Return a context in which linear algebra runs in one thread.
+    """Return a context in which BLAS uses one thread.
 
-    A decomposition takes thousands of products of a matrix and a vector, and several threads would wait for
-    one another at each: two take twice as long as one, and ten times as long where others use the machine.
+    A decomposition takes thousands of matrix-vector products, at each of which threads wait for one another:
+    two threads take twice as long as one, and ten times as long on a busy machine.
     """
     limited: AbstractContextManager[object] = _libraries().limit(limits=1, user_api="blas")
     return limited
@@ -46,12 +48,11 @@ def _libraries() -> ThreadpoolController:
 def leading_triples(plane: UInt8[np.ndarray, "h w"], rank: int) -> Triples:
     """Return the `rank` largest singular triples of a plane; `rank` is at most its shorter side.
 
-    The products of all columns of the tall side are summed in 32 bits, which is little memory and near enough
-    for the directions to begin with. Iterations of the subspace in 64 bits make up for it, and a small
-    decomposition within it (Rayleigh & Ritz) gives orthonormal U and V, also where singular values are zero
-    or equal.
+    The Gram matrix of the tall side is summed in 32 bits, which saves memory and is accurate enough for
+    starting directions. Subspace iterations in 64 bits refine them, and a small decomposition in the subspace
+    (Rayleigh-Ritz) gives orthonormal U and V, also if singular values are zero or equal.
     """
-    from scipy.linalg import blas, eigh  # a tenth of a second that other methods need not pay
+    from scipy.linalg import blas, eigh  # slow to import, and other methods do without
 
     tall = plane if plane.shape[0] >= plane.shape[1] else plane.T
     side = tall.shape[1]
@@ -71,6 +72,7 @@ def leading_triples(plane: UInt8[np.ndarray, "h w"], rank: int) -> Triples:
 
 
 def _products(tall: UInt8[np.ndarray, "h w"], wide: Float64[np.ndarray, "w n"]) -> Float64[np.ndarray, "w n"]:
+    """Return the Gram matrix of `tall` times `wide`."""
     total = np.zeros_like(wide)
     for rows in _strips(tall):
         total += rows.T @ (rows @ wide)
@@ -80,15 +82,16 @@ def _products(tall: UInt8[np.ndarray, "h w"], wide: Float64[np.ndarray, "w n"]) 
 def _strips(
     tall: UInt8[np.ndarray, "h w"], kind: type[np.floating[Any]] = np.float64
 ) -> Iterator[Float[np.ndarray, "rows w"]]:
+    """Yield strips of rows as floats."""
     return (tall[top : top + ROWS].astype(kind) for top in range(0, len(tall), ROWS))
 
 
 def whole_values(values: Float64[np.ndarray, " rank"], pixels: int) -> list[int]:
-    """Return singular values as multiples of 1/STEPS, brought into the public ball around (r, 0, ..., 0).
+    """Return singular values as multiples of 1/STEPS, moved into the public ball around (r, 0, ..., 0).
 
-    Levels a of 0..255 have a² ≤ 255·a, so the squares of the singular values sum to at most 255·Σa, and Σa
-    is at most √n times the largest one: Σσ² ≤ 255·√n·σ₁, the ball through 0 of diameter 255·√n. Only
-    rounding can leave it, and is undone here, whatever the numerical library has computed.
+    Levels a of 0..255 have a² ≤ 255·a, so the squared singular values sum to at most 255·Σa, and Σa is at
+    most √n times the largest one: Σσ² ≤ 255·√n·σ₁, which is the ball through 0 of diameter 255·√n. Only
+    rounding can leave it, and is corrected here, whatever the numerical library computed.
 
     >>> whole_values(np.array([255.0, 1e-12]), 1)
     [261120, 0]
@@ -109,7 +112,7 @@ def ball_radius(pixels: int) -> int:
 
 
 def rebuild(triples: Triples, values: list[Fraction]) -> UInt8[np.ndarray, "h w"]:
-    """Return U·diag(values)·Vᵀ clamped to 0..255 and rounded: post-processing, strip by strip."""
+    """Return U·diag(values)·Vᵀ, clamped to 0..255 and rounded: post-processing, strip by strip."""
     u, _, v = triples
     scaled = np.array([float(value) for value in values])[:, None] * v
     out = np.empty((len(u), v.shape[1]), np.uint8)

@@ -1,1 +1,1 @@
-"""The MSE exponential mechanism: levels drawn by squared error, and the distribution of one draw."""
+"""The MSE exponential mechanism: levels drawn by squared error, and the law of one draw."""

@@ -1,4 +1,4 @@
-"""The distribution of the MSE exponential mechanism as integers, which are both certified and drawn."""
+"""The law of the MSE exponential mechanism as integers, which are both certified and drawn."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import SHRINKS, IntegerMatrix, quantise
 
 DIGITS: Final = 128
+"""Bits of precision of exponentials."""
 MARGINS: Final = (Fraction(0), *SHRINKS, *(1 - Fraction(1, 1 << k) for k in range(1, 12, 2)), Fraction(1))
-"""Parts of the rate given up for rounding, the smallest first; the last one leaves uniform levels."""
+"""Fractions of the rate given up for rounding, one after another; the last leaves uniform levels."""
 
 
 def shown_levels(levels: int) -> list[int]:
-    """Return the grey levels 255·j/(k - 1), rounded half up, that k outcomes show.
+    """Return the k possible grey levels 255·j/(k - 1), rounded half up.
 
     >>> shown_levels(4), shown_levels(3)
     ([0, 85, 170, 255], [0, 128, 255])
@@ -42,14 +43,14 @@ def rows(rate: Fraction, levels: int, count: int) -> tuple[tuple[int, ...], ...]
 
 @lru_cache(maxsize=256)
 def pair(rate: Fraction, levels: int) -> MirrorPair:
-    """Return the pair of the rows 0 and 255, which dominates all others where `extremes` certifies it."""
+    """Return the pair of rows 0 and 255, which dominates all others if `extremes` certifies it."""
     return MirrorPair(rows(rate, levels, 1)[0])
 
 
 def law(rate: Fraction, levels: int) -> IntegerMatrix:
-    """Return rows x = 0..255: level 255·j/(k - 1) is drawn with probability ∝ e^(-rate·distance²/255²).
+    """Return rows x = 0..255: level 255·j/(k - 1) has probability ∝ e^(-rate·distance²/255²).
 
-    Row 255 - x is row x backwards, so that normalisers agree exactly, as in the formula.
+    Row 255 - x is row x reversed, so that normalising constants agree exactly, as in the formula.
     """
     half = rows(rate, levels, (TOP + 1) // 2)
     return IntegerMatrix((*half, *(row[::-1] for row in reversed(half))))
@@ -58,11 +59,11 @@ def law(rate: Fraction, levels: int) -> IntegerMatrix:
 def certified_law(
     rate: Fraction, levels: int, within: Callable[[MirrorPair], bool]
 ) -> tuple[IntegerMatrix, MirrorPair]:
-    """Return the law nearest `rate` whose dominating pair is `within` the budget, and that pair.
+    """Return the law closest to `rate` whose dominating pair is `within` the budget, and that pair.
 
-    Rounding to integers can push a cost beyond the formula's, so the rate is lowered until the integers
-    themselves are within. Raises `NoiseError` where none are: even a uniform law costs something, if its
-    chances are no multiples of 2^-64.
+    Rounding to integers can raise a cost above the formula's, so the rate is lowered until the integers
+    themselves are within the budget. Raises `NoiseError` if none are: even a uniform law costs something
+    unless its probabilities are multiples of 2^-64.
     """
     for margin in MARGINS:
         lower = rate * (1 - margin)

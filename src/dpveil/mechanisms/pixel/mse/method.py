@@ -24,19 +24,20 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import TOTAL, IntegerMatrix
 
 NEARLY: Final = 1 - Fraction(1, 1 << 20)
+"""Factor on a rate that leaves room for rounding."""
 SHARPEST: Final = Fraction(10**9)
-"""At this ε′ a draw shows its own level but for 2^-64, which no larger one could change."""
+"""Largest ε′: at it a draw differs from its own level with probability 2^-64 only."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MSEExponential(BudgetedMethod):
     """Cells of `block` × `block` pixels show a level drawn with probability ∝ exp(-ε′·(x - y)²/255²).
 
-    x is the cell's mean level in a channel, rounded half up from its exact sum; y one of `levels` levels,
-    evenly over 0..255. A draw costs exactly ε′ (errata E10), so a region of n cells and c channels takes
-    ε′ = ε/(n·c), less what rounding to integers adds. With `epsilon` and `delta`, or `rho`, ε′ is the
-    largest that the accountant of many draws accepts. Any two images are neighbours.
-    Raises `InvalidParameter`. Source: Croft thesis §6.7, formula 6.32.
+    x is the cell's mean level in a channel, rounded half up from its exact sum; y is one of `levels` levels,
+    evenly spaced over 0..255. A draw costs exactly ε′ (errata E10), so a region of n cells and c channels
+    gets ε′ = ε/(n·c), less the effect of rounding to integers. With `epsilon` and `delta`, or `rho`, ε′ is
+    the largest that the accountant of many draws accepts. Any two images are neighbours. Raises
+    `InvalidParameter`. Source: Croft thesis §6.7, formula 6.32.
 
     >>> method = MSEExponential(epsilon=20, block=44)
     >>> print(method.guarantee(height=120, width=88, channels=3))
@@ -59,7 +60,7 @@ class MSEExponential(BudgetedMethod):
     levels: Count = Count(default=256, low=2, high=256)
 
     def account(self, *, height: int, width: int, channels: int) -> DrawsAccount:
-        """Return what the draws cost."""
+        """Return the cost of the draws."""
         draws = self._draws(height, width, channels)
         return DrawsAccount(((_calibrated(self, draws)[1], draws),))
 
@@ -72,7 +73,7 @@ class MSEExponential(BudgetedMethod):
         return -(-height // self.block) * -(-width // self.block) * channels
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the root of the mean squared error on mid-grey, level 128."""
+        """Return the root mean squared error on mid-grey, level 128."""
         middle = (TOP + 1) // 2
         weights = self.matrix(height=height, width=width, channels=channels).weights[middle]
         errors = [(level - middle) ** 2 for level in shown_levels(self.levels)]
@@ -90,7 +91,7 @@ class MSEExponential(BudgetedMethod):
 
 @lru_cache(maxsize=16)
 def _calibrated(method: MSEExponential, draws: int) -> tuple[IntegerMatrix, MirrorPair]:
-    """Return the law for that many draws within the method's budget, and the pair that dominates it."""
+    """Return the law for so many draws within the method's budget, and the pair that dominates it."""
 
     def spent(one: MirrorPair) -> Fraction:
         return method.spent(DrawsAccount(((one, draws),)))
@@ -100,7 +101,7 @@ def _calibrated(method: MSEExponential, draws: int) -> tuple[IntegerMatrix, Mirr
         rate = min(SHARPEST, limit / draws)
     elif spent(pair(SHARPEST, method.levels)) <= limit:
         rate = SHARPEST
-    else:  # a draw of cost ε′ costs at most ε′²/2 in ρ: the search begins at an ε′ that is valid
+    else:  # a draw of cost ε′ costs at most ρ = ε′²/2, so the search begins at a valid ε′
         valid = limit / draws if method.rho is None else 1 / root_above(draws / (2 * limit))
         scale = 1 / (min(SHARPEST, valid) * NEARLY)
         rate = 1 / least_scale(lambda scale: spent(pair(1 / scale, method.levels)), limit, scale)

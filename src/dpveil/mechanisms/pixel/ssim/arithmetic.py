@@ -1,6 +1,6 @@
-"""Arithmetic of the window loops: only + - × ÷ on doubles, so compiled and plain results agree.
+"""Arithmetic of the window loops: only + - × ÷ on doubles, so that compiled and plain results agree.
 
-Every function here and in `loops` runs as it stands or compiled (`noise.backend.loops`).
+Every function here and in `loops` runs plain or compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -14,24 +14,32 @@ from jaxtyping import Float64, Int64, UInt8
 _WORK = Context(prec=60)
 _STEP = _WORK.divide(_WORK.ln(Decimal(2)), Decimal(128))
 STEP_HIGH: Final = int(_STEP * 2**44) / 2**44
+"""Leading bits of ln(2)/128, the step of `exp_minus`; `STEP_LOW` is the rest."""
 STEP_LOW: Final = float(_STEP - Decimal(STEP_HIGH))
 STEPS_PER_ONE: Final = float(1 / _STEP)
 PARTS: Final = np.array([float(_WORK.exp(-_STEP * part)) for part in range(128)])
+"""e^-x at multiples of the step below ln 2."""
 POWERS: Final = 2.0 ** -np.arange(1024.0)
+"""Powers of 1/2."""
 FARTHEST: Final = 690.0
+"""Largest exponent of `exp_minus`."""
 
 WORD: Final = 62
+"""Bits of a random word in use, so that words are non-negative 64-bit integers."""
 WHOLE: Final = 2.0**WORD
 GUARD: Final = 2.0**-31
+"""Relative margin of `choose` and `cut` for the rounding of sums."""
 ROUNDED: Final = 1024.0
-"""More than what a 62-bit word loses when it becomes a double."""
+"""A bound on what a 62-bit word loses when it becomes a double."""
 
 AGAIN, SHOWN, UNSURE = 0, 1, 2
 """What became of an attempt: nothing, a draw, or a draw if more digits say so."""
 
 
 def exp_minus(x):
-    """Return e^-x for x ≥ 0 with a relative error below 2^-49; beyond 690, e^-690, which is more."""
+    """Return e^-x for x ≥ 0 with a relative error below 2^-49; above x = 690 return e^-690, which is
+    larger.
+    """
     x = min(x, FARTHEST)
     steps = int(x * STEPS_PER_ONE + 0.5)
     r = (x - steps * STEP_HIGH) - steps * STEP_LOW  # the first product is exact: 17 and 36 bits
@@ -40,7 +48,7 @@ def exp_minus(x):
 
 
 def similarity(cells, x_sum, x_spread, y_sum, y_spread, cross):
-    """Return SSIM with an error below 2^-51, and with its exact sign, from the whole numbers of `quality`.
+    """Return SSIM from the integers of `quality`, with an error below 2^-51 and the exact sign.
 
     `cross` is nΣxy - ΣxΣy. The four factors are exact doubles; their products and quotient round three times.
     """
@@ -51,7 +59,7 @@ def similarity(cells, x_sum, x_spread, y_sum, y_spread, cross):
 
 
 def slope(cells, x_sum, x_spread, y_sum, y_spread):
-    """Return by how much SSIM grows with Σxy while Σy and Σy² stay."""
+    """Return the derivative of SSIM by Σxy at fixed Σy and Σy²."""
     square = cells * cells
     top = float(800 * x_sum * y_sum + 2601 * square) * float(800 * cells)
     bottom = float(400 * (x_sum * x_sum + y_sum * y_sum) + 2601 * square)
@@ -59,12 +67,12 @@ def slope(cells, x_sum, x_spread, y_sum, y_spread):
 
 
 def choose(weights, count, drawn, whole):
-    """Return an outcome with its width, how much of it is deserved, and the sum of the weights.
+    """Return an outcome with its width, its importance weight, and the sum of the weights.
 
-    Outcome j is met by `width` of the `whole` = 2^bits equally likely values of `drawn`: an exact
-    probability, at least weight/sum·(1 - count/whole - 2^-31), and zero only where the weight is. What is
-    left over is outcome -1. The time depends on `count` alone. `deserved` is weight/sum divided by that
-    probability.
+    Outcome j is chosen by `width` of the `whole` = 2^bits equally likely values of `drawn`: an exact
+    probability, at least weight/sum·(1 - count/whole - 2^-31), and zero only if the weight is. The remaining
+    values give outcome -1. The time depends on `count` alone. The importance weight, `deserved`, is
+    weight/sum divided by that probability.
     """
     total = 0.0
     for j in range(count):
@@ -83,9 +91,9 @@ def choose(weights, count, drawn, whole):
 
 
 def cut(weights, ends, whole):
-    """Fill `ends` with where the widths of `choose` end, for many draws from one law; return the sum.
+    """Fill `ends` with the cumulated widths of `choose`, for many draws from one law; return the sum.
 
-    The sum has four parts, as each addition waits for the last one.
+    The sum has four independent parts, as each addition would wait for the previous one.
     """
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     even = len(weights) - len(weights) % 4
@@ -106,7 +114,7 @@ def cut(weights, ends, whole):
 
 
 def find(ends, drawn):
-    """Return the first outcome whose end is above `drawn`, and its width; -1 where there is none."""
+    """Return the first outcome whose end is above `drawn`, and its width; (-1, 0) if there is none."""
     low, high = 0, len(ends)
     while low < high:
         middle = (low + high) // 2
@@ -117,9 +125,10 @@ def find(ends, drawn):
 
 
 def decide(drawn, probability, margin):
-    """Return whether a uniform number that begins with the 62 bits of `drawn` is below a probability.
+    """Return whether a uniform number is below a probability; `drawn` are its leading 62 bits.
 
-    The true probability is within a factor 1 ± `margin` of the one given; where that matters: `UNSURE`.
+    The true probability is within a factor 1 ± `margin` of the given one; where that matters, return
+    `UNSURE`.
     """
     level = float(drawn)
     if level + ROUNDED < probability * (1.0 - margin) * WHOLE:
@@ -140,10 +149,10 @@ def moments(window):
 
 
 class Law(NamedTuple):
-    """What the loops need to know of the law.
+    """Parameters of the law for the loops.
 
-    `epsilon` is ε′; `keep`, a little below one, keeps acceptance probabilities below one; `margin` is what
-    rounding does to a weight at most, relatively; `whole` is the number of values of a word that chooses.
+    `epsilon` is ε′; `keep`, slightly below 1, keeps acceptance probabilities below 1; `margin` bounds the
+    relative rounding error of a weight; `whole` is the number of values of a word that chooses.
     """
 
     epsilon: float
@@ -153,11 +162,11 @@ class Law(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What the loops fill, a row a window: level numbers, `AGAIN`, `SHOWN` or `UNSURE`, and the evidence.
+    """Results of the loops, one row per window: level indices, a status, and what decided on it.
 
-    `trace` holds the widths of all choices (`whole` where there was none) and then the word that decided.
-    With `scale` = (c, r), a proposal of quality q was to be shown with probability c·e^(-ε′(r - q))·Π
-    whole/width.
+    `status` is `AGAIN`, `SHOWN` or `UNSURE`. `trace` holds the widths of all choices (`whole` if there was
+    none) and then the word that decided. With `scale` = (c, r), a proposal of quality q was accepted with
+    probability c·e^(-ε′(r - q))·Π whole/width.
     """
 
     shown: UInt8[np.ndarray, "windows cells"]

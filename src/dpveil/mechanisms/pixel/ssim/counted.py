@@ -1,8 +1,8 @@
-"""Counts, then arrangement: propose a multiset of levels, then an order of it (docs: ssim-exponential).
+"""Proposals in two stages: first a multiset of levels, then an arrangement of it (docs: ssim-exponential).
 
-For a fixed multiset Σy and Σy² are constants, SSIM is linear in Σxy, and exp(ε′·SSIM) is a product over
-cells, which a dynamic programme over the counts that remain sums and draws from. The functions
-run as they stand or compiled (`noise.backend.loops`).
+For a fixed multiset Σy and Σy² are constant, SSIM is linear in Σxy, and exp(ε′·SSIM) is a product over cells,
+which dynamic programming over the remaining counts sums and draws from. The functions run plain or compiled
+(`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -24,52 +24,52 @@ from dpveil.mechanisms.pixel.ssim.tables import tabulate
 from dpveil.mechanisms.pixel.ssim.weights import rank, weigh
 
 HALF = 31
+"""Bits of one choice; two choices share a 62-bit word."""
 MASK = (1 << HALF) - 1
-"""Two choices take a word of 62 bits."""
+"""Mask of these bits."""
 
 
-def count_then_arrange(windows, levels, sets, law, words, desk, draws):
-    """Propose for one window after the other until a proposal is accepted or the words are used up.
+def count_then_arrange(windows, levels, sets, law, words, work, draws):
+    """Propose for one window after another until a proposal is accepted or the words are used up.
 
-    Whose words they are does not matter: each proposal takes the next ones, and a window that they do not
-    reach, or leave in the middle, starts again with fresh ones. Option 0 proposes every output alike and
-    shows those of quality 0; option s + 1 proposes arrangements of multiset s and shows those of positive
-    quality.
+    Words are not assigned to windows: each proposal takes the next ones, and a window whose words run out
+    starts again with fresh ones. Option 0 proposes every output with the same probability and accepts those
+    of quality 0; option s + 1 proposes arrangements of multiset s and accepts those of positive quality.
     """
     attempt, status = 0, draws.status
     for w in range(len(windows)):
         if attempt == len(words):
             break
         x = moments(windows[w])
-        rank(windows[w], desk)
-        reference = weigh(x, levels, sets, law.epsilon, desk)
-        total = cut(desk.weights, desk.ends, law.whole)
+        rank(windows[w], work)
+        reference = weigh(x, levels, sets, law.epsilon, work)
+        total = cut(work.weights, work.ends, law.whole)
         draws.scale[w, 0], draws.scale[w, 1] = law.keep / total, reference
         found = x, reference, total
         while attempt < len(words) and status[w] == AGAIN:
             row = words[attempt]
-            status[w] = propose(w, windows, found, levels, sets, law, row, desk, draws.shown, draws.trace)
+            status[w] = propose(w, windows, found, levels, sets, law, row, work, draws.shown, draws.trace)
             attempt += 1
 
 
-def propose(w, windows, found, levels, sets, law, word, desk, shown, trace):
-    """Propose one output for window w, write it and its evidence, and return what becomes of it.
+def propose(w, windows, found, levels, sets, law, word, work, shown, trace):
+    """Propose one output for window w, write it with its trace, and return its status.
 
     `found` are the window's moments, its reference quality and the sum of its options' weights.
     """
     x, reference, total = found
-    option, width = find(desk.ends, part(word, 0))
+    option, width = find(work.ends, part(word, 0))
     if option < 0:
         return AGAIN
-    fit = desk.weights[option] * law.whole / (total * width)
-    if desk.factor[option] < 0.0:
-        tabulate(option - 1, x, levels, sets, law.epsilon, desk)
-        fit *= arrange(w, option - 1, levels, sets.counts, law.whole, word, desk, shown, trace)
+    fit = work.weights[option] * law.whole / (total * width)
+    if work.factor[option] < 0.0:
+        tabulate(option - 1, x, levels, sets, law.epsilon, work)
+        fit *= arrange(w, option - 1, levels, sets.counts, law.whole, word, work, shown, trace)
     else:
-        fit *= arrange_alike(w, option - 1, levels, sets.counts, word, desk, shown, trace)
+        fit *= arrange_alike(w, option - 1, levels, sets.counts, word, work, shown, trace)
     if fit == 0.0:
         return AGAIN
-    near = seen(w, option - 1, x, levels, sets, desk, shown)
+    near = seen(w, option - 1, x, levels, sets, work, shown)
     if (near > 0.0) != (option > 0):
         return AGAIN
     gap = law.epsilon * max(0.0, reference - max(0.0, near))
@@ -79,15 +79,15 @@ def propose(w, windows, found, levels, sets, law, word, desk, shown, trace):
 
 
 def part(word, i):
-    """Return the number of `HALF` bits that decides choice i of a proposal."""
+    """Return the `HALF` bits that decide choice i of a proposal."""
     return (word[i >> 1] >> (HALF * (i & 1))) & MASK
 
 
-def seen(w, s, x, levels, sets, desk, shown):
-    """Return SSIM of the proposal for window w: of set s, whose sums are known, or with -1 of any."""
-    cells, y_sum, y_squares, products = len(desk.order), 0, 0, 0
+def seen(w, s, x, levels, sets, work, shown):
+    """Return SSIM of the proposal for window w, a member of multiset s; s = -1 means any output."""
+    cells, y_sum, y_squares, products = len(work.order), 0, 0, 0
     for i in range(cells):
-        products += desk.ranked[i] * levels[shown[w, desk.order[i]]]
+        products += work.ranked[i] * levels[shown[w, work.order[i]]]
     if s >= 0:
         return similarity(
             cells, x[0], x[1], sets.sums[s], sets.spreads[s], cells * products - x[0] * sets.sums[s]
@@ -100,25 +100,25 @@ def seen(w, s, x, levels, sets, desk, shown):
     return similarity(cells, x[0], x[1], y_sum, y_spread, cells * products - x[0] * y_sum)
 
 
-def arrange(w, s, levels, counts, whole, word, desk, shown, trace):
-    """Propose an arrangement of set s by its table, cell by cell, for window w.
+def arrange(w, s, levels, counts, whole, word, work, shown, trace):
+    """Propose an arrangement of multiset s for window w from its table, cell by cell.
 
-    Return the product of what its choices deserve, over the weight that it has in floating point; 0 where a
-    word fell on what is left over.
+    Return the product of the choices' importance weights over the arrangement's weight in floating point, or
+    0 if a word met no outcome.
     """
-    count, room, left, choice, strides = len(levels), desk.room, desk.left, desk.choice, desk.strides
-    row = desk.places[s]
-    entry, fit = row + len(desk.order) * count, 1.0 / abs(desk.factor[s + 1])
+    count, room, left, choice, strides = len(levels), work.room, work.left, work.choice, work.strides
+    row = work.places[s]
+    entry, fit = row + len(work.order) * count, 1.0 / abs(work.factor[s + 1])
     for j in range(count):
         left[j] = counts[s, j]
         entry += left[j] * strides[j]
-    for i in range(len(desk.order)):
+    for i in range(len(work.order)):
         for j in range(count):
             choice[j] = room[row + j] * room[entry - strides[j]] if left[j] > 0 else 0.0
         j, width, deserved, _ = choose(choice, count, part(word, i + 1), whole)
         if j < 0:
             return 0.0
-        shown[w, desk.order[i]], trace[w, i + 1] = j, width
+        shown[w, work.order[i]], trace[w, i + 1] = j, width
         fit *= deserved / room[row + j]
         entry -= strides[j]
         row += count
@@ -126,24 +126,24 @@ def arrange(w, s, levels, counts, whole, word, desk, shown, trace):
     return fit
 
 
-def arrange_alike(w, s, levels, counts, word, desk, shown, trace):
-    """Propose an arrangement of set s, or with -1 any output, all of them alike; return what `arrange` does.
+def arrange_alike(w, s, levels, counts, word, work, shown, trace):
+    """Propose a uniformly random arrangement of multiset s, or with -1 any output; return as `arrange`.
 
-    A level is met by its share of a word's values: no table, no rounding.
+    Each level gets an equal share of a word's values: no table and no rounding.
     """
-    left, shares = desk.left, desk.shares
-    remaining = len(desk.order) if s >= 0 else len(levels)
+    left, shares = work.left, work.shares
+    remaining = len(work.order) if s >= 0 else len(levels)
     for j in range(len(levels)):
         left[j] = counts[s, j] if s >= 0 else 1
-    for i in range(len(desk.order)):
+    for i in range(len(work.order)):
         drawn, share, end, chosen = part(word, i + 1), shares[remaining], 0, 0
         for j in range(len(levels)):
             end += left[j] * share
             chosen += 1 if end <= drawn else 0
         if chosen == len(levels):
             return 0.0
-        shown[w, desk.order[i]], trace[w, i + 1] = chosen, left[chosen] * share
+        shown[w, work.order[i]], trace[w, i + 1] = chosen, left[chosen] * share
         if s >= 0:
             left[chosen] -= 1
             remaining -= 1
-    return desk.alike[1 if s >= 0 else 0] / desk.factor[s + 1]
+    return work.alike[1 if s >= 0 else 0] / work.factor[s + 1]

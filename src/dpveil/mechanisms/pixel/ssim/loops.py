@@ -1,7 +1,8 @@
 """Proposals from all outputs uniformly, and from the list of all outputs (docs: ssim-exponential).
 
-`windows` are the true levels, one row a window; `levels` the public ones; `words` are uniform 62-bit numbers,
-a row for each window and attempt. The functions run as they stand or compiled (`noise.backend.loops`).
+`windows` are the true levels, one row per window; `levels` the possible output levels; `words` are uniform
+62-bit integers, a row for each window and attempt. The functions run plain or compiled
+(`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ NO_UNDERFLOW = 300.0
 
 
 def reject(windows, levels, law, words, per_word, draws):
-    """Propose uniformly; accept with probability exp(-ε′·(1 - quality))."""
+    """Propose uniformly random outputs; accept with probability exp(-ε′·(1 - quality))."""
     cells, count = windows.shape[1], len(levels)
     end, shift = words_that_count(per_word, count), power_of_two(count)
-    unlike = exp_minus(law.epsilon)  # half of all proposals have quality 0
+    unlike = exp_minus(law.epsilon)  # for quality 0, as for half of all proposals
     for w in range(len(windows)):
         window, shown = windows[w], draws.shown[w]
         x_sum, x_spread = moments(window)
@@ -49,7 +50,7 @@ def reject(windows, levels, law, words, per_word, draws):
 
 
 def words_that_count(per_word, count):
-    """Return the first of the last few 62-bit words, which would make some level numbers likelier."""
+    """Return the largest multiple of count^per_word up to 2^62; words from there on are rejected."""
     base = 1
     for _ in range(per_word):
         base *= count
@@ -57,7 +58,7 @@ def words_that_count(per_word, count):
 
 
 def power_of_two(count):
-    """Return by how many bits to shift for a division by `count`, 0 if that takes more."""
+    """Return log₂(count) if `count` is a power of two, else 0."""
     shift = 0
     while count > 1 << shift:
         shift += 1
@@ -65,7 +66,7 @@ def power_of_two(count):
 
 
 def spell(word, per_word, count, shift, end, shown):
-    """Write uniform level numbers, `per_word` from each word; return False for a word at `end` or beyond."""
+    """Write uniform level indices, `per_word` from each word; return False for a word at or above `end`."""
     for start in range(0, len(shown), per_word):
         drawn = int(word[start // per_word])
         if drawn >= end:
@@ -78,7 +79,7 @@ def spell(word, per_word, count, shift, end, shown):
 
 
 def alike(cells, cross):
-    """Return whether SSIM is positive, exactly: its second factor alone may be negative (`quality`)."""
+    """Return whether SSIM is positive, exactly: only its second factor can be negative (`quality`)."""
     return 800 * cross + 23409 * cells * cells > 0
 
 
@@ -98,7 +99,7 @@ def compare(window, x_sum, levels, shown):
 
 
 def enumerate_all(windows, levels, law, words, listing, draws):
-    """Choose a block of outputs by its sum of weights, then one of them; for all words, used or not."""
+    """Choose a block of outputs by its total weight, then one of them; in constant time, for all words."""
     cells, count = windows.shape[1], len(levels)
     low, head, tail, blocks, block = listing
     for w in range(len(windows)):
@@ -125,7 +126,9 @@ def enumerate_all(windows, levels, law, words, listing, draws):
 
 
 def partial_sums(window, levels, sums):
-    """Fill in Σy, Σy² and Σxy for every way to fill these cells, the last cell changing fastest."""
+    """Fill in Σy, Σy² and Σxy of every assignment of levels to these cells, the last cell changing
+    fastest.
+    """
     sums[0, :] = 0
     done = 1
     for i in range(len(window)):
@@ -156,7 +159,9 @@ def highest(cells, x, head, tail):
 
 
 def weigh_block(cells, x, head, o, tail, epsilon, reference, block):
-    """Fill `block` with the weights of the outputs that begin like number `o`, and return their sum."""
+    """Fill `block` with the weights of the outputs whose first cells are assignment o, and return their
+    sum.
+    """
     total, y_sum, y_squares, products = 0.0, head[o, 0], head[o, 1], head[o, 2]
     for i in range(len(block)):
         near = near_of(cells, x, y_sum + tail[i, 0], y_squares + tail[i, 1], products + tail[i, 2])
@@ -166,7 +171,7 @@ def weigh_block(cells, x, head, o, tail, epsilon, reference, block):
 
 
 def write_digits(outer, inner, low, count, shown):
-    """Write the level numbers of an output."""
+    """Write the level indices of an output."""
     for i in range(len(shown) - 1, -1, -1):
         rest = inner if i >= len(shown) - low else outer
         shown[i] = rest % count

@@ -1,4 +1,4 @@
-"""The exponential mechanism with SSIM as its quality (Croft 2022 §5; errata E2)."""
+"""The exponential mechanism with SSIM as its quality function (Croft 2022 §5; errata E2)."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SMALLER: Final = "take fewer levels, a smaller window or a smaller budget"
 class SSIMExponential(BudgetedMethod):
     """Windows of `window` × `window` cells show levels drawn with P(y) ∝ exp(ε′·max(0, SSIM(x, y))), exactly.
 
-    A cell is the mean level of `block` × `block` pixels, rounded, and may show `levels` evenly spread levels,
-    2 to 256. The grid of cells is continued at its right and bottom edge by its last cells until windows fill
-    it: N windows a channel, all of them paid for. Each draw costs 2ε′, so `epsilon` alone buys ε′ =
-    ε/(2·c·N); with `delta`, or for `rho`, ε′ is the largest that the account of draws of bounded range 2ε′
-    accepts (errata E2). Any two images are neighbours. `constant_time` draws by listing all outputs, in a
-    time that no pixel changes; only up to 2^20 outputs a window. Raises `InvalidParameter`, also where no
-    exact draw is within reach. Source: Croft 2022 §5, theorem 2, corrected.
+    A cell is the rounded mean level of `block` × `block` pixels, and may show one of `levels` evenly spaced
+    levels, 2 to 256. The grid of cells is continued at its right and bottom edge by its last cells to whole
+    windows: N windows per channel, all of which cost budget. Each draw costs 2ε′, so `epsilon` alone allows
+    ε′ = ε/(2·c·N); with `delta`, or for `rho`, ε′ is the largest that the account of draws of bounded range
+    2ε′ accepts (errata E2). Any two images are neighbours. `constant_time` draws by enumerating all outputs,
+    in a time that does not depend on pixels; only up to 2^20 outputs per window. Raises `InvalidParameter`,
+    also if no exact draw is feasible. Source: Croft 2022 §5, theorem 2, corrected.
 
     >>> method = SSIMExponential(epsilon=240, block=16)
     >>> method.windows(height=112, width=92, channels=1)
@@ -85,7 +85,7 @@ class SSIMExponential(BudgetedMethod):
         return self.window**2
 
     def windows(self, *, height: int, width: int, channels: int) -> int:
-        """Return how many windows are drawn, in all channels."""
+        """Return the number of windows drawn, in all channels."""
         height, width, channels = check_size(height, width, channels)
         rows, columns = (ceil(ceil(side / self.block) / self.window) for side in (height, width))
         return rows * columns * channels
@@ -101,21 +101,21 @@ class SSIMExponential(BudgetedMethod):
         return (epsilon or Fraction(1)) / (2 * draws)
 
     def account(self, *, height: int, width: int, channels: int) -> BoundedRangeAccount:
-        """Return what the draws cost: none of them sees what another shows."""
+        """Return the cost of the draws, which are not adaptive."""
         size = {"height": height, "width": width, "channels": channels}
         return BoundedRangeAccount(2 * self.exponent(**size), self.windows(**size))
 
     def in_the_clear(self) -> tuple[str, ...]:
-        """Return that time depends on the pixels, unless it does not."""
+        """Return that time depends on the pixels, unless `constant_time` is set."""
         return () if self.constant_time else ("how long the draw took, which depends on the pixels",)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> float:
-        """Return the root of the mean squared error, in grey levels, on a mid-grey window."""
+        """Return the root mean squared error on a mid-grey window, in grey levels."""
         sampler = self.sampler(height=height, width=width, channels=channels)
         return error_on_grey(float(sampler.epsilon), self._cells, self.levels)
 
     def sampler(self, *, height: int, width: int, channels: int) -> WindowSampler:
-        """Return the cheapest exact sampler, or raise `InvalidParameter` where all take too long."""
+        """Return the fastest exact sampler. Raises `InvalidParameter` if all take too long."""
         exponent = self.exponent(height=height, width=width, channels=channels)
         costs = ways(float(exponent), self._cells, self.levels)
         if not costs:
@@ -135,7 +135,7 @@ class SSIMExponential(BudgetedMethod):
     def shown(
         self, image: UInt8[np.ndarray, "h w c"], sampler: WindowSampler, bits: BitSource
     ) -> UInt8[np.ndarray, "h w c"]:
-        """Return what a sampler draws for the windows of an image of any number of channels."""
+        """Return a sampler's draws for the windows of an image with any number of channels."""
         height, width, _ = image.shape
         cells = image
         if self.block > 1:
@@ -146,7 +146,7 @@ class SSIMExponential(BudgetedMethod):
 
 
 def _windows(cells: UInt8[np.ndarray, "rows columns c"], side: int) -> UInt8[np.ndarray, "n cells"]:
-    """Return the windows, one a row; the last cells stand for those that the grid lacks."""
+    """Return the windows, one per row; the last cells are repeated to whole windows."""
     rows, columns, channels = cells.shape
     full = np.pad(cells, ((0, -rows % side), (0, -columns % side), (0, 0)), mode="edge")
     tiles = full.reshape(len(full) // side, side, -1, side, channels)
@@ -156,7 +156,7 @@ def _windows(cells: UInt8[np.ndarray, "rows columns c"], side: int) -> UInt8[np.
 def _joined(
     windows: UInt8[np.ndarray, "n cells"], rows: int, columns: int, side: int
 ) -> UInt8[np.ndarray, "rows columns c"]:
-    """Return the cells of the grid, without those that it lacked."""
+    """Return the grid of cells from its windows, without the repeated cells."""
     tall, wide = -(-rows // side), -(-columns // side)
     tiles = windows.reshape(tall, wide, -1, side, side).transpose(0, 3, 1, 4, 2)
     return tiles.reshape(tall * side, wide * side, -1)[:rows, :columns]

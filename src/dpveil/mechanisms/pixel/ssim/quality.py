@@ -2,7 +2,7 @@
 
 The convention is that of Wang, Bovik, Sheikh & Simoncelli 2004, equation 13, with equal weights that sum to
 one (so variances and the covariance divide by n, not by n - 1), C1 = (0.01·255)² and C2 = (0.03·255)². With
-sums over the n levels of a window, x true and y shown, SSIM = A·B / (C·D) for whole numbers
+sums over the n levels of a window, x true and y shown, SSIM = A·B / (C·D) for the integers
 
     A = 800·ΣxΣy + 2601n²          B = 800·(nΣxy - ΣxΣy) + 23409n²
     C = 400·((Σx)² + (Σy)²) + 2601n²   D = 400·(nΣx² - (Σx)² + nΣy² - (Σy)²) + 23409n²
@@ -27,13 +27,15 @@ C1: Final = 6.5025
 C2: Final = 58.5225
 GREY: Final = 128
 MOST_SETS: Final = 1 << 20
-"""The largest number of multisets that is listed."""
+"""Largest number of multisets that is listed."""
 FIXED_LEVELS: Final = 1 << 20
+"""Levels of the sample from which an error is estimated if there are more multisets."""
 LARGEST_LOG: Final = 700.0
+"""Largest logarithm of a number of arrangements, as doubles overflow above e^709."""
 
 
 def shown_levels(count: int) -> UInt8[np.ndarray, " count"]:
-    """Return `count` public output levels, 2 to 256, evenly spread over 0..255 and rounded half up.
+    """Return the `count` possible output levels, 2 to 256, evenly spaced over 0..255 and rounded half up.
 
     >>> shown_levels(4).tolist(), shown_levels(8).tolist()
     ([0, 85, 170, 255], [0, 36, 73, 109, 146, 182, 219, 255])
@@ -62,9 +64,9 @@ def quality(true: UInt8[np.ndarray, " n"], shown: UInt8[np.ndarray, " n"]) -> Fr
 
 
 class Sets(NamedTuple):
-    """All multisets of n out of k′ levels: how often each occurs, in how many orders, Σy, nΣy² - (Σy)².
+    """All multisets of n out of k′ levels: counts, numbers of arrangements, Σy and nΣy² - (Σy)².
 
-    `below` counts how many cells show less than each level but the lowest. Sums are kept as doubles as well.
+    `below` is the number of cells below each level but the lowest. Sums are stored as doubles as well.
     """
 
     counts: Int16[np.ndarray, "sets levels"]
@@ -78,18 +80,18 @@ class Sets(NamedTuple):
 
 
 def number_of_sets(cells: int, levels: int) -> int:
-    """Return how many multisets there are."""
+    """Return the number of multisets."""
     return comb(cells + levels - 1, cells)
 
 
 def table_cells(cells: int, levels: int) -> int:
-    """Return Σ Π (count + 1) over all multisets: the entries of all tables of the dynamic programme."""
+    """Return Σ Π (count + 1) over all multisets: the total size of the tables of the dynamic programme."""
     return comb(cells + 2 * levels - 1, cells)
 
 
 @lru_cache(maxsize=8)
 def list_sets(cells: int, levels: int) -> Sets:
-    """Return the table of all multisets; `number_of_sets` of them, `MOST_SETS` at most."""
+    """Return all multisets, `number_of_sets` of them, which must be at most `MOST_SETS`."""
     counts = np.zeros((1, 0), np.int64)
     left = np.array([cells])
     for _ in range(levels - 1):
@@ -110,10 +112,10 @@ def list_sets(cells: int, levels: int) -> Sets:
 
 
 def error_on_grey(epsilon: float, cells: int, levels: int) -> float:
-    """Return the root of the mean squared error of what a window of mid-grey cells (level 128) shows.
+    """Return the root mean squared error on a window of mid-grey cells (level 128).
 
-    There Σxy adds nothing to SSIM, so all orders of a multiset are equally likely. Beyond `MOST_SETS`
-    multisets it is estimated from about a million fixed levels, which is accurate to a per cent or so.
+    There Σxy adds nothing to SSIM, so all arrangements of a multiset are equally likely. Above `MOST_SETS`
+    multisets the error is estimated from about a million fixed levels, to about one per cent.
     """
     if number_of_sets(cells, levels) <= MOST_SETS:
         sets = list_sets(cells, levels)

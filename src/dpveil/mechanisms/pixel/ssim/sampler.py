@@ -1,4 +1,4 @@
-"""Exact draws of windows: proposals with exactly known probability, and exactly decided rejection."""
+"""Exact draws of windows: proposals with exactly known probabilities, and exactly decided rejection."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from jaxtyping import Int32, Int64, UInt8
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.pixel.ssim import arithmetic, counted, loops, tables, weights
 from dpveil.mechanisms.pixel.ssim.arithmetic import AGAIN, SHOWN, UNSURE, WORD, Draws, Law
-from dpveil.mechanisms.pixel.ssim.desk import set_up, set_up_listing
 from dpveil.mechanisms.pixel.ssim.quality import (
     list_sets,
     number_of_sets,
@@ -23,34 +22,41 @@ from dpveil.mechanisms.pixel.ssim.quality import (
     shown_levels,
     table_cells,
 )
+from dpveil.mechanisms.pixel.ssim.workspace import set_up, set_up_listing
 from dpveil.noise import backend
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import below_exp
 
 MODULES: Final = (arithmetic, loops, tables, weights, counted)
+"""The modules of the loops, in import order."""
 FEWEST_WORDS: Final = 1 << 12
+"""Fewest random words requested at once."""
 MOST_WORDS: Final = 1 << 16
-"""Words asked for at once: as many bytes as the image has, within these."""
+"""Most random words requested at once; between the two, half as many bytes as the image has."""
 THREADS: Final = 2
 STRIPS: Final = 2
-"""Strips of a part of the windows, each with words of its own; one thread may draw both."""
+"""Strips into which windows are divided, each with its own words; one thread may draw both."""
 PLAIN_STEP: Final = 30
-"""Look-ups of plain NumPy in the time of one plain step of a loop."""
+"""Table look-ups of plain NumPy that take as long as one plain step of a loop."""
 MOST_LISTED: Final = 1 << 20
+"""Most outputs of a window that are enumerated."""
 MOST_TABLED: Final = 1 << 21
+"""Most entries of all tables of the dynamic programme."""
 MOST_CELLS_TABLED: Final = 25
+"""Most cells of a window for the dynamic programme."""
 MOST_PROPOSED: Final = 1 << 18
-"""Outputs that are listed, entries of tables, and proposals a window: beyond, the way is too long."""
+"""Most expected proposals per window for rejection sampling."""
 
 SHARED: Final = 8
+"""Proposals per window for which words are drawn, by way "counts"."""
 MOST_SHARED: Final = 64
-"""Proposals a window that windows share which propose counts: some take one, some take a hundred."""
+"""Most of these when few windows are left: some windows take one proposal, some a hundred."""
 
 Loop = Callable[[Any, Any, Draws], None]
 
 
 def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
-    """Return the ways that are open at ε′ = `epsilon`, each with its measured cost in steps a window."""
+    """Return the feasible samplers at ε′ = `epsilon`, each with its measured cost in steps per window."""
     outputs, sets, entries = levels**cells, number_of_sets(cells, levels), table_cells(cells, levels)
     found = {}
     if outputs <= MOST_LISTED:
@@ -66,8 +72,8 @@ def ways(epsilon: float, cells: int, levels: int) -> dict[str, float]:
 class WindowSampler:
     """Draws outputs y of windows x of `cells` levels with P(y) ∝ exp(ε′·max(0, SSIM(x, y))), exactly.
 
-    `way` is one of those of `ways`. Fewer `word_bits` and a larger `margin` than needed make choices coarse
-    and undecided comparisons frequent, for tests; the law stays what it is.
+    `way` is a key of `ways`. Tests pass fewer `word_bits` and a larger `margin`, which make choices coarse
+    and undecided comparisons frequent without changing the law.
     """
 
     epsilon: Fraction
@@ -85,7 +91,7 @@ class WindowSampler:
         runs = [self._loop(-(-len(windows) // STRIPS)) for _ in range(STRIPS)]
         with ThreadPoolExecutor(max(1, THREADS - 1)) as pool:
             while len(pending):
-                kept = 0  # what is left of a part goes to where parts before it were
+                kept = 0  # pending windows of all parts are moved to the front
                 for start in range(0, len(pending), at_once):
                     part = pending[start : start + at_once]
                     attempts = self._attempts(len(part), at_once)
@@ -96,14 +102,14 @@ class WindowSampler:
         return shown
 
     def _at_once(self, size: int) -> int:
-        """Return how many windows get words at once, of an image with so many cells."""
+        """Return how many windows get random words at once, for an image with so many cells."""
         words = min(max(FEWEST_WORDS, size // 16), MOST_WORDS)
         if self.way == "counts":
-            words += words * 3 // 4  # windows take what they need of them, and rounds are dear
+            words += words * 3 // 4  # windows share them, and a round is expensive
         return max(1, words // (self._attempts(1, 1) * self._words))
 
     def _attempts(self, windows: int, at_once: int) -> int:
-        """Return how many proposals there are words for, a window, with room for `at_once` windows."""
+        """Return the proposals per window for which words are drawn; `at_once` windows fit into memory."""
         if self.way == "enumeration":
             return 2
         if self.way == "counts":
@@ -112,19 +118,19 @@ class WindowSampler:
 
     @property
     def _choices(self) -> int:
-        """How many choices make one proposal."""
+        """Choices per proposal."""
         if self.way == "rejection":
             return -(-self.cells // self._cells_per_word)
         return 2 if self.way == "enumeration" else self.cells + 1
 
     @property
     def _words(self) -> int:
-        """How many words make one proposal and decide on it."""
+        """Random words per proposal, including the one that decides on it."""
         return 1 + (-(-self._choices // 2) if self.way == "counts" else self._choices)
 
     @property
     def _bits(self) -> int:
-        """How many bits make one choice."""
+        """Bits per choice."""
         return min(self.word_bits, counted.HALF if self.way == "counts" else WORD)
 
     @property
@@ -132,7 +138,9 @@ class WindowSampler:
         return max(1, min(self.cells, int((WORD - 6) / log2(self.levels) + 1e-9)))
 
     def _law(self) -> Law:
-        """Return ε′ and the bounds on what rounding does (docs: ssim-exponential, "How it is drawn")."""
+        """Return the parameters of the law, with bounds on rounding errors (docs: ssim-exponential, "How it
+        is drawn").
+        """
         epsilon, whole = float(self.epsilon), 2.0**self._bits
         rounding = epsilon * 2.0**-46 + 2.0**-36
         widest = {"enumeration": 2048, "counts": number_of_sets(self.cells, self.levels) + 1}.get(self.way, 0)
@@ -154,7 +162,9 @@ class WindowSampler:
         runs: list[Loop],
         pool: ThreadPoolExecutor,
     ) -> Int32[np.ndarray, " left"]:
-        """Give the windows of `part` some attempts, write what was drawn, and return those that are left."""
+        """Make some proposals for the windows of `part`, write accepted ones, and return the windows still
+        pending.
+        """
         drawn = bits.words(len(part) * attempts * self._words).reshape(len(part), attempts, self._words)
         drawn >>= np.uint64(64 - WORD)
         words = drawn.view(np.int64)
@@ -181,14 +191,14 @@ class WindowSampler:
         return left
 
     def _coarser(self, words: Int64[np.ndarray, "n attempts words"]) -> Int64[np.ndarray, "n attempts words"]:
-        """Return words that choose with the first bits of each choice only."""
+        """Return words with only the first bits of each choice."""
         if self.way == "enumeration":
             return words >> (WORD - self._bits)
         less = counted.HALF - self._bits
         return (words & counted.MASK) >> less | words >> counted.HALF >> less << counted.HALF
 
     def _loop(self, count: int) -> Loop:
-        """Return the loop of this way, with room of its own, as a function of windows, words and draws."""
+        """Return the loop of this way, with its own workspace, as a function of windows, words and draws."""
         law = self._law()
         steps = ways(law.epsilon, self.cells, self.levels)[self.way]
         code = backend.loops(MODULES, int(count * min(PLAIN_STEP * steps, backend.LOAD_COST)))
@@ -200,13 +210,13 @@ class WindowSampler:
             each = self._cells_per_word
             return lambda true, words, draws: code.reject(true, levels, law, words, each, draws)
         sets = list_sets(self.cells, self.levels)
-        desk = set_up(self.cells, len(sets.sums), self.levels, law.whole)
+        work = set_up(self.cells, len(sets.sums), self.levels, law.whole)
         return lambda true, words, draws: code.count_then_arrange(
-            true, levels, sets, law, words.reshape(-1, words.shape[2]), desk, draws
+            true, levels, sets, law, words.reshape(-1, words.shape[2]), work, draws
         )
 
     def _accepted(self, true: UInt8[np.ndarray, " cells"], draws: Draws, w: int, bits: BitSource) -> bool:
-        """Decide one proposal exactly."""
+        """Decide on one proposal exactly."""
         constant, reference = (Fraction(float(value)) for value in draws.scale[w])
         *widths, word = (int(value) for value in draws.trace[w])
         factor = constant * Fraction((1 << self._bits) ** len(widths), prod(widths))
@@ -217,4 +227,5 @@ class WindowSampler:
 def _rows(
     rows: slice, true: UInt8[np.ndarray, "n cells"], words: Any, draws: Draws
 ) -> tuple[UInt8[np.ndarray, "m cells"], Any, Draws]:
+    """Return the same rows of all arrays."""
     return true[rows], words[rows], Draws(*(part[rows] for part in draws))

@@ -1,6 +1,6 @@
-"""Tables of the dynamic programme: total weights of all orders of one multiset (docs: ssim-exponential).
+"""Tables of the dynamic programme: total weights of all arrangements of a multiset (docs: ssim-exponential).
 
-The functions run as they stand or compiled (`noise.backend.loops`).
+The functions run plain or compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -8,33 +8,35 @@ from __future__ import annotations
 from dpveil.mechanisms.pixel.ssim.arithmetic import exp_minus, slope
 
 LEAST_STEP = 2.0**-30
+"""Smallest weight of a step."""
 
 
-def tabulate(s, x, levels, sets, epsilon, desk):
-    """Return Σ e^(-ε′(best - SSIM)) over the arrangements of set s, from its table, made if it is not there.
+def tabulate(s, x, levels, sets, epsilon, work):
+    """Return Σ e^(-ε′(best - SSIM)) over the arrangements of multiset s, from its table, which is made if
+    missing.
 
-    Entry r of the table (counts r remain, in mixed radix) is the sum over arrangements of the last Σr cells.
-    Where room is short all other tables are cleared away.
+    Entry r of the table (r are the remaining counts, in mixed radix) is the sum over arrangements of the last
+    Σr cells. If the workspace is full, all other tables are discarded.
     """
-    cells, count = len(desk.order), len(levels)
-    states = stride(s, sets.counts, desk.strides)
-    if desk.places[s] < 0:
+    cells, count = len(work.order), len(levels)
+    states = stride(s, sets.counts, work.strides)
+    if work.places[s] < 0:
         needed = cells * count + states
-        if desk.used[0] + needed > len(desk.room):
-            desk.places[:] = -1
-            desk.used[0] = 0
-        desk.places[s] = desk.used[0]
-        desk.used[0] += needed
+        if work.used[0] + needed > len(work.room):
+            work.places[:] = -1
+            work.used[0] = 0
+        work.places[s] = work.used[0]
+        work.used[0] += needed
         rate = epsilon * slope(cells, x[0], x[1], sets.sums[s], sets.spreads[s])
-        steps = desk.room[desk.places[s] : desk.places[s] + cells * count]
-        step_down(rate, levels, sets.counts, s, desk.ranked, desk.edges, steps)
-        table = desk.room[desk.places[s] + cells * count : desk.used[0]]
-        add_up(s, sets.counts, cells, steps, desk.strides, desk.left, table)
-    return desk.room[desk.places[s] + cells * count + states - 1]
+        steps = work.room[work.places[s] : work.places[s] + cells * count]
+        step_down(rate, levels, sets.counts, s, work.ranked, work.edges, steps)
+        table = work.room[work.places[s] + cells * count : work.used[0]]
+        add_up(s, sets.counts, cells, steps, work.strides, work.left, table)
+    return work.room[work.places[s] + cells * count + states - 1]
 
 
 def stride(s, counts, strides):
-    """Fill in how far apart entries are whose counts differ by one, and return how many there are."""
+    """Fill in the distances between entries whose counts differ by one, and return the number of entries."""
     states = 1
     for j in range(len(strides)):
         strides[j] = states
@@ -43,7 +45,7 @@ def stride(s, counts, strides):
 
 
 def add_up(s, counts, cells, steps, strides, left, table):
-    """Fill the table of set s, runs of entries that differ in the first count alone."""
+    """Fill the table of multiset s in runs of entries that differ in the first count only."""
     count, run = len(strides), counts[s, 0] + 1
     left[:] = 0
     table[:] = 0.0
@@ -69,12 +71,12 @@ def add_up(s, counts, cells, steps, strides, left, table):
 
 
 def step_down(rate, levels, counts, s, ranked, edges, steps):
-    """Fill steps[i·levels + j]: by how much weight falls if cell i of the order shows level j, not its own.
+    """Fill steps[i·levels + j]: the factor on the weight if cell i of the order shows level j, not its own.
 
-    Sorted against sorted is best. Between two of the levels lies an edge, the last true level of the lower
-    one's cells. With the optimal dual prices u, v of that assignment, u_i + v_j - x_i·y_j is the sum over the
-    edges between cell i's own level and j of (gap between the levels)·|x_i - edge|: at least 0, and over all
-    cells of an arrangement it adds up to what Σxy falls short.
+    Sorted against sorted is best. Between adjacent levels in use lies an edge: the last true level of the
+    lower one's cells. With the optimal dual prices u, v of that assignment, u_i + v_j - x_i·y_j is the sum
+    over the edges between cell i's own level and j of (gap between the levels)·|x_i - edge|: at least 0, and
+    summed over all cells of an arrangement it is the difference of Σxy from its maximum.
     """
     end = 0
     for j in range(len(levels)):
@@ -90,7 +92,7 @@ def step_down(rate, levels, counts, s, ranked, edges, steps):
 
 
 def step_away(i, own, direction, rate, levels, counts, s, ranked, edges, steps):
-    """Fill the steps of cell i to one side; none below 2^-30, which only makes proposals likelier."""
+    """Fill the steps of cell i to one side; none is below 2^-30, which only makes proposals more likely."""
     weight, last, j = 1.0, own, own + direction
     while 0 <= j < len(levels):
         if counts[s, j] > 0:

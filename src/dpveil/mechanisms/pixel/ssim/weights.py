@@ -1,7 +1,7 @@
-"""What multisets weigh for one window: bounds for all, tables for the heaviest (docs: ssim-exponential).
+"""Weights of multisets for one window: bounds for all, tables for the heaviest (docs: ssim-exponential).
 
-Loops over all multisets have no branch, so that a compiler does several at once. The functions run as they
-stand or compiled (`noise.backend.loops`).
+Loops over all multisets have no branches, so that compilers vectorise them. The functions run plain or
+compiled (`noise.backend.loops`).
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from dpveil.mechanisms.pixel.ssim.arithmetic import exp_minus
 from dpveil.mechanisms.pixel.ssim.tables import tabulate
 
 FARTHEST_BOUND = 0.7
+"""Largest t in `bound`."""
 WORTH_A_TABLE = 8.0
-"""How many proposals take about as long as one table, and half as many more: its bound may save less."""
+"""Proposals that take about 1.5 times as long as one table, as its bound may save less than it promises."""
 
 
-def rank(window, desk):
-    """Put the cells in order of rising level (there are few: insertion)."""
-    order, ranked, rising = desk.order, desk.ranked, desk.rising
+def rank(window, work):
+    """Sort the cells by level, by insertion as there are few."""
+    order, ranked, rising = work.order, work.ranked, work.rising
     for i in range(len(window)):
         level, place = int(window[i]), i
         while place > 0 and ranked[place - 1] > level:
@@ -27,37 +28,38 @@ def rank(window, desk):
         rising[i + 1] = rising[i] + ranked[i]
 
 
-def weigh(x, levels, sets, epsilon, desk):
-    """Fill the weights of all options and return the reference quality: the highest, or 0.
+def weigh(x, levels, sets, epsilon, work):
+    """Fill the weights of all options and return the reference quality: the highest, at least 0.
 
-    A set of positive best quality weighs orders·f, with f a little more than e^(-ε′(reference - best)): a
-    bound. Or it weighs what the dynamic programme says, which is less. The bound costs proposals, at most its
-    quotient by the sum of all outputs' weights, of which lower bounds are at hand: 1, option 0, and what
-    tables have summed so far. The programme costs a table; sets get one from the heaviest down.
+    A multiset of positive best quality has weight orders·f, where f is slightly more than e^(-ε′(reference -
+    best)): an upper bound. Or it has its exact weight by the dynamic programme, which is smaller. A bound
+    costs proposals, at most its quotient by the sum of all outputs' weights, for which lower bounds are
+    known: 1, option 0, and the sums of the tables so far. The programme costs a table; multisets get one from
+    the heaviest down.
     """
-    weights, factors = desk.weights, desk.factor
-    reference = most_alike(x, levels, sets, desk)
-    bound(epsilon, reference, sets.orders, desk)
+    weights, factors = work.weights, work.factor
+    reference = most_alike(x, levels, sets, work)
+    bound(epsilon, reference, sets.orders, work)
     factors[0] = exp_minus(epsilon * reference)
-    weights[0] = factors[0] * float(len(levels)) ** len(desk.order)
-    desk.places[:] = -1
-    desk.used[0] = 0
-    known, left = weights[0], heavy_ones(WORTH_A_TABLE * max(1.0, weights[0]), weights, desk.heavy)
+    weights[0] = factors[0] * float(len(levels)) ** len(work.order)
+    work.places[:] = -1
+    work.used[0] = 0
+    known, left = weights[0], heavy_ones(WORTH_A_TABLE * max(1.0, weights[0]), weights, work.heavy)
     while left > 0:
-        place = heaviest(weights, desk.heavy, left)
-        option = desk.heavy[place]
+        place = heaviest(weights, work.heavy, left)
+        option = work.heavy[place]
         if weights[option] <= WORTH_A_TABLE * max(1.0, known):
             break
-        weights[option] = factors[option] * tabulate(option - 1, x, levels, sets, epsilon, desk)
+        weights[option] = factors[option] * tabulate(option - 1, x, levels, sets, epsilon, work)
         known += weights[option]
-        factors[option] = -factors[option]  # the sign says that the set has a table
+        factors[option] = -factors[option]  # the sign marks a multiset with a table
         left -= 1
-        desk.heavy[place] = desk.heavy[left]
+        work.heavy[place] = work.heavy[left]
     return reference
 
 
 def heavy_ones(least, weights, heavy):
-    """Write the sets' options that weigh more than `least`, and return how many there are."""
+    """Write the multisets' options that weigh more than `least`, and return their number."""
     found = 0
     for option in range(1, len(weights)):
         heavy[found] = option
@@ -66,21 +68,21 @@ def heavy_ones(least, weights, heavy):
 
 
 def heaviest(weights, heavy, count):
-    """Return the place of the heaviest of the first `count` options in `heavy`."""
+    """Return the index of the heaviest of the first `count` options in `heavy`."""
     best = 0
     for place in range(1, count):
         best = place if weights[heavy[place]] > weights[heavy[best]] else best
     return best
 
 
-def bound(epsilon, reference, orders, desk):
-    """Fill factor and weight of every set: orders·factor, or 0 where its best quality is not positive.
+def bound(epsilon, reference, orders, work):
+    """Fill factor and weight of every multiset: orders·factor, or 0 if its best quality is not positive.
 
-    The factor is at least e^-x for x = ε′(reference - best): as e^t ≥ 1 + t + t²/2, it is the power of
-    1/(1 + t + t²/2) by 256 with t = x/256, which is 2 % too much at x = 20. Rounding changes it by less than
-    a part in 2^42. Beyond x = 179 it stays what it is there.
+    The factor is at least e^-x for x = ε′(reference - best): as e^t ≥ 1 + t + t²/2, it is 1/(1 + t + t²/2) to
+    the power of 256 with t = x/256, which is 2 % too much at x = 20. Rounding changes it by less than a part
+    in 2^42. Above x = 179 it stays constant.
     """
-    best, factors, weights = desk.best, desk.factor, desk.weights
+    best, factors, weights = work.best, work.factor, work.weights
     rate = epsilon / 256.0
     for s in range(len(best)):
         t = min(rate * (reference - best[s]), FARTHEST_BOUND)
@@ -97,13 +99,14 @@ def bound(epsilon, reference, orders, desk):
         weights[s + 1] = orders[s] / power if best[s] > 0.0 else 0.0
 
 
-def most_alike(x, levels, sets, desk):
-    """Fill in the best quality of every set, and return the highest, or 0.
+def most_alike(x, levels, sets, work):
+    """Fill in the best quality of every multiset, and return the highest, at least 0.
 
-    Σxy is largest where both rise. It is the highest level times Σx, less, for every gap between two levels,
-    the gap times the sum of the cells below it. All numbers are whole and doubles, as in `similarity`.
+    Σxy is largest when both are sorted. It is the highest level times Σx, minus, for every gap between two
+    levels, the gap times the sum of the cells below it. All numbers are integers stored as doubles, as in
+    `similarity`.
     """
-    cells, best, rising, below = len(desk.order), desk.best, desk.rising, sets.below
+    cells, best, rising, below = len(work.order), work.best, work.rising, sets.below
     square, x_sum, x_spread = float(cells * cells), float(x[0]), float(x[1])
     best[:] = float(levels[-1]) * rising[-1]
     for j in range(len(below)):
@@ -121,7 +124,9 @@ def most_alike(x, levels, sets, desk):
 
 
 def largest(values):
-    """Return the largest of the values and 0: four at a time, as each comparison waits for the last one."""
+    """Return the largest of the values and 0, in four independent parts, as each comparison would wait for
+    the last.
+    """
     first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     end = len(values) - len(values) % 4
     for i in range(0, end, 4):

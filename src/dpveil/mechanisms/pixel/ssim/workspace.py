@@ -1,4 +1,4 @@
-"""Room for the loops: arrays that they fill again for every window, as loops make none of their own."""
+"""Work arrays of the loops, which allocate none of their own."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 LISTED_AT_ONCE: Final = 1024
-"""Outputs in a block, at most."""
+"""Most outputs in a block."""
 ROOM: Final = 1 << 10
-"""Numbers of tables that are kept for one window: as many as a processor core holds close by."""
+"""Numbers of tables kept for one window: as many as fit into a core's cache."""
 
 
-class Desk(NamedTuple):
-    """Room for one window: cells by rising level and sums of the first of them, options, sets, and tables.
+class Workspace(NamedTuple):
+    """Work arrays for one window: sorted cells and their running sums, options, multisets, and tables.
 
-    The steps and then the table of set s, if it has them, begin in `room` at `places[s]`, else -1; `used` is
-    where the room that is left begins. One of r cells or levels that are alike is met by `shares[r]` of all
-    values of a word; `alike` is what these choices deserve in all, of any level in each cell, and of orders.
+    The steps and then the table of multiset s, if it has one, begin in `room` at `places[s]`, else -1; `used`
+    is where free room begins. One of r equally likely cells or levels gets `shares[r]` of all values of a
+    word; `alike` is the importance weight of these choices in total, for any output, and for arrangements.
     `heavy` lists options.
     """
 
@@ -41,8 +41,8 @@ class Desk(NamedTuple):
     used: Int64[np.ndarray, " 1"]
 
 
-def set_up(cells: int, sets: int, levels: int, whole: float) -> Desk:
-    """Return an empty desk; no table is larger than that of counts that are as equal as can be."""
+def set_up(cells: int, sets: int, levels: int, whole: float) -> Workspace:
+    """Return empty work arrays; the largest possible table is that of the most equal counts."""
     states = int((cells / levels + 1.0) ** levels + 1.0)
     shares = np.zeros(max(cells, levels) + 1, np.int64)
     for alike in range(1, len(shares)):
@@ -51,7 +51,7 @@ def set_up(cells: int, sets: int, levels: int, whole: float) -> Desk:
     for remaining in range(1, cells + 1):
         deserved[0] *= whole / (float(levels) * float(shares[levels]))
         deserved[1] *= whole / (float(remaining) * float(shares[remaining]))
-    return Desk(
+    return Workspace(
         np.empty(cells, np.int64),
         np.empty(cells, np.int64),
         np.zeros(cells + 1),
@@ -73,9 +73,11 @@ def set_up(cells: int, sets: int, levels: int, whole: float) -> Desk:
 
 
 class Listing(NamedTuple):
-    """Room for one window: Σy, Σy² and Σxy of its first cells and of its last `low` ones, and the weights.
+    """Work arrays for one window: Σy, Σy² and Σxy of its first cells and of its last `low` ones, and the
+    weights.
 
-    `blocks` has a sum for each way to fill the first cells, `block` the weights of all that begin alike.
+    `blocks` has the total weight for each assignment of the first cells, `block` the weights of the outputs
+    that share one.
     """
 
     low: int
@@ -86,7 +88,7 @@ class Listing(NamedTuple):
 
 
 def set_up_listing(cells: int, levels: int) -> Listing:
-    """Return room for all outputs, in blocks."""
+    """Return work arrays for all outputs, in blocks."""
     low = 1
     while low < cells and levels ** (low + 1) <= LISTED_AT_ONCE:
         low += 1
