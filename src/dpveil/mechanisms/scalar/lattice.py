@@ -50,7 +50,7 @@ class Lattice:
                     hint=f"choose one that does, such as {show(coarsest(self.range, self.step), 12)}",
                 )
 
-    @property
+    @cached_property
     def origin(self) -> Fraction:
         """The value of point 0: the lower end, or else the upper one, or else that of a gap, or else 0."""
         ends = (self.range.low, self.range.high, *(left for left, _ in self.range.gaps), Fraction(0))
