@@ -17,8 +17,11 @@ if TYPE_CHECKING:
     from dpveil.mechanisms.latent import LatentMechanism
 
 REQUIRED: Final = "required"
+"""Listed in place of a parameter's default if there is none."""
 DEFAULT: Final[tuple[str, Mapping[str, Json]]] = ("attributes", {"attributes": "none"})
-"""The method where none is named: every face becomes a face of nobody, and nothing is kept."""
+"""The default method and its parameters: every face becomes a face of nobody that keeps no attribute."""
+BUDGETS: Final = ("epsilon", "delta", "rho")
+"""Parameters that state a budget; they always need a named method."""
 
 
 class MethodRow(TypedDict):
@@ -50,7 +53,7 @@ def methods() -> list[MethodRow]:
 
 
 def row_of(method: type[Method]) -> MethodRow:
-    """Return what there is to know of one method before it is made."""
+    """Return the row of one method class."""
     return MethodRow(
         name=method.name,
         kind=method.kinds[0],
@@ -93,12 +96,11 @@ def latent_mechanisms() -> list[MechanismRow]:
 
 
 def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
-    """Return the method of that name with these parameters; a ready-made method is returned unchanged.
+    """Return the method of that name with these parameters, or a ready-made method unchanged.
 
-    None is the `DEFAULT`, which takes no parameters.
-
-    Raises `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or unknown to
-    the method; both suggest the nearest match.
+    None stands for `DEFAULT`, whose parameters may be changed, except for a budget. Raises `UnknownName`, and
+    `InvalidParameter` for parameters that are missing, out of range or unknown to the method; both suggest
+    the nearest name.
     """
     if isinstance(method, Method):
         for name, value in parameters.items():
@@ -107,15 +109,17 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
             )
         return method
     if method is None:
+        method, usual = DEFAULT
         for name, value in parameters.items():
-            hint = "name the method that it is for, or leave it out"
-            raise InvalidParameter(name, value, "was given without a method", hint=hint)
-        method, parameters = DEFAULT
+            if name not in METHODS[method].accepted_parameters() or name in BUDGETS:
+                hint = "name the method that it is for, or leave it out"
+                raise InvalidParameter(name, value, "was given without a method", hint=hint)
+        parameters = {**usual, **parameters}
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
     kind: type[Method] = METHODS[method]
     known = kind.accepted_parameters()
-    taken = {*known, *getattr(kind, "__dataclass_fields__", ())}  # also what is there to be refused
+    taken = {*known, *getattr(kind, "__dataclass_fields__", ())}  # `of` refuses fields that are no parameters
     for name, value in parameters.items():
         if name not in taken:
             near = nearest(name, known)
@@ -125,11 +129,10 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
 
 
 def stated(method: object, parameters: Mapping[str, Json]) -> Method:
-    """Return the method stated in a received certificate: like `build`, but no parameter can open or name a
-    file.
+    """Return the method that a received certificate states: like `build`, but no parameter can open a file.
 
-    A plug-in method is used only if an installed plug-in has exactly this name. Raises `MissingPlugin` for an
-    unknown name, `PluginError` for a plug-in that fails, and `InvalidParameter` for values in any form that
+    A plug-in is used only if it is installed under exactly this name. Raises `MissingPlugin` for an unknown
+    name, `PluginError` for a plug-in that fails, and `InvalidParameter` for values in any form that
     certificates do not use.
     """
     if not isinstance(method, str) or method not in METHODS:
@@ -149,10 +152,10 @@ def _defaults(method: type[Method]) -> dict[str, Json]:
 
 
 def _budgets(method: type[Method]) -> list[list[str]]:
-    """Return the ways to give a budget, the usual one first."""
+    """Return the sets of parameters by which a privacy budget can be given, the usual one first."""
     if method.budgets:
         return [list(names) for names in method.budgets]
-    required = [name for name in ("epsilon", "delta", "rho") if name in inspect.signature(method).parameters]
+    required = [name for name in BUDGETS if name in inspect.signature(method).parameters]
     return [required] if required else []
 
 

@@ -3,23 +3,23 @@
     DPVeilError                  exit code
     ├── UsageError               2   the call itself is wrong; nothing was read
     │   ├── InvalidParameter         a parameter is missing, malformed or out of range
-    │   ├── UnknownName              no method, region or format of that name (says the nearest)
+    │   ├── UnknownName              no method, region or format of that name (suggests the nearest)
     │   └── PluginError              an installed plug-in cannot be used
-    │       └── MissingPlugin        what was received needs a plug-in that is not installed
+    │       └── MissingPlugin        a received file needs a plug-in that is not installed
     ├── RegionError              1   the regions do not fit this photo: outside, empty, another size
     │   └── NoRegion                 the photo holds no region of the wanted kind
     ├── UnsupportedRelation      2   guarantees that cannot be composed
     ├── BudgetExceeded           3   a ledger refused the debit
     ├── TooWeak                  3   a plan promises less than was asked for
     ├── PhotoError               4   the file is not a photo that dpveil reads
-    ├── DataError                4   the table or its values are not ones that dpveil reads
+    ├── DataError                4   dpveil cannot read the table or its values
     ├── OutputError              4   the output cannot be written
-    ├── ModelError               4   a trained model's file is missing, damaged, or another one
+    ├── ModelError               4   a trained model's file is missing, damaged, or not the expected one
     ├── CertificateError         1   a certificate is missing, malformed or does not fit its photo
-    └── NoiseError               1   a sampler was asked for a law that it cannot draw exactly
+    └── NoiseError               1   a sampler was asked for a distribution that it cannot draw exactly
 
-Messages name what is wrong and its value; `hint` says how to mend it. Both speak of arguments as Python
-writes them; `DPVeilError.told` puts the options of a command line in their place.
+Messages name what is wrong and its value; `hint` says how to fix it. Both write arguments as Python does;
+`DPVeilError.told` writes them as options of the command line.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from difflib import get_close_matches
 from typing import Final
 
 CLOSE: Final = 0.82
-"""difflib's ratio from which a name is suggested: "dp-pix" for "dppix", and not "mean" for "median"."""
+"""The least difflib ratio of a suggestion: "dp-pix" is suggested for "dppix", "mean" not for "median"."""
 INTACT: Final = "get an intact copy of the release and its certificate, or release the photo again"
-"""The remedy where a release and its certificate do not fit."""
+"""The hint where a release and its certificate do not belong together."""
 
 
 class DPVeilError(Exception):
-    """Base of every refusal; `hint` is the remedy in one sentence, `exit_code` the command line's answer.
+    """Base of dpveil's errors; `hint` is the remedy in one sentence, `exit_code` that of the command line.
 
-    `arguments` are what the message and the hint name in braces, each with how Python writes it:
+    The message and the hint name arguments in braces, and `arguments` maps each to its Python form:
     `hint="or replace it with {replace}", arguments={"replace": "replace=True"}`.
     """
 
@@ -54,7 +54,7 @@ class DPVeilError(Exception):
         return f"{self.message}: {self.hint}" if self.hint else self.message
 
     def told(self, options: Mapping[str, str]) -> tuple[str, str]:
-        """Return message and hint with `options`, such as {"replace": "--force"}, in place of arguments.
+        """Return message and hint with arguments written as `options`, such as {"replace": "--force"}.
 
         >>> DPVeilError("it exists", hint="{out}", arguments={"out": "out"}).told({"out": "--out"})
         ('it exists', '--out')
@@ -67,14 +67,14 @@ class DPVeilError(Exception):
 
 
 def filled(text: str, words: Mapping[str, str]) -> str:
-    """Return `text` with each word in place of its name in braces; other braces are a file's own name."""
+    """Return `text` with each name in braces replaced by its word; other braces, as in file names, stay."""
     for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return text
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the known name that somebody who wrote `name` surely meant, or None.
+    """Return the known name that is most similar to `name`, or None if none is similar enough (`CLOSE`).
 
     >>> nearest("dppix", ["dp-pix", "dp-svd"]), nearest("median", ["mean"])
     ('dp-pix', None)
@@ -108,7 +108,7 @@ class InvalidParameter(UsageError, ValueError):
         self.problem = problem
 
     def told(self, options: Mapping[str, str]) -> tuple[str, str]:
-        """Return message and hint; where the parameter is an option, as it was written on a command line.
+        """Return message and hint; a parameter that is an option is written as on the command line.
 
         >>> InvalidParameter("block", 0, "is out of range").told({"block": "--block"})[0]
         '--block 0 is out of range'
@@ -123,7 +123,7 @@ class InvalidParameter(UsageError, ValueError):
 
 
 class UnknownName(UsageError, KeyError):
-    """No entry of that name in a table; `hint` suggests the one that was surely meant, or lists all."""
+    """A table has no entry of that name; `hint` suggests the nearest name, or lists all."""
 
     def __init__(self, role: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
         names = sorted(known)
@@ -137,13 +137,13 @@ class UnknownName(UsageError, KeyError):
 
 
 class PluginError(UsageError):
-    """A plug-in of that name is installed and cannot be used."""
+    """An installed plug-in cannot be used."""
 
 
 class MissingPlugin(PluginError):
-    """Something received names what neither this version of dpveil nor an installed plug-in has.
+    """A received file names a class that neither this version of dpveil nor an installed plug-in has.
 
-    It names no package to install: only whoever made the release knows it, and a file must not choose it.
+    The message names no package to install: a file from a stranger must not choose what is installed.
     """
 
     def __init__(self, role: str, name: str, group: str) -> None:
@@ -155,7 +155,7 @@ class MissingPlugin(PluginError):
 
 
 class PluginWarning(UserWarning):
-    """A plug-in is left out; what dpveil itself brings is not affected."""
+    """A plug-in is left out; dpveil's own methods are not affected."""
 
 
 class RegionError(DPVeilError):
@@ -171,7 +171,7 @@ class UnsupportedRelation(UsageError):
 
 
 class BudgetExceeded(DPVeilError):
-    """A ledger refused the debit: nothing was drawn."""
+    """A ledger refused the debit, so no noise was drawn."""
 
     exit_code = 3
 
@@ -186,7 +186,7 @@ class BudgetExceeded(DPVeilError):
 
 
 class TooWeak(DPVeilError):
-    """A plan promises less than was asked for: nothing was drawn."""
+    """A plan's guarantee is weaker than was asked for, so no noise was drawn."""
 
     exit_code = 3
 
@@ -211,9 +211,9 @@ class PhotoError(DPVeilError):
 
 
 class DataError(DPVeilError):
-    """The table or its values are not ones that dpveil reads.
+    """dpveil cannot read the table or its values.
 
-    `private` says more, such as in which rows: for the eyes of whoever holds the data, and no others.
+    `private` has details that reveal data, such as which rows: only the data's owner may see it.
     """
 
     exit_code = 4
@@ -234,7 +234,7 @@ class DataError(DPVeilError):
         return f"{told} ({self.private})" if self.private else told
 
     def about(self, place: str) -> DataError:
-        """Return the same error with the place that it is about, such as a file and its column, in front."""
+        """Return the same error with its place in front, such as a file and its column."""
         message, hint = self._forms
         private = self.private and f"{place}: {self.private}"
         return DataError(f"{place}: {message}", hint=hint, arguments=self.arguments, private=private)
@@ -247,7 +247,7 @@ class OutputError(DPVeilError):
 
 
 class ModelError(DPVeilError):
-    """A trained model's file is missing, damaged, or another one than what was asked for."""
+    """A trained model's file is missing, damaged, or not the expected one."""
 
     exit_code = 4
 
@@ -257,4 +257,4 @@ class CertificateError(DPVeilError):
 
 
 class NoiseError(DPVeilError):
-    """A sampler was asked for a law that it cannot draw exactly."""
+    """A sampler was asked for a distribution that it cannot draw exactly."""

@@ -53,6 +53,11 @@ def test_several_photos_do_not_go_into_the_name_of_one(tree, inputs, out):
 
 def test_a_suffix_that_cannot_be_written_is_no_folder(tree):
     tree("a.jpg")
+    with pytest.raises(
+        UsageError, match=r"priv\.pgn: \.pgn is no format that dpveil writes: .* as priv\.png"
+    ):
+        landed(["a.jpg"], "priv.pgn")
+    assert landed(["a.jpg"], "release.v2") == {"a.jpg": "release.v2/a.png"}
     with pytest.raises(UnknownName, match=r"'\.gif'"):
         landed(["a.jpg"], "x.gif")
 

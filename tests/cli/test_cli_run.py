@@ -1,6 +1,7 @@
 """The shell itself: one line per mistake, one JSON document, an example in every help."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -241,10 +242,14 @@ def test_nothing_to_do_is_exit_code_4(cli, arguments):
 def test_methods_for_people_and_programs(cli):
     code, out, _ = cli("methods")
     assert code == 0
-    assert "dp-pix  [pure, " in out
+    assert re.search(r"^dp-pix +pure, approximate, zcdp +mean level", out, re.MULTILINE)
+    assert "--epsilon" not in out
+    out = cli("methods", "dp-pix", "croft-metric")[1]
     for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--rho (optional)"):
         assert words in out
-    assert "croft-metric  [metric, --metric box-mean]" in out
+    assert re.search(r"^croft-metric +metric, --metric box-mean +Laplace", out, re.MULTILINE)
+    assert "dp-svd" not in out
+    assert "unknown method 'dp-pux': did you mean 'dp-pix'" in cli("methods", "dp-pux")[2]
     document = json.loads(cli("methods", "--json")[1])
     assert document["methods"][0]["name"] == "dp-pix"
     latent = {row["name"]: row for row in document["latent_mechanisms"]}

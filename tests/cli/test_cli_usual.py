@@ -78,11 +78,27 @@ def test_with_a_method_nothing_of_that_is_said(shell, photo):
     assert "0-DP" in shell("explain")[1]
 
 
+def test_options_of_the_default_need_no_method(shell, photo):
+    code, _, err = shell("obfuscate", photo, "--out", "private.png", "--attributes", "gender=1")
+    assert code == 0
+    assert "promised:" not in err
+    assert "gender=1" in Path("private.png.certificate.json").read_text(encoding="utf-8")
+    assert "--attributes gender=1" in shell("obfuscate", photo, "--out", "other.png")[2]
+
+
+@pytest.mark.parametrize("more", [("--if-none", "whole"), ("--if-none", "copy"), ("--seed", "1")])
+def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
+    chosen = photo if more[0] == "--seed" else photo.with_name("nobody.png")
+    code, _, err = shell("obfuscate", chosen, "--out", "private.png", *more)
+    assert (code, "promised:" in err) == (0, False)
+
+
 def test_python_has_the_same_default(photo):
     bits = [dpveil.SeededBits(1), dpveil.SeededBits(1)]
     name, parameters = DEFAULT
     release, named = dpveil.plan(photo).release(bits=bits[0]), dpveil.plan(photo, name, **parameters)
     assert np.array_equal(release.image, named.release(bits=bits[1]).image)
+    assert dpveil.plan(photo, attributes="gender=2").method == build(name, {"attributes": "gender=2"})
     assert dpveil.obfuscate(photo).certificate.parameters == release.certificate.parameters
     with pytest.raises(InvalidParameter, match=r"epsilon = 1 was given without a method: name the method"):
         dpveil.plan(photo, epsilon=1)
@@ -91,7 +107,7 @@ def test_python_has_the_same_default(photo):
 def test_a_photo_without_a_face_is_refused(shell, photo):
     code, out, err = shell("obfuscate", photo.with_name("nobody.png"), "--out", "private.png")
     assert (code, out) == (1, "")
-    assert "no face was found" in err
+    assert "no face was found: lower --threshold, give a box with --regions" in err
     assert "promised:" not in err
     assert not Path("private.png").exists()
 

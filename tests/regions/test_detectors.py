@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -111,6 +112,19 @@ def test_another_size_of_one_net_is_still_a_danger():
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (33, 31), (64, 64)])
 def test_centerface_takes_any_size_and_finds_nothing_in_grey(shape):
     assert CenterFace()(np.full((*shape, 3), 128, np.uint8), 0.2).shape == (0, 5)
+
+
+@needs_centerface
+def test_centerface_finds_nothing_in_one_colour(monkeypatch):
+    marked = [np.zeros((1, count, 8, 8), np.float32) for count in (1, 2, 2)]
+    marked[0][0, 0, 3, 3] = 0.9
+    detector = CenterFace()
+    net = SimpleNamespace(setInput=lambda blob: None, forward=lambda names: marked)
+    monkeypatch.setattr(detector, "_net", lambda height, width: net)
+    photo = np.zeros((32, 32, 3), np.uint8)
+    assert detector(photo, 0.5).shape == (0, 5)
+    photo[13, 13, 1] = 1
+    assert len(detector(photo, 0.5)) == 1
 
 
 @needs_centerface

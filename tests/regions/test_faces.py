@@ -25,7 +25,7 @@ from dpveil.regions.detectors import DETECTORS, Detector
 from dpveil.regions.detectors.centerface import CenterFace
 from dpveil.regions.detectors.dlib_hog import DlibHOG
 from dpveil.regions.numbering import reading_order
-from dpveil.regions.sight import shrunk
+from dpveil.regions.tiling import shrunk
 from dpveil.release.quote import Quote
 from dpveil.release.words import FACE_BOX, FACE_COUNT, NO_OTHER_FACE, NOTHING, STORED
 from records import record

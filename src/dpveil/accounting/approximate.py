@@ -1,4 +1,4 @@
-"""Many releases as one (ε, δ): regions of a photo, photos of a person, repeated releases of a photo."""
+"""One (ε, δ) for many releases: regions of a photo, photos of a person, repeated releases of a photo."""
 
 from __future__ import annotations
 
@@ -9,25 +9,26 @@ from fractions import Fraction
 from typing import Final
 
 from dpveil.accounting.compose import compose, meet, union
-from dpveil.accounting.laplace import float_slack
+from dpveil.accounting.laplace import SMALLEST_DELTA, float_slack
 from dpveil.accounting.zcdp import zcdp_epsilon
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number, exact, float_above
 from dpveil.core.parameters import probability
 from dpveil.errors import InvalidParameter, UnsupportedRelation
 
-SMALLEST_DELTA: Final = Fraction(1, 10**10)
 KINDS: Final = ("pure", "approximate", "zcdp")
+"""Kinds of guarantee that convert to (ε, δ)."""
 
 
 def to_approximate(guarantees: Sequence[Guarantee], delta: Number) -> Guarantee:
     """Return one (ε, δ) guarantee, at this δ, for releases that may all concern the same person.
 
-    The smallest ε of three sound accounts: basic composition; everything as zCDP, where (ε, δ)-DP counts as
-    δ-approximate ε²/2-zCDP (Bun & Steinke 2016, §8); and, without zCDP parts, the pessimistic PLD of the
-    worst mechanisms with these parameters (Kairouz, Oh & Viswanath 2015, by `dp_accounting`). A heuristic
-    part makes the whole heuristic. Raises `InvalidParameter` where δ is not above the sum of the parts' own,
-    and `UnsupportedRelation`.
+    ε is the smallest of three sound accounts: basic composition; composition as zCDP, where (ε, δ)-DP counts
+    as δ-approximate ε²/2-zCDP (Bun & Steinke 2016, §8); and, without zCDP parts, the pessimistic privacy loss
+    distribution of the worst mechanisms with these parameters (Kairouz, Oh & Viswanath 2015, by
+    `dp_accounting`). One heuristic part makes the whole heuristic. Raises `InvalidParameter` unless δ is
+    above the sum of the parts' own, and `UnsupportedRelation` for metric parts and for relations that do not
+    compose.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon="0.1", relation=Relation("any-image"), scope=Scope("a photo"))
@@ -62,7 +63,7 @@ def _candidates(parts: Sequence[Guarantee], delta: Fraction, left: Fraction) -> 
 
 
 def _pld_epsilon(parts: Sequence[Guarantee], delta: Fraction) -> Fraction | None:
-    from dp_accounting.pld import common, privacy_loss_distribution  # takes a second to import
+    from dp_accounting.pld import common, privacy_loss_distribution  # slow to import: a second
 
     counts = Counter((part.epsilon or Fraction(0), part.delta or Fraction(0)) for part in parts)
     grid = max(1e-4, float(max(epsilon for epsilon, _ in counts)) / 100)
@@ -73,7 +74,7 @@ def _pld_epsilon(parts: Sequence[Guarantee], delta: Fraction) -> Fraction | None
         many = one.self_compose(count)
         total = many if total is None else total.compose(many)
     found = 0.0 if total is None else total.get_epsilon_for_delta(float(delta) - float_slack(len(parts)))
-    # The shortest decimal of a float may be below it: that of the next one is not.
+    # exact() reads the shortest decimal of a float, which may be below it: take the next float.
     return None if found == math.inf else exact(math.nextafter(found, math.inf), "epsilon")
 
 

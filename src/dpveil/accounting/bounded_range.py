@@ -31,25 +31,27 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.accounting.account import Account
+from dpveil.accounting.laplace import SMALLEST_DELTA
 from dpveil.accounting.zcdp import smallest, zcdp_epsilon, zcdp_rho
 from dpveil.core.numbers import float_above, root_above
 
 MOST_DRAWS: Final = 1 << 15
-"""Beyond, only zCDP is used: it is within a few per cent there, and the optimum takes seconds."""
-SMALLEST_DELTA: Final = Fraction(1, 10**10)
+"""Draws above which only zCDP is used: it is within a few per cent there, and the optimum takes seconds."""
 CDF_ERROR: Final = 1e-9
-"""More than the relative error of SciPy's incomplete beta function: near 1e-12 for these sizes."""
+"""A bound on the relative error of SciPy's incomplete beta function, which is near 1e-12 for these sizes."""
 SMALLEST_CHANCE: Final = 1e-290
-"""Below, floats lose digits: such a probability under Q counts as 0, which is the private side."""
+"""Probabilities under Q below this count as 0, which only raises δ: floats lose digits there."""
 FARTHEST: Final = 700.0
+"""Largest exponent passed to exp, which overflows above 709."""
 TOLERANCE: Final = Fraction(1, 10**6)
+"""Relative precision of a calibrated range."""
 Chances = Float64[np.ndarray, " draws"]
 Counts = Int64[np.ndarray, " draws"]
 
 
 @dataclass(frozen=True)
 class BoundedRangeAccount(Account):
-    """`draws` exponential-mechanism draws of range `spread`, none of which sees another's outcome.
+    """`draws` non-adaptive draws of range `spread` each, such as those of an exponential mechanism.
 
     >>> account = BoundedRangeAccount(Fraction(1, 10), 5292)
     >>> account.pure, account.rho, round(float(account.epsilon(Fraction(1, 10**6))), 1)
@@ -61,7 +63,7 @@ class BoundedRangeAccount(Account):
 
     @property
     def pure(self) -> Fraction:
-        """A range of η costs η at most."""
+        """η a draw."""
         return self.spread * self.draws
 
     @property
@@ -70,14 +72,16 @@ class BoundedRangeAccount(Account):
         return self.spread**2 * self.draws / 8
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """Return the smallest ε of pure composition, zCDP and, for up to 32 768 draws, the exact optimum."""
+        """Return the smallest ε of pure composition, zCDP and, for at most `MOST_DRAWS` draws, the exact
+        optimum.
+        """
         known = min(self.pure, zcdp_epsilon(self.rho, delta))
         if not countable(self.draws, delta) or self.delta(known) > delta:
             return known
         return smallest(lambda epsilon: self.delta(epsilon) <= delta, known, steps=32)
 
     def delta(self, epsilon: Fraction) -> float:
-        """Return δ(ε) of the worst draws of this range, rounded up; for δ of 1e-10 and more."""
+        """Return δ(ε) of the worst draws of this range, rounded up; for δ of at least 1e-10."""
         eta, draws, at = float_above(self.spread), self.draws, float(epsilon)
         later = np.arange(draws)
         t = np.clip((at + (later + 1) * eta) / (draws + 1), 0.0, eta)
@@ -90,11 +94,11 @@ class BoundedRangeAccount(Account):
 
 
 def _at_most(count: Counts, draws: int, chance: Chances, rest: Chances) -> Chances:
-    """Return P(J ≤ count) of a binomial J; `rest` is 1 - chance, and the smaller of the two is used.
+    """Return P(J ≤ count) for a binomial J of `draws` trials.
 
-    Where draws have a large range, one of them is far nearer to 1 than a float can say.
+    `rest` is 1 - chance; both are given because for a large range one of them is too close to 1 for a float.
     """
-    from scipy.special import betainc, betaincc  # a third of a second that most releases need not pay
+    from scipy.special import betainc, betaincc  # slow to import, and most releases do without
 
     chance, rest = np.clip(chance, 0.0, 1.0), np.clip(rest, 0.0, 1.0)
     low = betaincc(count + 1, draws - count, np.minimum(chance, 0.5))
@@ -104,19 +108,19 @@ def _at_most(count: Counts, draws: int, chance: Chances, rest: Chances) -> Chanc
 
 
 def countable(draws: int, delta: Fraction) -> bool:
-    """Return whether the exact optimum is asked."""
+    """Return whether the exact optimum is computed for this many draws at this δ."""
     return draws <= MOST_DRAWS and delta >= SMALLEST_DELTA
 
 
 @lru_cache(maxsize=256)
 def bounded_range_spread(epsilon: Fraction, delta: Fraction, draws: int) -> Fraction:
-    """Return the largest range, to one part in 10^6, at which the account of `draws` draws is (ε, δ)-DP.
+    """Return the largest range η, to one part in 10^6, at which `draws` draws are (ε, δ)-DP by their account.
 
     >>> spread = bounded_range_spread(Fraction(20), Fraction(1, 10**6), 5292)
     >>> BoundedRangeAccount(spread, 5292).epsilon(Fraction(1, 10**6)) <= 20
     True
     """
-    below = epsilon * (1 - TOLERANCE)  # so that asking the account again cannot come out above ε
+    below = epsilon * (1 - TOLERANCE)  # so that the account of the result is not above ε either
     plain = max(epsilon / draws, 1 / root_above(draws / (8 * zcdp_rho(below, delta))))
     if not countable(draws, delta):
         return plain

@@ -1,10 +1,10 @@
 """Composition: the total cost of several releases that read the same photo.
 
-Sums are exact rationals. Every rule is a theorem for adaptive composition under one neighbour relation:
-pure and approximate guarantees add (Dwork & Roth 2014, theorem 3.16), ρ adds and ε-DP is ε²/2-zCDP (Bun &
-Steinke 2016, lemma 1.7 and proposition 1.4). Of metric guarantees with the same distance, each of its own
-region or query, ε adds, d being the largest of theirs: Σ ε_i·d_i ≤ (Σ ε_i)·max d_i. Whether it is the same
-is compared as data; where that is not known of one of several, they do not add.
+Sums are exact rationals. Every rule is a theorem for adaptive composition under one neighbour relation: pure
+and approximate guarantees add (Dwork & Roth 2014, theorem 3.16), ρ adds and ε-DP is ε²/2-zCDP (Bun & Steinke
+2016, lemma 1.7 and proposition 1.4). For metric guarantees with the same distance, each about its own region
+or query, ε adds and d is the largest of their distances: Σ ε_i·d_i ≤ (Σ ε_i)·max d_i. Distances are compared
+as data; a guarantee whose distance is only known in words does not compose.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ Parts = Sequence[Guarantee]
 
 
 def compose(guarantees: Parts) -> Guarantee:
-    """Return one guarantee for releases that all read the same photo, in whatever order.
+    """Return one guarantee for releases that all read the same photo, in any order.
 
-    It holds under the weakest of their relations (`meet`). A heuristic part makes the whole heuristic, with
-    the first part's relation, as nothing is promised. Raises `UnsupportedRelation` where no sound rule
-    exists, and `InvalidParameter` for an empty list and for what is no guarantee. Source: docs, "Guarantees".
+    It holds under the weakest of their relations (`meet`). One heuristic part makes the whole heuristic, with
+    the relation of the first part. Raises `UnsupportedRelation` if no sound rule exists, and
+    `InvalidParameter` for an empty list and for items that are not guarantees. Source: docs, "Guarantees".
 
     >>> photo = Scope("the photo")
     >>> half = Guarantee(kind="pure", epsilon=0.1, relation=Relation("any-image"), scope=photo)
@@ -50,7 +50,7 @@ def compose(guarantees: Parts) -> Guarantee:
 
 
 def _check(guarantees: object) -> None:
-    """Raise `InvalidParameter` for anything but a sequence of guarantees that is not empty."""
+    """Raise `InvalidParameter` unless `guarantees` is a non-empty sequence of guarantees."""
     parts = guarantees if isinstance(guarantees, Sequence) else [guarantees]
     wrong = [part for part in parts if not isinstance(part, Guarantee)]
     if parts is not guarantees or wrong:
@@ -62,9 +62,9 @@ def _check(guarantees: object) -> None:
 
 
 def meet(*relations: Relation) -> Relation:
-    """Return the one of these relations that all of them imply: every guarantee holds under it.
+    """Return the relation among these that all others imply, so that every guarantee holds under it.
 
-    Raises `UnsupportedRelation` where that is proven of none.
+    Raises `UnsupportedRelation` if none is known to be implied by all.
 
     >>> str(meet(Relation("any-image"), Relation("m-pixels", 16), Relation("latent-cell")))
     'm-pixels (m = 16)'
@@ -80,7 +80,7 @@ def meet(*relations: Relation) -> Relation:
 
 
 def union(*scopes: Scope) -> Scope:
-    """Return the scope of several releases together; what they all cover is said once."""
+    """Return the scope of several releases together, without repeating what they share."""
     covered = [scope.covers for scope in scopes]
     same = next((i for i, covers in enumerate(covered) if covers != covered[0]), len(covered))
     clear = dict.fromkeys(shown for scope in scopes for shown in scope.in_the_clear)
@@ -135,4 +135,4 @@ RULES: Final[dict[frozenset[str], Callable[[Parts, Relation, Scope], Guarantee]]
     frozenset({"pure", "zcdp"}): _zcdp,
     frozenset({"metric"}): _metric,
 }
-"""How guarantees add, by the kinds among the parts."""
+"""The composition rule for each set of kinds among the parts."""

@@ -11,22 +11,24 @@ from dpveil.core.guarantee import Guarantee, Relation
 from dpveil.core.numbers import float_above
 
 MOST_POWER: Final = 700
-"""Beyond, e^(kε) is near the largest float, and δ is taken as one."""
+"""Exponent kε above which δ is taken as 1: e^(kε) is near the largest float."""
 SMALLEST: Final = Fraction(1, 10**300)
-"""The smallest ε in use; the sum grows with ε, so a larger one is safe."""
+"""Replaces smaller ε above 0; δ of a group grows with ε, so this is sound."""
 SLACK: Final = Fraction(1, 2**40)
-"""Above the rounding of the exponentials: some units in the last place, of 2^-53 each."""
+"""A bound on the relative rounding error of the exponentials, which is a few units of 2^-53."""
 EXACT_BITS: Final = 4096
 """Powers with at most this many bits are computed exactly; longer ones are rounded to `WORK_BITS`."""
 WORK_BITS: Final = 256
 DIGITS: Final = 12
+"""Decimals of a probability that is stated."""
 
 
 def whole_region(guarantee: Guarantee, pixels: int) -> Guarantee | None:
-    """Return what group privacy leaves about any two photos, or None where no rule is known.
+    """Return the guarantee about any two photos that follows by group privacy, or None if no rule is known.
 
     k·m pixels are k steps of m. Chaining the definition gives kε for pure guarantees and (kε, δ·(1 + e^ε + …
-    + e^((k-1)ε))) for approximate ones, rounded up; k²ρ for zCDP is Bun & Steinke 2016, proposition 1.9.
+    + e^((k-1)ε))) for approximate ones, rounded up; zCDP gives k²ρ (Bun & Steinke 2016, proposition 1.9).
+    `pixels` is the number of pixels in the region.
     """
     if guarantee.relation.m is None:
         return guarantee
@@ -56,7 +58,8 @@ def _chained(epsilon: Fraction, delta: Fraction, steps: int) -> Fraction:
 
 
 def any_of(chance: Fraction, count: int) -> Fraction:
-    """Return 1 - (1 - chance)^count, rounded up to twelve decimals: that at least one of `count` happens.
+    """Return the probability that at least one of `count` independent events happens, rounded up to 12
+    decimals.
 
     >>> any_of(Fraction(1, 100), 1), any_of(Fraction(1, 100), 2)
     (Fraction(1, 100), Fraction(199, 10000))
@@ -70,7 +73,7 @@ def any_of(chance: Fraction, count: int) -> Fraction:
 
 
 def _power_below(base: Fraction, count: int) -> int:
-    """Return base^count in units of 2^-WORK_BITS, never too high: every product is rounded down."""
+    """Return base^count in units of 2^-WORK_BITS, rounded down at every product."""
     square, result = (base.numerator << WORK_BITS) // base.denominator, 1 << WORK_BITS
     while count:
         if count & 1:

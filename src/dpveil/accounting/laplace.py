@@ -1,13 +1,13 @@
-"""Many discrete Laplace draws as one (ε, δ): privacy-loss distributions at the worst neighbour.
+"""Many discrete Laplace draws as one (ε, δ): privacy loss distributions at the worst neighbour.
 
-A neighbour moves the true answers by integers t_1, ..., t_k, and each answer gets discrete Laplace noise
-of one scale. Which movement is worst? Write s for the scale, q = e^(-1/s), and let T = clip(X, 0, t) for one
-draw X: all of a draw that tells the two apart. Its law has atoms at 0 and t and density q^j between. For two
-draws moved by a ≥ b, T₁ + T₂ has the loss of (a, b), and replacing (a, b) by (a + d, b - d) takes mass out of
-the interior and puts it, with the same mean of e^(2T/s), further out on both sides: a mean-preserving
-spread, so the hockey-stick divergence grows at every ε (docs: accounting; tests check it by enumeration). So
-of all movements within a set the worst are those that no such shift worsens: what one neighbour may change
-fills the largest answers first. A larger movement is worse than a smaller one. Its PLD dominates.
+A neighbour moves the true answers by integers t_1, ..., t_k, and each answer gets discrete Laplace noise of
+one scale s. Let q = e^(-1/s) and T = clip(X, 0, t) for one draw X: T is all of a draw that distinguishes the
+two. Its law has atoms at 0 and t and density q^j between. For two draws moved by a ≥ b, T₁ + T₂ has the loss
+of (a, b). Replacing (a, b) by (a + d, b - d) moves mass from the interior outwards on both sides, with the
+same mean of e^(2T/s): a mean-preserving spread, so the hockey-stick divergence grows at every ε (docs:
+accounting; tests check it by enumeration). So the worst movements within a set are those that no such shift
+worsens: the neighbour's changes fill the largest answers first. A larger movement only adds loss. Its
+privacy loss distribution dominates.
 """
 
 from __future__ import annotations
@@ -26,42 +26,50 @@ from dpveil.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
 from dpveil.core.numbers import float_above
 
 FLOAT_SLACK: Final = 1e-12
+"""Taken off δ before the accountant is asked: more than ten times the rounding of its Fourier transforms."""
 SLACK_PER_DRAW: Final = 1e-15
-"""Taken off δ before it is asked for: over ten times the rounding of the accountant's Fourier transforms.
+"""Further slack per draw.
 
 A transform is raised to the power of the number of draws, and its rounding with it: 200 000 draws have been
-seen to lose 7e-12 of δ (docs: accounting; a test holds it to the binomial law).
+seen to lose 7e-12 of δ (docs: accounting; a test compares with the binomial law).
 """
 MOST_LOSS: Final = 500
+"""Mean pure ε per draw above which no privacy loss distribution is computed."""
 SMALLEST_DELTA: Final = Fraction(1, 10**10)
+"""δ below which only closed formulas are used: the accountant's transforms are too coarse."""
 MOST_DRAWS: Final = 200_000
+"""Draws above which no privacy loss distribution is computed."""
 GRID: Final = 20
+"""Points of the accountant's grid per largest loss of one draw."""
 WHOLE: Final = 20_000
-"""Numbers of losses composed in full: truncating tails would take longer."""
+"""Losses up to which a composition is computed in full; truncating tails would take longer."""
 TAIL: Final = 1e-15
-"""Mass of the truncated tails for more losses: it counts as an infinite loss."""
+"""Mass of the tails that are truncated beyond that; it counts as an infinite loss."""
 CLOSE: Final = Fraction(7, 8)
+"""First step of the search for a scale, as a factor."""
 
 Shifts = tuple[tuple[int, int], ...]
-"""Pairs (movement, number of draws moved by it), movements in units of the integer answers."""
+"""Pairs (shift, number of draws): how far a neighbour moves so many of the integer answers."""
 
 
 def pure_epsilon(scale: Fraction, shifts: Shifts) -> Fraction:
-    """Return the exact pure ε of draws of one scale: Σ movement / scale."""
+    """Return the exact pure ε of draws of one scale: Σ shift / scale."""
     return sum((moved * count for moved, count in shifts), 0) / scale
 
 
 def laplace_rho(scale: Fraction, shifts: Shifts) -> Fraction:
-    """Return the exact Σ (movement / scale)² / 2 (Bun & Steinke 2016, proposition 1.4)."""
+    """Return the exact ρ of draws of one scale: Σ (shift / scale)² / 2 (Bun & Steinke 2016, proposition
+    1.4).
+    """
     return sum((Fraction(moved**2 * count) for moved, count in shifts), Fraction(0)) / scale**2 / 2
 
 
 def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fraction:
     """Return an ε for which draws of one `scale`, moved by at most `shifts`, are (ε, δ)-DP.
 
-    The smallest of pure composition, zCDP (ε-DP is ε²/2-zCDP) and, up to 200 000 draws and as long as δ is
-    1e-10 and well above the accountant's own rounding, the pessimistic PLD of `dp_accounting` with connected
-    dots.
+    It is the smallest of pure composition, zCDP (ε-DP is ε²/2-zCDP) and the pessimistic privacy loss
+    distribution of `dp_accounting` with connected dots. The last is left out above 200 000 draws and for δ
+    below 1e-10 or near the accountant's own rounding.
     """
     rho = laplace_rho(scale, shifts)
     least = pure_epsilon(scale, shifts)
@@ -77,16 +85,13 @@ def laplace_epsilon(scale: Fraction, shifts: Shifts, delta: Fraction) -> Fractio
 
 
 def float_slack(draws: int) -> float:
-    """Return what to take off a δ before 64-bit Fourier transforms of this many draws are asked about it."""
+    """Return what to take off δ before 64-bit Fourier transforms of this many draws are asked about it."""
     return FLOAT_SLACK + SLACK_PER_DRAW * draws
 
 
 @lru_cache(maxsize=256)
 def laplace_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
-    """Return a scale for which `laplace_epsilon` itself is at most ε: the smallest to one part in 10^5.
-
-    The search begins below what zCDP asks for.
-    """
+    """Return the smallest scale, to one part in 10^5, for which `laplace_epsilon` is at most ε."""
     spent = lru_cache(maxsize=None)(lambda scale: laplace_epsilon(scale, shifts, delta))
     good = pure_epsilon(Fraction(1), shifts) / epsilon
     by_zcdp = _zcdp_scale(epsilon, delta, shifts)
@@ -96,13 +101,15 @@ def laplace_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fractio
 
 
 def _zcdp_scale(epsilon: Fraction, delta: Fraction, shifts: Shifts) -> Fraction:
-    """Return about the scale at which zCDP alone gives (ε, δ): a little above it, and not proven."""
+    """Return a scale slightly above the one at which zCDP alone gives (ε, δ): a starting point of the
+    search.
+    """
     squares = sum(moved**2 * count for moved, count in shifts)
     return Fraction(math.sqrt(squares / zcdp_rho(epsilon, delta) / 2)) * (1 + TOLERANCE)
 
 
 def _pld_epsilon(scale: Fraction, shifts: Shifts, delta: float) -> Fraction:
-    from dp_accounting.pld import pld_pmf  # takes a while to import
+    from dp_accounting.pld import pld_pmf  # slow to import
 
     loss = float(max((moved for moved, _ in shifts), default=0) / scale)
     grid, inverse = max(1e-4, loss / GRID), float_above(1 / scale)
@@ -120,19 +127,19 @@ def _pld_epsilon(scale: Fraction, shifts: Shifts, delta: float) -> Fraction:
 
 
 def _places(moved: int, inverse: float, grid: float) -> Int64[np.ndarray, " n"]:
-    """Return the multiples of `grid` just below and above the losses (t - 2j)/s of one draw, j = 0..t."""
+    """Return the multiples of `grid` next below and above the losses (t - 2j)/s of one draw, j = 0..t."""
     top = math.ceil(moved * inverse / grid)
-    if 2 * inverse <= grid:  # there is a loss between any two
+    if 2 * inverse <= grid:  # every grid interval contains a loss
         return np.arange(-top, top + 1)
     losses = np.arange(-moved, moved + 1, 2) * (inverse / grid)
     return np.unique(np.concatenate([np.floor(losses), np.ceil(losses)])).astype(np.int64)
 
 
 def _one_delta(moved: int, inverse: float, epsilon: Float[np.ndarray, " n"]) -> Float[np.ndarray, " n"]:
-    """Return δ(ε) of one draw moved by t, at scale 1/`inverse`: exact but for a few roundings of each value.
+    """Return δ(ε) of one draw moved by t, at scale 1/`inverse`, up to a few roundings of each value.
 
-    With u = t - εs, the outputs T < J = ⌈u/2⌉ are those whose loss is above ε; summing the table of T,
-    δ = ((1 - q^J) + q·(1 - q^(u - J))) / (1 + q), without the cancellation of a difference of chances.
+    With u = t - εs, the outputs T < J = ⌈u/2⌉ are those whose loss is above ε; summing the table of T, δ =
+    ((1 - q^J) + q·(1 - q^(u - J))) / (1 + q), without cancellation.
     """
     above = moved - epsilon / inverse
     count = np.ceil(above / 2)
@@ -143,5 +150,5 @@ def _one_delta(moved: int, inverse: float, epsilon: Float[np.ndarray, " n"]) -> 
 
 
 def merged(shifts: Mapping[int, int]) -> Shifts:
-    """Return movements sorted from the largest, without those of size or number zero."""
+    """Return shifts with their counts as pairs, the largest first, without those of size or count zero."""
     return tuple((moved, count) for moved, count in sorted(shifts.items(), reverse=True) if moved and count)

@@ -1,6 +1,6 @@
 """What a guarantee means to an attacker: odds, guesses among candidates, false alarms, strength.
 
-All are upper bounds over every adversary, whatever they know or compute, and are rounded up.
+All numbers are upper bounds over every adversary with any knowledge and computing power, rounded up.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from dpveil.core.numbers import float_above
 from dpveil.errors import UnknownName
 
 STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "weak": Fraction(9999, 10000)}
-"""Largest success of a guess between two equally likely candidates; beyond it: practically none."""
+"""Largest success probability of a guess between two equally likely candidates, by strength."""
 NONE: Final = "practically none"
+"""The strength of a guarantee beyond "weak"."""
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
-"""The largest δ of each strength: in the worst case there is no protection at all with probability δ."""
+"""Largest δ of each strength: in the worst case there is no protection at all with probability δ."""
 ROUNDING: Final = 2.0**-50
-"""More than the total rounding error of a bound near or below one."""
+"""A bound on the rounding error of a probability computed here."""
 
 
 def epsilon_delta(guarantee: Guarantee) -> tuple[float, float] | None:
-    """Return the (ε, δ) that the guarantee states, rounded up; None for ρ-zCDP and heuristic ones.
+    """Return the (ε, δ) of a guarantee, rounded up, or None for ρ-zCDP and heuristic ones.
 
-    Metric guarantees are taken at the diameter of their domain: without an end, ε is infinite.
+    A metric guarantee counts at the diameter of its domain, with an infinite ε if the domain is unbounded.
     """
     if guarantee.kind in ("heuristic", "zcdp"):
         return None
@@ -37,20 +38,20 @@ def epsilon_delta(guarantee: Guarantee) -> tuple[float, float] | None:
 
 
 def odds(guarantee: Guarantee) -> float | None:
-    """Return e^ε, by which a release can change anybody's odds at most; None where no such bound exists.
+    """Return e^ε, the most by which a release can change anybody's odds, or None if no such bound exists.
 
-    None for ρ-zCDP and wherever δ > 0: δ bounds how far odds go too far *on average*, and more than e^ε comes
-    up far more often than with probability δ (docs: explain, "Odds").
+    None for ρ-zCDP and wherever δ > 0: δ bounds by how much odds exceed e^ε *on average*, and they exceed it
+    far more often than with probability δ (docs: explain, "Odds").
     """
     stated = epsilon_delta(guarantee)
-    return None if stated is None or guarantee.delta else _exp_above(stated[0])
+    return None if stated is None or guarantee.delta else exp_above(stated[0])
 
 
 def success_bound(guarantee: Guarantee, candidates: int) -> float:
-    """Return the best chance of naming the true one among k equally likely candidates, all neighbours.
+    """Return the best probability of naming the true one of k equally likely candidates, all neighbours.
 
     Under (ε, δ): (e^ε + (k - 1)δ) / (e^ε + k - 1), by averaging the definition over all pairs. Under ρ-zCDP:
-    `guessing.zcdp_success`.
+    `guessing.zcdp_success`. `candidates` is k. A heuristic guarantee gives 1.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=1, relation=Relation("any-image"), scope=Scope("a photo"))
@@ -70,10 +71,10 @@ def success_bound(guarantee: Guarantee, candidates: int) -> float:
 
 
 def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
-    """Return the highest chance of detection of any test with this rate of false alarms.
+    """Return the highest detection rate of any test with this false-alarm rate.
 
     Under (ε, δ): min(δ + e^ε·α, 1 - e^-ε·(1 - δ - α)) (Kairouz, Oh & Viswanath 2015). Under ρ-zCDP:
-    `guessing.zcdp_detection`.
+    `guessing.zcdp_detection`. A heuristic guarantee gives 1.
     """
     if guarantee.rho is not None:
         return zcdp_detection(guarantee.rho, false_alarm)
@@ -83,25 +84,25 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
     epsilon, delta = stated
     if not epsilon and not delta:
         return false_alarm
-    raised = _exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
+    raised = exp_above(epsilon) * false_alarm if false_alarm else 0.0  # e^ε may be infinite
     missed = math.exp(-epsilon) * (1 - delta - false_alarm) - ROUNDING
     return max(false_alarm, min((delta + raised) * (1 + ROUNDING), 1 - missed, 1.0))
 
 
 def strength(guarantee: Guarantee) -> str:
-    """Return strong, moderate, weak or practically none: the rule is `STRENGTHS` and `HARM`."""
+    """Return strong, moderate, weak or practically none, by `STRENGTHS` and `HARM`."""
     return next((name for name in STRENGTHS if reaches(guarantee, name)), NONE)
 
 
 def check_strength_name(name: str) -> str:
-    """Return the name of a strength that can be asked for, or raise `UnknownName`."""
+    """Return `name` if it is a strength that can be requested. Raises `UnknownName`."""
     if str(name) not in STRENGTHS:
         raise UnknownName("strength", str(name), STRENGTHS)
     return str(name)
 
 
 def at_least(given: str | None, name: str) -> bool:
-    """Return whether a strength is `name` or a stronger one.
+    """Return whether the strength `given` is `name` or stronger.
 
     >>> at_least("strong", "weak"), at_least("practically none", "weak"), at_least(None, "weak")
     (True, False, False)
@@ -111,13 +112,14 @@ def at_least(given: str | None, name: str) -> bool:
 
 
 def reaches(guarantee: Guarantee, name: str) -> bool:
-    """Return whether the guarantee is at least as strong as `name` says."""
+    """Return whether the guarantee has at least the strength `name`."""
     if not guarantee.formal or (guarantee.delta or 0) > HARM[name]:
         return False
     return success_bound(guarantee, 2) <= float_above(STRENGTHS[name])
 
 
-def _exp_above(epsilon: float) -> float:
+def exp_above(epsilon: float) -> float:
+    """Return e^ε rounded up: infinite if it is above the largest float."""
     try:
         return math.nextafter(math.exp(epsilon), math.inf) if epsilon else 1.0
     except OverflowError:

@@ -1,4 +1,4 @@
-"""What ε means in a guarantee of ε·d: changes of odds, also between real people."""
+"""What the ε of a metric guarantee means: how odds change at distance d, also between real people."""
 
 from __future__ import annotations
 
@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from dpveil.accounting.meaning import ROUNDING, STRENGTHS
+from dpveil.accounting.meaning import ROUNDING, STRENGTHS, exp_above
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, float_above, show
 from dpveil.errors import InvalidParameter
 
 DISTANCES: Final = (Fraction(1, 100), Fraction(1, 20), Fraction(1))
-"""Where e^(ε·d) is stated: the thesis's example of alike faces, one person's nearest photos, and 1."""
+"""Distances at which e^(ε·d) is stated: similar faces (the thesis's example), a person's closest photos, and
+1.
+"""
 SHARES: Final = (0.01, 0.5, 0.99)
 """Shares of the pairs of people at which it is stated."""
 MOST_ODDS: Final = {name: chance / (1 - chance) for name, chance in STRENGTHS.items()}
-"""The factor of odds that each strength allows: a guess between two that were equally likely, as odds."""
+"""The factor on odds that each strength allows, from its success probability."""
 WORDS: Final = (
     "d is a distance between codes, whoever they belong to: two photos of one person may well be 0.05 apart"
     " or more, and often as far as photos of two people."
@@ -27,10 +29,11 @@ WORDS: Final = (
 
 @dataclass(frozen=True)
 class MetricAtDistance:
-    """The promise at one distance: odds move by at most `factor`.
+    """What the guarantee says at one distance: odds change by at most `factor`.
 
-    Of two codes that far apart, equally likely before, nobody names the true one with more than `success`.
-    `share` of the pairs of people lie no further apart; None for a distance that was chosen.
+    Of two codes that far apart, equally likely before, nobody names the true one with more than probability
+    `success`. `share` of the pairs of people are no further apart; None if the distance was not taken from
+    data.
     """
 
     distance: float
@@ -39,17 +42,17 @@ class MetricAtDistance:
     share: float | None = None
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object; a factor beyond all floats is null."""
+        """Return the JSON object; an infinite factor is null."""
         factor = None if math.isinf(self.factor) else self.factor
         return {"d": self.distance, "factor": factor, "success": self.success, "share": self.share}
 
 
 @dataclass(frozen=True)
 class MetricMeaning:
-    """What ε·d says: `at` chosen distances and at the diameter, and between real `people` where known.
+    """What ε·d means `at` fixed distances and the diameter, and between real `people` if known.
 
-    `epsilon_for` maps a strength to the largest ε that keeps it between half of all pairs of people; empty
-    where their distances are not known.
+    `epsilon_for` maps each strength to the largest ε that keeps it for half of all pairs of people; empty if
+    their distances are not known.
     """
 
     guarantee: Guarantee
@@ -59,7 +62,7 @@ class MetricMeaning:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """What it comes to, in words, one sentence each."""
+        """The meaning in words, one sentence each."""
         epsilon = show(self.guarantee.epsilon or Fraction(0))
         odds = (
             f"Whatever was known before, odds between two codes change by a factor of at most"
@@ -88,14 +91,13 @@ class MetricMeaning:
 
 
 def meaning(guarantee: Guarantee, distances: Mapping[float, float] | None = None) -> MetricMeaning:
-    """Return what a metric guarantee says at several distances.
+    """Return what a metric guarantee means at several distances. All bounds are rounded up.
 
-    For any two codes z, z′ and any release R, odds after it are at most e^(ε·d(z, z′)) times those before,
-    Pr(z|R)/Pr(z′|R) ≤ e^(ε·d)·Pr(z)/Pr(z′), by Bayes' rule from P(R|z) ≤ e^(ε·d)·P(R|z′). `distances` maps
-    shares of pairs of people to the distance that they do not exceed, in the guarantee's own metric
-    (`codec.statistics.pair_distances(clip).of(metric)`). Bounds are rounded up. Raises `InvalidParameter` for
-    other guarantees.
-    Source: Croft thesis formula 6.31.
+    For any two codes z, z′ and any release R, by Bayes' rule from P(R|z) ≤ e^(ε·d)·P(R|z′), Pr(z|R)/Pr(z′|R)
+    ≤ e^(ε·d)·Pr(z)/Pr(z′): odds change by at most that factor. `distances` maps shares of pairs of people to
+    the distance that they do not exceed, in the guarantee's own metric
+    (`codec.statistics.pair_distances(clip).of(metric)`). Raises `InvalidParameter` for guarantees of another
+    kind. Source: Croft thesis formula 6.31.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> words = {"metric": "d", "diameter": 1, "relation": Relation("latent-cell"), "scope": Scope("a code")}
@@ -118,19 +120,12 @@ def meaning(guarantee: Guarantee, distances: Mapping[float, float] | None = None
 def _at(epsilon: Fraction, distance: Fraction, share: float | None = None) -> MetricAtDistance:
     spent = float_above(epsilon * distance)
     success = min(1.0, (1 + ROUNDING) / (1 + math.exp(-spent)))
-    return MetricAtDistance(float_above(distance), _exp_above(spent), success, share)
+    return MetricAtDistance(float_above(distance), exp_above(spent), success, share)
 
 
 def _wanted(distance: Fraction) -> dict[str, float]:
-    """Return the ε of each strength at a distance, rounded down."""
+    """Return the largest ε of each strength at a distance, rounded down."""
     if distance == 0:
         return {}
     far = float_above(distance)
     return {name: math.log(odds) / far * (1 - ROUNDING) for name, odds in MOST_ODDS.items()}
-
-
-def _exp_above(value: float) -> float:
-    try:
-        return math.nextafter(math.exp(value), math.inf)
-    except OverflowError:
-        return math.inf

@@ -1,9 +1,8 @@
-"""Many draws from finite distributions as one ε, ρ or (ε, δ): dominating pairs of integer distributions.
+"""Many draws from finite distributions as one ε, ρ or (ε, δ), by dominating pairs of integer distributions.
 
-A pair (P, Q) dominates a draw when no two neighbours are easier to tell apart, at any ratio of errors: their
-hockey-stick divergence is largest for it at every ε. Every other number here follows from that curve, under
-composition too (Dong, Roth & Su 2022). The integers of P are the law that is drawn (`noise.matrix`), and Q is
-P read backwards.
+A pair (P, Q) dominates a draw if its hockey-stick divergence is at every ε at least that of any two
+neighbours. All other numbers follow from that curve, also under composition (Dong, Roth & Su 2022). The
+integers of P are the law that is drawn (`noise.matrix`), and Q is P reversed.
 """
 
 from __future__ import annotations
@@ -31,13 +30,15 @@ from dpveil.noise.matrix import TOTAL, IntegerMatrix, log_above
 GRID: Final = 32
 """Grid points of the accountant per largest loss of one draw."""
 ROUNDING: Final = Fraction(1, 10**9)
-"""Relative amount added to 64-bit results: a thousand times their rounding error."""
+"""Relative amount added to 64-bit results: about a thousand times their rounding error."""
 DIGITS: Final = 192
+"""Bits of precision for e^-ε."""
 
 
 @dataclass(frozen=True)
 class MirrorPair:
-    """P in units of 2^-64, every mass positive; Q is P read backwards, so (Q, P) is the same pair.
+    """A dominating pair: P in units of 2^-64, all masses positive, and Q = P reversed, so (Q, P) is the same
+    pair.
 
     >>> MirrorPair((1 << 63, 1 << 63)).pure
     Fraction(0, 1)
@@ -57,10 +58,10 @@ class MirrorPair:
         return min(self.pure**2 / 2, found * (1 + ROUNDING))
 
     def rounded(self, step: float) -> dict[int, float]:
-        """Return the law of the loss ln(P/Q) under P on multiples of `step`, never too favourable.
+        """Return the law of the loss ln(P/Q) under P on multiples of `step`, pessimistically rounded.
 
-        A mass between two multiples is split so that the sums of P and of Q stay: a spread of e^-loss with
-        the same mean, under which the hockey-stick divergence grows at every ε (Doroshenko et al. 2022).
+        A mass between two multiples is split so that the sums under P and under Q stay: a mean-preserving
+        spread of e^-loss, under which the hockey-stick divergence grows at every ε (Doroshenko et al. 2022).
         """
         below = np.floor(self.losses / step).astype(int)
         part = np.expm1(below * step - self.losses) / np.expm1(-step)
@@ -72,7 +73,7 @@ class MirrorPair:
 
     @cached_property
     def losses(self) -> Float64[np.ndarray, " n"]:
-        """ln(P/Q) of every outcome, to a rounding or two however near to zero it is."""
+        """ln(P/Q) of every outcome, with a small relative error also near zero."""
         half = [log1p(float(Fraction(p - q, q))) for p, q in self._both if p >= q]
         found = np.zeros(len(self.masses))
         found[[p >= q for p, q in self._both]] = half
@@ -89,9 +90,10 @@ class MirrorPair:
 
 
 def randomised_response(epsilon: Fraction) -> MirrorPair:
-    """Return the pair that dominates every ε-DP draw (Kairouz, Oh & Viswanath 2015), ε up to ln(2^64 - 1).
+    """Return the pair that dominates every ε-DP draw (Kairouz, Oh & Viswanath 2015).
 
-    The integers are rounded so that their ratio is not below e^ε. Raises `NoiseError` for a larger ε.
+    The integers are rounded so that their ratio is at least e^ε. Raises `NoiseError` for ε above ln(2^64 -
+    1).
 
     >>> float(randomised_response(Fraction(1)).pure)
     1.0
@@ -107,17 +109,17 @@ def randomised_response(epsilon: Fraction) -> MirrorPair:
 
 
 def extremes(matrix: IntegerMatrix) -> MirrorPair:
-    """Return the pair that dominates all pairs of rows of a matrix.
+    """Return a pair that dominates all pairs of rows of a matrix.
 
-    That is the first row and the last, if the integers certify three things. All masses are positive.
-    Row n - x is row x backwards. And likelihood ratios are monotone: W[x][y]·W[x+1][y+1] ≥
-    W[x][y+1]·W[x+1][y], which for positive masses extends from neighbours to all rows and columns. Then for
-    rows x < x' and every ratio γ the best test of x against x' is some set A = {y ≤ c}, and
+    It is the first and the last row if the integers certify three things: all masses are positive; row n - x
+    is row x reversed; and likelihood ratios are monotone, W[x][y]·W[x+1][y+1] ≥ W[x][y+1]·W[x+1][y], which
+    for positive masses extends from adjacent to all rows and columns. Then for rows x < x' and every ratio γ
+    the best test of x against x' is some set A = {y ≤ c}, and
 
         W[x](A) - γ·W[x'](A) ≤ W[0](A) - γ·W[n](A),
 
-    because the mass of A falls from row to row. For x > x' read both rows backwards. Otherwise it is
-    randomised response at the largest log-ratio of all.
+    because the mass of A falls from row to row. For x > x' reverse both rows. If the integers do not certify
+    this, the pair is randomised response at the largest log-ratio of the matrix.
     """
     rows = matrix.weights
     mirrored = all(row == other[::-1] for row, other in zip(rows, reversed(rows), strict=True))
@@ -144,7 +146,7 @@ class DrawsAccount(Account):
 
     @property
     def draws(self) -> int:
-        """How many draws there are in all."""
+        """The total number of draws."""
         return sum(count for _, count in self.parts)
 
     @property
@@ -158,9 +160,9 @@ class DrawsAccount(Account):
         return sum((pair.rho * count for pair, count in self.parts), Fraction(0))
 
     def epsilon(self, delta: Fraction) -> Fraction:
-        """Return the smallest ε of the pure sum, zCDP and privacy-loss distributions.
+        """Return the smallest ε of pure composition, zCDP and privacy loss distributions.
 
-        The last are left out where δ is too near to their own rounding, or the draws are too many.
+        The last are left out for many draws and for δ near the rounding of their Fourier transforms.
         """
         candidates = [self.pure, zcdp_epsilon(self.rho, delta)]
         slack = float_slack(self.draws)

@@ -1,8 +1,8 @@
-"""The ρ of zCDP for a pair of finite distributions: an upper bound on sup D_α/α over all orders.
+"""An upper bound on the ρ of zCDP for a pair of finite distributions: sup D_α/α over all orders α > 1.
 
 With ψ(α) = ln Σ P^α·Q^(1-α), D_α = ψ(α)/(α - 1), and D_α/α = ψ(α)/(α(α - 1)) is the divided difference of ψ
-at 0, 1 and α, as ψ(0) = ψ(1) = 0. So it is an average of ψ'' (Hermite and Genocchi), which is the variance of
-the loss under a tilted law.
+at 0, 1 and α, as ψ(0) = ψ(1) = 0. So it is an average of ψ'' (Hermite-Genocchi), which is the variance of the
+loss under a tilted law.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ import numpy as np
 from jaxtyping import Float64
 
 TOLERANCE: Final = 1e-3
+"""Relative gap between the bound and the largest value reached."""
 FIRST: Final = 16
+"""Orders at which the search starts."""
 SMALL: Final = 1e-5
+"""Size of α·v below which a sum is replaced by Taylor's remainder."""
 
 Masses = Float64[np.ndarray, " n"]
 
@@ -22,10 +25,10 @@ Masses = Float64[np.ndarray, " n"]
 def largest_rate(losses: Masses, masses: Masses, pure: float) -> float:
     """Return a number between sup D_α/α over α > 1 and 1.001 times that, for P = Q·e^losses.
 
-    `masses` are Q, `pure` is the largest |ln(P/Q)|. On an interval [a, b] of orders two bounds hold: D_b/a,
-    as D_α grows with α; and D_a/a·e^(2·pure·(b - a)), as the logarithm of ψ'' has at most the range of the
-    loss as its slope. Intervals are halved until the better bound is near what is reached. From α = pure/ρ
-    on, D_α ≤ pure says that D_α/α ≤ ρ.
+    `masses` are Q, and `pure` is the largest |ln(P/Q)|. On an interval [a, b] of orders two bounds hold:
+    D_b/a, as D_α grows with α; and D_a/a·e^(2·pure·(b - a)), as the slope of ln ψ'' is at most the range of
+    the loss. Intervals are halved until the better bound is near the largest value reached. Beyond α =
+    pure/ρ, D_α ≤ pure gives D_α/α ≤ ρ.
     """
     if pure == 0:
         return 0.0
@@ -46,8 +49,9 @@ def largest_rate(losses: Masses, masses: Masses, pure: float) -> float:
 def rate(order: float, losses: Masses, masses: Masses) -> float:
     """Return D_α/α, rounded up; at α = 1 the Kullback-Leibler divergence.
 
-    Q sums v = P/Q - 1 to zero, so Σ Q·((1 + v)^α - 1 - α·v) is what ψ needs, without parts that cancel. Where
-    even that would cancel, Taylor's remainder bounds it: α(α - 1)/2·v²·e^(|α - 2|·|ln(1 + v)|).
+    Under Q, v = P/Q - 1 has mean zero, so ψ follows from Σ Q·((1 + v)^α - 1 - α·v), where nothing large
+    cancels. For small α·v the term itself would cancel, and Taylor's remainder bounds it: α(α - 1)/2·v²·e^(|α
+    - 2|·|ln(1 + v)|).
     """
     gains = np.expm1(losses)
     remainder = gains**2 / 2 * np.exp(np.minimum(700.0, abs(order - 2) * np.abs(losses)))

@@ -1,17 +1,16 @@
-"""ρ-zCDP to (ε, δ) and back, by the tight conversion, rounded to the private side.
+"""Conversion between ρ-zCDP and (ε, δ)-DP, tight and rounded towards more cost.
 
 δ(ε) = inf over α > 1 of exp((α - 1)(αρ - ε)) · (1 - 1/α)^α / (α - 1)  (Canonne, Kamath & Steinke 2020,
-proposition 12). Any α gives a valid δ, so the best α is searched for in floating point and the formula is
-then evaluated at that rational α and rounded up: no interpolation is trusted. What is searched for in
-floating point first, an ε or a ρ, is accepted in the same way.
+proposition 12). Any α gives a valid δ. So the best α is searched for in floating point, and the formula is
+then evaluated at that rational α and rounded up. In the same way an ε or ρ found in floating point is only
+returned after it passed this evaluation.
 
-*Rounding.* With g = α - 1, log δ is E + S - ln g, where E = g(αρ - ε) is exact until it is rounded once,
-and S = α·ln(1 - 1/α), of which the logarithm is within ±701, as g is between e^-700 and e^700. Work has 60
-digits, so an operation is wrong by 5e-60 of its result. A quotient g/α near 1 loses 5e-60 before its
-logarithm is taken, and S loses α times that: below 1e-39 for α < 2^64. Beyond, S is replaced by -1 -
-1/(2α), which is above it by the series, every term being negative. |E| matters only below 10^4, as S - ln g
-is within ±1500, and then loses 1e-55. So log δ is known to 1e-39, and a relative 1e-30, added in rational
-numbers, covers it.
+*Rounding.* With g = α - 1, log δ is E + S - ln g, where E = g(αρ - ε) is exact until it is rounded once, and
+S = α·ln(1 - 1/α), of which the logarithm is within ±701, as g is between e^-700 and e^700. The work has 60
+digits, so an operation is off by 5e-60 of its result. A quotient g/α near 1 loses 5e-60 before its logarithm
+is taken, and S loses α times that: below 1e-39 for α < 2^64. Beyond, S is replaced by -1 - 1/(2α), which is
+above it by the series, every term being negative. |E| matters only below 10^4, as S - ln g is within ±1500,
+and then loses 1e-55. So log δ is known to 1e-39, which the relative 1e-30 added in rational numbers covers.
 """
 
 from __future__ import annotations
@@ -28,20 +27,28 @@ from dpveil.errors import InvalidParameter
 
 WORK: Final = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 SLACK: Final = Fraction(1, 10**30)
+"""Relative amount added to δ for the rounding of its logarithm."""
 FAR: Final = 2**64
+"""α beyond which S is replaced by a bound (docstring of the module)."""
 STEPS: Final = 60
+"""Bisection steps."""
 GUESSED: Final = (2.0**-42, 2.0**-30, 2.0**-15)
+"""Relative distances around a guess that are tried before bisection."""
 PRECISION: Final = Fraction(1, 2**41)
+"""Relative precision at which bisection ends."""
 MOST_LOG: Final = 700.0
+"""Largest |ln(α - 1)| that is searched."""
 SMALLEST_RHO: Final = 1e-300
 TINIEST: Final = Fraction(1, 10**2100)
-"""Larger than any δ below e^-5000, and smaller than any δ that can be requested."""
+"""A bound on every δ below e^-5000, and smaller than any δ that can be requested."""
 MOST: Final = 10**300
+"""Largest ε or ρ that is accepted."""
 LEAST: Final = Fraction(1, 10**100)
+"""Smallest ε for which a ρ is computed."""
 
 
 def zcdp_delta(rho: Number, epsilon: Number) -> Fraction:
-    """Return a δ, rounded up, for which every ρ-zCDP release is (ε, δ)-DP.
+    """Return the δ, rounded up, for which every ρ-zCDP release is (ε, δ)-DP by the tight conversion.
 
     Raises `InvalidParameter` for numbers below zero or above 1e300. Source: Canonne, Kamath & Steinke 2020,
     proposition 12.
@@ -53,7 +60,9 @@ def zcdp_delta(rho: Number, epsilon: Number) -> Fraction:
 
 
 def zcdp_epsilon(rho: Number, delta: Number) -> Fraction:
-    """Return an ε for which ρ-zCDP is (ε, δ)-DP by `zcdp_delta`: the smallest to a relative 2^-40 or so.
+    """Return the smallest ε, to a relative 2^-40 or so, for which ρ-zCDP is (ε, δ)-DP by `zcdp_delta`.
+
+    Raises `InvalidParameter` for ρ below 0 or above 1e300, and δ not in (0, 1) or below 1e-2100.
 
     >>> round(float(zcdp_epsilon("0.5", "1e-5")), 2)
     4.73
@@ -70,7 +79,9 @@ def zcdp_epsilon(rho: Number, delta: Number) -> Fraction:
 
 
 def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
-    """Return a ρ for which ρ-zCDP is (ε, δ)-DP by `zcdp_delta`: the largest to a relative 2^-40 or so.
+    """Return the largest ρ, to a relative 2^-40 or so, for which ρ-zCDP is (ε, δ)-DP by `zcdp_delta`.
+
+    Raises `InvalidParameter` for ε below 1e-100 or above 1e300, and δ not in (0, 1) or below 1e-2100.
 
     >>> zcdp_delta(zcdp_rho(5, "1e-5"), 5) <= Fraction(1, 10**5)
     True
@@ -90,10 +101,10 @@ def zcdp_rho(epsilon: Number, delta: Number) -> Fraction:
 def smallest(
     valid: Callable[[Fraction], bool], good: Fraction, *, near: float = 0.0, steps: int = STEPS
 ) -> Fraction:
-    """Return the smallest value found that `valid` itself accepted, by bisection between 0 and `good`.
+    """Return the smallest value that `valid` accepted, by bisection between 0 and `good`.
 
-    `good` must be valid; what is returned was tested, never interpolated. `near` is a guess, which only
-    saves time: just around it is tried first.
+    `good` must be valid. The result was itself accepted, never interpolated. `near` is a guess that only
+    saves time: values just around it are tried first.
     """
     low, high = Fraction(0), good
     for width in GUESSED:
@@ -109,7 +120,7 @@ def smallest(
 
 
 def _root(excess: Callable[[float], float], high: float) -> float:
-    """Return about where a decreasing function crosses zero between 0 and `high`."""
+    """Return approximately where a decreasing function crosses zero between 0 and `high`."""
     low = 0.0
     for _ in range(STEPS):
         middle = (low + high) / 2
@@ -118,7 +129,7 @@ def _root(excess: Callable[[float], float], high: float) -> float:
 
 
 def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
-    """Return δ at the best order found, or 1 where the formula says nothing."""
+    """Return δ at the best order found, or 1 if the formula gives no more."""
     if rho == 0:
         return Fraction(0)
     gap = Fraction(_best_gap(max(float(rho), SMALLEST_RHO), float(epsilon)))  # α - 1
@@ -133,16 +144,16 @@ def _delta(rho: Fraction, epsilon: Fraction) -> Fraction:
 
 
 def _shrink(gap: Fraction, alpha: Fraction) -> Decimal:
-    """Return α·ln(1 - 1/α) to 1e-39, or for large α a number above it (docstring of the module)."""
+    """Return S = α·ln(1 - 1/α) to 1e-39, or for large α an upper bound (docstring of the module)."""
     if alpha > FAR:
         return _decimal(-1 - 1 / (2 * alpha))
     return WORK.multiply(_decimal(alpha), WORK.ln(_decimal(gap / alpha)))
 
 
 def _best_gap(rho: float, epsilon: float) -> float:
-    """Return α - 1 near its best value: where the derivative of log δ, (2α - 1)ρ - ε - ln(α/(α - 1)), is 0.
+    """Return α - 1 near its optimum, where the derivative of log δ, (2α - 1)ρ - ε - ln(α/(α - 1)), is 0.
 
-    It grows with α. A worse α only makes δ larger.
+    The derivative grows with α. Any other α is valid too and gives a larger δ.
     """
     low, high = -MOST_LOG, MOST_LOG
     for _ in range(STEPS):
@@ -156,7 +167,7 @@ def _best_gap(rho: float, epsilon: float) -> float:
 
 
 def _log_delta(rho: float, epsilon: float) -> float:
-    """Return log δ in floating point, to guess with."""
+    """Return log δ in floating point, for guesses."""
     rho = max(rho, SMALLEST_RHO)
     gap = _best_gap(rho, epsilon)
     return gap * ((1 + gap) * rho - epsilon) - math.log(gap) - (1 + gap) * math.log1p(1 / gap)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import csv
-import errno
 import io
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from dpveil.batch.private import check_private, within
 from dpveil.batch.report import Entry, Report
 from dpveil.batch.tasks import Task
-from dpveil.errors import OutputError, UnknownName, UsageError
+from dpveil.errors import UnknownName, UsageError
 from dpveil.io import write_together
-from dpveil.io.folders import identity, real
 from dpveil.io.names import shown
-from dpveil.io.writing import refusal
-from dpveil.release.saving import certificate_path
 
 COLUMNS: Final = (
     "status",
@@ -48,40 +44,16 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or shown(path), FORMATS)
-    taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
-    if identity(path) in set(map(identity, taken)):
-        raise UsageError(f"the manifest {shown(path)} is an input or an output", hint="choose another name")
-    if any(
-        real(path).is_relative_to(real(task.output.parent)) for task in tasks if task.numbered is not None
-    ):
+    if any(within(path, task) for task in tasks if task.numbered is not None):
         problem = f"the manifest {shown(path)} would lie beside the numbered releases, and tells their names"
         raise UsageError(problem, hint="choose another folder")
-    if not path.parent.is_dir():
-        raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
-    if not os.access(path.parent, os.W_OK | os.X_OK):
-        raise refusal(path, PermissionError(errno.EACCES, ""))
-    if path.exists() and (not path.is_file() or not (replace or _ours(path))):
-        raise OutputError(
-            f"cannot write {shown(path)}: it exists and is not a manifest",
-            hint="choose another name, or replace it with {replace}",
-            arguments={"replace": "replace=True"},
-        )
+    check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
 
 
 def write_manifest(report: Report, path: Path) -> None:
     """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`."""
     made = _csv(report.entries) if path.suffix.lower() == ".csv" else _json_lines(report.entries)
     write_together([(path, made)], replace=True, private=True)
-
-
-def _ours(path: Path) -> bool:
-    start = STARTS[path.suffix.lower()]
-    try:
-        with path.open("rb") as file:
-            found = file.read(len(start))
-    except OSError:
-        return False
-    return found in (b"", start)
 
 
 def _json_lines(entries: Sequence[Entry]) -> bytes:

@@ -46,6 +46,7 @@ class _Run:
 
     choices: Choices
     report: Report
+    released: Callable[[Task, Plan, Release], None]
     states: dict[Path, State] = field(default_factory=dict)
     made: dict[Path, object] = field(default_factory=dict)
     copies: dict[Path, Path] = field(default_factory=dict)
@@ -111,6 +112,7 @@ class _Run:
         try:
             with uninterrupted():
                 self._save(task, release, ready.stamp)
+            self.released(task, ready.plan, release)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
@@ -160,16 +162,18 @@ def release_all(
     choices: Choices,
     *,
     step: Callable[[], None] = lambda: None,
+    released: Callable[[Task, Plan, Release], None] = lambda task, plan, release: None,
     options: Mapping[str, str] | None = None,
 ) -> Report:
     """Release every photo, calling `step` after each, and return what became of them.
 
+    `released` is called with each new release once it is written, and must not raise.
     Goes on after every failure of a single photo; stops where nothing can be written any more, and where it
     is interrupted. Then the rest is reported as failed. With `options`, such as {"force": "--force"},
     failures are told in these words of a command line. Raises `UsageError` and `OutputError`, before
     anything is drawn, where numbered outputs cannot be.
     """
-    run = _Run(choices, Report(options or {}))
+    run = _Run(choices, Report(options or {}), released)
     try:
         run.begin(tasks)
         at_once = min(finder.at_once for finder in choices.regions)

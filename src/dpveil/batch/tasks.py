@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,8 @@ NAMES: Final = ("keep", "number")
 """How outputs are named."""
 ARGUMENTS: Final = {"out": "out", "names": "names"}
 FOREIGN = UNWRITTEN | {".pdf", ".svg"}
+SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
+"""What looks like the suffix of a picture's file name, mistyped."""
 
 
 @dataclass(frozen=True)
@@ -46,13 +49,23 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     video's. A file that several names lead to is taken once. With `names` "number" the outputs lie side by
     side in `out` as photo-000001.png and so on: a number stays the photo's own, and `release_all` keeps it
     before anything is drawn. Nothing is written here. Raises `UsageError` where two photos would land on one
-    output, an output would overwrite an input, or several photos would go into one file's name.
+    output, an output would overwrite an input, several photos would go into one file's name, or one photo
+    into a new folder whose name looks like a mistyped file's.
     """
     if names not in NAMES:
         raise InvalidParameter("names", names, "is unknown", hint=" or ".join(NAMES))
     given = list(inputs)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
         return _checked([_into_a_file(given, out, names)], given)
+    if (
+        len(given) == 1
+        and not is_folder(given[0])
+        and not is_folder(out)
+        and SUFFIX_LIKE.fullmatch(out.suffix)
+    ):
+        problem = f"{{out}} {shown(out)}: {shown(out.suffix)} is no format that dpveil writes"
+        hint = f"name a file such as {shown(out.with_suffix('.png'))}, or a folder that exists or has no dot"
+        raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
     photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
     inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
     why = ", because {out} is the input folder" if inside else ""

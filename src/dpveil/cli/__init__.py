@@ -28,7 +28,11 @@ from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
 from dpveil.errors import DPVeilError, PluginWarning
 
-app = typer.Typer(add_completion=False, rich_markup_mode=None)
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 app.command("obfuscate", cls=MethodCommand, short_help="Release photos, each with a certificate.")(
     obfuscate_command
 )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import say
-from dpveil.cli.options import AsJson, MaxPixels, Text, named, takes_method
+from dpveil.cli.options import AsJson, MaxPixels, Text, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import tell
 from dpveil.core.guarantee import pixels
@@ -92,7 +92,7 @@ def explain_command(
 
 def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
     """Say what the default promises and what keeping attributes costs, where no method was named."""
-    if named(context) is None:
+    if is_default(context):
         tell(method, [faces])
 
 

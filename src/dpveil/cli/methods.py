@@ -2,56 +2,77 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpveil.cli import say
+from dpveil.errors import UnknownName
 
 if TYPE_CHECKING:
-    from dpveil.catalogue import MechanismRow
+    from dpveil.catalogue import MechanismRow, MethodRow
 
 
 def methods_command(
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="Show parameters and source of these alone.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> int:
-    """List every method: what it promises, what it takes, and where it comes from; latent mechanisms, too.
+    """List every method and what it promises; with names, what these take and where they come from.
 
     \b
-    Example:
+    Examples:
       dpveil methods
+      dpveil methods dp-pix box-laplace
     """
-    from dpveil.catalogue import REQUIRED, latent_mechanisms, methods
+    from dpveil.catalogue import latent_mechanisms, methods
 
     rows, mechanisms = methods(), latent_mechanisms()
+    if names:
+        known = [row["name"] for row in rows] + [row["name"] for row in mechanisms]
+        for name in names:
+            if name not in known:
+                raise UnknownName("method", name, known)
+        rows = [row for row in rows if row["name"] in names]
+        mechanisms = [row for row in mechanisms if row["name"] in names]
     if json:
         say.document({"methods": rows, "latent_mechanisms": mechanisms})
         return 0
     for row in rows:
-        others = [" and ".join(f"--{name}" for name in budget) for budget in row["budgets"][1:]]
-        taken = [_written(name, value, REQUIRED) for name, value in row["parameters"].items()]
-        say.answer(f"{row['name']}  [{', '.join(row['kinds'])}]  {row['summary']}")
-        say.answer(f"    parameters: {', '.join(taken)}")
-        if others:
-            say.answer(f"    or, as budget: {', or '.join(others)}")
-        say.answer(f"    source: {row['source']}")
-    _tell_mechanisms(mechanisms, REQUIRED)
+        say.answer(_line(row["name"], row["kinds"], row["summary"]))
+        if names:
+            _detail(row, row["budgets"][1:])
+    if mechanisms:
+        say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:")
+    for mechanism in mechanisms:
+        metric = f", --metric {mechanism['metric']}" if names and mechanism["metric"] else ""
+        say.answer(_line(mechanism["name"], [mechanism["kind"] + metric], mechanism["summary"]))
+        if names:
+            _detail(mechanism)
+    if not names:
+        say.answer("\ndpveil methods NAME shows parameters and source of one.")
     return 0
 
 
-def _tell_mechanisms(rows: list[MechanismRow], required: str) -> None:
-    say.answer("")
-    say.answer("latent mechanisms, for --method latent --mechanism NAME:")
-    for row in rows:
-        named = f", --metric {row['metric']}" if row["metric"] else ""
-        taken = [_written(name, value, required) for name, value in row["parameters"].items()]
-        say.answer(f"{row['name']}  [{row['kind']}{named}]  {row['summary']}")
-        say.answer(f"    parameters: {', '.join(taken)}")
-        say.answer(f"    source: {row['source']}")
+def _line(name: str, kinds: list[str], summary: str) -> str:
+    return f"{name:<22}{', '.join(kinds):<25} {summary}"
 
 
-def _written(name: str, default: object, required: str) -> str:
+def _detail(row: MethodRow | MechanismRow, budgets: Sequence[list[str]] = ()) -> None:
+    others = [" and ".join(f"--{name}" for name in budget) for budget in budgets]
+    taken = [_written(name, value) for name, value in row["parameters"].items()]
+    say.answer(f"    parameters: {', '.join(taken)}")
+    if others:
+        say.answer(f"    or, as budget: {', or '.join(others)}")
+    say.answer(f"    source: {row['source']}")
+
+
+def _written(name: str, default: object) -> str:
+    from dpveil.catalogue import REQUIRED
+
     option = "--" + name.replace("_", "-")
     if default is None or default is False:
         return f"{option} (optional)"
-    return f"{option} (required)" if default == required else f"{option} {default}"
+    return f"{option} (required)" if default == REQUIRED else f"{option} {default}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +11,7 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, named, takes_method
+from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, is_default, takes_method
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import tell
@@ -41,6 +43,10 @@ def obfuscate_command(
         Path | None,
         typer.Option(metavar="FILE", help="Also write one row per input to this .csv or .jsonl file."),
     ] = None,
+    review: Annotated[
+        Path | None,
+        typer.Option(metavar="PAGE.html", help="Write a page to check releases by eye. Keep it private."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace existing outputs.")] = False,
     json: AsJson = False,
     seed: Annotated[
@@ -62,17 +68,17 @@ def obfuscate_command(
       dpveil obfuscate photo.jpg --out private.png
       dpveil obfuscate photo.jpg --out private.png --method dp-pix --epsilon 2 --block 16 \\
           --neighbourhood 16 --regions 170,60,100,130
-      dpveil obfuscate group.jpg --out private.png --method attributes --attributes gender=1,age=1 \\
-          --except 2
+      dpveil obfuscate group.jpg --out private.png --attributes gender=1,age=1 --except 2
       dpveil obfuscate photos --out private --method dp-pix --epsilon 1 --block 32 --neighbourhood 16
 
     A folder's tree is mirrored under --out, as PNG files. One bad photo never stops the rest, and a rerun
     skips what is finished, so that nothing is paid for twice.
 
-    The options here are those of all methods: --method dp-pix --help shows dp-pix's own as well.
+    --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all
+    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all, write_manifest
+    from dpveil.cli.review import Review, check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
 
@@ -95,14 +101,26 @@ def obfuscate_command(
         raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
+    if review is not None:
+        check_review(review, tasks, out, replace=force)
+    pages = Review(choices.regions)
+    seen = {} if review is None else {"released": pages.add}
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, options=options_of(context))
+        report = release_all(tasks, choices, step=step, options=options_of(context), **seen)
     report.notes += links
-    listed = _listed(report, manifest)
+    listed = max(
+        _written(manifest, partial(write_manifest, report)),
+        _written(review, partial(write_review, pages, report)),
+    )
     print_report(report, json)
-    if named(context) is None:
-        tell(method, [len(entry.promise.guarantees) for entry in report.released if entry.promise])
+    if is_default(context) and seed is None:
+        _tell_default(method, report)
     return max(exit_code(report), listed)
+
+
+def _tell_default(method: Method, report: Report) -> None:
+    promises = [entry.promise for entry in report.released if entry.promise]
+    tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
 
 
 def _left_out(links: list[Path]) -> list[str]:
@@ -115,13 +133,11 @@ def _left_out(links: list[Path]) -> list[str]:
     return [f"{count} left out, such as {shown(links[0])}: name it to release what it holds"]
 
 
-def _listed(report: Report, manifest: Path | None) -> int:
-    """Write the manifest, if one is asked for; where that fails it says so, and the answer is given."""
-    from dpveil.batch import write_manifest
-
+def _written(path: Path | None, write: Callable[[Path], None]) -> int:
+    """Write a file about the run, if one is asked for; where that fails it says so, and the run goes on."""
     try:
-        if manifest is not None:
-            write_manifest(report, manifest)
+        if path is not None:
+            write(path)
     except OutputError as error:
         say.note(f"dpveil: {error}")
         return exits.IMPOSSIBLE

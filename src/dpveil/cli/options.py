@@ -78,11 +78,15 @@ def takes_method(command: Callable[..., int], *, usual: bool = True) -> Callable
         *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in after),
     ]
     with_method.__signature__ = given.replace(parameters=own)  # type: ignore[attr-defined]
+    with_method.usual = usual  # type: ignore[attr-defined]
     return with_method
 
 
 class MethodCommand(Command):
-    """A command that takes the options of one method beside its own: of the one that --method names."""
+    """A command that takes the options of one method beside its own: the one that --method names.
+
+    Without --method these are the options of the default method, where the command has one.
+    """
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own options and, after --method, those of the method."""
@@ -94,7 +98,8 @@ class MethodCommand(Command):
         """Parse; options that are not the method's are refused with whose they are."""
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
-        options = [] if name is None else [o for o in method_options(name) if o.name not in own]
+        without = name is None and not getattr(self.callback, "usual", False)
+        options = [] if without else [o for o in method_options(name) if o.name not in own]
         ctx.meta[OPTIONS] = options
         try:
             rest: list[str] = super().parse_args(ctx, args)
@@ -117,9 +122,9 @@ def help_page(context: Any) -> str:
     return f"{context.command_path}{'' if name is None else f' --method {name}'} --help"
 
 
-def named(context: Any) -> str | None:
-    """Return the name that --method has in the command line of a context, or None."""
-    return context.meta.get(NAME)  # type: ignore[no-any-return]
+def is_default(context: Any) -> bool:
+    """Return whether a command line has neither --method nor an option of the default method."""
+    return context.meta.get(NAME) is None and not any(context.meta.get(GIVEN, {}).values())
 
 
 def named_method(arguments: Sequence[str]) -> str | None:
@@ -137,22 +142,29 @@ def named_method(arguments: Sequence[str]) -> str | None:
     return name
 
 
-def method_options(name: str) -> list[Any]:
-    """Return the options of one method, from its parameters; raises `UnknownName`."""
-    from dpveil.catalogue import row_of
+def method_options(name: str | None) -> list[Any]:
+    """Return the options of one method, from its parameters, or of the default method.
+
+    Raises `UnknownName`.
+    """
+    from dpveil.catalogue import BUDGETS, DEFAULT, row_of
     from dpveil.core.registry import METHODS
 
-    if name not in METHODS:
+    usual, given = DEFAULT
+    hidden = BUDGETS if name is None else ()
+    if name is not None and name not in METHODS:
         raise UnknownName("method", name, METHODS)
 
     def taken(**parameters: Any) -> None:
         """Only its signature is used."""
 
-    kind = METHODS[name]
+    kind = METHODS[name or usual]
     row = row_of(kind)
+    row["parameters"] |= {} if name else given
     options = [
         _option(each, metavar, f"{words}{_mark(each, row)}")
         for each, (metavar, words) in kind.options().items()
+        if each not in hidden
     ]
     taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)

@@ -24,11 +24,11 @@ INK: Final = (20, 20, 20)
 
 @dataclass(frozen=True)
 class Shown:
-    """One face of the preview: its number, the box that is drawn, its score, and a mask within the box."""
+    """One region of the preview: its number, the box that is drawn, its score, and a mask within the box."""
 
     number: int
     box: Box
-    score: float
+    score: float | None
     mask: Bool[np.ndarray, "h w"] | None = None
 
 
@@ -48,7 +48,7 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
     # Labels last and those of small faces on top, so that no neighbour hides a number.
     places = [_outline(draw, face, times, line) for face in faces]
     for face, place in sorted(zip(faces, places, strict=True), key=lambda entry: -entry[0].box.w):
-        _label(draw, f"{face.number}", f"{face.score:.2f}", place, page.size)
+        _label(draw, f"{face.number}", "" if face.score is None else f"{face.score:.2f}", place, page.size)
     return np.asarray(page)
 
 

@@ -18,7 +18,7 @@ PROMISED: Final = (
     " not replaced, with faces that were not found, and the place, size and turn of each face"
 )
 KEPT: Final = "gender=1", "gender=1,age=1"
-KEEP: Final = "to keep gender or age, add --method {method} and --attributes {choices}, in a photo of {faces}"
+KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 
 
 def tell(method: Method, faces: Sequence[int]) -> None:
@@ -33,7 +33,7 @@ def tell(method: Method, faces: Sequence[int]) -> None:
     costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
     choices = " or ".join(f"{kept}, for {cost}" for kept, cost in costs.items())
     say.note(PROMISED.format(cost=_cost(_quote(method, most))))
-    say.note(KEEP.format(method=method.name, choices=choices, faces=counted(most, "face")))
+    say.note(KEEP.format(choices=choices, faces=counted(most, "face")))
 
 
 def _quote(method: Method, faces: int) -> Quote:

@@ -18,22 +18,22 @@ from dpveil.errors import CertificateError
 
 SCHEMA: Final = "dpveil.certificate/2"
 WORDING: Final = 4
-"""The version of all sentences in certificates: it rises whenever one of them changes."""
+"""The version of the sentences in certificates; raise it whenever one of them changes."""
 WORDINGS: Final = (2, 3, 4)
-"""Versions that can be written anew, so that `verify` compares them."""
+"""Versions of the sentences that this program can write, so that `verify` can compare them."""
 UNPROTECTED: Final = "UNPROTECTED: this is a copy of the original and carries no guarantee"
 SEEDED: Final = "NOT FOR PUBLICATION: made with a seeded bit source, so whoever guesses the seed undoes it"
 
 MOST_BYTES: Final = 1 << 24
-"""Size limit in bytes of a certificate; MOST_REGIONS regions take up to 10 MB."""
+"""Largest certificate in bytes; MOST_REGIONS regions take up to 10 MB."""
 MOST_REGIONS: Final = 10_000
-"""Limit on the regions of a release, on requested choices, and on post-processing steps."""
+"""Most regions, requested finders, missing finders and post-processing steps of one release."""
 PUBLISHABLE: Final = frozenset({"strong", "moderate", "weak"})
-"""Strengths of a photo's total that a release may be published with."""
+"""Strengths of the composed guarantee with which a release may be published."""
 CHANNELS: Final = (1, 3)
-"""Channels of grey and colour photos."""
+"""Numbers of channels of grey and colour photos."""
 MOST_DIGITS: Final = 32
-"""Longest JSON number in characters: valid ones are at most 2^53 or the shortest decimal of a float."""
+"""Longest JSON number in characters: dpveil writes integers up to 2^53 and shortest decimals of floats."""
 
 
 @cache
@@ -43,22 +43,29 @@ def this_tool() -> str:
 
 
 def checksum(data: Mapping[str, Json]) -> str:
-    """Return the SHA-256 of a certificate's canonical form without its own `checksum`.
+    """Return the SHA-256 in hexadecimal of a certificate's canonical form without its own `checksum`.
 
-    It shows edits of what no number depends on, such as a block size; who recomputes it is not stopped.
+    It detects edits of fields that no number depends on, such as a block size. It is not a signature:
+    anybody can recompute it.
     """
     rest = {key: value for key, value in data.items() if key != "checksum"}
     return hashlib.sha256(canonical(rest).encode()).hexdigest()
 
 
 def canonical(data: Mapping[str, Json]) -> str:
-    """Return the one text that stands for `data`: sorted keys, two spaces, UTF-8, one newline at the end."""
+    """Return the canonical JSON text: sorted keys, indented by two spaces, one newline at the end.
+
+    Raises `ValueError` for NaN and infinities.
+    """
     return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True)
 class Output:
-    """The file that a certificate is about: SHA-256 of its bytes, format, and size in pixels."""
+    """The file that a certificate describes: SHA-256 of its bytes, format, size in pixels, and channels.
+
+    Raises `InvalidParameter` for sizes below 1 and `CertificateError` for other than 1 or 3 channels.
+    """
 
     sha256: str
     format: str
@@ -117,7 +124,7 @@ class Certificate:
             )
 
     def __repr__(self) -> str:
-        """Return the method and the promise in one line; `to_text` has everything."""
+        """Return the method, the composed guarantee and its strength in one line."""
         if self.composition is None:
             return "Certificate(an unprotected copy)"
         regions = counted(len(self.regions), "region")
@@ -125,15 +132,15 @@ class Certificate:
 
     @property
     def publishable(self) -> bool:
-        """Whether the certificate has no objection to publishing the release."""
+        """Whether there are no `objections` to publishing the release."""
         return not self.objections
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the release should not be published, in a few words each.
+        """Why the release should not be published, in a few words each; empty if it may be.
 
-        Publishing requires a formal guarantee for the whole photo that is at least weak, secure bits, and no
-        requested region that was not found and stays in the clear.
+        Publishing requires secure bits, a formal composed guarantee that is at least weak, and that every
+        requested region was found.
         """
         formal = bool(self.guarantees) and self.composition is not None and self.composition.formal
         reasons = {
@@ -148,7 +155,7 @@ class Certificate:
 
     @property
     def in_these_words(self) -> bool:
-        """Whether its sentences are of a wording that can be written anew, so that `verify` compares them."""
+        """Whether this program can write the sentences of this wording, so that `verify` can compare them."""
         return self.schema == SCHEMA and self.wording in WORDINGS
 
     @property
@@ -163,7 +170,7 @@ class Certificate:
         }
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object; keys as in the published schema."""
+        """Return the JSON object, with the keys of the published schema."""
         data: dict[str, Json] = {
             "schema": SCHEMA,
             "tool": self.tool,
@@ -182,5 +189,5 @@ class Certificate:
         return data | {"checksum": checksum(data)}
 
     def to_text(self) -> str:
-        """Return the canonical form: sorted keys, two spaces, UTF-8 letters, one newline at the end."""
+        """Return the certificate's canonical text (`canonical`)."""
         return canonical(self.to_json())

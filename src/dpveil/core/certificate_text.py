@@ -1,7 +1,7 @@
-"""Parsing certificates from untrusted text: nothing is believed, and nothing that it names is opened.
+"""Parsing certificates from untrusted text: every value is checked, and no file that it names is opened.
 
-Schema /2 is what this version writes. Of /1 the regions have labels in words; they become origins here, and
-nowhere else are words taken apart.
+This version writes schema /2. Schema /1 describes regions by labels in words, which are parsed here, and
+only here, into origins.
 """
 
 from __future__ import annotations
@@ -26,17 +26,19 @@ LABEL: Final = re.compile(
     r"(?P<head>head of )?(?P<kind>[^,]*?)(?: (?P<number>[1-9][0-9]{0,5}))?"
     r"(?:, grown to the (?P<codec>\w{1,20}) blocks)?"
 )
+"""The label of a region in schema /1."""
 FALLBACK: Final = "whole photo, as no region was found"
 NOT_FOUND: Final = re.compile(
     r"NOT FOUND: (.*); what it would have protected is released as it is", re.DOTALL
 )
+"""The warning by which schema /1 states a missing region."""
 
 
 def parse_certificate(text: str) -> Certificate:
-    """Return the certificate that `text` is the canonical form of, schema /2 or /1.
+    """Return the certificate of which `text` is the canonical form, in schema /2 or /1.
 
-    Raises `CertificateError` for anything else: texts are texts, numbers have at most MOST_DIGITS letters,
-    and nothing is nested deeper than the schema says. Whoever reads a file reads at most MOST_BYTES of it.
+    Raises `CertificateError` for any other text, including numbers of more than MOST_DIGITS characters and
+    nesting deeper than the schema's. Callers that read a file limit it to MOST_BYTES.
     """
     try:
         data = _object(json.loads(text, parse_int=_int, parse_float=_float, parse_constant=_refuse_constant))
@@ -63,7 +65,7 @@ def _malformed(fault: str) -> CertificateError:
 
 
 def _fault(error: BaseException) -> str:
-    """Return what is wrong with a text, in words of which none is the text's."""
+    """Return what is wrong with a certificate without quoting it: it is untrusted."""
     if isinstance(error, InvalidParameter):
         return f"its {error.name} is not as dpveil writes it"
     if type(error) is KeyError:
@@ -85,7 +87,7 @@ def _present(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
 
 
 def _former(data: dict[str, Any]) -> tuple[Certificate, dict[str, Json]]:
-    """Return a certificate of schema /1, and what its text has to be; its strength is not stated."""
+    """Return a certificate of schema /1, which states no strength, and the JSON object it must have."""
     labels = [_text(_object(entry)["label"]) for entry in _list(data["regions"])]
     certificate = Certificate(
         **_common(data),
@@ -120,7 +122,7 @@ READERS: Final[dict[str, Callable[[dict[str, Any]], tuple[Certificate, dict[str,
 
 
 def _common(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what both schemas state alike, checked."""
+    """Return the fields that both schemas have, checked."""
     return {
         "method": None if data["method"] is None else _text(data["method"]),
         "parameters": {name: _single(value) for name, value in _object(data["parameters"]).items()},
@@ -163,9 +165,9 @@ def _former_record(data: Any) -> RegionRecord:
 
 
 def former_origin(label: str, *, found: bool, masked: bool = True) -> Origin:
-    """Return the origin that a label of schema /1 stands for; a label in the user's own words is "region".
+    """Return the origin that a label of schema /1 describes; a label of the user's own becomes "region".
 
-    Only what is `masked` can be the outline of a head.
+    `found` and `masked` are the other facts that schema /1 states; only a masked region can be outlined.
 
     >>> former_origin("head of face 2, grown to the JPEG blocks", found=True).in_words()
     'head of face 2, grown to the JPEG blocks'

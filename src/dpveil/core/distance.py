@@ -12,15 +12,15 @@ from dpveil.errors import InvalidParameter
 
 NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,39}")
 MOST: Final = 16
-"""Settings of one distance."""
+"""The largest number of settings of one distance."""
 
 
 @dataclass(frozen=True)
 class Distance:
-    """A distance by `name`, with every setting that it depends on, by name: such as the codec of a code.
+    """A metric on the protected data: its `name` and every setting that it depends on, such as the codec.
 
-    Values are numbers and texts, as certificates write them. Equal distances are equal functions
-    of what is released about. Raises `InvalidParameter`.
+    The values of settings are numbers and strings, as in certificates. Equal objects stand for equal
+    functions. Raises `InvalidParameter` for a malformed name, a value of another type, and too many settings.
 
     >>> Distance.of("chord", clip=5, codec="ab") == Distance.of("chord", codec="ab", clip=5)
     True
@@ -39,7 +39,7 @@ class Distance:
 
     @classmethod
     def of(cls, name: str, /, **settings: Any) -> Distance:
-        """Return the distance with these settings, in the order of their names."""
+        """Return the distance with these settings, sorted by name."""
         return cls(name, tuple(sorted(settings.items())))
 
     def to_json(self) -> dict[str, Json]:

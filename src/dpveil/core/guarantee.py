@@ -19,16 +19,17 @@ RELATIONS: Final = {
     "database-record": "two databases that differ in one record",
     "any-database": "any two databases",
 }
-"""Neighbour relations in words."""
+"""Neighbouring relations by name, each as a phrase that completes "neighbours are"."""
 
 IMPLIED: Final = {
     "latent-cell": ("any-image", "m-pixels", "singular-values"),
     "any-image": ("m-pixels", "singular-values"),
     "any-database": ("database-record",),
 }
-"""The other relations under which a guarantee holds as well: the proof is in `Relation.implies`."""
+"""For each relation, others under which its guarantees also hold; `Relation.implies` has the proof."""
 
 DATABASES: Final = ("any-database", "database-record")
+"""Relations of databases, whose answers may be unbounded."""
 
 KINDS: Final = {
     "pure": ("epsilon",),
@@ -37,11 +38,11 @@ KINDS: Final = {
     "metric": ("epsilon", "metric", "diameter"),
     "heuristic": ("broken_by",),
 }
-"""The fields that each kind of guarantee carries, and no other."""
+"""The fields that are set in each kind of guarantee."""
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a number of things in words.
+    """Return a count with its noun, in the plural unless the count is one.
 
     >>> counted(1, "region"), counted(1024, "region")
     ('one region', '1,024 regions')
@@ -78,19 +79,20 @@ class Relation:
             check_count(self.m, "m")
 
     def implies(self, other: Relation) -> bool:
-        """Return whether every guarantee under this relation is proven to hold under the other as well.
+        """Return whether every guarantee under this relation provably holds under `other` too.
 
-        False where nothing is proven. Scopes stay: neighbours agree on all that is released in the clear.
+        The scope stays the same: neighbours agree on everything that is released in the clear.
 
-        *Proof.* A guarantee bounds the laws of any two neighbours, so it is enough that all neighbours under
-        `other` are neighbours under this relation. Photos that differ in at most m pixels have one size, and
-        differ in at most m′ for every m′ > m. U has a row for each row of pixels and V one for each column,
-        so photos with the same U and V have one size. Two photos of one size in which the same face boxes and
-        landmarks are found, which is in the clear, give two crops by one resampling; their codes are clipped
-        to the box whatever they are, so these are two faces under latent-cell. Two databases that differ in
-        one record are two databases. ∎ No more is implied: photos that differ in m pixels need not have the
-        same U and V, photos with the same U and V may differ in all pixels, and two faces may come from
-        photos of two sizes. Group privacy (more pixels) changes the numbers, and is no implication.
+        *Proof.* A guarantee relates the output distributions of any two neighbours, so it suffices that all
+        neighbours under `other` are neighbours under this relation. Photos that differ in at most m pixels
+        have the same size, and differ in at most m′ for every m′ > m. U has a row for each row of pixels and
+        V one for each column, so photos with the same U and V have the same size. Two photos of the same size
+        with the same detected face boxes and landmarks, which are in the clear, give two crops by the same
+        resampling; their codes are clipped to the box in any case, so these are two faces under latent-cell.
+        Two databases that differ in one record are two databases. ∎ Nothing else is implied: photos that
+        differ in m pixels need not have the same U and V, photos with the same U and V may differ in all
+        pixels, and two faces may come from photos of different sizes. Group privacy (more pixels) changes the
+        numbers, so it is not an implication.
 
         >>> Relation("latent-cell").implies(Relation("any-image"))
         True
@@ -116,7 +118,7 @@ class Relation:
 
 @dataclass(frozen=True)
 class Scope:
-    """What a guarantee covers, and what is released unchanged besides."""
+    """What a guarantee covers, and what is released unprotected beside it."""
 
     covers: str
     in_the_clear: tuple[str, ...] = ()
@@ -132,9 +134,9 @@ class Guarantee:
 
     Exactly the fields of its `kind` are set (`KINDS`): ε for pure, ε and δ for approximate, ρ for zcdp, ε
     with the name of the metric and the diameter of the domain for metric (None for unbounded answers), and
-    the known attacks for heuristic. Numbers are exact rationals. `distance` is that metric as
-    data, None if it is not known, as for a query that only the user knows. Raises `InvalidParameter`.
-    Source: docs, "Guarantees".
+    the known attacks for heuristic. Numbers are exact rationals. `distance` is the metric with its settings,
+    or None where they are unknown, as for a user's own query. Raises `InvalidParameter` for fields that do
+    not fit the kind, negative numbers, and δ above 1. Source: docs, "Guarantees".
 
     >>> str(Guarantee(kind="pure", epsilon=0.5, relation=Relation("any-image"), scope=Scope("the photo")))
     '0.5-DP, any-image'
@@ -177,7 +179,7 @@ class Guarantee:
             raise InvalidParameter("kind", self.kind, "is unknown", hint=f"one of {', '.join(KINDS)}")
         for name in ("epsilon", "delta", "rho", "metric", "diameter", "broken_by"):
             if name == "diameter" and self.kind == "metric" and self.relation.name in DATABASES:
-                continue  # answers without end are apart as far as you like
+                continue  # unbounded answers have no diameter
             if (getattr(self, name) is not None) != (name in KINDS[self.kind]):
                 problem = "is missing" if name in KINDS[self.kind] else "does not belong"
                 raise InvalidParameter(name, getattr(self, name), f"{problem} in a {self.kind} guarantee")
@@ -192,12 +194,12 @@ class Guarantee:
 
     @property
     def free(self) -> bool:
-        """Whether what is released is independent of what it protects: 0-DP, of which any number cost 0."""
+        """Whether the release is independent of what it protects: 0-DP, which composes at no cost."""
         return self.epsilon == 0 and not self.delta
 
     @property
     def formal(self) -> bool:
-        """Whether anything is promised."""
+        """Whether there is a formal guarantee."""
         return self.kind != "heuristic"
 
     def __str__(self) -> str:

@@ -11,11 +11,12 @@ from typing import Any
 def lazy(
     package: str, homes: Mapping[str, str], **below: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
-    """Return `__getattr__` and `__dir__` of a package whose names are loaded from elsewhere.
+    """Return `__getattr__` and `__dir__` for a package that loads its names on first use.
 
-    `homes` names the module of each, `below` does for modules of the package itself ("base"). What is loaded
-    stays as an attribute. No name may be that of a module of the package: whoever imports the module puts it
-    in the name's place. Type checkers read the imports under TYPE_CHECKING that stand beside this.
+    `homes` maps each name to its module; `below` does the same for modules of the package itself, without
+    its name ("base"). A loaded value is stored as an attribute of the package. No name may be that of a
+    submodule: importing the submodule would overwrite it. For type checkers, the package repeats the imports
+    under TYPE_CHECKING.
 
     >>> load, names = lazy("dpveil.core", {}, Photo="photo")
     >>> load("Photo").__name__, names()

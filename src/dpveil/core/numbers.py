@@ -10,18 +10,20 @@ from numbers import Integral, Rational, Real
 from dpveil.errors import InvalidParameter
 
 Number = int | float | str | Fraction | Decimal
-"""Accepted numbers: each is read as its shortest decimal, so 0.1 is exactly 1/10."""
+"""Types of numbers that are accepted; floats are read as their shortest decimal, so 0.1 is exactly 1/10."""
 
 Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
-
+"""What `json.loads` returns."""
 
 SMALLEST, LARGEST = Fraction(1, 10**300), Fraction(10**300)
+"""Numbers between these are shown with float arithmetic, which has full precision there."""
 
 
 def exact(value: object, name: str = "number") -> Fraction:
-    """Return `value` as the rational number of its shortest decimal.
+    """Return `value` as an exact rational; a float is read as its shortest decimal.
 
-    Raises `InvalidParameter` for anything that is not a finite number. Source: docs, "Guarantees".
+    Raises `InvalidParameter` for anything that is not a finite number, including booleans, and for texts of
+    more than 1000 characters or with an exponent beyond ±1000. Source: docs, "Guarantees".
 
     >>> exact(0.1), exact("1/3"), exact(20)
     (Fraction(1, 10), Fraction(1, 3), Fraction(20, 1))
@@ -45,14 +47,16 @@ def exact(value: object, name: str = "number") -> Fraction:
 
 
 def _modest(text: str) -> str:
-    """Return `text` unless its exact value would fill the memory: 1e999999999 is a billion digits."""
+    """Return `text`; raise `ValueError` if its exact value may be huge: 1e999999999 has a billion digits."""
     if len(text) > 1000 or abs(int(text.lower().partition("e")[2] or 0)) > 1000:
         raise ValueError
     return text
 
 
 def float_above(value: Fraction) -> float:
-    """Return the smallest float that is not below `value` (a loss may be stated too high, never too low).
+    """Return the smallest float that is not below `value`: a privacy loss is never rounded down.
+
+    Returns infinity beyond the range of floats.
 
     >>> float_above(Fraction(1, 3)) >= Fraction(1, 3)
     True
@@ -65,7 +69,7 @@ def float_above(value: Fraction) -> float:
 
 
 def root_above(value: Fraction) -> Fraction:
-    """Return a number of some twenty digits that is not below the square root of `value` (at least 0).
+    """Return an upper bound on the square root of `value` (at least 0), correct to about 19 digits.
 
     >>> root_above(Fraction(2)) ** 2 >= 2 and root_above(Fraction(9)) == 3
     True
@@ -77,7 +81,7 @@ def root_above(value: Fraction) -> Fraction:
 
 
 def to_json(value: Fraction) -> int | float | str:
-    """Return an exact JSON form: a number where its shortest decimal is exact, else a `"p/q"` string.
+    """Return `value` exactly: as a JSON number if its shortest decimal is exact, else as a "p/q" string.
 
     >>> to_json(Fraction(20)), to_json(Fraction(1, 10)), to_json(Fraction(1, 3))
     (20, 0.1, '1/3')
@@ -92,7 +96,7 @@ def to_json(value: Fraction) -> int | float | str:
 
 
 def show(value: Fraction, digits: int = 4) -> str:
-    """Return `value` for display: exact if short, else rounded up to `digits` significant digits.
+    """Return `value` for display: exact if that is short, else rounded up to `digits` significant digits.
 
     >>> show(Fraction(1, 10)), show(Fraction(1, 3)), show(Fraction(20)), show(Fraction(1, 10**6))
     ('0.1', '0.3334', '20', '1e-06')

@@ -16,12 +16,13 @@ BOX: Final = "box"
 MASK: Final = "mask"
 FACE: Final = "face"
 KIND: Final = re.compile(r"[a-z][a-z0-9 -]{0,39}")
-"""What a kind of region may be called: a noun in lower case, such as "licence plate"."""
+"""Names of kinds of regions: a lower-case noun, such as "licence plate"."""
 CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
+"""Names of lossy formats, such as "JPEG"."""
 SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
-"""Ends what certificates say of whatever was chosen by looking at the photo."""
+"""The end of every sentence of a certificate about something that was chosen by looking at the photo."""
 MOST_LETTERS: Final = 10_000
-"""Of a finder's description."""
+"""The longest description of a finder, in characters."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ class Origin:
         return head if self.grown_to is None else f"{head}, grown to the {self.grown_to} blocks"
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object of a certificate: the kind, and whatever is not as usual."""
+        """Return the JSON object of a certificate: the kind, and every field that is not its default."""
         usual = {field.name: field.default for field in fields(self)}
         values = {name: getattr(self, name) for name in usual}
         return {n: value for n, value in values.items() if n == "kind" or value != usual[n]}

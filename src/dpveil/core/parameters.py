@@ -13,26 +13,27 @@ In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
 
 SCALE = "there is no default: 1 or less is strong, 2 moderate, 4 weak, 10 practically none"
-"""The scale of `accounting.meaning`, where neighbours are any two records or photos."""
+"""The hint for a missing epsilon: the scale of `accounting.meaning` for any two records or photos."""
 MISSING_HINTS = {
     "epsilon": SCALE,
     "delta": "there is no default: choose well below one over the number of people, such as 1e-6",
     "rho": "there is no default: rho = 0.5 is about epsilon 5 at delta 1e-5",
 }
 CEILING = 2**31
+"""The largest count that is accepted."""
 ALL = "all"
-"""Stands for a neighbourhood of all pixels, any-image."""
+"""The word for a neighbourhood of all pixels, which is any-image."""
 
 
 class Parameter(Generic[In, Out]):
-    """A typed descriptor for a field of a frozen dataclass; subclasses say what `check` accepts.
+    """A typed descriptor for a field of a frozen dataclass; subclasses define what `check` accepts.
 
-    `hint` says what to write where a value is missing, if it is not what such a name usually means.
+    `hint` says what to write where the value is missing; without it, `MISSING_HINTS` is asked by name.
     """
 
     hint: str = ""
     metavar: str = "FILE"
-    """What stands for the value in a table of options; nothing for a flag."""
+    """The placeholder of the value in a table of options; empty for a flag."""
 
     def __init__(self, *, optional: bool = False, default: Any = None, hint: str = "") -> None:
         self.optional = optional
@@ -65,21 +66,21 @@ class Parameter(Generic[In, Out]):
         raise NotImplementedError
 
     def stated(self, value: Json) -> Any:
-        """Return what `check` takes for `value`, as a received certificate states it; never opens anything.
+        """Return `value`, as a received certificate states it, in a form that `check` accepts.
 
-        Whoever wrote the certificate chose `value`, so that a parameter that can name a file takes its
-        written form here and nothing else. Raises `InvalidParameter`.
+        The certificate's author chose `value`, so a parameter that can name a file accepts only the form
+        that certificates use, and opens nothing. Raises `InvalidParameter`.
         """
         raise NotImplementedError
 
 
 class Value(Parameter[In, Out]):
-    """A number or a word, which certificates write as users do."""
+    """A number or a word, which has the same form in certificates as in calls."""
 
     metavar = "VALUE"
 
     def stated(self, value: Json) -> Any:
-        """Return `value` itself: `check` opens nothing."""
+        """Return `value` unchanged, as `check` opens no files; raises `InvalidParameter` for collections."""
         if isinstance(value, list | dict):
             raise InvalidParameter(self.name, type(value).__name__, "is not a single value")
         return value
@@ -94,10 +95,10 @@ class Positive(Value[Number, Fraction]):
 
 
 class OptionalPositive(Value[Number | None, Fraction | None]):
-    """A rational number above zero, or None where another parameter takes its place."""
+    """A rational number above zero, or None where another parameter is given instead."""
 
     def check(self, value: Number | None) -> Fraction | None:
-        """Return `value` as a positive rational."""
+        """Return `value` as a positive rational, or None."""
         return None if value is None else positive(value, self.name)
 
 
@@ -113,12 +114,12 @@ class OptionalProbability(Value[Number | None, Fraction | None]):
     """A rational number strictly between 0 and 1, or None."""
 
     def check(self, value: Number | None) -> Fraction | None:
-        """Return `value` as a rational in (0, 1)."""
+        """Return `value` as a rational in (0, 1), or None."""
         return None if value is None else probability(value, self.name)
 
 
 class Between(Value[Number, Fraction]):
-    """A rational number from `low` to `high`; `hint` names a usual one."""
+    """A rational number from `low` to `high`, both included; `hint` suggests a value."""
 
     def __init__(self, low: Number, high: Number, *, hint: str, default: Number | None = None) -> None:
         super().__init__(default=default if default is None else exact(default), hint=hint)
@@ -134,7 +135,7 @@ class Between(Value[Number, Fraction]):
 
 
 class Whole(Value[int, int]):
-    """A whole number from `low` to `high`, such as a grey level."""
+    """A whole number from `low` to `high`, both included, such as a grey level."""
 
     metavar = "N"
 
@@ -156,7 +157,7 @@ class Whole(Value[int, int]):
 
 
 class Count(Value[int, int]):
-    """A whole number of at least one, such as a block size in pixels, or from `low` to `high`."""
+    """A whole number from `low` to `high`, both included, such as a block size in pixels."""
 
     metavar = "N"
 
@@ -175,7 +176,7 @@ class Count(Value[int, int]):
 
 
 class OptionalCount(Value[int | None, int | None]):
-    """A whole number of at least one, or None."""
+    """A whole number from 1 to `CEILING`, or None."""
 
     metavar = "N"
 
@@ -209,19 +210,19 @@ class OneOf(Value[str | None, str | None]):
         self.words = words
 
     def check(self, value: str | None) -> str | None:
-        """Return `value`, which is one of the words."""
+        """Return `value` if it is one of the words."""
         if value not in self.words:
             raise InvalidParameter(self.name, value, "is unknown", hint=self.hint)
         return value
 
 
 class Flag(Value[bool, bool]):
-    """Yes or no."""
+    """A boolean."""
 
     metavar = ""
 
     def check(self, value: bool) -> bool:
-        """Return `value`, which is True or False and nothing else."""
+        """Return `value` if it is a bool."""
         if not isinstance(value, bool):
             raise InvalidParameter(self.name, value, "is not true or false", hint="give True or False")
         return value

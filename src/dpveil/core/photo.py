@@ -57,7 +57,7 @@ class Photo:
     notes: tuple[str, ...] = field(default=())
 
     def __repr__(self) -> str:
-        """Return the size and no pixel: what is printed ends up in logs."""
+        """Return the size only: a representation ends up in logs, where no pixel may appear."""
         return f"Photo({self.width}×{self.height}, {self.channels} channels)"
 
     def __init__(
@@ -87,7 +87,7 @@ class Photo:
 
 
 def check_unmasked(array: object, name: str) -> None:
-    """Raise `InvalidParameter` for an array of `numpy.ma`: nobody said what stands for what it masks."""
+    """Raise `InvalidParameter` for an array of `numpy.ma`: its masked elements have no defined value."""
     if isinstance(array, np.ma.MaskedArray):
         raise InvalidParameter(name, None, "is a masked array", hint="give its .filled(...)")
 

@@ -17,7 +17,10 @@ from dpveil.errors import InvalidParameter, RegionError
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle in pixels of the oriented photo: left `x`, top `y`, width `w`, height `h`, all integers."""
+    """A rectangle in pixels of the oriented photo: left `x`, top `y`, width `w`, height `h`, all integers.
+
+    Raises `InvalidParameter` for other numbers and for a width or height below 1.
+    """
 
     x: int
     y: int
@@ -36,7 +39,7 @@ class Box:
         return f"{self.x},{self.y},{self.w},{self.h}"
 
     def inside(self, width: int, height: int) -> bool:
-        """Whether the box lies wholly in a photo of this size."""
+        """Whether the whole box lies in a photo of this size, in pixels."""
         return self.x >= 0 and self.y >= 0 and self.x + self.w <= width and self.y + self.h <= height
 
     def overlaps(self, other: Box) -> bool:
@@ -46,14 +49,14 @@ class Box:
 
     @property
     def slices(self) -> tuple[slice, slice]:
-        """Rows and columns, to index an image array."""
+        """Slices of rows and columns, to index an image array."""
         return slice(self.y, self.y + self.h), slice(self.x, self.x + self.w)
 
 
 def check_inside(box: Box, width: int, height: int) -> None:
-    """Raise `RegionError`, which states the photo's size, if `box` is not wholly in a photo of this size.
+    """Raise `RegionError` if `box` is not wholly in a photo of this size, in pixels.
 
-    Slices do not: a negative place counts from the other side, and what lies beyond is cut off in silence.
+    NumPy would not: a negative index counts from the other end, and a slice beyond the edge is cut short.
     """
     if not box.inside(width, height):
         raise RegionError(
@@ -63,10 +66,10 @@ def check_inside(box: Box, width: int, height: int) -> None:
 
 
 def first_overlap(boxes: Sequence[Box]) -> tuple[int, tuple[int, int]]:
-    """Return how many pairs of boxes have a pixel in common, and the places of the first such pair.
+    """Return the number of pairs of boxes that overlap, and the indices of the first such pair.
 
-    Box after box is compared with all later ones at once: 10 000 boxes take less than a second. Every
-    coordinate is that of a pixel of a photo.
+    The indices are (0, 0) where no pair overlaps. Each box is compared with all later ones in one vectorised
+    step, so that 10 000 boxes take less than a second.
 
     >>> first_overlap([Box(0, 0, 2, 2), Box(2, 0, 2, 2), Box(1, 1, 2, 2)])
     (2, (0, 2))
@@ -90,7 +93,8 @@ class Region:
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
     noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are boxes
-    that stay as they are: `regions.grow` cuts them out. Raises `InvalidParameter`.
+    that stay as they are: `regions.grow` cuts them out. Raises `InvalidParameter` for a mask that is not
+    boolean, not of the box's shape, or nowhere true.
     """
 
     box: Box
@@ -106,7 +110,7 @@ class Region:
             raise InvalidParameter(
                 "mask", None, "does not fit its box", hint="a boolean array of the box's size, not all false"
             )
-        mask = self.mask.copy()  # whoever made it may change theirs between plan and release
+        mask = self.mask.copy()  # the caller may change its array between plan and release
         mask.flags.writeable = False
         object.__setattr__(self, "mask", mask)
 
@@ -117,12 +121,12 @@ class Region:
 
     @property
     def pixels(self) -> int:
-        """How many pixels are replaced."""
+        """The number of pixels that are replaced."""
         return self.box.w * self.box.h if self.mask is None else int(self.mask.sum())
 
     @property
     def record(self) -> RegionRecord:
-        """What a certificate states of this region: everything but the mask's pixels."""
+        """What a certificate states about this region: everything except the mask's pixels."""
         return RegionRecord(self.box, self.origin, None if self.mask is None else self.pixels)
 
     def covers(self, photo: Photo) -> bool:
@@ -138,11 +142,11 @@ class Region:
         return self.mask is None or bool(self.mask[top:bottom, left:right].any())
 
     def crop(self, image: UInt8[np.ndarray, "H W c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return a contiguous copy of the box's pixels."""
+        """Return the box's pixels as a contiguous array."""
         return np.ascontiguousarray(image[self.box.slices])
 
     def paste(self, image: UInt8[np.ndarray, "H W c"], released: UInt8[np.ndarray, "h w c"]) -> None:
-        """Replace this region's pixels in `image` by released ones; reads no original pixel."""
+        """Write `released`, an array of the box's shape, over this region's pixels of `image` in place."""
         target = image[self.box.slices]
         if self.mask is None:
             target[...] = released
@@ -151,7 +155,7 @@ class Region:
 
     @classmethod
     def whole(cls, photo: Photo, *, fallback: bool = False) -> Region:
-        """Return the region of every pixel; `fallback` where it is taken because nothing was found."""
+        """Return the region of every pixel; `fallback` says that it is used because nothing was found."""
         return cls(
             Box(0, 0, photo.width, photo.height),
             origin=Origin(WHOLE, "" if fallback else WHOLE, fallback=fallback),
@@ -195,7 +199,7 @@ class RegionRecord:
         return place if self.masked is None else f"{place}, {self.masked} of them masked"
 
     def problem(self, *, width: int, height: int) -> str:
-        """Return what cannot be of a region in a photo of this size, or nothing.
+        """Return why no region of a photo of this size, in pixels, can have this record; empty if one can.
 
         >>> RegionRecord(Box(0, 0, 1, 1), Origin("whole")).problem(width=640, height=480)
         'is not the whole photo'

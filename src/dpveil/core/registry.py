@@ -1,8 +1,8 @@
-"""The registry of every role: names of classes that are loaded on demand, and plug-ins.
+"""The registry of every role: the names of its classes, which are loaded on demand, and plug-ins.
 
-A row is "module:Class", so that this module imports nothing, and listing names costs nothing. To add a
-method, a detector or a codec to dpveil: a file, and a row here. Other packages add theirs by entry point
-(docs, "Adding a method"); their names come after dpveil's own, which nothing replaces.
+A row is "module:Class", so that listing names imports nothing. To add a method, a detector or a codec to
+dpveil, add its file and a row here. Other packages add theirs by entry point (docs, "Adding a method");
+their names come after dpveil's own and cannot replace them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 NAME: Final = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+"""Names of plug-ins: kebab case."""
 
 
 class Table(Mapping[str, Any]):
-    """The names of one role, each loaded when it is looked up; dpveil's own come first, in their order.
+    """The names of one role, each mapped to its class, which is loaded on lookup; dpveil's own come first.
 
-    `group` is the entry-point group of this role, `base` the class that plug-ins must extend. A name that is
-    not dpveil's own is looked up among installed entry points of exactly that name, so that the author of a
-    certificate can only select an installed plug-in, and import nothing else.
+    `group` is the entry-point group of this role, `base` the class that plug-ins must extend. Names that are
+    not dpveil's own must equal the name of an installed entry point, so that the author of a certificate can
+    select an installed plug-in but import nothing else. Looking up a name raises `UnknownName`, and
+    `PluginError` for a plug-in that fails.
 
     >>> METHODS["dp-pix"].__name__, "dp-picks" in METHODS
     ('DPPix', False)
@@ -55,11 +57,11 @@ class Table(Mapping[str, Any]):
 
     @property
     def homes(self) -> dict[str, str]:
-        """Class to module of every row that is dpveil's own."""
+        """The module of each of dpveil's own classes, by class name."""
         return {name: module for module, _, name in (str(row).partition(":") for row in self.rows.values())}
 
     def usable(self) -> Iterator[tuple[str, Any]]:
-        """Yield every name with what it stands for, without plug-ins that fail: `PluginWarning` for those."""
+        """Yield every name and its class; a plug-in that fails is skipped with a `PluginWarning`."""
         for name in self:
             try:
                 yield name, self[name]
@@ -68,11 +70,11 @@ class Table(Mapping[str, Any]):
 
     @cached_property
     def plugins(self) -> dict[str, tuple[EntryPoint, ...]]:
-        """Name to what installed packages offer under it: more than one where packages contradict each other.
+        """Entry points of installed packages by name; a name has several where packages conflict.
 
-        Warns of names that are dpveil's own, once, and leaves them out.
+        An entry point with one of dpveil's own names is left out with a `PluginWarning`.
         """
-        from importlib.metadata import entry_points  # nobody who names one of dpveil's own needs it
+        from importlib.metadata import entry_points  # slow to import, and only plug-ins need it
 
         found: dict[str, tuple[EntryPoint, ...]] = {}
         for entry in entry_points(group=self.group) if self.group else ():
@@ -84,7 +86,7 @@ class Table(Mapping[str, Any]):
         return found
 
     def _plugged(self, name: str) -> Any:
-        """Return what the plug-in of that name is; raises `UnknownName`, and `PluginError` where it fails."""
+        """Return the class of the plug-in `name`; raises `UnknownName`, and `PluginError` if it fails."""
         if name not in self.plugins:
             raise UnknownName(self.role, str(name), self)
         offers = self.plugins[name]
@@ -94,7 +96,7 @@ class Table(Mapping[str, Any]):
         what, hint = f"the {self.role} {name!r} of {packages}", "update or uninstall that package"
         try:
             found = offers[0].load()
-        except (Exception, SystemExit) as error:  # nobody else's module ends a run
+        except (Exception, SystemExit) as error:  # a third party's module must not end a run
             told = " ".join(f"{type(error).__name__}: {error}".split())
             raise PluginError(f"{what} cannot be loaded: {told}", hint=hint) from error
         if problem := _unfit(name, found, _loaded(self.base) if self.base else None):
@@ -108,7 +110,7 @@ def _loaded(row: str) -> Any:
 
 
 def _unfit(name: str, found: Any, base: Any) -> str:
-    """Return what keeps a plug-in from standing beside dpveil's own; empty where nothing does."""
+    """Return why a plug-in cannot be used, or an empty string if it can."""
     if not NAME.fullmatch(name):
         return "is not named in kebab case"
     if base is None:
@@ -207,7 +209,7 @@ DETECTORS: Final = Table(
     group="dpveil.detectors",
     base="dpveil.regions.detectors.base:Detector",
 )
-"""Detectors, the best of dpveil's own first: where none is named, the first that is installed is taken."""
+"""Detectors, best first: the first whose model is installed is the default."""
 
 ATTACKS: Final = Table(
     "attack",

@@ -10,31 +10,39 @@ from typing import Final
 from dpveil.io.containers import MOST_CHUNKS
 
 SIGNED: Final = 8
-"""Bytes of PNG's signature."""
+"""Length of PNG's signature, and of TIFF's header, in bytes."""
 JPEG_HEAD: Final = 700
-"""Bytes that frame header and tables of a baseline JPEG take at most; in ours they have 623."""
+"""Most bytes before the entropy-coded data of a baseline JPEG; `encode` writes 623."""
 JPEG_SEGMENTS: Final = frozenset({0xDB, 0xC0, 0xC4})
-"""Tables for quantisation and Huffman's code, and the baseline frame."""
+"""Markers of quantisation tables, the baseline frame header, and Huffman tables."""
 JFIF: Final = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00"
+"""The first bytes of a JFIF file."""
 TIFF_TAGS: Final = frozenset({256, 257, 258, 259, 262, 273, 277, 278, 279, 284})
+"""Tags that describe how the pixels are stored: the only ones that `encode` writes."""
 TIFF_KINDS: Final = {3: "H", 4: "I", 16: "Q"}
-"""Types of whole numbers, as `struct` calls them."""
+"""TIFF's unsigned integer types as format characters of `struct`."""
 MOST_STRIPS: Final = 1 << 17
-"""Strips hold 64 kB or a row: those of 2^31 pixels are fewer."""
+"""Most strips: each holds 64 kB or a row, so 2^31 pixels have fewer."""
 STRIPS: Final = 273
+"""The tag StripOffsets."""
 STRIP_BYTES: Final = 279
+"""The tag StripByteCounts."""
 TIFF_PADDING: Final = 8
+"""Most bytes of padding in the whole file."""
 GREY_RAMP: Final = b"".join(bytes((level, level, level, 0)) for level in range(256))
+"""The palette of a grey BMP."""
 
 
 def bare(data: bytes, format: str) -> bool:  # noqa: A002  the field's word
-    """Return whether a file of this format has one picture and no other part: no text, profile, thumbnail,
-    second picture, transparency or trailing byte. What hides in compressed data or in levels is not seen.
+    """Return whether a file holds one picture and nothing else: no text, profile, thumbnail, second picture,
+    transparency or trailing byte. Data hidden in the compressed stream or in the levels are not detected.
+
+    `format` is a name of `FORMATS`; False for any other.
     """
     try:
         return BARE[format](data) if format in BARE else False
     except (IndexError, ValueError, struct.error):
-        return False  # cut off
+        return False  # truncated
 
 
 def _png(data: bytes) -> bool:
@@ -57,11 +65,8 @@ def _jpeg(data: bytes) -> bool:
     start = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
     end = re.compile(rb"\xff[^\0]").search(data, start)
     scan = data[at : at + 2] == b"\xff\xda" and start <= JPEG_HEAD
-    return data.startswith(JFIF) and scan and data.endswith(b"\xff\xd9") and _last_two(end, data)
-
-
-def _last_two(end: re.Match[bytes] | None, data: bytes) -> bool:
-    return end is not None and end.end() == len(data)
+    ends = data.endswith(b"\xff\xd9") and end is not None and end.end() == len(data)
+    return data.startswith(JFIF) and scan and ends
 
 
 def _webp(data: bytes) -> bool:
@@ -82,7 +87,7 @@ def _bmp(data: bytes) -> bool:
 
 
 def _tiff(data: bytes) -> bool:
-    """Its directory, the values stored outside it, and the strips make up the whole file."""
+    """Whether the header, one directory, the values stored outside it, and the strips are the whole file."""
     if data[:4] not in (b"II*\0", b"MM\0*"):
         return False
     order = "<" if data.startswith(b"II") else ">"
@@ -106,7 +111,7 @@ def _tiff(data: bytes) -> bool:
 
 
 def _tile(parts: list[tuple[int, int]], length: int) -> bool:
-    """Whether parts of a file, each with start and size, follow on one another, but for bytes of padding."""
+    """Whether parts (start and size in bytes) fill a file of this length without overlap, except padding."""
     end = padding = 0
     for start, size in sorted(parts):
         if start < end:
@@ -123,3 +128,4 @@ BARE: Final[dict[str, Callable[[bytes], bool]]] = {
     "tiff": _tiff,
     "bmp": _bmp,
 }
+"""The check of each format that `encode` writes."""

@@ -1,7 +1,7 @@
-"""Coded pictures of HEIC and AVIF: the size that a decoder will make room for, and nothing but the picture.
+"""Coded pictures of HEIC and AVIF: the size for which a decoder allocates memory, and the units to decode.
 
-The size in the container is only a claim: decoders take theirs from the sequence parameter set (ITU-T H.265
-§7.3.2.2) or the sequence header (AV1 §5.5), which a small file may let ask for gigabytes.
+Decoders take the size not from the container but from the sequence parameter set (ITU-T H.265 §7.3.2.2) or
+the sequence header (AV1 §5.5), where a small file may ask for gigabytes.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from dpveil.io.isobmff import Reading
 from dpveil.io.refused import damaged, overloaded
 
 MOST_CONFIGURED: Final = 4096
-"""Bytes of the parameters of one picture: they are read anew for each of thousands of tiles."""
+"""Most bytes of the decoder configuration of one picture, which is parsed for each of thousands of tiles."""
 MOST_UNITS: Final = 4096
-"""Parts of one coded picture, such as slices."""
+"""Most NAL units or OBUs of one coded picture."""
 MOST_FRAMES: Final = 8
-"""Layers of one AVIF picture."""
+"""Most layers of one AVIF picture."""
 SEQUENCE: Final = 1
+"""AV1's OBU type of sequence headers."""
 KEPT: Final = frozenset({SEQUENCE, 2, 3, 4, 6})
-"""Units of AV1 that make up a picture: sequence header, delimiter, frame header, tiles, frame."""
+"""AV1's OBU types of a picture: sequence header, temporal delimiter, frame header, tile group, frame."""
 DROPPED: Final = frozenset({5, 15})
-"""Metadata and padding."""
+"""AV1's OBU types that are left out: metadata and padding."""
 INTRA: Final = range(16, 22)
-"""H.265's slices that refer to no other picture."""
+"""H.265's NAL unit types of intra pictures (IRAP)."""
 REMARKS: Final = frozenset({35, 39, 40})
-"""Delimiters and messages of H.265, which are left out, as are parameter sets amid the slices."""
+"""H.265's NAL unit types that are left out: access unit delimiters and SEI messages."""
 PARAMETERS: Final = frozenset({32, 33, 34})
+"""H.265's NAL unit types of parameter sets, which are left out among the slices."""
 
 
 @dataclass(frozen=True)
 class Coded:
-    """A coded picture: its size in pixels, its depth in bits, and the units to decode."""
+    """A coded picture: its size in pixels, its bit depth, and the units to decode."""
 
     width: int
     height: int
@@ -42,20 +44,20 @@ class Coded:
 
 
 class Bits:
-    """Reads bits, the highest first; raises `Refused` beyond the end."""
+    """Reads bits, most significant first; raises `Refused` at the end of the data."""
 
     def __init__(self, data: bytes, name: str) -> None:
         self._value, self._left, self._name = int.from_bytes(data, "big"), 8 * len(data), name
 
     def take(self, count: int) -> int:
-        """Return the number in the next `count` bits."""
+        """Return the next `count` bits as an unsigned integer."""
         if count > self._left:
             raise damaged(self._name)
         self._left -= count
         return self._value >> self._left & ((1 << count) - 1)
 
     def golomb(self) -> int:
-        """Return the next number in Exp-Golomb code (H.265 §9.2)."""
+        """Return the next unsigned Exp-Golomb code (H.265 §9.2)."""
         zeros = 0
         while not self.take(1):
             zeros += 1
@@ -65,7 +67,10 @@ class Bits:
 
 
 def hevc(config: bytes, contents: bytes) -> Coded:
-    """Return the picture of an item of type hvc1, of which only slices are kept; raises `Refused`."""
+    """Return the picture of an hvc1 item, reduced to its slices; raises `Refused`.
+
+    `config` is the body of its hvcC property, `contents` its coded data.
+    """
     if len(config) > MOST_CONFIGURED:
         raise overloaded(f"more than {MOST_CONFIGURED:,} bytes of parameters")
     reading = Reading(config, 21, len(config), "HEIC")
@@ -83,10 +88,10 @@ def hevc(config: bytes, contents: bytes) -> Coded:
 
 
 def _size_in_set(unit: bytes) -> tuple[int, int, int]:
-    """Return width, height and depth from a sequence parameter set."""
+    """Return width and height in pixels, and the bit depth, from a sequence parameter set."""
     bits = Bits(unit[2:96].replace(b"\0\0\3", b"\0\0"), "HEIC")
     bits.take(4)
-    if bits.take(3):  # layers in time, which a picture has not
+    if bits.take(3):  # temporal sub-layers, which a still picture does not have
         raise damaged("HEIC")
     bits.take(1 + 96)
     bits.golomb()
@@ -95,7 +100,7 @@ def _size_in_set(unit: bytes) -> tuple[int, int, int]:
     width, height = bits.golomb(), bits.golomb()
     if bits.take(1):
         left, _, top, _ = (bits.golomb() for _ in range(4))
-        if left or top:  # blocks would begin outside of the picture
+        if left or top:  # the block grid would not start at the picture's corner
             raise damaged("HEIC")
     return width, height, 8 + max(bits.golomb(), bits.golomb())
 
@@ -108,7 +113,7 @@ def _slices(contents: bytes, size: int) -> bytes:
             break
         unit = reading.take(reading.number(size))
         kind = unit[0] >> 1 & 63 if len(unit) > 2 else -1
-        if kind in INTRA and bool(kept) != bool(unit[2] & 0x80):  # the first slice, and no other, begins
+        if kind in INTRA and bool(kept) != bool(unit[2] & 0x80):  # exactly one slice is the first
             kept.append(len(unit).to_bytes(size, "big") + unit)
         elif kind not in PARAMETERS | REMARKS:
             raise damaged("HEIC")
@@ -118,7 +123,10 @@ def _slices(contents: bytes, size: int) -> bytes:
 
 
 def av1(config: bytes, contents: bytes) -> Coded:
-    """Return the picture of an item of type av01, without metadata; raises `Refused`."""
+    """Return the picture of an av01 item without metadata; raises `Refused`.
+
+    `config` is the body of its av1C property, `contents` its coded data.
+    """
     if len(config) < 4 or config[0] != 0x81:
         raise damaged("AVIF")
     if len(config) > MOST_CONFIGURED:
@@ -131,7 +139,7 @@ def av1(config: bytes, contents: bytes) -> Coded:
 
 
 def _units(data: bytes) -> tuple[bytes, set[tuple[int, int, int]]]:
-    """Return the units that make up the picture, and what their sequence headers say."""
+    """Return the OBUs that make up the picture, and the (width, height, bit depth) of their headers."""
     reading = Reading(data, 0, len(data), "AVIF")
     kept: list[bytes] = []
     sizes: set[tuple[int, int, int]] = set()
@@ -168,13 +176,13 @@ def _leb128(reading: Reading) -> int:
 
 
 def _size_in_header(body: bytes) -> tuple[int, int, int]:
-    """Return width, height and depth from a sequence header; with timing, as in videos, it is refused."""
+    """Return width, height and bit depth from a sequence header; raises `Refused` for timing information."""
     bits = Bits(body[:512], "AVIF")
     profile, _, reduced = bits.take(3), bits.take(1), bits.take(1)
     bits.take(5) if reduced else _skip_levels(bits)
     lengths = 1 + bits.take(4), 1 + bits.take(4)
     width, height = (1 + bits.take(length) for length in lengths)
-    bits.take(3) if reduced else _skip_tools(bits)  # superblocks and intra tools, and those between pictures
+    bits.take(3) if reduced else _skip_tools(bits)
     bits.take(3)
     high = bits.take(1)
     twelve = high and profile == 2 and bits.take(1)
@@ -209,4 +217,4 @@ CODED: Final[dict[bytes, tuple[bytes, Callable[[bytes, bytes], Coded]]]] = {
     b"hvc1": (b"hvcC", hevc),
     b"av01": (b"av1C", av1),
 }
-"""Type of an item to the property with its parameters, and what reads it."""
+"""For each type of item, the property with its decoder configuration, and the parser."""

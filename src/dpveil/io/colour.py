@@ -16,7 +16,7 @@ Alpha = UInt8[np.ndarray, "h w"] | None
 
 @dataclass
 class Layers:
-    """Opaque colour of mode L, RGB, CMYK or LAB, transparency beside it, and notes on what was converted."""
+    """Opaque colour of mode L, RGB, CMYK or LAB, the alpha channel, and notes on what was converted."""
 
     colour: Image.Image
     alpha: Alpha = None
@@ -25,7 +25,7 @@ class Layers:
 
 @dataclass(frozen=True)
 class Stored:
-    """How a file stored its pixels: Pillow's raw mode, and what white is for 16-bit grey."""
+    """How a file stored its pixels: Pillow's raw mode and, for 16-bit grey, the largest level (`top`)."""
 
     rawmode: str = ""
     top: int = 65535
@@ -33,13 +33,13 @@ class Stored:
 
 
 def to_levels(
-    image: Image.Image, stored: Stored, *, paper: int = 255
+    image: Image.Image, stored: Stored, *, background: int = 255
 ) -> tuple[UInt8[np.ndarray, "h w c"], list[str]]:
-    """Return loaded `image` as grey (c = 1) or sRGB (c = 3) levels, and notes on what was converted.
+    """Return loaded `image` as grey (c = 1) or sRGB (c = 3) levels 0..255, and notes on what was converted.
 
-    Transparency is laid over `paper` (255: white), so that colour hidden under alpha 0 is gone. 16-bit grey
-    is rounded exactly, round(255·v/65535); 16-bit colour keeps its high byte, all that Pillow decodes.
-    The mode must be one of `RULES`.
+    Transparent pixels are composited over the level `background` (255: white), which removes colour hidden
+    under alpha 0. 16-bit grey is rounded exactly, round(255·v/65535); 16-bit colour keeps its high byte,
+    which is all that Pillow decodes. The image's mode must be a key of `RULES`.
     """
     layers = RULES[image.mode](image, stored)
     grey = layers.colour.mode == "L"
@@ -48,17 +48,18 @@ def to_levels(
     levels = np.asarray(flat)
     levels = levels[:, :, 1:2] if grey and levels.ndim == 3 else levels.reshape(*levels.shape[:2], -1)
     if layers.alpha is not None and layers.alpha.size and int(layers.alpha.min()) < 255:
-        levels = over(levels, layers.alpha, paper)
-        layers.notes.append("transparency was laid over plain white" if paper else "transparency is black")
+        levels = over(levels, layers.alpha, background)
+        text = "transparency was laid over plain white" if background else "transparency is black"
+        layers.notes.append(text)
     return levels, layers.notes
 
 
 def over(
-    levels: UInt8[np.ndarray, "h w c"], alpha: UInt8[np.ndarray, "h w"], paper: int
+    levels: UInt8[np.ndarray, "h w c"], alpha: UInt8[np.ndarray, "h w"], background: int
 ) -> UInt8[np.ndarray, "h w c"]:
-    """Return `levels` under `alpha` over paper of one level, rounded to nearest."""
+    """Return `levels` with `alpha` (255: opaque) composited over one level, rounded to nearest."""
     opaque = alpha[:, :, None].astype(np.uint16)
-    mixed = levels * opaque + np.uint16(paper) * (255 - opaque)
+    mixed = levels * opaque + np.uint16(background) * (255 - opaque)
     return ((mixed + np.uint16(127)) // np.uint16(255)).astype(np.uint8)
 
 
@@ -67,7 +68,7 @@ def _grey(image: Image.Image, stored: Stored) -> Layers:
     colour = image.convert("L")
     alpha = None
     if isinstance(key, int):
-        spread = {"L;2": 85, "L;4": 17}.get(stored.rawmode, 1)  # Pillow spreads levels, not the key
+        spread = {"L;2": 85, "L;4": 17}.get(stored.rawmode, 1)  # Pillow scales levels to 0..255, not the key
         alpha = _opaque_unless(np.asarray(colour) == key * spread)
     return Layers(colour, alpha)
 
@@ -93,7 +94,7 @@ def _colour(image: Image.Image, stored: Stored) -> Layers:
     key = image.info.get("transparency")
     alpha = None
     if isinstance(key, tuple):
-        # The key of a 16-bit file is compared by its high byte: what it hides is then always hidden.
+        # The key of a 16-bit file is compared by its high byte, so that all pixels of the key are hidden.
         wanted = np.array(key) >> (8 if ";16" in stored.rawmode else 0)
         alpha = _opaque_unless((np.asarray(image) == wanted).all(axis=2))
     return Layers(image if image.mode == "RGB" else image.convert("RGB"), alpha, notes)
@@ -103,7 +104,7 @@ def _colour_alpha(image: Image.Image, stored: Stored) -> Layers:
     both = image if image.mode == "RGBA" else image.convert("RGBA")
     notes = ["16-bit colour kept its high byte"] if ";16" in stored.rawmode else []
     alpha = np.asarray(both.getchannel("A"))
-    if stored.rawmode.startswith("LA"):  # 16-bit grey with alpha, which Pillow spreads over three channels
+    if stored.rawmode.startswith("LA"):  # 16-bit grey with alpha, which Pillow decodes as RGBA
         return Layers(both.getchannel("R"), alpha, notes)
     return Layers(both.convert("RGB"), alpha, notes)
 
@@ -144,13 +145,14 @@ RULES: Final[dict[str, Callable[[Image.Image, Stored], Layers]]] = {
     "LAB": _print,
     "YCbCr": _video,
 }
-"""Pillow mode to the rule that splits it into layers; a mode that is absent is refused."""
+"""For each of Pillow's modes, the function that splits it into layers; other modes are refused."""
 
 SPACES: Final = {"L": "GRAY", "RGB": "RGB", "CMYK": "CMYK", "LAB": "Lab"}
+"""The colour space that an ICC profile for each mode has to be about."""
 
 
 def _to_srgb(layers: Layers, profile: bytes | None) -> Image.Image:
-    """Return the colour layer in sRGB (three channels) or, where nothing says otherwise, grey."""
+    """Return the colour layer in sRGB, or grey if it is grey and has no colour profile."""
     colour = layers.colour
     if profile is not None and colour.mode != "LAB":
         converted = _by_profile(colour, profile)

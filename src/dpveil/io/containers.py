@@ -1,4 +1,4 @@
-"""Facts from file bytes before decoding: format, size, animation, blocks and truncation."""
+"""What the bytes of a file show before decoding: format, size, animation, blocks and truncation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAGIC: Final[tuple[tuple[bytes, bytes, str], ...]] = (
     (b"GIF87a", b"", "GIF"),
     (b"GIF89a", b"", "GIF"),
 )
-"""First bytes, bytes 8 to 12 where they matter, and the format: the only ones that are ever decoded."""
+"""The first bytes, bytes 8 to 12 where they matter, and the format; HEIC, AVIF and Netpbm are read too."""
 
 JXL: Final = "a JPEG XL file"
 FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
@@ -38,12 +38,15 @@ FOREIGN: Final[tuple[tuple[int, bytes, str], ...]] = (
     (0, b"\x00\x00\x00\x0cJXL ", JXL),
     (0, b"P", "a PAM or floating-point Netpbm file"),
 )
+"""Offset, bytes there, and kind of the files that are recognised and not read."""
 NETPBM: Final = b"123456"
+"""The second byte of the Netpbm formats that are read: PBM, PGM and PPM."""
 OTHER_NETPBM: Final = b"7Ff"
+"""The second byte of the others: PAM and PFM."""
 
 
 def format_name(head: bytes) -> str | None:
-    """Return the allowed format that the first bytes of a file belong to, or None."""
+    """Return the format of a file with these first bytes, or None if it is not one that is read."""
     for start, inner, name in MAGIC:
         if head.startswith(start) and head[8 : 8 + len(inner)] == inner:
             return name
@@ -55,7 +58,7 @@ def _netpbm(head: bytes, kinds: bytes) -> bool:
 
 
 def foreign_name(head: bytes) -> str | None:
-    """Return what kind of file it is if its first bytes show a format that is not allowed."""
+    """Return the kind of a file that is not read, such as "a PDF", or None if it is not recognised."""
     for offset, mark, name in FOREIGN:
         if head[offset:].startswith(mark):
             if mark == b"P" and not _netpbm(head, OTHER_NETPBM):
@@ -65,10 +68,11 @@ def foreign_name(head: bytes) -> str | None:
 
 
 def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
-    """Return the MCU grid of a JPEG from its frame header: (id, horizontal, vertical, table) each.
+    """Return the MCU grid of a JPEG from its frame header.
 
-    A lone component is never interleaved, so its blocks are 8 × 8 whatever its factors (ITU-T T.81 §A.2.2).
-    The margin of one pixel is the reach of chroma upsampling across a block's edge (docs: limits).
+    Each component is (identifier, horizontal and vertical sampling factor, quantisation table). A single
+    component is never interleaved, so its blocks are 8 × 8 whatever its factors (ITU-T T.81 §A.2.2). The
+    grid's margin of one pixel is the reach of chroma upsampling across a block's edge (docs: limits).
     """
     if len(components) == 1:
         return Grid(8, 8)
@@ -76,12 +80,15 @@ def jpeg_grid(components: list[tuple[int, int, int, int]]) -> Grid:
 
 
 WEBP_GRID: Final = Grid(16, 16, margin=8, codec="WebP")
-"""Macroblocks of lossy WebP; the loop filter and chroma reach up to 8 pixels further, prediction any far."""
+"""Macroblocks of lossy WebP; loop filter and chroma reach 8 pixels beyond them, prediction has no limit."""
 
 
 @dataclass(frozen=True)
 class WebP:
-    """A WebP file's chunks in short: canvas size in pixels, whether lossy, and frames of an animation."""
+    """What the chunks of a WebP file state: canvas size in pixels, whether it is lossy, number of frames.
+
+    `frames` is 0 for a still picture.
+    """
 
     width: int
     height: int
@@ -90,11 +97,11 @@ class WebP:
 
 
 MOST_CHUNKS: Final = {"PNG": 300_000, "WebP": 1_000}
-"""Encoders cut a PNG's data into 8 kB or more; a WebP that is no animation has a handful of chunks."""
+"""Most chunks of a file: PNG encoders write chunks of 8 kB or more, and a still WebP has a handful."""
 
 
 def webp_header(data: bytes) -> WebP:
-    """Return what the RIFF chunks of a WebP file say; raises `Refused` if they are malformed or cut off."""
+    """Return what the RIFF chunks of a WebP file state; raises `Refused` if malformed or truncated."""
     if len(data) < 12 or 8 + int.from_bytes(data[4:8], "little") > len(data):
         raise damaged("WebP")
     size: tuple[int, int] | None = None
@@ -133,14 +140,15 @@ def _webp_size(name: bytes, body: bytes) -> tuple[int, int] | None:
 
 
 TEXTS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt"})
+"""PNG's text chunks."""
 TURNING: Final = (b"XML:com.adobe.xmp\0", b"Raw profile type exif\0")
-"""Keywords of the only texts that are looked at, because they may say which way is up."""
+"""Keywords of the only text chunks that are kept: they may hold the orientation."""
 
 
 @dataclass(frozen=True)
 class Png:
-    """A PNG in short: the names of its chunks, whether IEND is there whole, what is to be decoded, and how
-    many frames of an animation there are.
+    """A PNG: the names of its chunks, whether it is complete up to IEND, the bytes to decode, and the number
+    of an animation's frames.
     """
 
     names: frozenset[bytes]
@@ -150,9 +158,9 @@ class Png:
 
 
 def png_header(data: bytes) -> Png:
-    """Return what the chunks of a PNG say, and the file without its texts, which Pillow would unpack.
+    """Return what the chunks of a PNG state, and the file without text chunks, which Pillow would unpack.
 
-    Raises `Refused` where there are more chunks than any encoder writes.
+    Raises `Refused` for more chunks than any encoder writes (`MOST_CHUNKS`).
     """
     names: set[bytes] = set()
     seen: set[bytes] = set()

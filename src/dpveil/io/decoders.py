@@ -1,6 +1,6 @@
-"""What decodes each format: Pillow's classes, and for HEIC those of the optional package pi-heif.
+"""The decoder of each format: Pillow's classes, and for HEIC the optional package pi-heif.
 
-They are called directly, not through `Image.open`, which would check Pillow's own global limit of pixels.
+They are called directly and not through `Image.open`, which would apply Pillow's global limit on pixels.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OPENERS: Final[dict[str, type[ImageFile.ImageFile]]] = {
 
 
 def opener(name: str) -> Callable[..., ImageFile.ImageFile]:
-    """Return what opens files of format `name`; raises `Refused` with a command where it is not installed."""
+    """Return the class that opens files of format `name`; raises `Refused` if it is not installed."""
     if name in OPENERS:
         return OPENERS[name]
     try:

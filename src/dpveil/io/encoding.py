@@ -1,4 +1,4 @@
-"""Encoding: fresh levels in, file bytes out, with settings that never depend on the input."""
+"""Encoding of levels as image files, with settings that never depend on the input."""
 
 from __future__ import annotations
 
@@ -14,24 +14,26 @@ from dpveil.errors import OutputError, UnknownName
 from dpveil.io.names import FORMATS
 
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
-    "png": {"compress_level": 1, "compress_type": 3},  # run lengths: level 6 takes four times as long
+    "png": {"compress_level": 1, "compress_type": 3},  # run-length strategy; level 6 takes four times as long
     "jpeg": {"quality": 95, "subsampling": 0, "optimize": False, "progressive": False},
     "webp": {"lossless": True, "quality": 20, "method": 0, "exact": True},
     "tiff": {"compression": "tiff_adobe_deflate"},
     "bmp": {},
 }
-"""Constants of every encoder: quality, tables and subsampling are never copied from an input."""
+"""Pillow's settings for each format; quality, tables and subsampling are never copied from an input."""
 
 OPENCV_PNG: Final = (
     *(cv2.IMWRITE_PNG_COMPRESSION, 1),
     *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE),
     *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_PAETH),
 )
-"""PNG by OpenCV: Pillow's sizes in about two thirds of its time (12 megapixels in 0.4 s)."""
+"""Settings of OpenCV's PNG encoder, which takes about two thirds of Pillow's time for files of its size."""
 
 OPENCV_PNG_SIDE: Final = 1_000_000
+"""The longest side that OpenCV's PNG encoder is given, in pixels."""
 
 SIDES: Final[dict[str, int]] = {"jpeg": 65_500, "webp": 16_383}
+"""The longest side of a picture in formats that limit it, in pixels."""
 
 
 def encode(image: np.ndarray, format: str) -> bytes:  # noqa: A002  the field's word
@@ -63,7 +65,7 @@ def encode(image: np.ndarray, format: str) -> bytes:  # noqa: A002  the field's 
 
 
 def _encoded(levels: np.ndarray, format_: str) -> bytes:
-    """Return the file of h × w or h × w × 3 levels: PNG by OpenCV where it can, all else by Pillow."""
+    """Return the file of h × w or h × w × 3 levels, encoded by OpenCV (PNG) or Pillow."""
     if format_ == "png" and max(levels.shape) <= OPENCV_PNG_SIDE:
         blue_first = levels if levels.ndim == 2 else cv2.cvtColor(levels, cv2.COLOR_RGB2BGR)
         done, contents = cv2.imencode(".png", blue_first, OPENCV_PNG)

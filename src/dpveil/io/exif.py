@@ -1,6 +1,6 @@
 """The orientation in EXIF or XMP, read without trusting counts and offsets (EXIF 2.32, tag 0x0112).
 
-Of all metadata only this number is used. Pillow would load every tag, at the cost that the file names.
+No other metadata are used. Pillow would load every tag, at a cost that the file determines.
 """
 
 from __future__ import annotations
@@ -11,14 +11,17 @@ from typing import Any, Final
 
 ORIENTATION: Final = 0x0112
 WHOLE: Final = {1: 1, 3: 2, 4: 4}
-"""Types of whole numbers, and their bytes."""
+"""Sizes of EXIF's unsigned integer types in bytes."""
 IN_XMP: Final = re.compile(rb'tiff:Orientation(?:="|>)([0-9])')
 RAW_PROFILE: Final = "Raw profile type exif"
-"""The word under which ImageMagick keeps EXIF in a PNG: three lines, then hexadecimal digits."""
+"""The keyword under which ImageMagick stores EXIF in a PNG: three lines, then hexadecimal digits."""
 
 
 def orientation(exif: bytes, xmp: bytes) -> int | None:
-    """Return the orientation stated by EXIF, otherwise by XMP, or None; raises ValueError for broken EXIF."""
+    """Return the orientation in EXIF, else in XMP, else None; raises `ValueError` for malformed EXIF.
+
+    The value is as stored: 1 to 8 in a valid file.
+    """
     stated = _in_exif(exif) if exif else None
     if stated is None and (match := IN_XMP.search(xmp)):
         return int(match[1])
@@ -26,7 +29,7 @@ def orientation(exif: bytes, xmp: bytes) -> int | None:
 
 
 def words_of(info: Mapping[Any, Any]) -> tuple[bytes, bytes]:
-    """Return the EXIF and XMP that Pillow found; raises ValueError for digits that are none."""
+    """Return the EXIF and XMP bytes in Pillow's `info`; raises `ValueError` for malformed hexadecimal."""
     exif, xmp, raw = info.get("exif"), info.get("xmp"), info.get(RAW_PROFILE)
     if not exif and isinstance(raw, str):
         exif = bytes.fromhex("".join(raw.split("\n")[3:]))

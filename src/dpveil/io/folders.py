@@ -1,4 +1,4 @@
-"""Walking folders without following links; unreadable entries are always reported."""
+"""Walking folders without following links; unreadable folders are always reported."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ PICTURES: Final = "gif apng heic heif hif avif jp2 j2k jxl jpe jfif pbm pgm ppm 
 RAW: Final = "cr2 cr3 nef arw dng orf rw2 raf"
 VIDEOS: Final = "mp4 mov m4v avi mkv webm mpg mpeg 3gp mts"
 UNWRITTEN: Final = frozenset(f".{name}" for name in f"{PICTURES} {RAW} {VIDEOS}".split())
-"""Pictures and videos that dpveil does not write, and of which it reads some: in a folder they are read or
-reported, never left out in silence."""
+"""Suffixes of pictures and videos that dpveil cannot write. A run over a folder reads them or reports them;
+it never leaves them out silently."""
 
 
 def is_folder(path: Path) -> bool:
-    """Whether `path` is a folder; one that cannot even be looked at is none, and fails when it is read."""
+    """Whether `path` is a folder; False if it cannot be inspected, so that reading it reports the error."""
     try:
         return path.is_dir()
     except OSError:
@@ -24,7 +24,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_link(path: Path) -> bool:
-    """Whether `path` is a symbolic link; what cannot be looked at is none, and fails when it is read."""
+    """Whether `path` is a symbolic link; False if it cannot be inspected."""
     try:
         return path.is_symlink()
     except OSError:
@@ -32,12 +32,12 @@ def is_link(path: Path) -> bool:
 
 
 def real(path: Path) -> Path:
-    """Return the path without links, whether anything is there or not."""
+    """Return the absolute path with links resolved; it need not exist."""
     return Path(os.path.realpath(path))
 
 
 def identity(path: Path) -> object:
-    """Return what is equal for two names of one file, on disks that ignore case too."""
+    """Return an object that is equal for two paths of the same file, also where case is ignored."""
     try:
         status = path.stat()
     except OSError:
@@ -46,14 +46,14 @@ def identity(path: Path) -> object:
 
 
 def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> Iterator[tuple[Path, str]]:
-    """Yield the files under `folder`, sorted, each with ""; with `hidden` those that are hidden, too.
+    """Yield the files under `folder`, sorted, each with an empty string; hidden ones only with `hidden`.
 
-    Links are not entered, nor is the folder `skipped`. At last come the folders that cannot be read, each
-    with why, so that none is left out in silence.
+    Links to folders are not followed, and the folder `skipped` is left out. Last come the folders that cannot
+    be read, each with the reason.
     """
     unread: list[tuple[Path, str]] = []
     waiting = [folder]
-    while waiting:  # a list, as folders may lie deeper in one another than functions can
+    while waiting:  # no recursion: folders may be nested deeper than Python's limit
         here = waiting.pop()
         try:
             with os.scandir(here) as entries:
@@ -70,7 +70,7 @@ def walk(folder: Path, skipped: Path | None = None, *, hidden: bool = False) -> 
 
 
 def _entered(entry: os.DirEntry[str]) -> bool:
-    """Whether it is a folder, and no link to one: where a link leads is not even asked."""
+    """Whether an entry is a folder and not a link to one; the target of a link is not inspected."""
     try:
         return entry.is_dir(follow_symlinks=False)
     except OSError:

@@ -1,4 +1,4 @@
-"""GIF before decoding: one picture and its transparency; comments and other extensions are left out."""
+"""GIF before decoding: one picture and its transparency are kept, comments and other extensions removed."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from dpveil.io.isobmff import Reading
 from dpveil.io.refused import animation, damaged, overloaded
 
 EXTENSION, PICTURE, END = 0x21, 0x2C, 0x3B
+"""First bytes of blocks: extension introducer, image separator, trailer (GIF89a)."""
 CONTROL: Final = 0xF9
+"""Label of the graphic control extension, which holds the transparent colour."""
 MOST_PARTS: Final = 4096
+"""Data sub-blocks that are allowed for each picture, besides one for every `PIXELS_PER_PART` pixels."""
 PIXELS_PER_PART: Final = 32
-"""A part holds up to 255 bytes; encoders fill them, and a pixel takes at most 12 bits."""
+"""Far below what encoders write: they fill sub-blocks of 255 bytes, and a pixel takes at most 12 bits."""
 
 
 def lean_gif(data: bytes, check: Callable[[int, int], None]) -> bytes:
-    """Return the file without its extensions; `check` raises for a size beyond the limit.
+    """Return the file without extensions other than the graphic control of its picture.
 
-    Raises `Refused` for an animation, telling the number of its frames, and for a picture that is larger
-    than the screen or cut off.
+    `check` is called with width and height in pixels and raises if they are too large. Raises `Refused` for
+    an animation, a picture beyond the logical screen, a truncated file, and too many sub-blocks.
     """
     reading = Reading(data, 6, len(data), "GIF")
     width, height = _pair(reading)

@@ -1,7 +1,7 @@
-"""HEIC and AVIF before decoding: the picture's own bytes are put into a new file, and nothing else.
+"""HEIC and AVIF before decoding: only the coded picture is copied into a new file.
 
 The decoder never sees the received container: no metadata, thumbnail, second picture or gain map, and no
-number that was not checked (docs: limits). How the picture is turned is told beside it.
+unchecked number (docs: limits). Rotation and mirroring are returned separately.
 """
 
 from __future__ import annotations
@@ -20,29 +20,35 @@ from dpveil.io.refused import SAVE_ANEW, Refused, damaged
 BRANDS: Final = {b"avif": "AVIF", b"avis": "AVIF"} | dict.fromkeys(
     (b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx"), "HEIC"
 )
+"""The format of each brand in the file type box."""
 NAMES: Final = {b"hvc1": "HEIC", b"av01": "AVIF"}
+"""The format of each type of coded item."""
 BLOCK: Final = {"HEIC": 64, "AVIF": 128}
-"""Sides of the largest coding tree units of H.265 and superblocks of AV1."""
+"""Sides of H.265's largest coding tree units and AV1's largest superblocks, in pixels."""
 MARGIN: Final = 16
-"""How far filters after decoding and interpolated chroma reach across the edge of a block, in pixels.
+"""How far in-loop filters and chroma interpolation reach across the edge of a block, in pixels.
 
-Where tiles are no multiples of blocks, lines do not lie evenly, and the margin takes in a whole block.
+Where the sides of tiles are not multiples of a block's, block edges are not evenly spaced, and the margin
+includes a whole block.
 """
 ALPHA: Final = (b"urn:mpeg:mpegB:cicp:systems:auxiliary:alpha\0", b"urn:mpeg:hevc:2015:auxid:1\0")
+"""Types of auxiliary pictures (auxC) that hold the alpha channel."""
 KEPT: Final = frozenset({b"colr", b"pixi"})
+"""Properties that are copied: colour information and bits per channel."""
 STEPS: Final = (b"clap", b"irot", b"imir")
-"""What is done to a picture, in the only order that is read (ISO 23000-22 §7.3.6.7)."""
+"""Transformative properties in the only order that is accepted (ISO 23000-22 §7.3.6.7)."""
 TURNED: Final = (1, 8, 3, 6)
-"""Orientations that stand for 0 to 3 turns by 90° anticlockwise."""
+"""EXIF orientations of 0 to 3 rotations by 90° anticlockwise."""
 BRIGHT: Final = {16, 18}
 """Transfer functions of high dynamic range: PQ and HLG (ITU-T H.273)."""
 Check = Callable[[int, int], None]
+"""Raises `Refused` if a picture of this width and height in pixels is too large."""
 
 
 @dataclass(frozen=True)
 class Heif:
-    """The new file, its size in pixels without what is cropped at the right and the bottom, the grid of its
-    blocks, how it is turned, and the depth of its samples in bits.
+    """The new file, its size in pixels after cropping at the right and the bottom, its grid of blocks, its
+    rotation and mirroring, and its bit depth.
     """
 
     data: bytes
@@ -53,7 +59,7 @@ class Heif:
 
 
 class Kept(NamedTuple):
-    """An item of the new file: type, contents, properties, and references to other items."""
+    """An item of the new file: type, coded data, properties, and references to other items by number."""
 
     kind: bytes
     contents: bytes
@@ -70,7 +76,7 @@ class _Lean:
 
 
 def brand_name(head: bytes) -> str | None:
-    """Return HEIC or AVIF for the first bytes of such a file, or None."""
+    """Return "HEIC" or "AVIF" if the first bytes are those of such a file, else None."""
     if head[4:8] != b"ftyp":
         return None
     end = min(int.from_bytes(head[:4], "big"), len(head))
@@ -79,10 +85,11 @@ def brand_name(head: bytes) -> str | None:
 
 
 def lean_heif(data: bytes, name: str, check: Check) -> Heif:
-    """Return what is to be decoded of a HEIC or AVIF file; `check` raises for a size beyond the limit.
+    """Return a new file with only the primary picture and its alpha channel, from a file of format `name`.
 
-    Raises `Refused` where the picture is a sequence, is coded otherwise than the name says, is cropped,
-    mirrored before it is turned or of high dynamic range, or where sizes contradict one another.
+    Raises `Refused` if the picture is a sequence, not coded as `name` says, cropped at the left or top,
+    mirrored before it is rotated, or of high dynamic range; if sizes contradict one another; and where
+    `check` raises.
     """
     items = items_of(data, name)
     primary = items.every.get(items.primary)
@@ -102,7 +109,7 @@ def lean_heif(data: bytes, name: str, check: Check) -> Heif:
 
 
 def _add_picture(lean: _Lean, items: Items, item: Item, check: Check) -> None:
-    """Add the picture `item`, with its tiles where it is a grid of some."""
+    """Add the picture `item`, with its tiles if it is a grid."""
     size = lean.size = _size(item, items.name)
     check(*size)
     if item.kind != b"grid":
@@ -112,9 +119,9 @@ def _add_picture(lean: _Lean, items: Items, item: Item, check: Check) -> None:
         return
     numbers = [tiles for kind, tiles in item.references if kind == b"dimg"]
     columns, rows = _layout(items, item)
-    if len(numbers) != 1 or not len(set(numbers[0])) == len(numbers[0]) == columns * rows:
+    tiles = [items.every[n] for group in numbers for n in dict.fromkeys(group) if n in items.every]
+    if len(numbers) != 1 or not len(tiles) == len(numbers[0]) == columns * rows:
         raise damaged(items.name)
-    tiles = [_tile(items, number) for number in numbers[0]]
     width, height = lean.tile = _size(tiles[0], items.name)
     check(columns * width, rows * height)
     if not (0 <= columns * width - size[0] < width and 0 <= rows * height - size[1] < height):
@@ -130,15 +137,8 @@ def _add_picture(lean: _Lean, items: Items, item: Item, check: Check) -> None:
         lean.items.append(_kept(tile, coded, items.name))
 
 
-def _tile(items: Items, number: int) -> Item:
-    tile = items.every.get(number)
-    if tile is None:
-        raise damaged(items.name)
-    return tile
-
-
 def _layout(items: Items, item: Item) -> tuple[int, int]:
-    """Return columns and rows of a grid, which states the same size as the picture."""
+    """Return columns and rows of a grid item; raises `Refused` if it states another size than its picture."""
     contents = items.contents(item)
     reading = Reading(contents, 0, len(contents), items.name)
     version, flags, rows, columns = (reading.number(1) for _ in range(4))
@@ -149,13 +149,13 @@ def _layout(items: Items, item: Item) -> tuple[int, int]:
 
 
 def _add_alpha(lean: _Lean, items: Items, check: Check) -> None:
-    """Add the picture's transparency: under it is colour that nobody is to see."""
+    """Add the picture's alpha channel, without which the decoder would show hidden colours."""
     for item in items.every.values():
         of = [numbers for kind, numbers in item.references if kind == b"auxl"]
         kinds = {body[4:] for kind, body in item.properties if kind == b"auxC"}
         if not of or not any(kind.startswith(ALPHA) for kind in kinds):
             continue
-        if not any(items.primary in numbers for numbers in of):  # of a tile, as some readers take it
+        if not any(items.primary in numbers for numbers in of):  # of a tile, which some decoders apply
             raise Refused("has transparency in several parts", SAVE_ANEW)
         if lean.items[0].references or lean.items[-1].references or len(kinds) != 1:
             raise Refused("has transparency in several parts", SAVE_ANEW)
@@ -175,7 +175,7 @@ def _size(item: Item, name: str) -> tuple[int, int]:
 
 
 def _coded(items: Items, item: Item, check: Check) -> Coded:
-    """Return a coded picture whose own size is that of the container, apart from H.265's rounding."""
+    """Return the coded picture of `item`, whose size must be the container's except for H.265's padding."""
     if NAMES.get(item.kind) != items.name:
         raise Refused(f"is not coded as {items.name} files are", SAVE_ANEW)
     kind, read = CODED[item.kind]
@@ -197,7 +197,7 @@ def _kept(item: Item, coded: Coded, name: str) -> Kept:
 
 
 def _plain(item: Item) -> Iterable[tuple[bytes, bytes]]:
-    """Yield properties that say how levels are to be understood; raises `Refused` for high range."""
+    """Yield the properties in `KEPT`; raises `Refused` for high dynamic range."""
     for kind, body in item.properties:
         if kind == b"colr" and body[:4] == b"nclx" and int.from_bytes(body[6:8], "big") in BRIGHT:
             raise Refused("is of high dynamic range", "save it with standard range, or as an 8-bit PNG")
@@ -210,7 +210,10 @@ def _ispe(width: int, height: int) -> tuple[bytes, bytes]:
 
 
 def _crop(item: Item, size: tuple[int, int], name: str) -> tuple[int, int]:
-    """Return the size of the picture, which encoders crop (clap) where sides are odd: at right and bottom."""
+    """Return the size after cropping (clap), which encoders use at the right and bottom for odd sides.
+
+    Raises `Refused` for any other crop.
+    """
     bodies = [body for kind, body in item.properties if kind == b"clap"]
     if not bodies:
         return size
@@ -230,7 +233,7 @@ def _crop(item: Item, size: tuple[int, int], name: str) -> tuple[int, int]:
 
 
 def _turn(item: Item, name: str) -> Turn:
-    """Return how the stored picture is turned (irot), and then mirrored (imir: 0 top and bottom)."""
+    """Return the rotation (irot) followed by mirroring (imir; 0 exchanges top and bottom)."""
     steps = [(kind, body[0] if body else 0) for kind, body in item.properties if kind in STEPS]
     kinds = [kind for kind, _ in steps]
     if kinds != [kind for kind in STEPS if kind in kinds]:
@@ -252,7 +255,7 @@ def _box(kind: bytes, *bodies: bytes) -> bytes:
 
 
 def _file(name: str, items: list[Kept]) -> bytes:
-    """Return a file with these items, the first of which is the picture."""
+    """Return a file with these items; the first is the primary picture."""
     brand = name.lower().encode()
     head = _box(b"ftyp", brand, bytes(4), brand, b"mif1", b"miaf")
     empty = _meta(items, 0)

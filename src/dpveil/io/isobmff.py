@@ -1,6 +1,6 @@
-"""The boxes of HEIC and AVIF files: items, what they are, and where their bytes lie (ISO 23008-12, 14496-12).
+"""The boxes of HEIC and AVIF files: items, their types, and where their bytes are (ISO 23008-12, 14496-12).
 
-Nothing is followed without a limit, and whatever is stored in an unusual way is refused.
+Every count is limited, and rare ways of storing items are refused.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from typing import Final, NamedTuple
 from dpveil.io.refused import animation, damaged, overloaded
 
 MOST_BOXES: Final = 20_000
-"""Boxes at one level; a 200-megapixel photo of a phone has some 900 items."""
+"""Most boxes at one level; a phone's 200-megapixel photo has some 900 items."""
 MOST_ENTRIES: Final = 70_000
-"""Of references and property associations: a grid has at most 65 536 tiles."""
+"""Most references, and most property associations: a grid has at most 65 536 tiles."""
 LONGEST: Final = 2**31
-"""Bytes of a file: offsets have four."""
+"""Largest file in bytes: the new file has offsets of four bytes."""
 MOST_EXTENTS: Final = 64
-"""Parts that an item may be cut into."""
+"""Most extents of one item."""
 
 
 class Box(NamedTuple):
-    """One box: its type, and where its body begins and ends."""
+    """One box: its type, and the byte offsets at which its body starts and ends."""
 
     kind: bytes
     start: int
@@ -31,7 +31,7 @@ class Box(NamedTuple):
 
 @dataclass
 class Reading:
-    """Reads numbers of `data` one after another; raises `Refused` beyond `end`."""
+    """Reads `data` from the offset `at` on; raises `Refused` beyond `end`. `name` is the file's format."""
 
     data: bytes
     at: int
@@ -39,7 +39,7 @@ class Reading:
     name: str
 
     def number(self, size: int) -> int:
-        """Return the number in the next `size` bytes."""
+        """Return the next `size` bytes as a big-endian unsigned integer."""
         return int.from_bytes(self.take(size), "big")
 
     def take(self, size: int) -> bytes:
@@ -52,19 +52,25 @@ class Reading:
 
 @dataclass
 class Item:
-    """A coded picture, a grid of pictures, or metadata: its type, parts, properties and references."""
+    """A coded picture, a grid of pictures, or metadata.
+
+    `parts` are its extents, as offset and length in bytes; `in_meta` says that offsets count from the idat
+    box. `properties` are type and body, in the order in which they apply; `references` are type and numbers.
+    """
 
     kind: bytes = b""
     in_meta: bool = False
     parts: tuple[tuple[int, int], ...] = ()
     properties: list[tuple[bytes, bytes]] = field(default_factory=list)
-    """Type and body, in the order in which they apply."""
     references: list[tuple[bytes, tuple[int, ...]]] = field(default_factory=list)
 
 
 @dataclass
 class Items:
-    """All items of a file, by number, and which is the picture."""
+    """The items of a file of format `name`, by number, and the number of the primary picture.
+
+    `idat` is the byte range of the idat box; `taken` counts the bytes of contents returned so far.
+    """
 
     data: bytes
     name: str
@@ -74,7 +80,7 @@ class Items:
     taken: int = 0
 
     def contents(self, item: Item) -> bytes:
-        """Return the bytes of `item`; raises `Refused` where they are not all there."""
+        """Return the bytes of `item`; raises `Refused` if some are missing, or if items share too many."""
         start, end = self.idat if item.in_meta else (0, len(self.data))
         for at, length in item.parts:
             if at > end - start or length > end - start - at:
@@ -86,7 +92,7 @@ class Items:
 
 
 def boxes(data: bytes, start: int, end: int, name: str) -> Iterator[Box]:
-    """Yield the boxes between `start` and `end`; raises `Refused` where they do not fit in."""
+    """Yield the boxes between the offsets `start` and `end`; raises `Refused` if they do not fit exactly."""
     at = start
     for _ in range(MOST_BOXES):
         if at == end:
@@ -102,7 +108,7 @@ def boxes(data: bytes, start: int, end: int, name: str) -> Iterator[Box]:
 
 
 def items_of(data: bytes, name: str) -> Items:
-    """Return the items of a file of format `name`; raises `Refused`, also for sequences of pictures."""
+    """Return the items of a file of format `name`; raises `Refused` for a malformed file and a sequence."""
     if len(data) > LONGEST:
         raise overloaded(f"{len(data):,} bytes")
     top = list(boxes(data, 0, len(data), name))
@@ -133,7 +139,7 @@ def items_of(data: bytes, name: str) -> Items:
 
 
 def _frames(data: bytes, film: Box, name: str) -> int:
-    """Return how many frames the longest track of `film` has."""
+    """Return the number of frames in the longest track of the box `film`."""
     inside = [film]
     for kind in (b"trak", b"mdia", b"minf", b"stbl", b"stsz"):
         inside = [
@@ -188,7 +194,7 @@ def _read_places(found: Items, reading: Reading) -> None:
         item = found.every.get(number)
         if item is None or item.parts:
             raise damaged(found.name)
-        if source == 0 and method in (0, 1):  # the rest has no parts, and is refused where it is needed
+        if source == 0 and method in (0, 1):  # other items get no extents, so that using them is refused
             item.parts, item.in_meta = tuple(parts), method == 1
 
 

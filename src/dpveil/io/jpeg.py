@@ -1,6 +1,6 @@
 """JPEG before decoding: keeps only the segments that a decoder needs, and limits the number of scans.
 
-Pillow keeps every segment in memory, joins what is split in quadratic time, and libjpeg goes over all pixels
+Pillow keeps every segment in memory and joins split ones in quadratic time, and libjpeg processes all pixels
 once for each scan: files of a few kilobytes could cost minutes and gigabytes (ITU-T T.81 §B).
 """
 
@@ -15,25 +15,30 @@ from dpveil.io.refused import damaged, overloaded
 
 MARKER: Final = re.compile(rb"\xff+([^\x00\xff])")
 AMID_DATA: Final = re.compile(rb"\xff+([^\x00\xff\xd0-\xd7])")
-"""Markers among entropy-coded data, where 0xff00 is a byte and restart markers belong to the data."""
+"""Markers that end entropy-coded data: not 0xff00, which is a stuffed byte, and not restart markers."""
 
 TEM, SOI, EOI, SOS = 0x01, 0xD8, 0xD9, 0xDA
 ALONE: Final = frozenset({TEM, *range(0xD0, 0xD8)})
+"""Markers without a segment: TEM and the restart markers."""
 FRAMES: Final = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
+"""Markers of frame headers."""
 PROGRESSIVE: Final = frozenset({0xC2, 0xC6, 0xCA, 0xCE})
+"""Markers of progressive frame headers."""
 DROPPED: Final = frozenset({0xE1, *range(0xE3, 0xEE), 0xEF, *range(0xF0, 0xFF)})
-"""EXIF and XMP (read here), makers' and Photoshop's segments, and comments."""
+"""Segments that are removed: EXIF and XMP (read here), makers' and Photoshop's segments, and comments."""
 
 MOST_SEGMENTS: Final = 20_000
+"""Most segments before the first scan, and most markers after it."""
 MOST_PROFILE_SEGMENTS: Final = 255
+"""Most segments of an ICC profile, which counts them in one byte; further ones are removed."""
 LONGEST_SCAN_HEADER: Final = 12
-"""Four components, two bytes each, their count before them, and the coefficients and bits behind."""
+"""Bytes of a scan header: the number of components, two bytes for each of up to four, and three more."""
 
 UNSENT: Final = 16
-"""More than any number of low bits that a scan can leave out."""
+"""Missing low bits of a coefficient before its first scan: more than any scan can leave out."""
 
 MOST_SCANS: Final = 100
-"""Progressive encoders write about ten; with 100 a photo of 100 megapixels takes some seconds."""
+"""Most scans: progressive encoders write about ten; 100 scans of 100 megapixels take some seconds."""
 
 EXIF: Final = b"Exif\0\0"
 XMP: Final = b"http://ns.adobe.com/xap/1.0/\0"
@@ -42,7 +47,7 @@ PROFILE: Final = b"ICC_PROFILE\0"
 
 @dataclass
 class Jpeg:
-    """The bytes to decode, and what the first EXIF and XMP segments hold."""
+    """The bytes to decode, and the contents of the first EXIF and XMP segments."""
 
     data: bytes = b""
     exif: bytes = b""
@@ -50,14 +55,13 @@ class Jpeg:
 
 
 def lean_jpeg(data: bytes) -> Jpeg:
-    """Return the file up to the end of its first picture, without what nobody needs for decoding it.
+    """Return the file up to the end of its first picture, without segments that decoding does not need.
 
-    Raises `Refused` where the segments do not fit together, there is not exactly one frame header, a
-    progressive picture is not sent to its last bit, or there are more scans or segments than any camera
-    writes.
+    Raises `Refused` if segments are malformed, there is not exactly one frame header, a progressive picture
+    is incomplete, or there are more scans or segments than any camera writes.
     """
     found, kept, frames, profiles, at = Jpeg(), [data[:2]], 0, 0, 2
-    left = Left(())
+    missing = MissingBits(())
     for _ in range(MOST_SEGMENTS):
         mark = MARKER.search(data, at)
         if mark is None or mark[1][0] in (SOI, EOI):
@@ -75,7 +79,7 @@ def lean_jpeg(data: bytes) -> Jpeg:
         if code in FRAMES:
             frames += 1
             _check_frame(body)
-            left = Left(body[6::3] if code in PROGRESSIVE else ())
+            missing = MissingBits(body[6::3] if code in PROGRESSIVE else ())
         profiles += body.startswith(PROFILE)
         _note_words(code, body, found)
         if code not in DROPPED and (profiles <= MOST_PROFILE_SEGMENTS or not body.startswith(PROFILE)):
@@ -84,12 +88,12 @@ def lean_jpeg(data: bytes) -> Jpeg:
         raise overloaded(f"more than {MOST_SEGMENTS:,} segments")
     if frames != 1:
         raise damaged("JPEG")
-    found.data = b"".join([*kept, data[start - 2 : _end(data, start - 2, left)]])
+    found.data = b"".join([*kept, data[start - 2 : _end(data, start - 2, missing)]])
     return found
 
 
 def _check_frame(body: bytes) -> None:
-    """Refuse a frame header that does not describe the components it counts, or factors beyond 1 to 4."""
+    """Raise `Refused` if a frame header is malformed or a sampling factor is not 1 to 4."""
     if len(body) < 9 or len(body) != 6 + 3 * body[5]:
         raise damaged("JPEG")
     if any(not 1 <= factor <= 4 for both in body[7::3] for factor in divmod(both, 16)):
@@ -103,11 +107,12 @@ def _note_words(code: int, body: bytes, found: Jpeg) -> None:
         found.xmp = body[len(XMP) :]
 
 
-class Left:
-    """The bits of a progressive picture that its scans have not sent yet.
+class MissingBits:
+    """The coefficient bits of a progressive picture that its scans have not transmitted yet.
 
-    libjpeg makes up what was never sent from blocks around ("block smoothing"), which would carry a region's
-    contents over 16 pixels beyond its grid: such a file is refused (docs: limits).
+    libjpeg estimates missing coefficients from neighbouring blocks ("block smoothing"), which would spread a
+    region's contents more than 16 pixels beyond its grid: incomplete pictures are refused (docs: limits).
+    Raises `Refused` for components that share an identifier.
     """
 
     def __init__(self, components: Iterable[int]) -> None:
@@ -117,7 +122,7 @@ class Left:
         self._low = {each: [UNSENT] * 64 for each in ids}
 
     def note(self, header: bytes) -> None:
-        """Note the scan whose header, from its count of components on, begins with `header`."""
+        """Note a scan; `header` starts at its number of components. Raises `Refused` if it is truncated."""
         end = 1 + 2 * int.from_bytes(header[:1])
         ids, band = header[1:end:2], header[end : end + 3]
         if len(band) < 3:
@@ -127,22 +132,22 @@ class Left:
             low[first : last + 1] = [bits % 16] * len(low[first : last + 1])
 
     def check(self) -> None:
-        """Raise `Refused` where a coefficient, or its lowest bits, were never sent."""
+        """Raise `Refused` if a coefficient, or some of its low bits, were never transmitted."""
         if any(map(any, self._low.values())):
             raise damaged("JPEG")
 
 
-def _end(data: bytes, at: int, left: Left) -> int:
-    """Return where the picture whose first scan is at `at` ends; what follows is never decoded."""
+def _end(data: bytes, at: int, missing: MissingBits) -> int:
+    """Return the offset at which the picture ends whose first scan is at `at`; the rest is not decoded."""
     scans = 0
     for _ in range(MOST_SEGMENTS):
         mark = AMID_DATA.search(data, at)
         if mark is None or mark[1][0] == EOI:
-            left.check()
+            missing.check()
             return len(data) if mark is None else mark.end()
         code, start = mark[1][0], mark.end()
         if code == SOS:
-            left.note(data[start + 2 : start + 2 + LONGEST_SCAN_HEADER])
+            missing.note(data[start + 2 : start + 2 + LONGEST_SCAN_HEADER])
             scans += 1
         if scans > MOST_SCANS:
             raise overloaded(f"more than {MOST_SCANS} scans")

@@ -1,4 +1,4 @@
-"""One writer per folder: unfinished files found while holding the lock were left by a killed run."""
+"""One writer per folder: temporary files found while holding its lock were left by a killed process."""
 
 from __future__ import annotations
 
@@ -15,21 +15,24 @@ try:
     import fcntl
 
     LOCKS = True
-except ImportError:  # no such locks on this system: writers go on without, and nothing is tidied up
+except ImportError:  # no such locks on this system: writers do without, and leftovers are not removed
     LOCKS = False
 
 PATIENCE: Final = 120.0
 """Seconds to wait for another writer, which locks a folder only while it writes one photo."""
 PAUSE: Final = 0.005
+"""Seconds between two attempts to lock a folder."""
 TEMPORARY: Final = re.compile(r"\.dpveil-[0-9a-f]{16}\.tmp")
+"""Names of temporary files."""
 
 
 @contextmanager
 def sole_writer(folders: Iterable[Path]) -> Iterator[bool]:
-    """Hold the advisory locks of `folders` meanwhile; yield whether all of them are held.
+    """Hold the advisory locks of `folders` during the context; yield whether all of them are held.
 
-    The operating system lets go when the process ends, however it ends. Folders that cannot be locked (they
-    are missing, or the disk has no locks) are left out. Raises OSError (EBUSY) after `PATIENCE` seconds.
+    The operating system releases the locks when the process ends, however it ends. Folders that cannot be
+    locked, because they are missing or the disk has no locks, are skipped. Raises `OSError` (EBUSY) after
+    `PATIENCE` seconds.
     """
     with ExitStack() as stack:
         held = [stack.enter_context(_locked(folder)) for folder in sorted(set(folders))]
@@ -48,7 +51,7 @@ def _locked(folder: Path) -> Iterator[bool]:
     finally:
         with suppress(OSError):
             if LOCKS:
-                fcntl.flock(handle, fcntl.LOCK_UN)  # a child made meanwhile may have the handle, too
+                fcntl.flock(handle, fcntl.LOCK_UN)  # a child process may have inherited the handle
         os.close(handle)
 
 
@@ -70,7 +73,7 @@ def _acquire(handle: int) -> bool:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """Return the temporary files of writers in `folder`; only its `sole_writer` may touch them."""
+    """Return the temporary files in `folder`, sorted; only its `sole_writer` may remove them."""
     try:
         with os.scandir(folder) as entries:
             return sorted(Path(entry.path) for entry in entries if TEMPORARY.fullmatch(entry.name))

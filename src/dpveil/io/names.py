@@ -19,7 +19,7 @@ FORMATS: Final[dict[str, str]] = {
     ".tiff": "tiff",
     ".bmp": "bmp",
 }
-"""Suffix of an output, in small letters, to the format that is written."""
+"""The format of each suffix of an output, in lower case."""
 
 LONGEST_TEXT: Final = 500
 """Longest text from an untrusted file that a message shows, in characters."""
@@ -31,7 +31,7 @@ BLANK: Final = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
 def check_path(path: object, hint: str) -> str | Path:
-    """Return `path`, which is the name of a file, or raise `InvalidParameter`."""
+    """Return `path` as a string or `Path`; raises `InvalidParameter` with `hint` if it is not a path."""
     if isinstance(path, str | Path):
         return path
     if isinstance(path, os.PathLike) and isinstance(name := os.fspath(path), str):
@@ -40,7 +40,7 @@ def check_path(path: object, hint: str) -> str | Path:
 
 
 def format_of(path: str | Path) -> str:
-    """Return the format that the suffix of `path` stands for; raises `UnknownName` naming the choices.
+    """Return the format of the suffix of `path`; raises `UnknownName`, which lists the suffixes.
 
     >>> format_of("group.private.JPG")
     'jpeg'
@@ -52,7 +52,10 @@ def format_of(path: str | Path) -> str:
 
 
 def shown(path: str | Path) -> str:
-    """Return `path` for a one-line message: as it is, or escaped where it would break the line."""
+    """Return `path` for a one-line message: unchanged, or escaped if it has unprintable or blank characters.
+
+    The middle of a path longer than `LONGEST` is left out.
+    """
     text = str(path)
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]}…{text[-LONGEST // 2 :]}"
@@ -62,8 +65,10 @@ def shown(path: str | Path) -> str:
 
 
 def quoted(text: str) -> str:
-    r"""Return what a received file says, for a one-line message: nothing in it moves or colours the terminal,
-    looks like nothing, is drawn over its neighbours or turns their order. Runs of spaces become one.
+    r"""Return text from a received file, made safe to print in a one-line message.
+
+    Escapes control, invisible, combining and right-to-left characters, collapses runs of spaces, and leaves
+    out the middle of a text longer than `LONGEST_TEXT`.
 
     >>> quoted("face\x1b[2J\n2"), quoted("a   b\u2800"), len(quoted(600 * "a"))
     ('face\\x1b[2J\\n2', 'a b\\u2800', 500)

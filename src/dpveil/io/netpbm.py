@@ -1,4 +1,4 @@
-"""Netpbm before decoding: PBM, PGM and PPM with levels up to 255, plain or raw, one picture in a file."""
+"""Netpbm before decoding: one picture in PBM, PGM or PPM, plain or raw, with levels up to 255."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from typing import Final
 from dpveil.io.refused import SAVE_ANEW, Refused, damaged
 
 GAP: Final = rb"(?:\s|#[^\n\r]{0,1000}[\n\r]){1,100}"
+"""White space and comments between the numbers of a header."""
 NUMBER: Final = GAP + rb"0{0,9}(\d{1,9})"
 HEADS: Final = {
     kind: re.compile(b"P%d" % kind + NUMBER * (2 if kind in (1, 4) else 3) + rb"\s") for kind in range(1, 7)
 }
-"""One white-space character ends the header; what follows are the levels."""
+"""The header of each of P1 to P6; one white-space character ends it, and the levels follow."""
 PLAIN: Final = (1, 2, 3)
+"""Formats whose levels are decimal digits."""
 DIGITS: Final = re.compile(rb"[\s\d]*")
 
 
 def lean_netpbm(data: bytes, check: Callable[[int, int], None]) -> bytes:
-    """Return the file without comments; `check` raises for a size beyond the limit.
+    """Return the file without comments.
 
-    Raises `Refused` where there are fewer levels than pixels or more, and where white is not 255.
+    `check` is called with width and height in pixels and raises if they are too large. Raises `Refused` if
+    the largest level is not 255, there are comments among plain levels, or the length of raw levels does not
+    fit the size.
     """
     kind = data[1] - ord("0")
     head = HEADS[kind].match(data)

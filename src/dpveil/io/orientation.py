@@ -1,4 +1,4 @@
-"""EXIF orientation: the eight ways to hold a camera (EXIF 2.32, tag 0x0112)."""
+"""EXIF orientation: its eight values as transpositions and flips (EXIF 2.32, tag 0x0112)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpveil.core.photo import Grid
 
 
 class Turn(NamedTuple):
-    """A transposition first, then mirrored columns (`flip_x`), then mirrored rows (`flip_y`)."""
+    """A transposition, followed by reversing the columns (`flip_x`) and the rows (`flip_y`)."""
 
     transpose: bool
     flip_x: bool
@@ -32,14 +32,14 @@ UPRIGHT: Final = TURNS[1]
 
 
 def turned(pixels: UInt8[np.ndarray, "H W c"], turn: Turn) -> UInt8[np.ndarray, "h w c"]:
-    """Return a view of stored `pixels` in the oriented photo's coordinates."""
+    """Return a view of the stored `pixels` in the coordinates of the oriented photo."""
     if turn.transpose:
         pixels = pixels.transpose(1, 0, 2)
     return pixels[:: -1 if turn.flip_y else 1, :: -1 if turn.flip_x else 1]
 
 
 def turned_grid(grid: Grid, turn: Turn, *, width: int, height: int) -> Grid:
-    """Return the stored file's `grid` in coordinates of the oriented photo, of size `width` × `height`."""
+    """Return the stored picture's `grid` in coordinates of the oriented photo, of this size in pixels."""
     w, h = (grid.height, grid.width) if turn.transpose else (grid.width, grid.height)
     x0 = width % w if turn.flip_x else 0
     y0 = height % h if turn.flip_y else 0

@@ -1,4 +1,4 @@
-"""Silences Pillow's warnings while decoding: what matters in them becomes an error or a note of ours."""
+"""Silences Pillow's warnings while decoding: dpveil reports what matters as an error or a note."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _saved = warnings.catch_warnings()
 
 @contextmanager
 def quiet_pillow() -> Iterator[None]:
-    """Ignore warnings raised in Pillow's modules until the last thread in here has left.
+    """Ignore warnings from Pillow's modules until the last thread has left this context.
 
-    `warnings.catch_warnings` alone would, when two threads overlap, leave one thread's filters in force for
-    ever; so the first to enter saves the filters and the last to leave restores them.
+    Where two threads overlap, `warnings.catch_warnings` alone would leave one thread's filters in force for
+    ever; here the first thread to enter saves the filters and the last to leave restores them.
     """
     global _inside, _saved
     with _lock:

@@ -1,4 +1,4 @@
-"""Reading: a regular file of an allowed format in, levels out; anything else is one clear error line."""
+"""Reading image files: a regular file of a known format becomes levels; anything else is an error."""
 
 from __future__ import annotations
 
@@ -30,19 +30,23 @@ MAX_PIXELS: Final = 100_000_000
 """Default limit on the pixels of a photo, against decompression bombs; an argument of `read`."""
 
 MASK_LEVELS: Final = 16
+"""An image with at most this many levels is taken as a mask."""
 DARK, BRIGHT, MASK_BETWEEN = 32, 224, 0.25
-"""A mask has few levels, or nearly all of its pixels near black or white; 17 of 18 photos had neither."""
+"""So is one with at most the share MASK_BETWEEN of its pixels from DARK to BRIGHT; 1 of 18 photos passed."""
 
 KINDS: Final = "JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm"
 CONVERT: Final = "save it as a PNG, JPEG, TIFF or BMP and try again"
 DJXL: Final = "convert it with libjxl's djxl IN.jxl OUT.png, and protect the whole photo"
 INTACT_OR_PNG: Final = "get an intact copy, or save it as an 8-bit PNG"
 BYTES_PER_PIXEL: Final = 8
+"""Most bytes in a file for each pixel of the limit."""
 SPARE_BYTES: Final = 2**26
+"""Bytes that a file may have beyond those of its pixels, such as metadata."""
 
 LOSSLESS_TIFF: Final = {"raw", "packbits", "lzma", "zstd", "group3", "group4"} | {
     f"tiff_{name}" for name in ("ccitt", "lzw", "adobe_deflate", "deflate")
 }
+"""Pillow's names of TIFF's lossless compressions."""
 
 
 @dataclass(frozen=True)
@@ -54,14 +58,14 @@ class _Decoded:
 
 def read_file(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Photo:
     """Return the photo in the file at `path`, as `read` does."""
-    decoded = _read(path, check_count(max_pixels, "max_pixels"), paper=255)
+    decoded = _read(path, check_count(max_pixels, "max_pixels"), background=255)
     return Photo(decoded.levels, decoded.grid, decoded.notes)
 
 
 def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo:
     """Return the photo in `data`, the contents of a file called `name`, as `read` does.
 
-    For photos inside of archives. Raises `PhotoError` in one line that begins with the name.
+    Raises `PhotoError`, whose message begins with the name.
     """
     most = check_count(max_pixels, "max_pixels")
     try:
@@ -74,14 +78,14 @@ def read_bytes(data: bytes, name: str, *, max_pixels: int = MAX_PIXELS) -> Photo
 
 
 def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndarray, "h w"]:
-    """Return the mask in the image file at `path`: true where its brightest channel is 128 or more.
+    """Return the mask in the image file at `path`: true where the brightest channel is at least 128.
 
-    Orientation is applied as for photos, so the mask is what a viewer shows. Transparency is put on black, so
-    unpainted areas are not protected. Raises `PhotoError` as `read` does, and for an image that is more
-    likely a photo: many levels, with a quarter of its pixels neither dark nor bright.
+    EXIF orientation is applied, so the mask is what a viewer shows. Transparent pixels are composited over
+    black, so unpainted areas are not protected. Raises `PhotoError` as `read` does, and for an image that is
+    probably a photo: many levels, with over a quarter of its pixels neither dark nor bright.
     """
     name = check_path(path, "give the name of an image file")
-    decoded = _read(name, check_count(max_pixels, "max_pixels"), paper=0)
+    decoded = _read(name, check_count(max_pixels, "max_pixels"), background=0)
     brightest = decoded.levels.max(axis=2)
     counts = np.bincount(brightest.reshape(-1), minlength=256)
     between = counts[DARK:BRIGHT].sum() / brightest.size
@@ -93,27 +97,27 @@ def read_mask(path: str | Path, *, max_pixels: int = MAX_PIXELS) -> Bool[np.ndar
     return np.asarray(brightest >= 128)
 
 
-def _read(path: str | Path, max_pixels: int, *, paper: int) -> _Decoded:
+def _read(path: str | Path, max_pixels: int, *, background: int) -> _Decoded:
     try:
         data = _contents(path, most_bytes(max_pixels))
         with quiet_pillow():
-            return _decode(data, max_pixels, paper)
+            return _decode(data, max_pixels, background)
     except Refused as refusal:
         raise refused(path, refusal) from refusal.__cause__
 
 
 def refused(path: str | Path, refusal: Refused) -> PhotoError:
-    """Return the error that names the file and why it is not read."""
+    """Return `refusal` as the error of the file at `path`."""
     return PhotoError(f"{shown(path)} {refusal.problem}", hint=refusal.remedy, arguments=refusal.arguments)
 
 
 def most_bytes(max_pixels: int) -> int:
-    """Return the largest file size in bytes for a photo with at most that many pixels."""
+    """Return the largest size in bytes of a file that is read with this limit on pixels."""
     return SPARE_BYTES + BYTES_PER_PIXEL * max_pixels
 
 
 def _contents(path: str | Path, most: int) -> bytes:
-    """Return the bytes of a regular file that begins like an image."""
+    """Return the bytes of a regular file of a known format; raises `Refused` for others and over `most`."""
     try:
         file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  Path.open takes no opener
     except (OSError, ValueError) as error:
@@ -138,7 +142,7 @@ def _contents(path: str | Path, most: int) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Open like `os.open`, but do not wait for somebody to write into a FIFO."""
+    """Open a file like `os.open`, but without blocking on a FIFO that has no writer."""
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
@@ -165,7 +169,7 @@ def _check_head(head: bytes) -> None:
         raise Refused("is not an image of a known format", f"give a {KINDS} file")
 
 
-def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
+def _decode(data: bytes, max_pixels: int, background: int) -> _Decoded:
     name = format_name(data) or ""
     notes: list[str] = []
     contents = screened(name, data, max_pixels, notes)
@@ -184,7 +188,7 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
             grid = _check_opened(image, contents.grid, notes)
             stored = _stored(image)
             image.load()
-            levels, converted = to_levels(image, stored, paper=paper)
+            levels, converted = to_levels(image, stored, background=background)
         except Refused:
             raise
         except Image.DecompressionBombError as error:
@@ -202,7 +206,7 @@ def _decode(data: bytes, max_pixels: int, paper: int) -> _Decoded:
 
 
 def _check_opened(image: ImageFile.ImageFile, grid: Grid | None, notes: list[str]) -> Grid | None:
-    """Refuse what the header shows to be wrong; return the grid of lossy blocks, if any."""
+    """Return the grid of lossy blocks, if any; raises `Refused` for an image that dpveil cannot convert."""
     if isinstance(image, JpegImagePlugin.JpegImageFile):
         if "mp" in image.info:
             notes.append("only the first picture of this multi-picture file was read")
@@ -228,13 +232,13 @@ def _over_pillow() -> Refused:
 
 
 def _reason(error: Exception) -> str:
-    """Return Pillow's reason as a part of one line."""
+    """Return the message of Pillow's error if it fits into one line, else its type."""
     text = " ".join(str(error).split())
     return text if text and text.isprintable() and len(text) < 120 else type(error).__name__
 
 
 def _stored(image: ImageFile.ImageFile) -> Stored:
-    """Return how the pixels lie in the file; only known before they are loaded."""
+    """Return how the file stores its pixels; Pillow only knows it before they are loaded."""
     args = image.tile[0].args if image.tile else ""
     rawmode = args if isinstance(args, str) else str(args[0]) if args else ""
     if not isinstance(image, TiffImagePlugin.TiffImageFile):
@@ -245,7 +249,7 @@ def _stored(image: ImageFile.ImageFile) -> Stored:
 
 
 def _turn(image: ImageFile.ImageFile, words: tuple[bytes, bytes] | None, notes: list[str]) -> Turn:
-    """Return how to turn loaded pixels upright; a TIFF was already turned by Pillow."""
+    """Return how to orient the loaded pixels; Pillow has already oriented those of a TIFF."""
     if isinstance(image, TiffImagePlugin.TiffImageFile):
         return UPRIGHT
     try:

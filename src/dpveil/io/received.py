@@ -10,15 +10,15 @@ from dpveil.io.refused import COPY_AGAIN, Refused
 
 
 def received(path: Path, most: int) -> bytes:
-    """Return the contents of the plain file at `path`, which has at most `most` bytes.
+    """Return the contents of the regular file at `path`, of at most `most` bytes.
 
-    Folders, devices, pipes and symbolic links are not opened: a link can lead anywhere. The size is looked at
-    before anything is read. Raises `Refused`.
+    The type and the size are checked before anything is read. Raises `Refused` for folders, devices, pipes,
+    symbolic links (which can lead anywhere), larger files and unreadable ones.
     """
     try:
         _check(path.lstat(), most)
         with open(path, "rb", opener=_plainly) as file:
-            _check(os.fstat(file.fileno()), most)  # what lies there now, if it was exchanged
+            _check(os.fstat(file.fileno()), most)  # it may have been replaced in between
             contents = file.read(most + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a valid file name"
@@ -29,13 +29,13 @@ def received(path: Path, most: int) -> bytes:
 
 
 def is_present(path: Path) -> bool:
-    """Whether anything exists under that name, even a dangling link or an entry that cannot be read."""
+    """Whether anything exists at `path`, even a dangling link or an entry that cannot be read."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, ValueError):
         return False
     except OSError:
-        return True  # reading it says why
+        return True  # reading it reports the error
     return True
 
 

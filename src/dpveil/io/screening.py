@@ -1,4 +1,4 @@
-"""Screening: files whose bytes alone show a problem are refused before decoding."""
+"""Screening: checks of a file's bytes before a decoder sees them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,10 @@ PREDICTS: Final = (
 
 @dataclass(frozen=True)
 class Screened:
-    """What is left to decode of a file, the grid of its lossy blocks, EXIF and XMP if set aside, and how the
-    stored picture is turned and how much of it is shown, from its upper left, if its container says so.
+    """The bytes to decode, and what was learnt from the rest of the file.
+
+    `grid` is that of its lossy blocks. `words` are EXIF and XMP if they were removed. `turn`, and the `size`
+    in pixels after cropping at the right and the bottom, are set if the container states them.
     """
 
     data: bytes
@@ -38,12 +40,12 @@ class Screened:
 
 
 def screened(name: str, data: bytes, max_pixels: int, notes: list[str]) -> Screened:
-    """Return what is to be decoded of a file of format `name`, adding to `notes`; raises `Refused`."""
+    """Return what a decoder may see of a file of format `name`; appends to `notes`; raises `Refused`."""
     return CHECKS[name](data, max_pixels, notes)
 
 
 def check_pixels(width: int, height: int, max_pixels: int) -> None:
-    """Raise `Refused` for a size that is empty or beyond the limit."""
+    """Raise `Refused` for a size in pixels that is empty or beyond the limit."""
     if width < 1 or height < 1:
         raise Refused("has no pixels", COPY_AGAIN)
     if width * height > max_pixels:

@@ -1,4 +1,4 @@
-"""Whatever holds a photo: the name of a file, its bytes, an open file, a Pillow picture, or levels."""
+"""Reading a photo from any source: a file's name, its bytes, an open file, a Pillow image, or levels."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dpveil.io.refused import Refused, animation
 from dpveil.io.screening import check_pixels
 
 Source = Photo | str | Path | bytes | BinaryIO | Image.Image | np.ndarray
-"""What `read` takes."""
+"""What `read` accepts."""
 NAMED: Final = "the photo"
-"""What messages call a photo that comes without a name."""
+"""The name of a photo without a file name in messages."""
 HINT: Final = "give the name of its file, its bytes, an open binary file, a Pillow picture, or uint8 levels"
 WITHOUT_BLOCKS: Final = (None, "PNG", "BMP", "PPM")
-"""Pillow's names of formats without lossy compression, which leaves traces of a region around it."""
+"""Pillow's names of lossless formats, and None for an image that was not opened from a file."""
 TRACES: Final = frozenset(
     {
         *("jfif", "jfif_version", "jfif_density", "adobe", "adobe_transform"),  # JPEG
@@ -32,20 +32,20 @@ TRACES: Final = frozenset(
         *("timestamp", "thumbnails", "comment", "exif"),  # WebP and AVIF; HEIC; JPEG and JPEG 2000; cameras
     }
 )
-"""What Pillow keeps of a lossy file in the `info` of pictures made from it, by convert, crop or copy."""
+"""Keys of `info` that Pillow keeps in images derived from a lossy file, by convert, crop or copy."""
 
 
 def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
-    """Return a photo: 8-bit grey or sRGB, upright, and nothing else from its file.
+    """Return a photo: 8-bit grey or sRGB levels, upright, without metadata.
 
     `photo` is the name or the bytes of a file, an open binary file (read from its beginning), a Pillow
-    picture, or a uint8 array of h × w or h × w × (1 or 3) levels; a `Photo` is returned as it is. Decodes
-    only regular files in JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm format, whatever their suffix,
+    image, or a uint8 array of h × w or h × w × (1 or 3) levels; a `Photo` is returned unchanged. Only regular
+    files in JPEG, PNG, HEIC, AVIF, WebP, TIFF, BMP, GIF or Netpbm format are decoded, whatever their suffix,
     with one picture of at most `max_pixels` pixels, which is checked before decoding; of a phone's
-    multi-picture JPEG, the first. HEIC needs the package pi-heif (dpveil[formats]). Applies EXIF orientation,
-    and puts transparency on white. Raises `PhotoError` in one line: the file, the problem, the remedy; and
-    `InvalidParameter` for anything else, and for pictures that Pillow opened from files other than PNG, BMP
-    and Netpbm, or that still show that they were made from such ones: only the file tells its lossy blocks.
+    multi-picture JPEG, the first is read. HEIC needs the package pi-heif (dpveil[formats]). EXIF orientation
+    is applied, and transparency is composited over white. Raises `PhotoError` with the file, the problem and
+    the remedy; and `InvalidParameter` for any other type, and for Pillow images that were, or may have been,
+    opened from a lossy file, as only the file states the grid of its blocks.
 
     >>> read(np.zeros((2, 3), np.uint8))
     Photo(3×2, 1 channels)
@@ -66,7 +66,7 @@ def read(photo: Source | object, *, max_pixels: int = MAX_PIXELS) -> Photo:
 
 
 def _open_file(file: Any, most: int) -> Photo:
-    with suppress(AttributeError, OSError):  # whoever wrote it may have left it at its end
+    with suppress(AttributeError, OSError):  # a file that was just written is at its end
         file.seek(0)
     data: object = file.read(most_bytes(most) + 1)
     if not isinstance(data, bytes):
@@ -87,7 +87,7 @@ def _array(levels: np.ndarray, most: int) -> Photo:
 
 
 def _picture(picture: Image.Image, most: int) -> Photo:
-    """Return a Pillow picture, read from a PNG of it: modes, profiles and orientation take one road."""
+    """Return a Pillow image as a photo by way of a PNG: one code path for modes, profiles, orientation."""
     if picture.format not in WITHOUT_BLOCKS or _was_lossy(picture):
         origin = f"opened from a {picture.format} file" if picture.format else "made from a file"
         problem = f"was {origin}, and no longer tells its lossy blocks"
@@ -104,6 +104,9 @@ def _picture(picture: Image.Image, most: int) -> Photo:
 
 
 def _was_lossy(picture: Image.Image) -> bool:
-    """Return whether a picture without format may have been lossy: a TIFF's compression is a word."""
+    """Return whether an image without a format may come from a lossy file.
+
+    For TIFF, `info` has the name of the compression, whether it is lossy or not.
+    """
     kept = picture.info
     return picture.format is None and (bool(TRACES & kept.keys()) or isinstance(kept.get("compression"), str))

@@ -1,8 +1,7 @@
-"""TIFF before decoding: directories, strips and tiles must be plausible for the image size (TIFF 6.0 §2,
-§15).
+"""TIFF before decoding: limits on directories, strips and tiles for the image's size (TIFF 6.0 §2, §15).
 
-Tags that share their values, strips by the million and tiles far larger than the photo would make a small
-file cost gigabytes.
+With tags that share their values, millions of strips, or tiles far larger than the photo, a small file could
+cost gigabytes.
 """
 
 from __future__ import annotations
@@ -14,23 +13,27 @@ from typing import Final, NamedTuple
 from dpveil.io.refused import damaged, overloaded
 
 SIZES: Final = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 1, 7: 1, 8: 2, 9: 4, 10: 8, 11: 4, 12: 8, 13: 4, 16: 8}
-"""Bytes of one value of each type; others are never read."""
+"""Bytes of one value of each type; values of other types are never read."""
 
 WHOLE: Final = frozenset({1, 3, 4, 13, 16})
+"""Types of unsigned integers."""
 WIDTH, HEIGHT, SAMPLES, STRIPS, TILES = 256, 257, 277, 273, 324
 TILE_WIDTH, TILE_HEIGHT = 322, 323
 DIRECTORIES: Final = (34665, 34853, 40965)
-"""Tags that lead to further directories, which Pillow loads with the photo: EXIF, GPS, interoperability."""
+"""Tags that point to further directories, which Pillow loads too: EXIF, GPS, interoperability."""
 
 MOST_TAGS: Final = 4096
+"""Most tags of one directory."""
 MOST_PARTS: Final = 2**14
+"""Strips or tiles that are always allowed, besides one for every `PIXELS_PER_PART` samples."""
 PIXELS_PER_PART: Final = 32
-"""A strip or tile costs Pillow some 260 bytes: less than 8 for each of its pixels, if it has this many."""
+"""A strip or tile costs Pillow some 260 bytes: about 8 for each of so many samples."""
 TILE_PIXELS: Final = 2**20
+"""Pixels that a tile may have in any case; it may also be as large as the photo."""
 
 
 class Tag(NamedTuple):
-    """One entry of a directory: how many values, the bytes of all, and the first if it is a whole number."""
+    """An entry of a directory: number of values, their size in bytes, and the first if it is an integer."""
 
     values: int
     size: int
@@ -39,19 +42,19 @@ class Tag(NamedTuple):
 
 @dataclass(frozen=True)
 class Reader:
-    """How numbers and entries lie in this file."""
+    """Reads numbers and directories of a file: byte order "<" or ">", and whether it is BigTIFF."""
 
     data: bytes
     order: str
     big: bool
 
     def number(self, at: int, size: int) -> int:
-        """Return the number of `size` bytes at `at`; what is cut off counts as missing high bytes."""
+        """Return the unsigned integer of `size` bytes at the offset `at`; of fewer at the end of the file."""
         part = self.data[at : at + size]
         return int.from_bytes(part, "little" if self.order == "<" else "big")
 
     def tags(self, at: int) -> Iterator[tuple[int, Tag]]:
-        """Yield the entries of the directory at `at`; raises `Refused` where there are too many."""
+        """Yield tag and entry of the directory at the offset `at`; raises `Refused` for too many."""
         word, head, entry = (8, 8, 20) if self.big else (4, 2, 12)
         count = self.number(at, head)
         if count > MOST_TAGS:
@@ -62,12 +65,12 @@ class Reader:
             inline = size <= word and kind in WHOLE
             value = self.number(start + 4 + word, SIZES[kind]) if inline and values else 0
             if not inline and size > word and self.number(start + 4 + word, word) + size > len(self.data):
-                size = 0  # beyond the end: never read
+                size = 0  # beyond the end of the file, so never read
             yield self.number(start, 2), Tag(values, size, value)
 
 
 def check_tiff(data: bytes) -> None:
-    """Raise `Refused` where decoding this TIFF would cost far more than the pixels that it declares."""
+    """Raise `Refused` if decoding this TIFF would cost far more than the pixels that it declares."""
     reader = Reader(data, "<" if data[:2] == b"II" else ">", data[2:4] in (b"+\0", b"\0+"))
     first: dict[int, Tag] = {}
     total = 0
@@ -83,7 +86,7 @@ def check_tiff(data: bytes) -> None:
 
 
 def _further(reader: Reader, first: dict[int, Tag]) -> int:
-    """Return the bytes of all values in the directories that the first one leads to."""
+    """Return the size in bytes of all values in the directories to which the first one points."""
     total = 0
     known = dict(first)
     for pointer in DIRECTORIES:

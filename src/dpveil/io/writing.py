@@ -1,4 +1,4 @@
-"""Files that appear together or not at all: temporary files, flushed, then renamed in order."""
+"""Writing several files together or not at all: temporary files, flushed, then renamed in order."""
 
 from __future__ import annotations
 
@@ -36,23 +36,24 @@ REASONS: Final[dict[int, tuple[str, str]]] = {
     errno.EBUSY: ("another process is writing there", "wait until it is done"),
     errno.ELOOP: ("its path is a loop of links", "choose another folder"),
 }
+"""Problem and remedy for errors of the operating system."""
 
 USUAL: Final = 0o666
-"""Permissions of files, of which the user's umask takes some away."""
+"""Permissions of usual files, before the user's umask."""
 OWN: Final = 0o600
-"""Permissions of files that are for the user alone."""
+"""Permissions of files that only the user may read."""
 
 
 @dataclass
 class _Journal:
-    """What must be undone if writing ends early: every entry is noted before it is made."""
+    """What to undo if writing fails: every change is recorded before it is made."""
 
     temporary: list[Path] = field(default_factory=list)
     placed: list[tuple[Path, Path]] = field(default_factory=list)
     kept: dict[Path, Path] = field(default_factory=dict)
 
     def undo(self) -> None:
-        """Take back what was placed, bring back what was replaced, and remove the temporary files."""
+        """Remove the new files, restore the replaced ones, and remove the temporary files."""
         for temporary, target in reversed(self.placed):
             with suppress(OSError):
                 if _was_placed(temporary, target):
@@ -63,14 +64,14 @@ class _Journal:
         self.clean()
 
     def clean(self) -> None:
-        """Remove temporary files and the kept copies of what was replaced."""
+        """Remove the temporary files and the copies of replaced files."""
         for path in (*self.temporary, *self.kept.values()):
             with suppress(OSError):
                 path.unlink()
 
 
 def _was_placed(temporary: Path, target: Path) -> bool:
-    """Whether `target` is ours by now: the temporary file was renamed away, or is linked to it."""
+    """Whether `target` is the new file: the temporary file was renamed to it, or is a hard link to it."""
     try:
         return os.path.samestat(temporary.lstat(), target.lstat())
     except FileNotFoundError:
@@ -81,11 +82,11 @@ def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool, privat
     """Write all `files`, pairs of path and contents, or none of them.
 
     Each is written to a temporary file in its own folder and flushed to disk; then they are renamed in the
-    given order, while no other process writes there. Without `replace` an existing target is an error; with
-    it, the old files come back if anything fails. A target that is a link is replaced itself, never written
-    through. Permissions are the user's usual ones; `private` files nobody else may read. Raises
-    `OutputError`; an interrupt is undone and passed on. Of a process that is killed, later files may be
-    missing beside earlier ones, never old beside new.
+    given order, while no other dpveil process writes there. Without `replace` an existing target is an error;
+    with it, the old files are restored if anything fails. A target that is a link is itself replaced, and its
+    target is left alone. Permissions follow the umask; `private` files are readable by the user only. Raises
+    `OutputError`; after an interrupt, everything is undone and the interrupt raised again. If the process is
+    killed, later files may be missing beside earlier ones, but old and new ones are never mixed.
     """
     if len({path for path, _ in files}) < len(files):
         raise OutputError("a file is named twice", hint="give every output its own name")
@@ -93,7 +94,7 @@ def write_together(files: Sequence[tuple[Path, bytes]], *, replace: bool, privat
     try:
         with sole_writer(folders):
             _write_all(files, replace, OWN if private else USUAL)
-    except OSError as error:  # another writer does not come to an end
+    except OSError as error:  # another writer does not finish
         raise refusal(files[0][0], error) from error
     for folder in folders:
         _flush_folder(folder)
@@ -121,7 +122,7 @@ def _write_all(files: Sequence[tuple[Path, bytes]], replace: bool, mode: int) ->
 
 
 def make_folder(path: str | Path) -> None:
-    """Make the folder `path` and those above it where missing; raises `OutputError` when impossible."""
+    """Make the folder `path` and its missing parents; raises `OutputError`."""
     try:
         Path(path).mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -131,7 +132,7 @@ def make_folder(path: str | Path) -> None:
 
 
 def refusal(path: str | Path, error: OSError | ValueError) -> OutputError:
-    """Return the one-line refusal to write `path` that `error` of the operating system stands for."""
+    """Return an operating system's `error` in writing `path` as an `OutputError`."""
     number = error.errno if isinstance(error, OSError) else None
     problem, remedy = REASONS.get(number or 0, ("", "choose another folder or name"))
     problem = problem or getattr(error, "strerror", None) or "not a valid file name"
@@ -170,23 +171,22 @@ def _write_beside(target: Path, contents: bytes, mode: int, journal: _Journal) -
 
 
 def _place(temporary: Path, target: Path, replace: bool, journal: _Journal) -> None:
-    """Give the temporary file its name; without `replace` even a file that appeared meanwhile is safe."""
+    """Give the temporary file its name; without `replace`, a file that has appeared since is not replaced."""
+    journal.placed.append((temporary, target))
     if replace:
-        journal.placed.append((temporary, target))
         temporary.replace(target)
         return
-    journal.placed.append((temporary, target))
     try:
         os.link(temporary, target)
     except FileExistsError:
         raise
-    except OSError:  # a disk without hard links: the check is then not one step with the renaming
+    except OSError:  # a disk without hard links, where checking and renaming cannot be one atomic step
         _check_target(target, replace)
         temporary.replace(target)
 
 
 def _clear(targets: Sequence[Path], journal: _Journal) -> None:
-    """Keep what all targets hold, and remove all but the first: nothing new is ever seen beside old."""
+    """Back up all targets and remove all but the first, so that new files are never seen beside old ones."""
     for target in targets:
         _keep(target, journal)
     for target in targets[1:]:
@@ -194,7 +194,7 @@ def _clear(targets: Sequence[Path], journal: _Journal) -> None:
 
 
 def _keep(target: Path, journal: _Journal) -> None:
-    """Give what `target` holds now another name as well, so that it can come back."""
+    """Back up the file `target` under a temporary name, by a hard link if possible."""
     kept = _beside(target)
     journal.kept[target] = kept
     try:
@@ -216,7 +216,7 @@ def _copy_or_move(target: Path, kept: Path) -> None:
 
 
 def _flush_folder(folder: Path) -> None:
-    """Make the renaming durable where the system can; the files are complete either way."""
+    """Flush the folder's entries to disk where the system can; the files are complete either way."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:

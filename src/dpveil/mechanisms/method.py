@@ -1,4 +1,6 @@
-"""What every method has: a name, parameters, and a guarantee that is stated before anything is drawn."""
+"""The interface of every photo method: a name, parameters, and a guarantee stated before anything is
+drawn.
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,19 @@ if TYPE_CHECKING:
     from dpveil.accounting.account import Account
 
 UNEXPLAINED: Final = "See the page of the method."
+"""Help of a parameter that has none."""
 
 
 class Method(ABC):
     """A frozen dataclass of parameters that states its guarantee before anything is drawn.
 
-    Concrete methods are never subclassed. `name` is the kebab-case name on the command line and in
-    certificates, `kinds` are the kinds of guarantee that the method can state, the default first, `summary`
-    is one line for tables. `typical` are values of required parameters for comparisons and demonstrations
-    where the user chose none. `help` explains each parameter in one line, besides those that a base class
-    explains. `budgets` are the alternative sets of budget parameters, if there are several; `calibrations`
-    names the accountant that chooses the noise, by kind of guarantee; `regions` is the default choice of
-    regions. `one_scale` says that the noise of a region is a single number, so that equal
+    Concrete methods are never subclassed. Class attributes: `name` is the kebab-case name on the command line
+    and in certificates, `kinds` the kinds of guarantee that the method can state, the default first, and
+    `summary` one line for tables. `typical` are values of required parameters for comparisons and
+    demonstrations where the user chose none. `help` explains each parameter in one line, besides those that a
+    base class explains. `budgets` are the alternative sets of budget parameters, if there are several;
+    `calibrations` names the accountant that chooses the noise, by kind of guarantee; `regions` is the default
+    choice of regions. `one_scale` says that the noise of a region is a single number, so that equal
     `noise_scale` means equal noise.
     """
 
@@ -61,9 +64,9 @@ class Method(ABC):
 
     @classmethod
     def stated(cls, parameters: Mapping[str, Json]) -> Self:
-        """Return the method with the parameters stated in a received certificate; never opens anything.
+        """Return the method with the parameters of a received certificate; opens no file.
 
-        All parameters must be present, and no others, so that none is taken from a default, which may be a
+        All parameters must be present and no others, so that none is taken from a default, which may be a
         file. Raises `InvalidParameter`.
         """
         names = [field.name for field in fields(cls)]  # type: ignore[arg-type]
@@ -80,12 +83,12 @@ class Method(ABC):
 
     @classmethod
     def accepted_parameters(cls) -> tuple[str, ...]:
-        """Return the names that `of` takes."""
+        """Return the names of the parameters that `of` accepts."""
         return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
 
     @classmethod
     def options(cls) -> dict[str, tuple[str, str]]:
-        """Return name, placeholder (empty for a flag) and help of every parameter.
+        """Return the placeholder (empty for a flag) and the help of every parameter, by name.
 
         This includes parameters that exist only to be refused with a reason.
         """
@@ -96,7 +99,7 @@ class Method(ABC):
 
     @classmethod
     def unfit(cls) -> str:
-        """Return why certificates cannot state the parameters; empty if they can."""
+        """Return why certificates cannot state the parameters, or an empty text if they can."""
         if "__dataclass_fields__" not in vars(cls):
             return "is not a dataclass"
         kinds = {field.name: inspect.getattr_static(cls, field.name, None) for field in fields(cls)}  # type: ignore[arg-type]
@@ -105,16 +108,16 @@ class Method(ABC):
 
     @abstractmethod
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return what one release of a height × width × channels region will cost, before spending it."""
+        """Return the guarantee of one release of a height × width × channels region, before it is spent."""
 
     @property
     def kind(self) -> str:
-        """The kind of the guarantee, which depends on the parameters."""
+        """The kind of guarantee, which depends on the parameters."""
         return self.guarantee(height=64, width=64, channels=1).kind
 
     @property
     def calibration(self) -> str:
-        """The accountant that determined the noise; empty if a formula gives it from the budget."""
+        """The accountant that determined the noise; empty if a formula derives it from the budget."""
         return self.calibrations.get(self.kind, "") if self.calibrations else ""
 
     @abstractmethod
@@ -123,19 +126,18 @@ class Method(ABC):
 
         This is the Laplace scale or the Gaussian standard deviation. For a method that draws levels instead
         of noise, it is the root mean squared error on mid-grey, or on the photos that the method is tuned
-        for; None if levels get no noise.
+        for. None if levels get no noise.
         """
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise any error that would keep a region of this size from being drawn, before any budget is spent.
+        """Raise any error that would prevent a draw for a region of this size, before any budget is spent.
 
-        Everything that follows from parameters and sizes alone is checked here, and may be cached for the
-        draw.
+        It checks everything that follows from parameters and sizes alone, and may cache it for the draw.
         """
         self.noise_scale(height=height, width=width, channels=channels)
 
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
-        """Return the finders as this method uses them; raises `InvalidParameter` for others."""
+        """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
 
     @abstractmethod
@@ -150,7 +152,7 @@ class Method(ABC):
         return ()
 
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
-        """Return the total cost of regions of these sizes, no two of which overlap; `total` is their sum."""
+        """Return the total cost of disjoint regions of these sizes; `total` is the sum of their costs."""
         return total
 
     def account(self, *, height: int, width: int, channels: int) -> Account | None:
@@ -158,15 +160,15 @@ class Method(ABC):
         return None
 
     def account_of(self, sizes: Sequence[Size], changed: int | None) -> Account | None:
-        """Return the cost of the noise if `changed` pixels (None: all) differ.
+        """Return the cost of the noise of several disjoint regions if `changed` pixels (None: all) differ.
 
-        `sizes` are those of regions without a common pixel, each released once; the changed pixels may be in
-        any of them. None if no rule better than addition and group privacy is known.
+        `sizes` are those of the regions, each released once; the changed pixels may lie in any of them. None
+        if no better rule than addition and group privacy is known.
         """
         return None
 
     def pair_distances(self) -> Mapping[float, float] | None:
-        """Return distances between people, by share of pairs, if the guarantee is metric."""
+        """Return the distances between people, by share of pairs, for a metric guarantee."""
         return None
 
     def parameters(self) -> dict[str, Json]:
@@ -176,7 +178,7 @@ class Method(ABC):
 
 
 def plain(value: Any) -> Json:
-    """Return a parameter as JSON: rationals exact, and what is no JSON as its own words."""
+    """Return a parameter as JSON: rationals exact, values that JSON lacks as text."""
     if isinstance(value, Fraction):
         return to_json(value)
     return value if value is None or isinstance(value, bool | int | str) else str(value)

@@ -1,4 +1,4 @@
-"""A method with the regions of one photo as they will be replaced, before anything is drawn."""
+"""The regions of one photo as a method will replace them, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from dpveil.noise.bits import BitSource
 
 Image = UInt8[np.ndarray, "h w c"]
 Step = Callable[[Image], Image]
-"""What follows the draw within each region, such as a filter."""
+"""Post-processing within each region, such as a filter."""
 
 
 class Size(TypedDict):
-    """Of a region, in pixels."""
+    """The size of a region in pixels, and its number of channels."""
 
     height: int
     width: int
@@ -26,10 +26,10 @@ class Size(TypedDict):
 
 
 class Placement(ABC):
-    """Regions of one photo, in the order in which they were asked for, each grown and placed by a method."""
+    """The regions of one photo in the order of the request, each grown and placed by a method."""
 
     regions: tuple[Region, ...]
 
     @abstractmethod
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return the photo in which every region was drawn anew, followed by the steps."""
+        """Return the photo with every region drawn and then passed through `steps`."""

@@ -1,8 +1,8 @@
-"""Compiled or plain: the same numbers from the same bits, whichever costs less.
+"""Choose between compiled (numba) and plain NumPy kernels: both give the same numbers from the same bits.
 
-Loading numba costs about as much as drawing tens of millions of numbers without it. So a process starts
-plain and loads the compiled kernels once it has done as much plain work as loading them costs (never more
-than twice the best choice). `compile_now` loads them at once, for long-lived processes.
+Loading numba costs as much time as drawing tens of millions of numbers without it. So a process starts with
+the plain kernels and loads the compiled ones when its plain draws have cost as much as loading would: at most
+twice the time of the better choice. `compile_now` loads them at once, for long-lived processes.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from typing import Any, Final, TypeVar
 Loaded = TypeVar("Loaded")
 
 LOAD_COST: Final = 25_000_000
-"""Look-ups that take plain code about as long as loading the kernels takes."""
+"""Table look-ups of plain code that take about as long as loading the compiled kernels."""
 
 
 class _State:
+    """The state of this process: what is loaded, and the look-ups done so far by plain code."""
+
     kernels: ModuleType | None = None
     loops: dict[str, SimpleNamespace] = {}  # noqa: RUF012  # the process has one of each
     done: int = 0
@@ -30,7 +32,7 @@ class _State:
 
 
 def kernels(work: int) -> ModuleType | None:
-    """Return the compiled kernels if they are loaded or worth loading for `work` more look-ups."""
+    """Return the compiled kernels if they are loaded or worth loading for `work` more look-ups, else None."""
     if _State.kernels is None and not _State.plain:
         _State.done += work
         if _State.done > LOAD_COST:
@@ -39,34 +41,37 @@ def kernels(work: int) -> ModuleType | None:
 
 
 def compile_now() -> None:
-    """Load the compiled kernels now; changes the speed of later draws, never their values.
+    """Load the compiled kernels now: later draws get faster, their values stay the same.
 
-    The environment variable DPVEIL_PLAIN=1, read when dpveil is imported, keeps everything plain.
+    The environment variable DPVEIL_PLAIN=1, read when dpveil is imported, disables compiled code.
     """
     if _State.kernels is None:
         _State.kernels = _with_a_cache(lambda: importlib.import_module("dpveil.noise.kernels"))
 
 
 def _with_a_cache(load: Callable[[], Loaded]) -> Loaded:
+    """Return `load()`; if numba finds no writable cache directory, give it a temporary one."""
     try:
         return load()
-    except RuntimeError:  # no place to cache compiled code: numba says so at decoration
+    except RuntimeError:  # numba raises it at decoration when it cannot write its cache
         os.environ["NUMBA_CACHE_DIR"] = tempfile.mkdtemp(prefix="dpveil-numba-")
         return load()
 
 
 def loops(modules: tuple[ModuleType, ...], work: int) -> Any:
-    """Return the functions of modules written as plain loops, compiled where that is worth it for `work`.
+    """Return the functions of `modules` as a namespace, compiled if that is worth it for `work` look-ups.
 
-    The modules stand in the order in which they import each other. They use nothing but whole numbers,
-    doubles and + - × ÷ on arrays, so both give the same numbers; here there is one source instead of two.
+    The modules are written as plain loops over arrays of integers and doubles with + - × ÷ only, so that
+    interpreter and compiler give the same numbers. They are listed in import order.
     """
     found = compiled(modules, work)
     return SimpleNamespace(**_functions(modules)) if found is None else found
 
 
 def compiled(modules: tuple[ModuleType, ...], work: int) -> Any | None:
-    """Return the compiled functions of such modules if they are loaded or worth loading for `work` more."""
+    """Return the compiled functions of `modules` if loaded or worth loading for `work` look-ups, else
+    None.
+    """
     name = modules[-1].__name__
     if name not in _State.loops and not _State.plain:
         _State.done += work
@@ -85,7 +90,9 @@ def _functions(modules: tuple[ModuleType, ...]) -> dict[str, FunctionType]:
 
 
 def _source(module: ModuleType) -> bytes:
-    """Return what a module was made from; a mark of the process itself where that cannot be had."""
+    """Return the source of a module, or random bytes (so that no cache entry matches) if it is not
+    available.
+    """
     try:
         return inspect.getsource(module).encode("utf-8")
     except (OSError, TypeError):
@@ -93,13 +100,13 @@ def _source(module: ModuleType) -> bytes:
 
 
 def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
-    """Return the functions compiled, each with the others inside.
+    """Return the compiled functions of `modules`, each calling the others directly.
 
-    Nothing divides by zero, which plain code would raise; without the question loops are done in parallel.
-    Arrays come from the caller: without numba's runtime nothing can make one, and no call counts references
-    to them, which took more time than what is computed.
+    `error_model="numpy"` drops the checks for division by zero, which never occurs, so that loops vectorise.
+    `_nrt=False` drops numba's runtime: no function allocates an array, and reference counts of the arguments
+    would take longer than the arithmetic.
     """
-    from numba import njit  # takes half a second
+    from numba import njit  # slow to import: half a second
 
     options: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": True}
     options["_nrt"] = False
@@ -109,7 +116,7 @@ def _compiled(modules: tuple[ModuleType, ...]) -> SimpleNamespace:
         space = {**vars(module), **done}
         for name, function in _functions((module,)).items():
             twin = FunctionType(function.__code__, space, name, function.__defaults__)
-            # numba's cache looks at one file, and what is compiled comes from all of these
+            # numba's cache key covers one file, but the compiled code depends on all of them
             twin.__qualname__ = f"{name}_{sources}"
             space[name] = done[name] = njit(**options)(twin)
     return SimpleNamespace(**done)

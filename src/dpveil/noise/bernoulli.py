@@ -1,4 +1,4 @@
-"""Independent events with one rational probability, exactly: a byte decides most, more bits the rest."""
+"""Exact Bernoulli draws of one rational probability: one byte decides most of them, more bits the rest."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 
 CHUNK: Final = 1 << 20
+"""Booleans drawn at a time."""
 
 
 def bernoulli(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, " size"]:
     """Return `size` independent booleans that are true with probability exactly `chance`.
 
-    `chance` is any rational strictly between 0 and 1 (`NoiseError` otherwise). A uniform number in [0, 1) is
-    compared with it digit by digit in base 256, then 2^64, for as long as digits are equal; how many are
-    read depends on the bits alone. Source: docs, "Exact noise".
+    `chance` is a rational strictly between 0 and 1 (`NoiseError` otherwise). A uniform number in [0, 1) is
+    compared with it digit by digit, first in base 256, then in base 2^64, while digits are equal; how many
+    bits are read depends on the bits alone. Source: docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> int(bernoulli(Fraction(1, 3), 9000, SeededBits(1)).sum())
@@ -39,7 +40,7 @@ def bernoulli(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, 
 
 
 def _below(chance: Fraction, size: int, bits: BitSource) -> Bool[np.ndarray, " size"]:
-    """Return the same for any chance in [0, 1), from 64-bit digits."""
+    """Return the same for any chance in [0, 1), with 64-bit digits only."""
     first, rest = divmod((1 << 64) * chance, 1)
     digits = bits.words(size)
     below: Bool[np.ndarray, " size"] = digits < np.uint64(first)

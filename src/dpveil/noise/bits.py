@@ -1,8 +1,8 @@
-"""Bit sources: AES-256 in counter mode, keyed by the operating system or, for reproduction, by a seed.
+"""Bit sources: AES-256 in counter mode, keyed by the operating system or, to reproduce a run, by a seed.
 
-Every draw of every mechanism takes its randomness from here and nowhere else. A request uses
-up its key: the last 32 bytes of the stream become the next key and are never handed out, so what was drawn
-cannot be recomputed from memory that leaks later.
+Every mechanism takes its randomness from here and nowhere else. Each request replaces the key: the last 32
+bytes of the stream become the next key and are never handed out, so that earlier draws cannot be recomputed
+from memory that leaks later.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _ZEROS = memoryview(bytes(1 << 16))
 
 
 class BitSource(ABC):
-    """A stream of independent uniform bits; `kind_of` returns what a certificate states about it.
+    """A stream of independent uniform bits. `kind_of` returns what a certificate states about it.
 
-    Sources have slots and no other attributes, so that no method of one can be replaced by accident.
+    Instances have slots only, so that none of their methods can be replaced by accident.
     """
 
     __slots__ = ("__weakref__", "_key", "_lock")
@@ -44,7 +44,7 @@ class BitSource(ABC):
 
     @abstractmethod
     def _first_key(self) -> bytes:
-        """Return the 32-byte key that the stream begins with."""
+        """Return the first 32-byte key of the stream."""
 
     def __reduce_ex__(self, protocol: object) -> NoReturn:
         """Refuse copies and pickles: two sources with one key would draw the same noise twice."""
@@ -67,7 +67,7 @@ class BitSource(ABC):
         return out
 
     def fill(self, out: UInt64[np.ndarray, ...]) -> None:
-        """Overwrite a contiguous array with uniform words: `words` without the cost of fresh memory."""
+        """Overwrite a contiguous array of 64-bit words with uniform bits; `words` without allocating."""
         stream = out.reshape(-1).view(np.uint8).data
         with self._lock:
             encryptor = Cipher(algorithms.AES(self._key), modes.CTR(_NONCE)).encryptor()
@@ -81,7 +81,7 @@ class BitSource(ABC):
 
 @final
 class SecureBits(BitSource):
-    """Unpredictable bits: keyed by the operating system, rekeyed in every forked child.
+    """Unpredictable bits: keyed by the operating system, and with a new key in every forked child.
 
     >>> SecureBits().words(3).shape
     (3,)
@@ -97,16 +97,19 @@ class SecureBits(BitSource):
         return os.urandom(_KEY)
 
     def _after_fork(self) -> None:
-        """Start anew in a child: another key, and a lock that no vanished thread holds."""
+        """Take a new key and a new lock in a forked child: the old lock may be held by a thread that is
+        gone.
+        """
         self._lock = threading.Lock()
         self._key = self._first_key()
 
 
 @final
 class SeededBits(BitSource):
-    """Reproducible bits for tests and experiments; a release made with them is not for publication.
+    """Reproducible bits for tests and experiments; do not publish a release made with them.
 
-    `seed` is a non-negative integer; equal seeds with another `stream` name give independent streams.
+    `seed` is a whole number of at least 0 (`InvalidParameter` otherwise). Another `stream` name gives an
+    independent stream for the same seed.
     """
 
     __slots__ = ("seed", "stream")
@@ -124,10 +127,10 @@ class SeededBits(BitSource):
 
 
 def kind_of(bits: BitSource) -> str:
-    """Return what a certificate says about `bits`: "secure", "seeded", or "unknown".
+    """Return what a certificate states about `bits`: "secure", "seeded", or "unknown".
 
-    Only the exact type counts, not what a source says of itself: a subclass may return other bits. Code that
-    sets the private state of a source, or changes its class, changes this package.
+    Only the exact type counts: a subclass may override the draws, so it is "unknown". Code that sets private
+    attributes of a source is outside the model, as it could change any part of this package.
 
     >>> kind_of(SecureBits()), kind_of(SeededBits(7))
     ('secure', 'seeded')
@@ -138,7 +141,7 @@ def kind_of(bits: BitSource) -> str:
 
 
 def check_bits(bits: object) -> BitSource:
-    """Return a source of bits, or raise `InvalidParameter`."""
+    """Return `bits` unchanged. Raises `InvalidParameter` if it is not a `BitSource`."""
     if not isinstance(bits, BitSource):
         raise InvalidParameter(
             "bits", type(bits).__name__, "is not a source of bits", hint="give dpveil.SecureBits()"

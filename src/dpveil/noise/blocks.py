@@ -1,11 +1,11 @@
-"""The discrete Gaussian distribution in blocks of integers, whose probabilities are bounded and tabulated.
+"""Proposal tables for the discrete Gaussian: blocks of integers with bounded probabilities.
 
-Block k holds the B = 2^b numbers from kB to (k+1)B - 1. It is proposed in proportion to B·exp(-a²/2σ²), with
-its anchor a, the number of it that is nearest to zero; one of its numbers, each as likely, is then accepted
-with probability exp(-(z² - a²)/2σ²), more than 98 % on average. What lies beyond K blocks on each side is the
-tail: KB + y for a discrete Laplace y ≥ 0 of scale σ²/KB, and y - KB for y < 0, accepted with probability
-exp(-y²/2σ²). As z² = (KB)² + 2KB|y| + y², the tail is proposed in proportion to
-exp(-(KB)²/2σ²)·(1 + r)/(1 - r), with r = exp(-KB/σ²). All together is the law itself, for any B and K.
+Block k holds the B = 2^b integers kB to (k+1)B - 1. It is proposed with probability proportional to
+B·exp(-a²/2σ²), where its anchor a is its integer nearest to zero. One of its integers z, uniformly chosen, is
+then accepted with probability exp(-(z² - a²)/2σ²), more than 98 % on average. The integers beyond K blocks on
+each side are the tail: for a discrete Laplace y of scale σ²/KB, KB + y if y ≥ 0 and y - KB if y < 0, accepted
+with probability exp(-y²/2σ²). As z² = (KB)² + 2KB|y| + y², the tail is proposed with weight
+exp(-(KB)²/2σ²)·(1 + r)/(1 - r), where r = exp(-KB/σ²). The result has the exact law for any B and K.
 """
 
 from __future__ import annotations
@@ -22,23 +22,28 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.lazy import Law, LazyTable
 
 COLUMN_BITS: Final = 11
+"""Bits that choose a column of the alias table: 2048 columns."""
 TOTAL_BITS: Final = 38
+"""Bits of a word that choose the outcome."""
 ACCEPT_BITS: Final = 16
+"""Bits of the uniform number for acceptance that come with the first word."""
 REACH: Final = 8
-"""Standard deviations that the blocks cover; the tail beyond has probability 1e-15."""
+"""Standard deviations covered by the blocks; the tail beyond has probability 1e-15."""
 SLACK: Final = 2.0**-40
-"""More than a level computed in floating point is wrong by, relatively."""
+"""A bound on the relative error of an acceptance level computed in floating point."""
 
 Interval = tuple[int, int]
-"""Lower and upper bound of a number in [0, 1], in units of 2^-precision."""
+"""Lower and upper bound of a number in [0, 1], as integers in units of 2^-precision."""
 
 
 class BlockTable:
-    """The table of one variance: outcome k + K is block k of the K on each side, and 2K is the tail.
+    """The proposal table of one variance: outcome k + K is block k, with K blocks on each side, and 2K is the
+    tail.
 
-    A draw takes one word, two where blocks are long: `total_bits` of the first choose the outcome, the next
-    `accept_bits` begin the uniform number that decides on acceptance, and the leading bits of the last are
-    the place in the block. Fewer bits make ties, tails and rejections common, for tests.
+    A draw takes one 64-bit word, or two where blocks are long: `total_bits` of the first choose the outcome,
+    the next `accept_bits` are the leading bits of the uniform number for acceptance, and the leading bits of
+    the last word are the position in the block. Tests pass smaller widths, which make ties, tails and
+    rejections common.
     """
 
     def __init__(
@@ -63,13 +68,12 @@ class BlockTable:
         self.sure = self._sure()
 
     def outcomes(self, words: UInt64[np.ndarray, "rows n"]) -> Int64[np.ndarray, " n"]:
-        """Return block, tail or tie of every draw."""
-        widths = {"total_bits": self.total_bits, "column_bits": self.column_bits}
-        found: Int64[np.ndarray, " n"] = look_up(self.table.packed, words[0], **widths).astype(np.int64)
-        return found
+        """Return the outcome of every draw: a block, the tail or a tie."""
+        found = look_up(self.table.packed, words[0], total_bits=self.total_bits, column_bits=self.column_bits)
+        return found.astype(np.int64)
 
     def begun(self, words: UInt64[np.ndarray, "rows n"]) -> UInt64[np.ndarray, " n"]:
-        """Return the first bits of the number that is compared with the probability of acceptance."""
+        """Return the leading `accept_bits` of the uniform number that decides on acceptance."""
         first: UInt64[np.ndarray, " n"]
         first = words[0] >> np.uint64(self.total_bits) & np.uint64((1 << self.accept_bits) - 1)
         return first
@@ -77,14 +81,14 @@ class BlockTable:
     def values(
         self, outcomes: Int64[np.ndarray, " n"], words: UInt64[np.ndarray, "rows n"]
     ) -> Int64[np.ndarray, " n"]:
-        """Return the number that each draw proposes, given its block."""
+        """Return the integer that each draw proposes from its block."""
         places = words[-1] >> np.uint64(63 - self.block_bits) >> np.uint64(1)
         found: Int64[np.ndarray, " n"]
         found = ((outcomes - self.blocks) << self.block_bits) + places.astype(np.int64)
         return found
 
     def anchors(self, outcomes: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        """Return the least |z| of each block."""
+        """Return the least |z| in each block."""
         block = outcomes - self.blocks
         nearest: Int64[np.ndarray, " n"]
         nearest = np.where(block >= 0, block << self.block_bits, 1 - ((block + 1) << self.block_bits))
@@ -93,17 +97,19 @@ class BlockTable:
     def levels(
         self, sizes: Int64[np.ndarray, " n"], anchors: Int64[np.ndarray, " n"]
     ) -> Float64[np.ndarray, " n"]:
-        """Return 2^accept_bits times the probability that |z| = size is accepted, but for a part in 2^40.
+        """Return 2^accept_bits times the acceptance probability of integers with |z| = `sizes`.
 
-        An exponent is wrong by four roundings: of the sum, the product, the variance and the quotient. It is
-        below 1 with 2^11 columns; up to 500 the level would be wrong by less than that.
+        The relative error is below `SLACK`: the exponent has four rounding errors (sum, product, variance,
+        quotient) and is below 1 with 2^11 columns; it would have to be above 500 for a larger error.
         """
         exponents = (sizes - anchors).astype(np.float64) * (sizes + anchors).astype(np.float64) / self.twice
         found: Float64[np.ndarray, " n"] = np.exp(-exponents) * 2.0**self.accept_bits
         return found
 
     def _sure(self) -> UInt64[np.ndarray, " columns"]:
-        """Return for each outcome below which first bits all its numbers are accepted; 0 but for blocks."""
+        """Return for each block the level of leading bits below which all of its integers are accepted, else
+        0.
+        """
         anchors = self.anchors(np.arange(self.tail))
         farthest = anchors + (1 << self.block_bits) - 1
         levels = np.floor(self.levels(farthest, anchors) * (1 - SLACK))
@@ -113,10 +119,10 @@ class BlockTable:
 
 
 def block_law(variance: Fraction, block_bits: int, blocks: int) -> Law:
-    """Return the law of `blocks` blocks on each side and the tail, as the module says.
+    """Return the law of the outcomes of `BlockTable`: `blocks` blocks on each side, then the tail.
 
-    Everything is a product of exp(-1/2σ²), exp(-B/σ²) and exp(-B²/2σ²), enclosed by integers that are rounded
-    outwards, with 2^-128 of the precision to spare: for σ ≤ 2^49, 1 - r is above 2^-50.
+    Every weight is a product of exp(-1/2σ²), exp(-B/σ²) and exp(-B²/2σ²), enclosed by integers that are
+    rounded outwards. 128 extra bits of precision suffice: for σ ≤ 2^49, 1 - r is above 2^-50.
     """
     side, half = 1 << block_bits, 1 / (2 * variance)
 
@@ -148,7 +154,7 @@ def block_law(variance: Fraction, block_bits: int, blocks: int) -> Law:
 
 
 def _shares(weights: list[Interval], precision: int) -> list[Interval]:
-    """Return the share of each weight in their sum."""
+    """Return the weights divided by their sum, as intervals in units of 2^-precision."""
     least, most = sum(low for low, _ in weights), sum(high for _, high in weights)
     certain = 1 << precision
     return [

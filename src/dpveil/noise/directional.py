@@ -1,10 +1,10 @@
-"""Von Mises-Fisher draws, rounded to integers, exactly.
+"""Exact von Mises-Fisher draws, rounded to integers.
 
-The density on the sphere of i dimensions is ∝ exp(κ·⟨x, μ⟩). A uniform direction u, with y = ⟨u, μ⟩, is moved
-towards μ by the map x = ρ·u + (w - ρ·y)·μ with w = (y + t)/(1 + t·y) and ρ = √(1 - t²)/(1 + t·y), which keeps
-the sphere and gives ⟨x, μ⟩ = w the density ∝ (1 - w²)^((i-3)/2)/(1 - t·w)^(i-1); t is the one of Wood 1994.
-What is left of the wanted law is a chance of acceptance, exp(κ·w)·(1 - t·w)^(i-1) over its maximum. All of it
-is decided on intervals that hold the true values, with more bits until they decide: no distance to bound.
+The density on the sphere in i dimensions is ∝ exp(κ·⟨x, μ⟩). A uniform direction u, with y = ⟨u, μ⟩, is
+mapped to x = ρ·u + (w - ρ·y)·μ, where w = (y + t)/(1 + t·y) and ρ = √(1 - t²)/(1 + t·y). This map keeps the
+sphere, and ⟨x, μ⟩ = w gets the density ∝ (1 - w²)^((i-3)/2)/(1 - t·w)^(i-1); t is that of Wood 1994.
+Rejection sampling does the rest: x is accepted with probability exp(κ·w)·(1 - t·w)^(i-1) over its maximum.
+Every decision is made in interval arithmetic, with more random bits until it is certain, so the law is exact.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.enclosed import Enclosing, Interval, Pair, Uniform, in_disc
 
 MOST: Final = 10**9
-"""κ beyond which nothing is drawn: the first guess at t is no longer below 1 in 64-bit floats."""
+"""The largest κ: beyond it, t could round to 1 in 64-bit floats."""
 LEAST: Final = Fraction(1, 10**300)
-"""κ below which nothing is drawn: t would be 0 in 64-bit floats."""
+"""The smallest κ: below it, t could round to 0 in 64-bit floats."""
 ONE: Final[Interval] = (Decimal(1), Decimal(1))
 NOTHING: Final[Interval] = (Decimal(0), Decimal(0))
 
 
 @dataclass(frozen=True)
 class _Draw:
-    """One proposal: what is known of a uniform direction, and of the number that decides on it."""
+    """One proposal: the known bits of a uniform direction, and of the uniform number for acceptance."""
 
     pairs: list[Pair]
     coin: Uniform
@@ -44,12 +44,12 @@ class _Draw:
 def von_mises_fisher(
     direction: Sequence[int], concentration: Fraction, radius: Fraction, bits: BitSource
 ) -> list[int]:
-    """Return `radius` times a draw around a direction, each coordinate rounded to the nearest integer.
+    """Return `radius` times a von Mises-Fisher draw, each coordinate rounded to the nearest integer.
 
-    `direction` is a vector of at least two whole numbers, not all 0, of any length ‖v‖: μ is exactly v/‖v‖.
-    Any two directions are κ·‖μ - μ′‖-indistinguishable, κ being `concentration`: the density's normaliser is
-    the same for all μ, ⟨x, μ - μ′⟩ ≤ ‖μ - μ′‖, and rounding is post-processing. Raises `NoiseError`.
-    Source: Wood 1994; Ulrich 1984.
+    `direction` is a vector v of at least two integers, not all 0: the mean direction is exactly μ = v/‖v‖.
+    `concentration` is κ, from 1e-300 to 1e9. Any two mean directions are κ·‖μ - μ′‖-indistinguishable: the
+    normalising constant is the same for all μ, ⟨x, μ - μ′⟩ ≤ ‖μ - μ′‖, and rounding is post-processing.
+    Raises `NoiseError` for other arguments. Source: Wood 1994; Ulrich 1984.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> von_mises_fisher([3, -4], Fraction(10**9), Fraction(100), SeededBits(1))
@@ -77,7 +77,7 @@ def von_mises_fisher(
 
 
 def check(dimension: int, concentration: Fraction) -> None:
-    """Raise `NoiseError` where nothing can be drawn."""
+    """Raise `NoiseError` unless `dimension` is at least 2 and `concentration` from 1e-300 to 1e9."""
     if dimension < 2 or not LEAST <= concentration <= MOST:
         raise NoiseError(
             f"no directions of concentration {float(concentration):.3g} in {dimension} dimensions",
@@ -87,7 +87,7 @@ def check(dimension: int, concentration: Fraction) -> None:
 
 @dataclass(frozen=True)
 class _Moved:
-    """A direction that was moved towards μ: `along` is w, `widened` 1 + t·y, `places` the coordinates x."""
+    """A proposal x: `along` is w = ⟨x, μ⟩, `widened` is 1 + t·y, `places` are the coordinates of x."""
 
     work: Enclosing
     along: Interval
@@ -96,7 +96,7 @@ class _Moved:
 
 
 def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _Moved | None:
-    """Return the direction x of a draw, or None where too few bits are known to divide."""
+    """Return the proposal x of a draw, or None if too few bits are known to divide."""
     work = Enclosing(draw.coin.length // 2)
     squares = work.squares(draw.pairs)[: len(direction)]
     total = _sum(work, squares)
@@ -116,7 +116,6 @@ def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _M
     widened = work.add(ONE, work.multiply(work.of(t), y))
     if widened[0] <= 0:
         return None
-    # Both are monotone in y, but for the sign of w - ρ·y, which needs no such care.
     along = work.divide(work.add(y, work.of(t)), widened)
     shrunk = work.divide(work.root(work.of(1 - t * t)), widened)
     onto = work.subtract(along, work.multiply(shrunk, y))
@@ -127,9 +126,9 @@ def _moved(draw: _Draw, direction: Sequence[int], concentration: Fraction) -> _M
 
 
 def _accepted(draw: _Draw, moved: _Moved, concentration: Fraction, dimension: int) -> bool | None:
-    """Return whether the draw is kept, or None where what is known does not decide.
+    """Return whether the proposal is accepted, or None if the known bits do not decide.
 
-    1 - t·w = (1 - t²)/(1 + t·y), so the logarithm is κ·w - (i - 1)·ln(1 + t·y), less its maximum.
+    As 1 - t·w = (1 - t²)/(1 + t·y), its log probability is κ·w - (i - 1)·ln(1 + t·y) less the maximum.
     """
     work = moved.work
     fewer = work.of(Fraction(dimension - 1))
@@ -144,6 +143,7 @@ def _accepted(draw: _Draw, moved: _Moved, concentration: Fraction, dimension: in
 
 
 def _rounded(moved: _Moved, radius: Fraction) -> list[int] | None:
+    """Return `radius` times the coordinates, each rounded, or None if the known bits do not decide."""
     scaled = [moved.work.multiply(moved.work.of(radius), place) for place in moved.places]
     found = [moved.work.nearest(place) for place in scaled]
     return None if None in found else [place for place in found if place is not None]
@@ -151,14 +151,14 @@ def _rounded(moved: _Moved, radius: Fraction) -> list[int] | None:
 
 @lru_cache(maxsize=64)
 def _pull(dimension: int, concentration: Fraction) -> Fraction:
-    """Return t, above 0 and below 1: any such number is right, and this one is accepted most often."""
+    """Return t of Wood 1994, in (0, 1): any such t is exact, this one makes acceptance most likely."""
     kappa, fewer = float(concentration), dimension - 1
     return Fraction(2 * kappa / (fewer + sqrt(fewer * fewer + 4 * kappa * kappa)))
 
 
 @lru_cache(maxsize=64)
 def _most(dimension: int, concentration: Fraction) -> Decimal:
-    """Return what κ·w + (i - 1)·(ln(1 - t·w) - ln(1 - t²)) never exceeds: a bound of its maximum, from above.
+    """Return an upper bound on the maximum over w of κ·w + (i - 1)·(ln(1 - t·w) - ln(1 - t²)).
 
     It is concave in w, with its maximum where 1 - t·w = t·(i - 1)/κ.
     """

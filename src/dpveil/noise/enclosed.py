@@ -1,7 +1,7 @@
-"""Interval arithmetic for exact sampling: uniform numbers bit by bit, and decimals that enclose results.
+"""Interval arithmetic for exact sampling: lazy uniform numbers, and decimals that enclose results.
 
-A draw is a function of uniform numbers. Of those only the leading bits are known, so every number computed
-from them is an interval; what it is rounded to, or compared with, is settled by taking more bits.
+A draw is a function of uniform numbers of which only the leading bits are known, so every number computed
+from them is an interval. More bits are taken until a comparison or a rounding is certain.
 """
 
 from __future__ import annotations
@@ -14,25 +14,28 @@ from dpveil.errors import NoiseError
 from dpveil.noise.bits import BitSource
 
 MOST_BITS: Final = 6000
+"""Known bits of one uniform number beyond which a draw gives up with `NoiseError`."""
 HALF: Final = Decimal("0.5")
 Interval = tuple[Decimal, Decimal]
-"""The least and the largest number that something can be."""
+"""Lower and upper bound of a number."""
 
 
 class Uniform:
-    """A uniform number in [0, 1), of which `length` leading bits are known, and a sign beside it."""
+    """A uniform number in [0, 1), of which the `length` leading bits are known, and an independent random
+    sign.
+    """
 
     def __init__(self, word: int) -> None:
         self.negative, self.value, self.length = bool(word >> 63), word & (1 << 63) - 1, 63
 
     def extend(self, bits: BitSource) -> None:
-        """Take 64 more bits."""
+        """Take 64 more bits. Raises `NoiseError` beyond `MOST_BITS`."""
         if self.length > MOST_BITS:
             raise NoiseError("a coordinate of the noise was not settled")
         self.value, self.length = self.value << 64 | int(bits.words(1)[0]), self.length + 64
 
     def ends(self) -> tuple[Fraction, Fraction]:
-        """Return the least and the largest number that it can be."""
+        """Return the bounds that the known bits imply."""
         unit = 1 << self.length
         return Fraction(self.value, unit), Fraction(self.value + 1, unit)
 
@@ -41,7 +44,9 @@ Pair = tuple[Uniform, Uniform]
 
 
 def in_disc(bits: BitSource) -> Pair:
-    """Return a uniform point of the disc without its centre."""
+    """Return a uniform point of the unit disc without its centre, by rejection; signs are the coordinates'
+    own.
+    """
     while True:
         first, second = (Uniform(int(word)) for word in bits.words(2))
         low, high = _square(first, second)
@@ -59,9 +64,10 @@ def _square(first: Uniform, second: Uniform) -> tuple[Fraction, Fraction]:
 
 
 class Enclosing:
-    """Arithmetic on intervals: ends are rounded outward to `digits`, so that they hold the true value.
+    """Interval arithmetic with `digits` decimal digits: lower bounds are rounded down, upper bounds up.
 
-    `log` and `root` of the decimal library are right to half a unit in the last place, and moved by one.
+    `Decimal.ln` and `sqrt` are correctly rounded to nearest, so their results are moved outward by one unit
+    in the last place.
     """
 
     def __init__(self, digits: int) -> None:
@@ -70,7 +76,7 @@ class Enclosing:
         )
 
     def of(self, low: Fraction, high: Fraction | None = None) -> Interval:
-        """Return the interval of a rational, or of all between two."""
+        """Return the interval that encloses a rational, or everything from `low` to `high`."""
         high = low if high is None else high
         return (
             self.below.divide(Decimal(low.numerator), Decimal(low.denominator)),
@@ -86,11 +92,11 @@ class Enclosing:
         return self.below.subtract(a[0], b[1]), self.above.subtract(a[1], b[0])
 
     def negate(self, a: Interval) -> Interval:
-        """Return -a, digit by digit: the minus sign of decimals rounds to the context of whoever calls."""
+        """Return -a without rounding; the unary minus of `Decimal` would round to the caller's context."""
         return a[1].copy_negate(), a[0].copy_negate()
 
     def multiply(self, a: Interval, b: Interval) -> Interval:
-        """Return a·b, of any signs."""
+        """Return a·b for any signs."""
         if a[0] >= 0 and b[0] >= 0:
             return self.below.multiply(a[0], b[0]), self.above.multiply(a[1], b[1])
         corners = [(x, y) for x in a for y in b]
@@ -100,37 +106,37 @@ class Enclosing:
         )
 
     def divide(self, a: Interval, b: Interval) -> Interval:
-        """Return a/b for b above 0."""
+        """Return a/b for b > 0."""
         inverse = self.below.divide(Decimal(1), b[1]), self.above.divide(Decimal(1), b[0])
         return self.multiply(a, inverse)
 
     def root(self, a: Interval) -> Interval:
-        """Return √a for a of at least 0."""
+        """Return √a for a ≥ 0."""
         low = self.below.next_minus(self.below.sqrt(a[0])) if a[0] > 0 else Decimal(0)
         return max(Decimal(0), low), self.above.next_plus(self.above.sqrt(a[1]))
 
     def log(self, a: Interval) -> Interval:
-        """Return ln(a) for a of at least 0."""
+        """Return ln(a) for a ≥ 0."""
         low = self.below.next_minus(self.below.ln(a[0])) if a[0] > 0 else Decimal("-Infinity")
         return low, self.above.next_plus(self.above.ln(a[1]))
 
     def nearest(self, a: Interval) -> int | None:
-        """Return the whole number next to a, or None where both ends do not have the same."""
+        """Return the integer nearest to a, or None if the two ends round to different ones."""
         low = self.below.add(a[0], HALF).to_integral_value(ROUND_FLOOR)
         high = self.above.add(a[1], HALF).to_integral_value(ROUND_FLOOR)
         return int(low) if low == high else None
 
     def squares(self, pairs: list[Pair]) -> list[Interval]:
-        """Return the squares of independent Gaussians, two of every point in the disc.
+        """Return the squares of independent Gaussians of variance 1/2, two for every point of the unit disc.
 
-        With s the squared length of a point (a, b), a·√(-2·ln(s)/s) and b times the same are Gaussian; twos
-        are left out, so their variance is 1/2. Source: Marsaglia's polar method.
+        With s = a² + b² for a point (a, b), a·√(-ln(s)/s) and b·√(-ln(s)/s) are independent and Gaussian.
+        Source: Marsaglia's polar method.
         """
         found = []
         for pair in pairs:
             length = self.of(*_square(*pair))
             low, high = self.negate(self.log(length))
-            # The log of 1, moved outward, ends above 0.
+            # The upper bound of ln(s) can be above 0, although s ≤ 1.
             factor = self.divide((max(Decimal(0), low), high), length)
             for number in pair:
                 least, most = number.ends()

@@ -1,4 +1,4 @@
-"""The discrete Gaussian distribution, exactly, by rejection from blocks of integers (`blocks`)."""
+"""Exact discrete Gaussian noise, by rejection sampling from blocks of integers (see `blocks`)."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from dpveil.noise.blocks import SLACK, BlockTable
 from dpveil.noise.laplace import CHUNK, LARGEST_SCALE, discrete_laplace
 
 SMALLEST_VARIANCE: Final = Fraction(1, 10**12)
+"""The smallest variance: below it nearly every draw is 0."""
 ONE: Final = Fraction(1)
 
 
 def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
     """Return `size` independent integers z with P(z) proportional to exp(-z² / (2·variance)), exactly.
 
-    `variance` is the parameter σ² of the law (its true variance is a little smaller for σ < 1), any rational
-    from 1e-12 to 2^98 (`NoiseError` otherwise). The result is a function of the bits alone. The law is that
-    of Canonne, Kamath & Steinke 2020; how it is sampled is described in `blocks` and in docs, "Exact noise".
+    `variance` is the parameter σ² of the law (its true variance is slightly smaller for σ < 1), a rational
+    from 1e-12 to 2^98 (`NoiseError` otherwise). The result is a function of the bits alone. Source of the
+    law: Canonne, Kamath & Steinke 2020; the sampler is described in `blocks` and in docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_gaussian(Fraction(9), 4, SeededBits(1)).dtype
@@ -36,7 +37,7 @@ def discrete_gaussian(variance: Fraction, size: int, bits: BitSource) -> Int64[n
 
 
 def checked(variance: Fraction) -> Fraction:
-    """Return a variance that can be drawn, or raise `NoiseError`."""
+    """Return `variance` unchanged. Raises `NoiseError` unless it is from 1e-12 to 2^98."""
     if not SMALLEST_VARIANCE <= variance <= Fraction(LARGEST_SCALE, 2) ** 2:
         raise NoiseError(
             f"the noise variance {float_above(variance):.3g} is not between 1e-12 and 2^98",
@@ -47,15 +48,15 @@ def checked(variance: Fraction) -> Fraction:
 
 @lru_cache(maxsize=64)
 def prepared(variance: Fraction) -> BlockTable:
-    """Return the table of one variance."""
+    """Return the proposal table of one variance."""
     return BlockTable(variance)
 
 
 def draw(table: BlockTable, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
     """Return `size` discrete Gaussian integers from a prepared table.
 
-    Chunk by chunk, one look-up settles nearly all; then the others are decided, and what is rejected is
-    drawn again.
+    One table look-up settles nearly all draws, chunk by chunk. The others are then decided with more bits,
+    and rejected proposals are drawn again.
     """
     out = np.empty(size, np.int64)
     compiled = backend.kernels(size)
@@ -91,7 +92,7 @@ def draw(table: BlockTable, size: int, bits: BitSource) -> Int64[np.ndarray, " s
 def _settle(
     table: BlockTable, words: UInt64[np.ndarray, "rows n"], out: Int64[np.ndarray, " n"]
 ) -> Int64[np.ndarray, " m"]:
-    """Fill `out` where one look-up was enough; return where it was not."""
+    """Fill `out` with the proposals; return the indices whose acceptance needs more than the look-up."""
     outcomes = table.outcomes(words)
     out[:] = table.values(outcomes, words)
     return np.flatnonzero(table.begun(words) >= table.sure[outcomes])
@@ -100,7 +101,7 @@ def _settle(
 def _decide(
     table: BlockTable, words: UInt64[np.ndarray, "rows n"], bits: BitSource
 ) -> tuple[Int64[np.ndarray, " n"], Bool[np.ndarray, " n"]]:
-    """Return the number that each draw proposes and whether it is accepted; more bits in a fixed order."""
+    """Return each proposed integer and whether it is accepted; further bits are taken in a fixed order."""
     outcomes, begun = table.outcomes(words), table.begun(words)
     for i in np.flatnonzero(outcomes == table.table.tie):
         outcomes[i] = table.table.resolve(bits)
@@ -121,9 +122,9 @@ def accepted(
     begun: UInt64[np.ndarray, " n"],
     bits: BitSource,
 ) -> Bool[np.ndarray, " n"]:
-    """Return whether each number of a block is accepted, by numbers in [0, 1) that are `begun`.
+    """Return whether each proposal from a block is accepted; `begun` are the leading bits that decide.
 
-    Floating point decides what neither rounding nor further bits can change, exact arithmetic the rest.
+    Floating point decides where neither its error nor further bits can matter, exact arithmetic elsewhere.
     """
     anchors = table.anchors(outcomes)
     levels, least = table.levels(np.abs(values), anchors), begun.astype(np.float64)
@@ -137,9 +138,9 @@ def accepted(
 def below_exp(
     word: int, gamma: Fraction, bits: BitSource, *, factor: Fraction = ONE, length: int = 64
 ) -> bool:
-    """Return whether a uniform number in [0, 1) that begins so is below factor·exp(-gamma), at most 1.
+    """Return whether a uniform number in [0, 1) is below factor·exp(-gamma), which is at most 1.
 
-    It begins with the `length` bits of `word`. More bits and digits are taken until the answer is certain.
+    `word` holds its `length` leading bits. More bits and digits are taken until the answer is certain.
     """
     digits = 40
     while True:

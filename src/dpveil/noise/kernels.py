@@ -1,4 +1,4 @@
-"""Compiled kernels; each has a plain twin with the same result (see `backend`)."""
+"""Compiled kernels; each has a plain NumPy equivalent with the same result (see `backend`)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numba import njit, types
 
 @njit("i8[:](u8[:, ::1], u8[:, ::1], i8[::1], i8, i8, i8[::1])", cache=True, nogil=True)
 def laplace(words, packed, powers, total_bits, column_bits, out):
-    """Fill `out` with signed geometric numbers; return the samples that need more bits."""
+    """Fill `out` with signed geometric integers; return the indices of samples that need more bits."""
     columns = np.uint64((1 << column_bits) - 1)
     thresholds = (np.uint64(1) << np.uint64(total_bits)) - np.uint64(1) - columns
     tie, open_ = np.int64(columns), np.int64(columns) - 1
@@ -46,7 +46,7 @@ def laplace(words, packed, powers, total_bits, column_bits, out):
     nogil=True,
 )
 def matrix(packed, column_bits, rows, words, out):
-    """Fill `out` with one outcome per row number and word; both are of one type."""
+    """Fill `out` with one outcome for each row number and word; `rows` and `out` have the same dtype."""
     columns = np.uint64((1 << column_bits) - 1)
     thresholds = ~columns
     for i in range(len(out)):
@@ -58,7 +58,9 @@ def matrix(packed, column_bits, rows, words, out):
 
 @njit("i8[:](u8[:, ::1], u8[::1], u8[::1], i8, i8, i8, i8, i8[::1])", cache=True, nogil=True)
 def gaussian(words, packed, sure, total_bits, accept_bits, block_bits, blocks, out):
-    """Fill `out` with places in blocks; return the samples whose acceptance is not certain at once."""
+    """Fill `out` with integers proposed from blocks; return the indices whose acceptance is not yet
+    certain.
+    """
     columns = np.uint64(len(packed) - 1)
     thresholds = (np.uint64(1) << np.uint64(total_bits)) - np.uint64(1) - columns
     above, begun = np.uint64(total_bits), (np.uint64(1) << np.uint64(accept_bits)) - np.uint64(1)

@@ -1,9 +1,9 @@
-"""The discrete Laplace distribution, exactly, at any rational scale: digit by digit.
+"""Exact discrete Laplace noise at any rational scale, drawn digit by digit.
 
-|z| is a geometric variable, and the digits of a geometric variable in any base are independent: with base
-B, digit i is a geometric variable of ratio exp(-B^i/scale) cut at B, and the leading one is not cut. Each is
-drawn from a table of 2048 columns (`lazy`), so a scale of 255 takes one look-up and one of 4.6·10⁸ three.
-A sign is drawn beside them and minus zero is drawn again.
+|z| is a geometric variable, and the digits of a geometric variable in any base are independent: in base B,
+digit i is a geometric variable of ratio exp(-B^i/scale), truncated at B; the leading digit is not truncated.
+Each is drawn from a table of 2048 columns (`lazy`), so that a scale of 255 takes one look-up and one of
+4.6·10⁸ takes three. A sign is drawn with them, and negative zeros are drawn again.
 """
 
 from __future__ import annotations
@@ -24,18 +24,24 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.lazy import Law, LazyTable
 
 COLUMN_BITS: Final = 11
+"""Bits that choose a column of an alias table: 2048 columns, so digits in base 2047."""
 TOTAL_BITS: Final = 63
+"""Bits of a word that choose the digit; the highest bit is the sign."""
 SIGN: Final = np.uint64(1 << 63)
+"""The bit of the first word that is the sign."""
 CHUNK: Final = 1 << 16
+"""Samples drawn at a time, which bounds the memory for random words."""
 LARGEST_SCALE: Final = 1 << 50
+"""The largest scale: 64-bit integers then reach to 8192 scales."""
 TOP_SCALE: Final = 256
-"""The leading digit's scale is at most this, so that its table of 2046 values misses e^-8 of it."""
+"""The largest scale of the leading digit: its table of 2046 values then leaves a tail of e^-8."""
 
 
 class DigitTables:
-    """The tables of one scale: digits in base `base`, the last one leading and open at the top.
+    """The tables of one scale: digits in base `base`, the last of which is the leading, unbounded one.
 
-    The leading digit's outcome `base` - 1 means "that much and a fresh leading digit": no memory.
+    The leading digit's outcome `base` - 1 means "that much plus a fresh leading digit", as the geometric law
+    is memoryless.
     """
 
     def __init__(
@@ -58,13 +64,15 @@ class DigitTables:
         self.packed: UInt64[np.ndarray, "digits columns"] = np.stack([table.packed for table in self.tables])
 
     def digits(self, words: UInt64[np.ndarray, "digits n"]) -> Int64[np.ndarray, "digits n"]:
-        """Return the outcome of every word in its digit's table; ties are `base`."""
-        widths = {"total_bits": self.total_bits, "column_bits": self.column_bits}
-        rows = [look_up(table, row, **widths) for table, row in zip(self.packed, words, strict=True)]
+        """Return each word's outcome in the table of its digit; `base` is a tie."""
+        rows = [
+            look_up(table, row, total_bits=self.total_bits, column_bits=self.column_bits)
+            for table, row in zip(self.packed, words, strict=True)
+        ]
         return np.stack(rows).astype(np.int64)
 
     def unsettled(self, digits: Int64[np.ndarray, "digits n"]) -> np.ndarray:
-        """Return which samples met a tie, or an open leading digit."""
+        """Return which samples met a tie or an unbounded leading digit."""
         flags: np.ndarray = (digits == self.base).any(axis=0) | (digits[-1] == self.base - 1)
         return flags
 
@@ -72,7 +80,7 @@ class DigitTables:
 def geometric_digit(rate: Fraction, base: int, *, leading: bool) -> Law:
     """Return the law of one digit: probability proportional to exp(-rate·j) for j below `base`.
 
-    The leading digit is not cut: there the last outcome holds everything from `base` - 1 on. Fixed-point
+    The leading digit is not truncated: its last outcome holds everything from `base` - 1 on. Fixed-point
     errors, in units of the working precision: the ratio is too low by less than 3, its j-th power by less
     than 4j (each product adds that and one rounding). With rate ≥ 2^-(small+1), the quotient is off by less
     than 2^(small+5) + 8·base, so every value by less than 2^(small+6) + 16·base: a part in 2^20 of a unit
@@ -97,7 +105,7 @@ def geometric_digit(rate: Fraction, base: int, *, leading: bool) -> Law:
 
 
 def exp_below(rate: Fraction, precision: int) -> int:
-    """Return exp(-rate)·2^precision, too low by less than 3 (`Context.exp` rounds correctly)."""
+    """Return exp(-rate)·2^precision rounded down, too low by less than 3 (`Context.exp` rounds correctly)."""
     digits = precision * 3 // 10 + 20 + max(0, len(str(rate.numerator)) - len(str(rate.denominator)))
     work = Context(prec=digits, Emin=MIN_EMIN, Emax=MAX_EMAX)
     value = work.exp(work.divide(Decimal(-rate.numerator), Decimal(rate.denominator)))
@@ -108,7 +116,7 @@ def exp_below(rate: Fraction, precision: int) -> int:
 
 @lru_cache(maxsize=64)
 def prepared(scale: Fraction) -> DigitTables:
-    """Return the tables of one scale; raises `NoiseError` where it cannot be drawn."""
+    """Return the tables of one scale. Raises `NoiseError` unless it is above 0 and at most 2^50."""
     if not 0 < scale <= LARGEST_SCALE:
         raise NoiseError(
             f"the noise scale {float_above(scale):.3g} is not between 0 and 2^50",
@@ -120,8 +128,8 @@ def prepared(scale: Fraction) -> DigitTables:
 def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
     """Return `size` independent integers z with P(z) = tanh(1/(2·scale))·exp(-|z|/scale), exactly.
 
-    `scale` is any positive rational up to 2^50 (`NoiseError` beyond). Uses compiled code where that pays;
-    the result is a function of the bits alone. Source: Inusah & Kozubowski 2006; docs, "Exact noise".
+    `scale` is a rational above 0 and at most 2^50 (`NoiseError` otherwise). The result is a function of the
+    bits alone. Source: Inusah & Kozubowski 2006; docs, "Exact noise".
 
     >>> from dpveil.noise.bits import SeededBits
     >>> discrete_laplace(Fraction(255), 4, SeededBits(1)).dtype
@@ -131,7 +139,7 @@ def discrete_laplace(scale: Fraction, size: int, bits: BitSource) -> Int64[np.nd
 
 
 def draw(tables: DigitTables, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
-    """Return `size` discrete Laplace integers from prepared tables, a chunk at a time."""
+    """Return `size` discrete Laplace integers from prepared tables, chunk by chunk."""
     out = np.empty(size, np.int64)
     compiled = backend.kernels(size * len(tables.tables))
     buffer = np.empty(len(tables.tables) * min(size, CHUNK), np.uint64)
@@ -153,7 +161,7 @@ def draw(tables: DigitTables, size: int, bits: BitSource) -> Int64[np.ndarray, "
 def _settle(
     tables: DigitTables, words: UInt64[np.ndarray, "digits n"], out: Int64[np.ndarray, " n"]
 ) -> Int64[np.ndarray, " m"]:
-    """Fill `out` where one look-up per digit was enough; return where it was not."""
+    """Fill `out` with one look-up per digit; return the indices of samples that need more bits."""
     digits = tables.digits(words)
     size = tables.powers @ digits
     negative = words[0] >= SIGN
@@ -164,7 +172,7 @@ def _settle(
 def _repair(
     tables: DigitTables, words: UInt64[np.ndarray, "digits n"], bits: BitSource
 ) -> Int64[np.ndarray, " n"]:
-    """Return the values of samples that need more bits, taken in a fixed order."""
+    """Return the values of samples that need more bits, which are taken in a fixed order."""
     digits = tables.digits(words)
     for digit, sample in zip(*np.nonzero(digits == tables.base), strict=True):
         digits[digit, sample] = tables.tables[digit].resolve(bits)

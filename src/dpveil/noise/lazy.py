@@ -1,9 +1,9 @@
-"""Exact sampling with irrational probabilities: integer weights first, missing digits on demand.
+"""Exact sampling with irrational probabilities: integer weights first, further digits on demand.
 
-Probability p_j is split into ⌊2^63·p_j⌋ and a remainder below one unit. The integers go into an alias table
-together with one more outcome, the tie, that holds all remainders. A tie is met with probability at most
-2^-52 or so for the tables used here; then the remainders are computed to as many bits as the comparison
-needs. The result has exactly the law p: no distance to bound, none to add to δ.
+Each probability p_j is split into ⌊2^63·p_j⌋ and a remainder below one unit. The integers go into an alias
+table, together with one more outcome, the tie, that holds all remainders. A tie comes up with probability
+2^-52 or so for the tables used here; only then are the remainders computed, to as many bits as the comparison
+needs. The result has exactly the law p, so nothing is added to δ.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from dpveil.noise.alias import build_alias
 from dpveil.noise.bits import BitSource
 
 Law = Callable[[int], Sequence[tuple[int, int]]]
-"""Given a precision, certified bounds low ≤ p·2^precision < high (or both equal) of every probability p."""
+"""Bounds on every probability p at a given precision: low ≤ p·2^precision < high, or both equal."""
 
 FIRST_PRECISION: Final = 160
+"""Bits at which probabilities are computed first."""
 MOST_PRECISION: Final = 6000
+"""Bits of precision beyond which a draw gives up with `NoiseError`."""
 
 
 class LazyTable:
-    """An alias table for `law`, in which the last outcome, `tie`, stands for all that was rounded off.
+    """An alias table for `law`, in which the last outcome, `tie`, stands for all remainders.
 
-    `law(precision)` bounds the probabilities of the outcomes 0, 1, ...; there must be fewer outcomes than
-    2^column_bits. Bounds have to shrink as precision grows. Fewer `total_bits` make ties common, for tests.
+    `law(precision)` bounds the probabilities of the outcomes 0, 1, ..., and its bounds shrink as precision
+    grows. Raises `NoiseError` for 2^column_bits outcomes or more. Tests pass fewer `total_bits`, which make
+    ties common.
     """
 
     def __init__(self, law: Law, *, total_bits: int, column_bits: int) -> None:
@@ -45,7 +48,7 @@ class LazyTable:
         self.packed = build_alias(padded, total_bits=total_bits, column_bits=column_bits)
 
     def _floors(self) -> list[int]:
-        """Return ⌊2^total_bits · p⌋ of every outcome, certain whatever the bits not computed are."""
+        """Return ⌊2^total_bits · p⌋ of every outcome, from bounds tight enough to be certain of it."""
         precision = FIRST_PRECISION
         while precision <= MOST_PRECISION:
             shift = precision - self.total_bits
@@ -57,7 +60,7 @@ class LazyTable:
         raise NoiseError("a probability is too close to a multiple of the smallest weight to be told apart")
 
     def resolve(self, bits: BitSource) -> int:
-        """Return the outcome of one tie: drawn with probability proportional to the remainders."""
+        """Return the outcome of one tie, drawn with probability proportional to the remainders."""
         drawn, length = 0, 0
         while length < MOST_PRECISION:
             drawn = drawn << 64 | int(bits.words(1)[0])
@@ -68,9 +71,9 @@ class LazyTable:
         raise NoiseError("a tie was not resolved")
 
     def _locate(self, drawn: int, length: int) -> int | None:
-        """Return the outcome whose share of the remainders holds all of [drawn, drawn + 1) / 2^length.
+        """Return the outcome whose share of the remainders contains [drawn, drawn + 1) / 2^length, or None.
 
-        Everything is in units of 2^-precision of one weight, where the drawn interval is an integer one.
+        Computed in units of 2^-precision of one weight, in which the drawn interval has integer ends.
         """
         precision = length + FIRST_PRECISION
         unit = 1 << (precision - self.total_bits)

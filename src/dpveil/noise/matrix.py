@@ -1,8 +1,8 @@
-"""Finite distributions as integer matrices: what is certified is what is drawn.
+"""Finite distributions as integer matrices: the certified integers are the ones that are drawn.
 
-Row x of the matrix is the law of the outcome when the true answer is x, in units of 2^-64. The integers are
-the mechanism; a formula that they came from is not. The largest log-ratio within a column, which is what a
-privacy claim would rest on, is computed from the integers and rounded up.
+Row x of the matrix is the law of the outcome for the true answer x, in units of 2^-64. The mechanism is these
+integers, not the formula behind them. The largest log-ratio within a column, on which a privacy claim rests,
+is computed from the integers and rounded up.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from jaxtyping import Integer, UInt64
 
 from dpveil.errors import NoiseError
 from dpveil.noise import backend
-from dpveil.noise.alias import build_alias
+from dpveil.noise.alias import build_alias, look_up
 from dpveil.noise.bits import BitSource
 
 TOTAL: Final = 1 << 64
+"""The sum of every row."""
 CHUNK: Final = 1 << 16
+"""Samples drawn at a time, which bounds the memory for random words."""
 SHRINKS: Final = tuple(Fraction(1, 1 << k) for k in range(60, 9, -4))
+"""Relative amounts by which `certified` lowers a budget, one after another."""
 
 
 @dataclass(frozen=True)
 class IntegerMatrix:
-    """Rows of non-negative integers that each sum to 2^64: outcome y has probability weights[x][y] / 2^64.
+    """Rows of non-negative integers that sum to 2^64 each: outcome y has probability weights[x][y] / 2^64.
 
     Raises `NoiseError` for rows of unequal length, more than 65 536 outcomes, or another sum.
 
@@ -50,7 +53,7 @@ class IntegerMatrix:
 
     @property
     def outcomes(self) -> int:
-        """How many outcomes there are."""
+        """The number of outcomes."""
         return len(self.weights[0])
 
     def log_ratio(self) -> Fraction:
@@ -76,15 +79,16 @@ class IntegerMatrix:
 
     @cached_property
     def packed(self) -> UInt64[np.ndarray, "rows columns"]:
-        """One alias table per row."""
+        """The alias tables, one for each row."""
         bits = self.column_bits
         return np.stack([build_alias(row, total_bits=64, column_bits=bits) for row in self.weights])
 
     def sample(self, rows: Integer[np.ndarray, " n"], bits: BitSource) -> Integer[np.ndarray, " n"]:
         """Return one outcome for each true answer in `rows`, with exactly the law of its row.
 
-        `rows` are int64 or uint8, and so are the outcomes: bytes in, bytes out, and nothing larger is held
-        but a chunk of random words. Raises `NoiseError` for an answer that has no row.
+        `rows` are int64 or uint8, and outcomes have the same dtype. Memory beyond the result is one chunk of
+        random words. Raises `NoiseError` for an answer without a row, and if the outcomes do not fit into the
+        dtype.
 
         >>> from dpveil.noise.bits import SeededBits
         >>> identity = IntegerMatrix(((1 << 64, 0), (0, 1 << 64)))
@@ -103,28 +107,16 @@ class IntegerMatrix:
             words = buffer[: part.stop - part.start]
             bits.fill(words)
             if compiled is None:
-                out[part] = _look_up(self.packed, self.column_bits, rows[part], words)
+                out[part] = look_up(
+                    self.packed, words, total_bits=64, column_bits=self.column_bits, rows=rows[part]
+                )
             else:
                 compiled.matrix(self.packed, self.column_bits, rows[part], words, out[part])
         return out
 
 
-def _look_up(
-    packed: UInt64[np.ndarray, "rows columns"],
-    column_bits: int,
-    rows: Integer[np.ndarray, " n"],
-    words: UInt64[np.ndarray, " n"],
-) -> UInt64[np.ndarray, " n"]:
-    columns = np.uint64((1 << column_bits) - 1)
-    column = words & columns
-    entry = packed[rows, column]
-    result: UInt64[np.ndarray, " n"]
-    result = np.where((words & ~columns) < (entry & ~columns), column, entry & columns)
-    return result
-
-
 def log_above(ratio: Fraction) -> Fraction:
-    """Return a number of about 40 digits that is not below ln(ratio), for a ratio of at least 1."""
+    """Return ln(ratio) rounded up, to about 40 digits, for a ratio of at least 1."""
     if ratio == 1:
         return Fraction(0)
     up = Context(prec=60, rounding=ROUND_CEILING)
@@ -133,9 +125,10 @@ def log_above(ratio: Fraction) -> Fraction:
 
 
 def quantise(law: Sequence[Sequence[Fraction | int]]) -> IntegerMatrix:
-    """Return the integer matrix nearest above a law given as weights in any unit, zero only where it is zero.
+    """Return the integer matrix of a law given as weights in any unit.
 
-    What rounding up adds is taken from the heaviest outcome of the row, where it changes a ratio least.
+    Weights are rounded up, so that only zeros become zero; the excess is taken from the heaviest outcome of
+    the row, where it changes ratios least.
     """
     rows = []
     for weights in law:
@@ -152,11 +145,12 @@ def certified(
     *,
     measure: Callable[[IntegerMatrix], Fraction] = IntegerMatrix.log_ratio,
 ) -> IntegerMatrix:
-    """Return an integer matrix for `law(b)` whose log-ratio is at most `budget`, with b as near as it goes.
+    """Return an integer matrix for `law(b)` whose `measure` is at most `budget`, with b close to `budget`.
 
-    Rounding to integers can push a ratio beyond the formula's, so b is lowered, from 1 part in 2^60 to
-    1 in 2^12, until the integers certify. Raises `NoiseError` when they never do: 64 bits do not carry
-    budgets beyond about 44.
+    `law` returns the weights of every row for a budget; `measure` is the log-ratio by default. Rounding to
+    integers can push a ratio above the formula's, so b is lowered, from 1 part in 2^60 to 1 in 2^12, until
+    the integers keep to the budget. Raises `NoiseError` if they never do: 64 bits carry budgets up to about
+    44.
     """
     for shrink in (Fraction(0), *SHRINKS):
         matrix = quantise(law(budget * (1 - shrink)))

@@ -1,9 +1,9 @@
-"""Noise with density ∝ exp(-‖y‖₂/scale), rounded to integers, exactly.
+"""Exact noise with density ∝ exp(-‖y‖₂/scale), rounded to integers.
 
-In i dimensions the length is a Gamma(i) variable times the scale and the direction is uniform. Both are
-computed from uniform numbers of which only the leading bits are known, with decimals that enclose the true
-value on both sides; more bits are taken until every coordinate can be rounded in one way only. What comes out
-is the rounding of the continuous law: no distance to bound. The time depends on the random bits alone.
+In i dimensions the length of y is a Gamma(i) variable times the scale, and its direction is uniform. Both are
+computed in interval arithmetic from uniform numbers of which only the leading bits are known; more bits are
+taken until every coordinate's rounding is certain. So the result is the exact rounding of the continuous law.
+The time depends on the random bits alone.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ONE = (Decimal(1), Decimal(1))
 
 
 def spherical_laplace(scale: Fraction, dimension: int, bits: BitSource) -> list[int]:
-    """Return the coordinates, each rounded to the nearest integer, of one point with that density.
+    """Return one point with that density, each coordinate rounded to the nearest integer.
 
-    `scale` is any positive rational, `dimension` at least 1. Any two centres that are whole numbers are
-    ε·d-indistinguishable with ε = 1/scale and d Euclidean: by the triangle inequality the densities differ by
-    at most that factor, and rounding is post-processing. Source: Reilly & Fan 2021 eq. 5, by Marsaglia's
-    polar method.
+    `scale` is a positive rational and `dimension` at least 1 (`NoiseError` otherwise). Added to any two
+    integer centres at Euclidean distance d, it makes them d/scale-indistinguishable: by the triangle
+    inequality the densities differ by at most that factor, and rounding is post-processing. Source: Reilly &
+    Fan 2021 eq. 5, by Marsaglia's polar method.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> len(spherical_laplace(Fraction(100), 3, SeededBits(1)))
@@ -44,11 +44,11 @@ def spherical_laplace(scale: Fraction, dimension: int, bits: BitSource) -> list[
 
 
 def _rounded(scale: Fraction, dimension: int, pairs: list[Pair], lengths: list[Uniform]) -> list[int] | None:
-    """Return the rounded sizes of the coordinates, or None where the known bits do not decide.
+    """Return the rounded absolute values of the coordinates, or None if the known bits do not decide.
 
-    Of i independent Gaussians g, and u_1, ..., u_i uniform, scale·(-ln Πu)·g/‖g‖ has the law.
+    For independent Gaussians g and uniform u_1, ..., u_i, scale·(-ln Πu)·g/‖g‖ has the law.
     """
-    work = Enclosing(lengths[0].length // 2)  # a decimal digit for two bits: the bits are what is not known
+    work = Enclosing(lengths[0].length // 2)  # more digits than known bits, so that the bits are the limit
     product = ONE
     for number in lengths:
         product = work.multiply(product, work.of(*number.ends()))

@@ -1,4 +1,4 @@
-"""Which mechanism to use: the expected errors of all that fit a query, from public facts alone."""
+"""The choice of a scalar mechanism by expected error, from public facts alone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dpveil.mechanisms.scalar.lattice import coarsest
 from dpveil.numbers.expected import MOST, Utility, answers_of, utility
 
 SLOW: Final = {"linear-program-1": 64, "linear-program-2": 64, "permute-and-flip": 64}
-"""Points up to which a mechanism that takes its time is tried without being asked for by name."""
+"""Largest lattice, in points, on which a slow mechanism is tried without being asked for by name."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One mechanism for a query: with its errors, or with the reason why it does not fit."""
+    """One mechanism for a query: with its expected errors, or with the `reason` why it does not fit."""
 
     name: str
     epsilon: Fraction
@@ -30,7 +30,7 @@ class Candidate:
 
 
 def build(name: str, **query: Any) -> ScalarMechanism:
-    """Return the scalar mechanism of that name. Raises `UnknownName` and `InvalidParameter`.
+    """Return the scalar mechanism of that name for a query. Raises `UnknownName` and `InvalidParameter`.
 
     >>> build("geometric", range="0:5", sensitivity=1, epsilon=1).name
     'geometric'
@@ -51,17 +51,18 @@ def candidates(
     answers: Sequence[Number] | None = None,
     names: Sequence[str] | None = None,
 ) -> list[Candidate]:
-    """Return every mechanism for a query, the least expected error first, those that do not fit last.
+    """Return every mechanism for a query by rising expected error, and last those that do not fit.
 
-    A mechanism for any-database also satisfies database-record. Answers are integers on the coarsest lattice
-    if `whole` (such as counts), any numbers otherwise, or those given; all are equally likely. Reads no data.
-    Raises `InvalidParameter` if the query itself is wrong, and `UnknownName`.
+    A mechanism for any-database also satisfies database-record. Expected errors are over equally likely
+    answers: those given, else integers on the coarsest lattice if `whole` (such as counts), else numbers
+    spread over the range. No data are read. Raises `InvalidParameter` if the query itself is wrong, and
+    `UnknownName`.
 
     >>> best, *_ = candidates(range=(0, 3), sensitivity=1, epsilon=1, names=["uniform", "geometric"])
     >>> best.name, round(best.utility.mean, 3)
     ('geometric', 0.521)
     """
-    # What is wrong with the query itself is no mechanism's fault: any of them says so.
+    # Any mechanism reports what is wrong with the query itself.
     base = build("laplace", range=range, sensitivity=sensitivity, epsilon=epsilon, step=step)
     allowed, moved = base.range, base.sensitivity
     query = {"range": allowed, "sensitivity": moved, "epsilon": base.epsilon, "step": base.step}
@@ -80,7 +81,9 @@ def candidates(
 
 
 def _rank(one: Candidate) -> tuple[bool, float, bool]:
-    """Return what sorts the least error first, and `geometric` before `laplace` where they are one law."""
+    """Return a sort key: least error first, and `geometric` before `laplace` where the two are the same
+    law.
+    """
     return one.utility is None, one.utility.mean if one.utility else 0, one.name != "geometric"
 
 
@@ -113,15 +116,17 @@ def _candidate(
 
 
 def _points(query: dict[str, Any]) -> int:
+    """Return the number of points of the query's lattice, or 0 for a range without an end."""
     step = query["step"] or coarsest(query["range"], query["sensitivity"])
     width = query["range"].width
     return 0 if width is None else int(width / exact(step)) + 1
 
 
 def choose(**query: Any) -> ScalarMechanism:
-    """Return the mechanism with the least expected absolute error for a query: see `candidates`.
+    """Return the mechanism with the least expected absolute error for a query; arguments are those of
+    `candidates`.
 
-    The choice depends only on public facts, so it costs nothing.
+    The choice depends only on public facts, so it costs no privacy. Raises `InvalidParameter` if none fits.
     """
     best = candidates(**query)[0]
     if best.mechanism is None:

@@ -1,4 +1,4 @@
-"""Expected distance of responses from answers, computed from the distribution; no draws and no data."""
+"""Expected error of a scalar mechanism, computed from its distribution: no draws and no data."""
 
 from __future__ import annotations
 
@@ -15,14 +15,17 @@ from dpveil.mechanisms.scalar.utility import loss_of_answers
 from dpveil.mechanisms.scalar.utility import remap as best_guesses
 
 MOST: Final = 128
-"""Whole answers that are all looked at; of more, FEW spread over the range."""
+"""Whole answers up to which all are compared; of more, `FEW` spread over the range."""
 MANY: Final = 37
+"""Answers compared that are not whole, on a range of at most `FINE` ΔF."""
 FEW: Final = 13
+"""Answers compared on larger ranges."""
 FINE: Final = 512
-"""ΔF in a range, up to which MANY answers that are not whole are looked at."""
+"""Width of a range in ΔF up to which `MANY` answers are compared."""
 REACH: Final = 60
-"""Distance, in noise scales, up to which responses are distinguished."""
+"""Distance in noise scales up to which responses are distinguished."""
 TICKS: Final = 300
+"""Intervals on each side of the answer in which responses of a large lattice are summed."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +33,9 @@ class Utility:
     """Expected absolute errors, in the units of the answer.
 
     `mean` is the average over the answers, `worst` the largest for any of them, and `remapped` the average
-    after every response is replaced by the best guess for it (Croft thesis 5.75 to 5.79, absolute loss,
-    equally likely answers). Remapping is free; `remapped` is None unless all answers were considered.
+    after every response is replaced by a Bayesian user's best guess (Croft thesis 5.75 to 5.79, absolute
+    loss, equally likely answers). Remapping is post-processing. `remapped` is None unless all possible
+    answers were given.
     """
 
     mean: float
@@ -40,12 +44,11 @@ class Utility:
 
 
 def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: bool = True) -> Utility:
-    """Return the expected absolute errors of a mechanism, over these answers of its range.
+    """Return the expected absolute errors of a mechanism over these answers of its range.
 
-    `remap` also computes the error after remapping, which is meaningful if these are all possible answers.
-
+    `remap` also computes the error after remapping; it is meaningful if these are all possible answers.
     Finite distributions are summed over every response. Others are summed over some 600 intervals around the
-    answer, each represented by its midpoint, which is off by less than one per cent.
+    answer, each represented by its midpoint, with an error below one per cent.
 
     >>> from dpveil.mechanisms.scalar import Geometric
     >>> one = utility(Geometric(range=(0, 1), sensitivity=1, epsilon=1), [Fraction(0), Fraction(1)])
@@ -66,7 +69,7 @@ def utility(mechanism: ScalarMechanism, answers: Sequence[Fraction], *, remap: b
 
 
 def _sampled(mechanism: ScalarMechanism, answer: Fraction) -> float:
-    """Return the expected error of one answer on a lattice that is too large to be summed over."""
+    """Return the expected error of one answer on a lattice too large to sum over."""
     lattice = mechanism.lattice
     start = int(lattice.index(answer)[0])
     scale = float(2 * mechanism.sensitivity / mechanism.epsilon / lattice.step)
@@ -80,12 +83,12 @@ def _sampled(mechanism: ScalarMechanism, answer: Fraction) -> float:
 
 
 def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fraction]:
-    """Return the answers over which errors are compared: public, and none of them from data.
+    """Return the public answers over which errors are compared; none depends on data.
 
-    `whole` are answers on the coarsest lattice, such as counts: all of them, or some spread over a large
-    range. Others are spread over the range, and evenly over a ΔF too, so that no lattice of any mechanism
-    favours them. Without an end: near the other one, up to about ten ΔF away; without both, near 0 and the
-    ends of gaps.
+    `whole` answers lie on the coarsest lattice, such as counts: all of them, or some spread over a large
+    range. Others are spread evenly over the range and modulo ΔF, so that no mechanism's lattice has an
+    advantage. On a range with one end they lie within about ten ΔF of it; without ends, near 0 and the ends
+    of gaps.
 
     >>> [str(answer) for answer in answers_of(Range(0, 3), Fraction(1), whole=True)]
     ['0', '1', '2', '3']
@@ -107,6 +110,7 @@ def answers_of(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fr
 
 
 def _from_the_end(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list[Fraction]:
+    """Return answers for a range without a lower or upper end; see `answers_of`."""
     if allowed.low is None and allowed.high is None:
         near = [Fraction(0), *(edge for gap in allowed.gaps for edge in gap)]
         moved = [answer + sensitivity * _golden(k) for k, answer in enumerate(near)]
@@ -120,5 +124,5 @@ def _from_the_end(allowed: Range, sensitivity: Fraction, *, whole: bool) -> list
 
 
 def _golden(k: int) -> Fraction:
-    """Return the fractional part of (k + 1) golden ratios: numbers spread evenly over 0..1, however many."""
+    """Return the fractional part of (k + 1) golden ratios: for k = 0, 1, ... evenly spread over [0, 1)."""
     return Fraction((k + 1) * 61803398875 % 10**11, 10**11)

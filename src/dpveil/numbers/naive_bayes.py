@@ -30,15 +30,15 @@ NEIGHBOURS: Final = {
     "replaced": (2, "one record replaced by any other, its label too; the number of records is public"),
     "added": (1, "one record added or removed"),
 }
-"""What neighbouring tables differ in, and how many added or removed records that is."""
+"""How neighbouring tables differ: the number of records added or removed, and the words for it."""
 SPREADS: Final = ("variance", "deviation")
 WIDEST: Final = 1e100
-"""Between bounds, at most: squares of it, and of its inverse, are numbers yet."""
+"""Largest distance between bounds: its square and that of its inverse are finite floats."""
 
 
 @dataclass(frozen=True)
 class FitPlan:
-    """What a fit is going to do: public classes, bounds and floor, and the plan of all that is released."""
+    """What a fit will release: public classes, bounds and floor, and the plan of all queries."""
 
     classes: Any
     lower: Float64[np.ndarray, " d"]
@@ -125,7 +125,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803  scikit-learn's name
-        """Release the moments of a table of records × features and its labels, and keep only them."""
+        """Release the moments of a table of records × features with labels, and keep only them."""
         bits = _bits(self.random_state)
         plan = self.plan(X, y)
         moments = plan.moments.release(bits)
@@ -137,7 +137,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._keep(plan.classes, moments, plan.floor)
 
     def plan(self, X: Any, y: Any) -> FitPlan:  # noqa: N803
-        """Return what `fit` is going to ask, and of which mechanisms: private, and nothing is drawn."""
+        """Return the queries of `fit` and their mechanisms: private, and nothing is drawn."""
         values, y = validate_data(self, X, y, dtype=np.float64)
         check_classification_targets(y)
         features = values.shape[1]
@@ -155,7 +155,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return FitPlan(classes, lower, upper, float(floor), moments)
 
     def _keep(self, classes: Any, moments: Moments, floor: float) -> Self:
-        """Set what is learned: all of it follows from the releases."""
+        """Set the fitted attributes, all of which follow from the releases."""
         width = self._upper - self._lower
         self.classes_ = classes
         self.class_count_ = np.maximum(moments.counts, 1).astype(np.float64)
@@ -165,6 +165,7 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _groups(self) -> int:
+        """Check the named choices; return how many added or removed records separate two neighbours."""
         known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
         for name, choices in known.items():
             if getattr(self, name) not in choices:
@@ -186,12 +187,12 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return Guarantee(kind="pure", epsilon=epsilon, relation=Relation("database-record"), scope=scope)
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Return the likeliest label of every record."""
+        """Return the most probable label of every record."""
         joint = self._joint(X)
         return self.classes_[joint.argmax(axis=1)]
 
     def predict_log_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
-        """Return the logarithm of the chance of every class, for every record."""
+        """Return the log probability of every class for every record."""
         joint = self._joint(X)
         highest = joint.max(axis=1, keepdims=True)
         total = np.log(np.exp(joint - highest).sum(axis=1, keepdims=True))
@@ -199,11 +200,12 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return log_chances
 
     def predict_proba(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
-        """Return the chance of every class, for every record."""
+        """Return the probability of every class for every record."""
         chances: Float64[np.ndarray, "records classes"] = np.exp(self.predict_log_proba(X))
         return chances
 
     def _joint(self, X: Any) -> Float64[np.ndarray, "records classes"]:  # noqa: N803
+        """Return ln P(record, class) for every record and class."""
         check_is_fitted(self)
         values = validate_data(self, X, dtype=np.float64, reset=False)
         inside = np.clip(values, self._lower, self._upper)
@@ -255,7 +257,7 @@ def _parts(parts: Any, features: int) -> tuple[Fraction, Fraction, Fraction]:
 
 
 def _labels(classes: Any, y: Any) -> tuple[Any, Int64[np.ndarray, " records"]]:
-    """Return the classes in order, and the number of the class of every record."""
+    """Return the sorted classes, and the index of every record's class."""
     if classes is None:
         known, labels = np.unique(y, return_inverse=True)
         return known, labels.astype(np.int64)

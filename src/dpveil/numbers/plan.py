@@ -15,10 +15,10 @@ SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it 
 
 @dataclass(frozen=True)
 class Answer:
-    """One private answer about a column of `rows` records: `response` is a number, or one for each bin.
+    """The private answer to one query about a column of `rows` records: a number, or one per bin.
 
-    `guarantee` covers all of it, `mechanism` drew each number, `edges` are the public bins of a histogram,
-    and `bits` is the kind of bit source.
+    `guarantee` covers the whole `response`, `mechanism` drew each number, `edges` are the public bins of a
+    histogram, and `bits` is the kind of bit source.
     """
 
     query: str
@@ -30,7 +30,7 @@ class Answer:
     edges: tuple[Fraction, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return the response and its promise in one line."""
+        """Return the response and its guarantee in one line."""
         return f"Answer({self.query}, {self.response}, {self.guarantee})"
 
     @property
@@ -39,7 +39,7 @@ class Answer:
         return () if self.bits == SECURE else (SEEDED,)
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON document; only the response depends on the data."""
+        """Return the JSON object; only the response depends on the data."""
         shown: Json = list(self.response) if isinstance(self.response, tuple) else self.response
         named = "responses" if isinstance(self.response, tuple) else "response"
         edges: dict[str, Json] = {} if self.edges is None else {"edges": [to_json(e) for e in self.edges]}
@@ -58,10 +58,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Plan:
-    """One query about a column of `rows` records: `mechanism` draws each of the true `answers` independently.
+    """One query about a column of `rows` records; `mechanism` draws each of the true `answers` independently.
 
-    The answers are private and exact; everything else is public and the same for every column with that many
-    rows. `guarantee` covers all answers together, and `edges` are the bins of a histogram.
+    The answers are private and exact; everything else is public and the same for every column of that length.
+    `guarantee` covers all answers together, and `edges` are the bins of a histogram.
     """
 
     query: str
@@ -72,13 +72,13 @@ class Plan:
     edges: tuple[Fraction, ...] | None = None
 
     def __repr__(self) -> str:
-        """Return the promise and no answer: what is printed ends up in logs."""
+        """Return the guarantee but no answer, as representations end up in logs."""
         return f"Plan({self.query} of {counted(self.rows, 'row')}, {self.mechanism.name}, {self.guarantee})"
 
     def release(self, bits: BitSource | None = None) -> Answer:
-        """Draw every response, anew and at the full cost each time; `bits=None` is a fresh `SecureBits`.
+        """Draw every response; each call draws anew and costs the full guarantee again.
 
-        Raises `InvalidParameter` if `bits` is not a bit source.
+        `bits=None` uses a fresh `SecureBits`. Raises `InvalidParameter` if `bits` is not a bit source.
         """
         source = SecureBits() if bits is None else check_bits(bits)
         response: float | tuple[float, ...]
@@ -92,6 +92,6 @@ class Plan:
 
 
 def about(guarantee: Guarantee, covers: str, clear: tuple[str, ...]) -> Guarantee:
-    """Return a mechanism's guarantee with the words of the query that it was used for."""
+    """Return a mechanism's guarantee with the scope of the query that it was used for."""
     kept = tuple(words for words in guarantee.scope.in_the_clear if words not in clear)
     return replace(guarantee, scope=Scope(covers, (*clear, *kept)))

@@ -70,10 +70,11 @@ def standard_deviation(
     missing: Number | None = None,
     step: Number | None = None,
 ) -> Plan:
-    """Plan a private standard deviation (of a population, divided by n), at most half the width of the range.
+    """Plan a private standard deviation of a column (population formula, divided by n).
 
-    Arguments are those of `mean`. One record of n changes it by at most (high - low)·√(n-1)/n; the ΔF in use
-    is slightly larger, and divides the range. The answer is the lattice point nearest to the root.
+    Arguments and errors are those of `mean`. The answer is at most half the width of the range. One record of
+    n changes it by at most (high - low)·√(n-1)/n; the ΔF in use is up to 1 % larger, so that it divides the
+    range. The answer is rounded to the nearest lattice point.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> plan = standard_deviation([1, 5, 3], range=(0, 6), epsilon=1)
@@ -136,8 +137,8 @@ def histogram(
     """Plan private counts of public bins: `bins` of equal width, or those between the given edges.
 
     A bin includes its lower edge and excludes its upper one, except for the last bin. A replaced record
-    leaves one bin and enters another, so each count is drawn with half of `epsilon`. Other arguments are
-    those of `mean`. Counts are from 0 to n, and need not sum to n.
+    leaves one bin and enters another, so each count is drawn with half of `epsilon`. Other arguments and the
+    errors are those of `mean`. Counts are from 0 to n and need not sum to n.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> made = histogram([1, 2, 5], range=(0, 6), bins=2, epsilon=1).release(SeededBits(3))
@@ -158,7 +159,7 @@ def histogram(
 
 
 def _for_two_bins(one: Guarantee, rows: int) -> Guarantee:
-    """Return the guarantee of all bins: of a record replaced, two move by 1, and the others do not."""
+    """Return the guarantee of all bins: a replaced record moves two counts by 1, and no others."""
     twice = 2 * (one.epsilon or Fraction(0))
     if one.kind == "pure":
         return replace(one, epsilon=twice)
@@ -174,9 +175,9 @@ def _for_counts(name: str | None, rows: int, epsilon: Number, relation: str) -> 
 def _mechanism(
     name: str | None, *, whole: bool, epsilon: Number, step: Number | None, **query: Any
 ) -> ScalarMechanism:
-    """Return the mechanism of that name, or the one of least expected error: from public facts alone.
+    """Return the mechanism of that name, or that of least expected error by public facts alone.
 
-    It is ready to draw, so errors are raised before any value is examined.
+    It is prepared to draw, so that errors are raised before any value is read.
     """
     query["epsilon"] = exact(epsilon, "epsilon")
     query["step"] = None if step is None else exact(step, "step")
@@ -200,7 +201,7 @@ def _width(allowed: Range) -> Fraction:
 
 
 def deviation_moves(width: Fraction, rows: int) -> Fraction:
-    """Return ΔF of a standard deviation: at most 1 % above width·√(n-1)/n, and dividing width/2 in a lattice.
+    """Return ΔF of a standard deviation: at most 1 % above width·√(n-1)/n, and a divisor of width/2.
 
     >>> float(deviation_moves(Fraction(1), 2)), float(deviation_moves(Fraction(10), 100))
     (0.5, 1.0)
@@ -222,7 +223,7 @@ def _variance(numbers: Sequence[Fraction]) -> Fraction:
 
 
 def _nearest_root(square: Fraction, step: Fraction) -> Fraction:
-    """Return the multiple of `step` nearest to a root, halves up, exactly: ⌊q + ½⌋ = ⌊(⌊2q⌋ + 1)/2⌋."""
+    """Return the multiple of `step` nearest to √square, halves up, exactly: ⌊q + ½⌋ = ⌊(⌊2q⌋ + 1)/2⌋."""
     twice = isqrt((4 * square / step**2).__floor__())
     return (twice + 1) // 2 * step
 
@@ -239,7 +240,7 @@ def _holds(value: Any, row: int, equals: Any, over: Fraction | None, under: Frac
 
 
 def _same(value: Any, wanted: Any) -> bool:
-    """Return whether both are one number, or one text: numbers are never compared by how they are written."""
+    """Return whether two values are the same number, however written, or else the same text."""
     one, other = _number(value), _number(wanted)
     if one is None and other is None:
         return str(value).strip() == str(wanted).strip()

@@ -1,4 +1,4 @@
-"""One column of a CSV file, as text: column names are public, everything else is private."""
+"""One column of a CSV file as text. Column names are public, everything else is private."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Final
 from dpveil.errors import DataError, InvalidParameter, nearest
 
 DELIMITERS: Final = ";\t|,"
-"""What often stands between cells."""
+"""Delimiters that are suggested when a header has only one column."""
 
 
 def column(path: Path | str, name: str, *, delimiter: str = ",") -> list[str]:
-    """Return the texts of a column, one for each row under the header line; UTF-8.
+    """Return the texts of one column of a UTF-8 CSV file, one per row under the header line.
 
     Empty lines are skipped, except in a table with one column, where they are missing values. Raises
-    `DataError` if the file does not exist or contains no table, and `InvalidParameter` for a name that is not
-    in its header.
+    `DataError` if the file cannot be read or contains no table, and `InvalidParameter` for a name that is not
+    in its header and for a bad delimiter.
     """
     if len(delimiter) != 1 or delimiter in '"\r\n':
         raise InvalidParameter("delimiter", delimiter, "is not one character", hint="such as , or ;")

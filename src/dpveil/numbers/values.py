@@ -1,7 +1,7 @@
-"""Preparing one record's value for a query: missing values replaced, others clipped, each independently.
+"""Preparation of one record's value for a query: missing values are replaced, others clipped.
 
-Every rule here looks at one record alone and at public facts, so a record that is replaced moves the answer
-by no more than the query's sensitivity.
+Every rule looks at one record and public facts only, so that a replaced record changes the answer by at most
+the query's sensitivity.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ from dpveil.errors import DataError, InvalidParameter
 from dpveil.mechanisms.scalar import Range
 
 MISSING: Final = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""Texts that stand for no value, in any case."""
+"""Texts that mean a missing value, in any case."""
 NAMED: Final = 10
+"""Row numbers that an error lists at most."""
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing: None, NaN, NA, masked, or a text such as an empty one or NA."""
+    """Return whether a value is missing: None, NaN, NA, masked, or one of the texts in `MISSING`."""
     if isinstance(value, str):
         return value.strip().lower() in MISSING
     if value is None or value is np.ma.masked:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ArithmeticError):  # pandas' NA, and a signalling NaN: not even unlike themselves
+    except (TypeError, ArithmeticError):  # pandas' NA and a signalling NaN cannot be compared
         return True
 
 
 def listed(values: Iterable[Any]) -> list[Any]:
-    """Return the values of a column, one for each row. Raises `InvalidParameter` for anything else."""
+    """Return the values of a column as a list, one per row. Raises `InvalidParameter` for anything else."""
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     given = values.tolist() if hasattr(values, "tolist") else values
     if isinstance(given, str | bytes | dict | set | frozenset) or not isinstance(given, Iterable):
         raise InvalidParameter(
             "values", type(values).__name__, "is not a column", hint="give a list of values"
         )
-    if kind in ("M", "m"):  # NumPy takes a missing date for a number
+    if kind in ("M", "m"):  # tolist() makes numbers of some dates
         raise InvalidParameter(
             "values", None, "are dates or times", hint="give numbers, such as days or years"
         )
@@ -57,7 +58,9 @@ def listed(values: Iterable[Any]) -> list[Any]:
 
 
 def bounds(allowed: Any) -> Range:
-    """Return the public range of a column's values. Raises `InvalidParameter`."""
+    """Return the public range of a column's values. Raises `InvalidParameter` unless it has two ends and no
+    gaps.
+    """
     given = Range.of(allowed)
     if not given.finite or given.gaps:
         raise InvalidParameter(
@@ -70,10 +73,10 @@ def bounds(allowed: Any) -> Range:
 
 
 def clipped(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> list[Fraction]:
-    """Return every row's number, within the range; missing ones are the stand-in.
+    """Return every row's number, clipped to the range; missing ones become `stand_in`.
 
-    Raises `DataError` for missing values without a stand-in and for what is no number, saying which rows in
-    its private part only; `InvalidParameter` for a stand-in out of range.
+    Raises `DataError` for missing values without a stand-in and for values that are not numbers, naming the
+    rows only in its private part; `InvalidParameter` for a stand-in out of range.
     """
     low, high = allowed.low, allowed.high
     if low is None or high is None:
@@ -99,7 +102,7 @@ def clipped(values: Sequence[Any], allowed: Range, stand_in: Number | None) -> l
 
 
 def number(value: Any, row: int) -> Fraction:
-    """Return one row's number, exactly; infinities are none."""
+    """Return one row's number, exactly. Raises `DataError` for anything else, infinities included."""
     try:
         return exact(value)
     except InvalidParameter:

@@ -1,4 +1,4 @@
-"""Finders that turn a photo into regions: the table of named ones, and what users write."""
+"""Finders, which turn a photo into regions: the table of named ones, and the parser of users' choices."""
 
 from dpveil.regions.faces import FaceFound, Faces
 from dpveil.regions.finder import Finder

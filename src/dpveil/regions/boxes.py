@@ -39,7 +39,7 @@ class GivenBox(Finder):
 
 
 def box_of_text(text: str) -> Box:
-    """Return the box that `text`, such as "40,52,112,112", stands for; else raise `InvalidParameter`."""
+    """Return the box written as "x,y,w,h", such as "40,52,112,112"; raises `InvalidParameter`."""
     parts = text.split(",")
     if len(parts) != 4 or not all(NUMBER.fullmatch(part) for part in parts):
         raise InvalidParameter("box", text, "is not a box", hint=HINT)
@@ -47,7 +47,7 @@ def box_of_text(text: str) -> Box:
 
 
 def box_of_numbers(numbers: Sequence[object]) -> Box:
-    """Return the box of four whole numbers, NumPy's too; else raise `InvalidParameter`."""
+    """Return the box of four integers (x, y, w, h), Python's or NumPy's; raises `InvalidParameter`."""
     if len(numbers) != 4:
         raise InvalidParameter("box", str(tuple(numbers)), "is not a box", hint=HINT)
     whole = [int(number) for number in numbers if isinstance(number, Integral)]

@@ -27,26 +27,28 @@ from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import reach
 from dpveil.regions.numbering import Numbers, reading_order
-from dpveil.regions.sight import Sight, centred, join, resized, shrunk
+from dpveil.regions.tiling import Tiling, centred, join, plausible, resized, shrunk
 
 MARGIN: Final = Fraction(3, 10)
-"""Detected boxes reach from the forehead to the chin and leave out the ears, by up to 0.27 of the width where
-the head is turned (24 photos, looked at); so much above and below takes in hair line and throat."""
+"""Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
+width beyond it where heads are turned (24 photos); above and below, the margin adds hair line and throat."""
+
+NO_FACE: Final = "lower {threshold}, give a box with {regions}, or protect the whole photo: {if_none} whole"
+"""The remedy where no face is found."""
+ARGUMENTS: Final = {name: name for name in ("threshold", "regions", "if_none")}
+"""The arguments that NO_FACE names."""
 
 LONG_SIDE: Final = 1920
 LONG_SIDES: Final = range(64, 8193)
-"""A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, and grows with the pixels."""
+"""A search in 4096 × 3072 pixels takes 3 GB and 6 s on two cores, both proportional to the pixels."""
 
-
-SEEN: Final[WeakKeyDictionary[Photo, dict[object, tuple[np.ndarray, np.ndarray]]]] = WeakKeyDictionary()
-"""What detectors found in photos that are still in memory: several plans of one photo search it once."""
-LARGEST: Final = 1 << 31
-"""Pixels along a box: what is larger would overflow."""
+CACHE: Final[WeakKeyDictionary[Photo, dict[object, tuple[np.ndarray, np.ndarray]]]] = WeakKeyDictionary()
+"""Detections of photos in memory, by settings, so that several plans of one photo search it once."""
 
 
 @dataclass(frozen=True)
 class FaceFound:
-    """One face: the box that would be protected, in pixels of the oriented photo, and its score."""
+    """A detected face: its box with margin, in pixels of the oriented photo, and its score from 0 to 1."""
 
     box: Box
     score: float
@@ -54,16 +56,16 @@ class FaceFound:
 
 @dataclass(frozen=True, kw_only=True)
 class Faces(Finder):
-    """Every face that a detector finds, as a box of its own; missed faces stay in the clear.
+    """One box for every face that a detector finds; missed faces stay in the clear.
 
-    `detector` is "centerface", "dlib", "yunet" (with the local file `model`), or "auto": the first of the
-    first two that is installed. Faces count from the score `threshold` (between 0 and 1, default: the
-    detector's own) and from `min_face` pixels on their longer side. The photo is scaled down for the search
-    until its long side has `long_side` pixels; beside that it is searched in tiles, for faces from `smallest`
-    pixels of height (default: as small as 16 megapixels of tiles show them). Boxes grow by `margin` of their
-    width or height on each side, and are clipped to the photo. They are numbered from 1 in reading order,
-    whatever their margin, and never merged: overlapping boxes each read the original, and their costs add.
-    `only` and `exclude` select by number. Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces";
+    `detector` is "centerface", "dlib", "yunet" (with the local file `model`), or "auto": the first of
+    centerface and dlib that is installed. A face must score at least `threshold` (between 0 and 1, default:
+    the detector's own) and have at least `min_face` pixels on its longer side. The search runs on the photo
+    downscaled to `long_side` pixels, and on tiles of it for smaller faces, down to a height of `smallest`
+    pixels (default: what 16 megapixels of tiles show). Each box is extended by `margin` times its width or
+    height on every side and clipped to the photo. Faces are numbered from 1 in reading order of their boxes
+    without margin, and never merged: overlapping boxes each read the original, and their costs add. `only`
+    and `exclude` select by number. Raises `InvalidParameter`, `UnknownName`. Source: docs, "Faces";
     CenterFace (arXiv 1911.03599).
 
     >>> Faces(only=(3, 1), min_face=40).only
@@ -101,7 +103,7 @@ class Faces(Finder):
 
     @property
     def description(self) -> str:
-        """Return "faces" and every setting that differs from CenterFace's defaults, in a fixed order."""
+        """Return "faces" and every setting that is not the default (of CenterFace), in a fixed order."""
         finder = self._detector
         stated = {
             "detector": finder.name if finder.name != next(iter(DETECTORS)) else "",
@@ -117,36 +119,34 @@ class Faces(Finder):
         return " ".join(["faces", *(f"{name}={value}" for name, value in stated.items() if value != "")])
 
     def without_margin(self, reason: str) -> Faces:
-        """Return the finder of the boxes as the detector finds them, from the forehead to the chin."""
+        """Return this finder with margin 0; raises `InvalidParameter` with `reason` for a user's margin."""
         if self.margin not in (0, MARGIN):
             raise InvalidParameter("margin", str(float(self.margin)), reason, hint="leave it out")
         return replace(self, margin=0)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return what to know about the detector, where the user left the choice open."""
+        """Return the detector's warnings if the user did not choose it."""
         return self._detector.notes if self.detector == AUTO else ()
 
     @property
     def at_once(self) -> int:
-        """Return two, or one where a search takes the memory of several: 3 GB in 4096 × 3072 pixels."""
+        """Return two, or one where `long_side` makes a search take gigabytes (`LONG_SIDES`)."""
         return 2 if self.long_side <= LONG_SIDE else 1
 
     def prepare(self) -> None:
-        """Load the detector; raises `UsageError` with an install hint where it is missing."""
-        self._detector  # noqa: B018  made now, kept for the photos
+        """Load the detector; raises `UsageError` with an install hint if it is not installed."""
+        self._detector  # noqa: B018  a cached property
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return the chosen faces as regions "face 1", "face 2" and so on.
+        """Return the selected faces as regions "face 1", "face 2" and so on.
 
-        Raises `NoRegion` where no face is found or none is left, and `RegionError` where a number is chosen
-        that the photo has not, or the detector fails.
+        Raises `NoRegion` if no face is found or all are excluded, and `RegionError` if a selected number does
+        not exist, an excluded face cannot be separated from a protected one, or the detector fails.
         """
         found = self.detect(photo)
         if not found:
-            raise NoRegion(
-                "no face was found", hint="lower the threshold, or protect a box or the whole photo"
-            )
+            raise NoRegion("no face was found", hint=NO_FACE, arguments=ARGUMENTS)
         asked = (*self.only, *self.exclude)
         if asked and asked[-1] > len(found):
             raise RegionError(
@@ -159,9 +159,9 @@ class Faces(Finder):
         return self._regions(photo, found, chosen)
 
     def _regions(self, photo: Photo, found: Sequence[FaceFound], chosen: Sequence[int]) -> list[Region]:
-        """Return the chosen faces, cut where they would reach over an excepted one.
+        """Return the chosen faces, which keep the boxes of the excluded ones.
 
-        Raises `RegionError` where a chosen face itself, without its margin, would have to be cut.
+        Raises `RegionError` if a chosen face itself, without its margin, would have to be cut.
         """
         bare = [self._grown(row, photo, Fraction(0)) for row in self._rows(photo)]
         for kept, n in ((kept, n) for kept in self.exclude for n in chosen):
@@ -178,8 +178,8 @@ class Faces(Finder):
         ]
 
     def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
-        """Raise `RegionError` where a face without a number is in one that is left as it is."""
-        inside = [self._grown(row, photo, Fraction(0)) for row in self._seen(photo)[1]]
+        """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear."""
+        inside = [self._grown(row, photo, Fraction(0)) for row in self._detections(photo)[1]]
         for n, other in left.items():
             if any(other.overlaps(box) for box in inside):
                 raise RegionError(
@@ -189,50 +189,54 @@ class Faces(Finder):
                 )
 
     def detect(self, photo: Photo) -> list[FaceFound]:
-        """Return every face of `photo` in the order of their numbers; `only` and `exclude` play no part.
+        """Return every face of `photo` in the order of their numbers, regardless of `only` and `exclude`.
 
-        Raises `RegionError` where the detector fails or returns what cannot be.
+        Raises `RegionError` if the detector fails or returns invalid boxes.
         """
         rows = self._rows(photo)
         return [FaceFound(self._grown(row, photo, self.margin), round(float(row[4]), 4)) for row in rows]
 
+    def scores(self, photo: Photo) -> Mapping[int, float]:
+        """Return the detector's score of each face, by its number."""
+        return {number: face.score for number, face in enumerate(self.detect(photo), start=1)}
+
     def _rows(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
-        """Return what counts as a face, in the order of the numbers."""
-        found, _ = self._seen(photo)
+        """Return the detections of at least `min_face` pixels, in the order of their numbers."""
+        found, _ = self._detections(photo)
         found = found[found[:, 2:4].max(axis=1) >= self.min_face]
         return np.asarray(found[reading_order(found)])
 
     def smallest_in(self, photo: Photo) -> int:
-        """Return the height in pixels below which no face is looked for in `photo`, or none is taken."""
-        return max(self.min_face, self._sight(photo).smallest)
+        """Return the height in pixels below which no face of `photo` is searched for or accepted."""
+        return max(self.min_face, self._tiling(photo).smallest)
 
-    def _sight(self, photo: Photo) -> Sight:
+    def _tiling(self, photo: Photo) -> Tiling:
         seen = self._detector.smallest
-        return Sight.of(
+        return Tiling.of(
             photo.height, photo.width, long_side=self.long_side, seen=seen, smallest=self.smallest
         )
 
-    def _seen(self, photo: Photo) -> tuple[Float[np.ndarray, "n 5"], Float[np.ndarray, "i 5"]]:
-        """Return what is found in a photo, in its pixels, and what lies inside that; it is searched once."""
-        own = SEEN.setdefault(photo, {})
-        sight = self._sight(photo)
-        asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, sight)
+    def _detections(self, photo: Photo) -> tuple[Float[np.ndarray, "n 5"], Float[np.ndarray, "i 5"]]:
+        """Return the detections in pixels of the photo, and those inside others, as `join` does; cached."""
+        own = CACHE.setdefault(photo, {})
+        tiling = self._tiling(photo)
+        asked = (self._detector.name, self._detector.digest, self._threshold, self.long_side, tiling)
         if asked not in own:
             small = shrunk(photo.image, self.long_side)
             found = self._searched(small, Box(0, 0, photo.width, photo.height))
-            tiles = [self._searched_tile(photo, *tile) for tile in sight.tiles(photo.height, photo.width)]
+            tiles = [self._searched_tile(photo, *tile) for tile in tiling.tiles(photo.height, photo.width)]
             own[asked] = join(found, np.concatenate(tiles)) if tiles else (found, found[:0])
         return own[asked]
 
     def _searched_tile(
         self, photo: Photo, part: Box, size: tuple[int, int], core: Box
     ) -> Float[np.ndarray, "n 5"]:
-        """Return the faces with their centre in the core of a tile, in pixels of the photo."""
+        """Return the faces whose centre is in the core of a tile, in pixels of the photo."""
         found = self._searched(resized(photo.image[part.slices], *size), part)
         return np.asarray(found[centred(found, core)])
 
     def _searched(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Float[np.ndarray, "n 5"]:
-        """Return what the detector finds in a picture of a part of the photo, in pixels of the photo."""
+        """Return the detections in `image`, a resized part of the photo, in pixels of the photo."""
         ratios = part.w / image.shape[1], part.h / image.shape[0]
         return np.asarray(self._run(image) * [*ratios, *ratios, 1] + [part.x, part.y, 0, 0, 0])
 
@@ -250,7 +254,7 @@ class Faces(Finder):
 
     @contextmanager
     def _borrowed(self) -> Iterator[Detector]:
-        """Lend a detector to one thread: there are as many as ever were in use at the same time."""
+        """Lend a detector to one thread, from a pool that grows to the number of concurrent threads."""
         spare: list[Detector] = self.__dict__.setdefault("_spare", [self._detector])
         try:
             detector = spare.pop()
@@ -262,7 +266,7 @@ class Faces(Finder):
             spare.append(detector)
 
     def _run(self, image: UInt8[np.ndarray, "h w 3"]) -> Float[np.ndarray, "n 5"]:
-        """Return what the detector finds, checked: whatever goes wrong in it is a refusal of this photo."""
+        """Return the detector's output, checked; any failure of it becomes a `RegionError`."""
         try:
             with self._borrowed() as detector:
                 found = np.asarray(detector(image, float(self._threshold)), np.float64)
@@ -274,7 +278,7 @@ class Faces(Finder):
             ) from error
         height, width = image.shape[:2]
         whole = found.ndim == 2 and found.shape[1] == 5 and bool(np.isfinite(found).all())
-        if not whole or not all(_plausible(row, width, height) for row in found):
+        if not whole or not all(plausible(row, width, height) for row in found):
             raise RegionError(
                 "the face detector returned something that is not a face in this photo", hint=REMEDY
             )
@@ -282,7 +286,7 @@ class Faces(Finder):
 
     @staticmethod
     def _grown(face: Sequence[float] | np.ndarray, photo: Photo, margin: Fraction) -> Box:
-        """Return the whole pixels of a found box and its margin, within the photo; at least one."""
+        """Return a detected box with its margin, in whole pixels, clipped to the photo; never empty."""
         x, y, w, h = map(float, face[:4])
         aside, above = w * float(margin), h * float(margin)
         left = min(max(0, math.floor(x - aside)), photo.width - 1)
@@ -290,11 +294,3 @@ class Faces(Finder):
         right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
         bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
         return Box(left, top, right - left, bottom - top)
-
-
-def _plausible(face: np.ndarray, width: int, height: int) -> bool:
-    """Whether a box has a positive size and a part in a picture of width × height, and its score is one."""
-    x, y, w, h, score = map(float, face)
-    if max(w, h) > LARGEST:
-        return False
-    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1

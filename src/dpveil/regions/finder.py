@@ -1,8 +1,9 @@
-"""The interface of a finder: a photo in, the regions to protect out."""
+"""The interface of a finder, which returns the regions of a photo that are to be protected."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import ClassVar
 
 from dpveil.core.photo import Photo
@@ -18,17 +19,17 @@ class Finder(ABC):
     """
 
     kind: ClassVar[str] = "region"
-    """What it finds, as `Origin.kind` names it: methods ask for it where not every region suits them."""
+    """The kind of region that it finds, as in `Origin.kind`; some methods accept only certain kinds."""
 
     @property
     @abstractmethod
     def description(self) -> str:
-        """What a certificate stores as the request: never a file name."""
+        """The request as a certificate stores it; it never contains a file name."""
 
     @property
     def data_dependent(self) -> bool:
-        """Whether the result depends on the photo's pixels; certificates then say what the guarantee
-        compares. True unless a finder declares otherwise.
+        """Whether the result depends on the photo's pixels, so that the guarantee only compares photos with
+        the same result. True unless a finder declares otherwise.
         """
         return True
 
@@ -38,23 +39,27 @@ class Finder(ABC):
         return ()
 
     def smallest_in(self, photo: Photo) -> int | None:
-        """Return the height in pixels below which nothing is looked for in `photo`; None: does not apply."""
+        """Return the height in pixels below which nothing is searched for in `photo`; None: no limit."""
         return None
+
+    def scores(self, photo: Photo) -> Mapping[int, float]:
+        """Return how sure the finder is of what it found, 0 to 1, by number; empty: it does not tell."""
+        return {}
 
     @property
     def at_once(self) -> int:
-        """How many photos may be searched at once, each in its own thread; default: one."""
+        """The number of photos that may be searched concurrently, each in its own thread; default: one."""
         return 1
 
     def without_margin(self, reason: str) -> Finder:
-        """Return the finder without a margin around its boxes, for methods that place regions themselves.
+        """Return the finder without a margin around its boxes, for methods that choose their own regions.
 
-        Raises `InvalidParameter` with this `reason` if the user chose a margin. Most finders add none.
+        Raises `InvalidParameter` with this `reason` if the user chose a margin. Most finders have none.
         """
         return self
 
     def prepare(self) -> None:  # noqa: B027  most finders need nothing
-        """Raise `UsageError` if something that the finder needs is missing; called before a photo is read."""
+        """Load what the finder needs, before a photo is read; raises `UsageError` if something is missing."""
 
     @abstractmethod
     def __call__(self, photo: Photo) -> list[Region]:

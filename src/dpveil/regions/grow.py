@@ -1,6 +1,6 @@
-"""Growth: extends a region to every pixel that a lossy format may have leaked it to (docs: limits).
+"""Growth: extends a region to every pixel where a lossy format may have left traces of it (docs: limits).
 
-Boxes that stay as they are are cut out first, with every pixel whose traces they may hold.
+Boxes that the region keeps unchanged are cut out first, with every pixel that may have left traces in them.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from dpveil.errors import RegionError
 def grow(region: Region, photo: Photo) -> Region:
     """Return `region` grown to all blocks it touches and the margin beyond, clipped to the photo.
 
-    A mask grows block by block too. Of what the region keeps nothing is replaced, and nothing that would have
-    to grow into it is covered (`reach`). Without a grid, or if there is nothing to grow into, the region is
-    returned unchanged; otherwise its origin says that it grew. WebP, HEIC and AVIF spread traces beyond any
-    margin: any region but the whole photo grows there, so its origin says so and certificates name them.
+    A mask grows in the same way. Pixels that the region keeps, and those that would have to grow into them
+    (`reach`), are first removed from it; raises `RegionError` if nothing is left. If the photo has no grid,
+    or there is nothing to grow into, the region does not grow; otherwise its origin records that it did.
+    WebP, HEIC and AVIF spread traces beyond any margin, which the origin records too.
 
     >>> photo = Photo(np.zeros((64, 64), np.uint8), Grid(16, 16))
     >>> grow(Region(Box(20, 20, 4, 4)), photo).record.in_words()
@@ -40,10 +40,10 @@ def grow(region: Region, photo: Photo) -> Region:
 
 
 def reach(box: Box, grid: Grid | None) -> Box:
-    """Return a box around every pixel that grows into `box`; it may leave the photo.
+    """Return the box of all pixels whose growth reaches `box`; it may extend beyond the photo.
 
-    Growth fills the pixel's block, and then takes in the margin: so these are the blocks that touch `box`
-    with the margin around it.
+    A pixel grows to its block and the margin around that, so these are the blocks that touch `box` with the
+    margin around it.
     """
     if grid is None:
         return box
@@ -53,7 +53,7 @@ def reach(box: Box, grid: Grid | None) -> Box:
 
 
 def _cut(region: Region, grid: Grid | None) -> Region:
-    """Return the region without what it keeps, and without what would grow into that."""
+    """Return the region without the pixels it keeps, and without those that would grow into them."""
     near = [zone for zone in (reach(box, grid) for box in region.kept) if region.touches(zone)]
     if not near:
         return region
@@ -84,7 +84,7 @@ def _blocks(start: int, stop: int, line: int, step: int) -> tuple[int, int]:
 
 
 def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) -> Bool[np.ndarray, "H W"]:
-    """Return `mask`, given in `box`, grown to blocks and margin and given in the box `grown`."""
+    """Return `mask`, which has the shape of `box`, grown by blocks and margin, in the shape of `grown`."""
     full = np.zeros((grown.h, grown.w), np.bool_)
     top, left = box.y - grown.y, box.x - grown.x
     full[top : top + box.h, left : left + box.w] = mask
@@ -96,7 +96,10 @@ def grown_mask(mask: Bool[np.ndarray, "h w"], box: Box, grown: Box, grid: Grid) 
 
 
 def _fill_blocks(mask: Bool[np.ndarray, "h w"], axis: int, first: int, size: int) -> Bool[np.ndarray, "h w"]:
-    """Set all of a run of `size` along `axis` where any of it is set; the first pixel lies at `first`."""
+    """Return `mask` with every block of `size` pixels along `axis` filled in which a pixel is set.
+
+    `first` is the coordinate of the first pixel; blocks start at multiples of `size`.
+    """
     length = mask.shape[axis]
     starts = np.unique(np.concatenate(([0], np.arange(-first % size, length, size))))
     touched = np.logical_or.reduceat(mask, starts, axis=axis)
@@ -104,7 +107,7 @@ def _fill_blocks(mask: Bool[np.ndarray, "h w"], axis: int, first: int, size: int
 
 
 def _dilate(mask: Bool[np.ndarray, "h w"], axis: int, margin: int) -> Bool[np.ndarray, "h w"]:
-    """Set what lies at most `margin` pixels along `axis` from what is set."""
+    """Return `mask` dilated by `margin` pixels along `axis`, in both directions."""
     along = np.moveaxis(mask, axis, 0)
     wider = along.copy()
     for shift in range(1, min(margin, len(along) - 1) + 1):

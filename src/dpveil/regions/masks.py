@@ -29,11 +29,11 @@ class GivenMask(Finder):
 
     @property
     def description(self) -> str:
-        """Return "mask sha256:…" of the size and the bits of the mask: never its file's name."""
+        """Return "mask sha256:…", the `digest` of the mask."""
         return f"mask sha256:{digest(self.mask)}"
 
     def __call__(self, photo: Photo) -> list[Region]:
-        """Return the mask with its bounding box as a region; raises `RegionError` for another size."""
+        """Return the mask in its bounding box; raises `RegionError` for a photo of another size."""
         height, width = self.mask.shape
         if (height, width) != (photo.height, photo.width):
             raise RegionError(
@@ -48,7 +48,7 @@ class GivenMask(Finder):
 
 @dataclass(frozen=True, eq=False)
 class GivenRegion(Finder):
-    """A ready-made region, which says itself what kind it is."""
+    """A ready-made region, the same in every photo."""
 
     region: Region
 
@@ -57,7 +57,7 @@ class GivenRegion(Finder):
 
     @property
     def description(self) -> str:
-        """Return the box, and the hash of the mask if there is one."""
+        """Return the box, and the `digest` of the mask if there is one."""
         mask = self.region.mask
         return str(self.region.box) + ("" if mask is None else f" mask sha256:{digest(mask)}")
 
@@ -68,12 +68,15 @@ class GivenRegion(Finder):
 
 
 def mask_of_file(path: str | Path) -> GivenMask:
-    """Return the mask in an image file: see `dpveil.io.read_mask`; `NoRegion` if nothing is set."""
+    """Return the mask in an image file; raises as `dpveil.io.read_mask`, and `NoRegion` for an empty mask."""
     return _checked(read_mask(path))
 
 
 def mask_of_array(array: np.ndarray) -> GivenMask:
-    """Return the mask that a boolean array, or a uint8 array (128 and more is protected), stands for."""
+    """Return the mask of an h × w array of booleans, or of uint8 levels of which 128 to 255 are protected.
+
+    Raises `InvalidParameter` for any other array and `NoRegion` for an empty mask.
+    """
     check_unmasked(array, "mask")
     if array.ndim != 2 or array.dtype not in (np.bool_, np.uint8) or not array.size:
         shape = "×".join(map(str, array.shape))

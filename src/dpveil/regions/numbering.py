@@ -1,4 +1,4 @@
-"""Numbers of faces: their order, and how users select by number."""
+"""Numbers of faces: their order, and the parameter that selects faces by number."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dpveil.errors import InvalidParameter
 
 
 class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
-    """A choice of faces by number, such as (1, 3) or "1,3"; kept sorted, each once. Default: none."""
+    """Numbers of faces, such as (1, 3) or "1,3"; stored sorted and without duplicates. Default: none."""
 
     def __init__(self) -> None:
         super().__init__(default=())
 
     def check(self, value: object) -> tuple[int, ...]:
-        """Return the numbers in order, each at least 1."""
+        """Return the numbers, sorted; raises `InvalidParameter` for any below 1."""
         hint = "write the numbers that the preview shows, such as 1,3"
         try:
             entries = [int(part) for part in value.split(",")] if isinstance(value, str) else list(value)  # type: ignore[call-overload]
@@ -28,10 +28,10 @@ class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):
 
 
 def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
-    """Return the order of boxes (left, top, width, height, …) as one reads: rows, and in them left to right.
+    """Return the indices of boxes (left, top, width, height, …) in reading order: by row, then left to right.
 
-    The topmost box begins a row, and every box whose centre lies above the lower edge of that one belongs to
-    it; the topmost of the rest begins the next. Ties are broken by the left edge, then by the given order.
+    The topmost box starts a row, which has every box whose centre is above that box's lower edge; the topmost
+    of the others starts the next row. Ties are broken by the left edge, then by the given order.
 
     >>> reading_order(np.array([[50.0, 0, 10, 10], [0, 4, 10, 10], [20, 30, 10, 10]])).tolist()
     [1, 0, 2]
@@ -42,7 +42,7 @@ def reading_order(faces: Float[np.ndarray, "n k"]) -> Int[np.ndarray, " n"]:
     while len(rest):
         first = rest[0]
         in_row = (top + height / 2)[rest] < top[first] + height[first]
-        in_row[0] = True  # even where its height is lost in rounding
+        in_row[0] = True  # even if rounding makes its height vanish
         row = rest[in_row]
         order += row[np.argsort(left[row], kind="stable")].tolist()
         rest = rest[~in_row]

@@ -1,4 +1,4 @@
-"""Parsing what users write to choose regions, and finding those regions in a photo."""
+"""Parsing users' choices of regions, and finding those regions in a photo."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from dpveil.regions.masks import GivenRegion, mask_of_array, mask_of_file
 from dpveil.regions.table import TABLE
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
-"""A name such as "whole", "x,y,w,h", four whole numbers, a mask (file or array), or something ready-made."""
+"""A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 
 FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or the name of a mask image"
 
 
 def parse(spec: object) -> Finder:
-    """Return the finder for `spec`, checked as far as possible before any photo is read.
+    """Return the finder for `spec`, checked as far as possible without a photo.
 
     Accepts the names of `TABLE`; a box as "x,y,w,h", four integers or `Box`; a mask as the path of an image
-    file or an array of booleans or uint8 levels (128 and more is protected); a `Region`; a finder. Raises
+    file or an array of booleans or uint8 levels (128 to 255 are protected); a `Region`; a finder. Raises
     `UnknownName`, `InvalidParameter`, `UsageError` if a face detector is missing, and for masks `PhotoError`
     or `NoRegion`.
 
@@ -62,7 +62,9 @@ def _parse(spec: object) -> Finder:
 
 
 def describe(spec: object) -> str:
-    """Return what a certificate stores as the request: "whole", "x,y,w,h" or "mask sha256:…" of its bits.
+    """Return the request as a certificate stores it, such as "whole", "x,y,w,h" or "mask sha256:…".
+
+    Raises as `parse`.
 
     >>> describe((1, 2, 3, 4))
     '1,2,3,4'
@@ -71,10 +73,10 @@ def describe(spec: object) -> str:
 
 
 def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
-    """Return the regions of `photo` selected by `specs`, in order, grown to the blocks of a lossy format.
+    """Return the regions of `photo` that `specs` select, in order, grown to the blocks of a lossy format.
 
-    They may overlap: each will read the original, and their costs add. Several of one kind are numbered.
-    Raises `RegionError` if one does not fit the photo, and `NoRegion`.
+    Several regions of one kind are numbered. Regions may overlap: a release reads the original for each, and
+    their costs add. Raises as `parse`, `RegionError` if a region does not fit the photo, and `NoRegion`.
     """
     if isinstance(specs, str | bytes):
         raise InvalidParameter("regions", specs, "is one choice, not a list", hint=f"write [{specs!r}]")
@@ -85,9 +87,10 @@ def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
 
 
 def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
-    """Return the regions of every finder, not grown yet, and why a finder found none, by its description.
+    """Return the regions of all finders, not grown yet, and the errors of those that found none.
 
-    Raises `NoRegion` where there is no finder, and `RegionError` as soon as one does not fit the photo.
+    The errors are by the finders' descriptions. Raises `NoRegion` if there is no finder, and `RegionError` if
+    a region does not fit the photo.
     """
     if not finders:
         raise NoRegion("no region was chosen", hint=f"choose {FORMS}")
@@ -118,14 +121,14 @@ def _parse_text(text: str) -> Finder:
 
 
 def _of(finder: Finder, regions: Sequence[Region]) -> list[Region]:
-    """Return the regions with the finder that they came from."""
+    """Return the regions with `finder` recorded in their origins."""
     name, looked = finder.description, finder.data_dependent
     origins = [replace(r.origin, finder=name, found=r.origin.found or looked) for r in regions]
     return [replace(region, origin=origin) for region, origin in zip(regions, origins, strict=True)]
 
 
 def _numbered(regions: list[Region]) -> list[Region]:
-    """Return `regions` with a number where several of one kind have none: "box 1" and "box 2"."""
+    """Return `regions`, numbering those without a number if there are several of a kind: "box 1", "box 2"."""
     bare = Counter(region.origin.kind for region in regions if region.origin.number is None)
     seen: Counter[str] = Counter()
     numbered = []

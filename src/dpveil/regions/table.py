@@ -1,4 +1,4 @@
-"""The named finders: the only list to edit for a new one."""
+"""The named finders; a new one gets a row here."""
 
 from __future__ import annotations
 
@@ -9,4 +9,4 @@ from dpveil.regions.finder import Finder
 from dpveil.regions.whole import Whole
 
 TABLE: Final[dict[str, Finder]] = {"whole": Whole(), "faces": Faces()}
-"""Name on the command line to finder."""
+"""Finders by their names on the command line."""

@@ -12,7 +12,7 @@ from dpveil.regions.finder import Finder
 
 @dataclass(frozen=True)
 class Whole(Finder):
-    """Every pixel of the photo: nothing but its size stays in the clear."""
+    """The whole photo as one region: only its size and number of channels stay in the clear."""
 
     kind = WHOLE
     data_dependent = False

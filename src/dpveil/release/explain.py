@@ -30,8 +30,11 @@ from dpveil.release.whole import numbers_of
 from dpveil.release.words import exposure
 
 CANDIDATES: Final = (2, 10, 100, 1000)
+"""Numbers of equally likely candidates for which the adversary's success is bounded."""
 USUAL_DELTA: Final = Fraction(1, 10**6)
+"""The δ at which an (ε, δ) statement is made if the guarantee has none."""
 FALSE_ALARMS: Final = (0.0, 0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
+"""False-alarm rates of the points of the trade-off curve."""
 CLAIMS: Final = {
     "strong": "Strong",
     "moderate": "Moderate",
@@ -44,10 +47,11 @@ CLAIMS: Final = {
 class Explanation:
     """What one release of one region means; every bound holds for every adversary.
 
-    `noise_scale` is in grey levels on a full cell, None if nothing is drawn. `odds` is None unless pure.
-    `success_bound` maps a number of equally likely candidates to the highest probability of naming the true
-    one. `curve` pairs false-alarm rates with the highest detection rate. `same_noise` states the same release
-    under other definitions of privacy, `metric` what ε·d means at several distances d.
+    `noise_scale` is in grey levels on a full cell, None if the method adds no noise to levels. `odds` is the
+    largest factor by which odds change, None unless the guarantee is pure. `success_bound` maps a number of
+    equally likely candidates to the highest probability of naming the true one. `curve` pairs false-alarm
+    rates with the highest detection rate. `needs` say what each strength would take. `same_noise` states the
+    same release under other definitions of privacy, `metric` what ε·d means at several distances d.
     """
 
     method: Method
@@ -100,10 +104,7 @@ def explain(method: Method, *, height: int, width: int, channels: int = 3) -> Ex
 
 
 def explain_region(quote: Quote, index: int = 0) -> Explanation:
-    """Return what releasing one region of a plan's quote would mean; `index` counts from 0.
-
-    Spends nothing and reads no photo.
-    """
+    """Return what releasing the region of this `index`, from 0, would mean; spends nothing."""
     method, guarantee, record = quote.method, quote.guarantees[index], quote.regions[index]
     height, width, found = record.box.h, record.box.w, record.origin.kind == FACE
     size: Size = {"height": height, "width": width, "channels": quote.channels}
@@ -123,7 +124,7 @@ def explain_region(quote: Quote, index: int = 0) -> Explanation:
 
 
 def _distances(method: Method, guarantee: Guarantee) -> MetricMeaning | None:
-    """Return what a metric promise of codes says at several distances, and between people where known."""
+    """Return what a metric guarantee means at several distances; None for other guarantees."""
     return meaning(guarantee, method.pair_distances()) if guarantee.metric else None
 
 
@@ -134,7 +135,7 @@ def _check_method(method: object) -> None:
 
 
 def _same_noise(method: Method, promised: Guarantee, size: Size) -> tuple[Guarantee, ...]:
-    """Return what else holds of the very same noise: as pure ε, ρ, and (ε, δ) at the δ given or 10^-6."""
+    """Return the same noise's guarantees of other kinds: pure ε, ρ, and (ε, δ) at its δ or 10^-6."""
     account = method.account(**size)
     if account is None:
         return ()
@@ -175,9 +176,10 @@ def _sentence(guarantee: Guarantee, whole: Guarantee | None, area: int, faces: b
 
 
 def percent_above(chance: float) -> str:
-    """Return a chance in percent with four digits, rounded up: it is an upper bound.
+    """Return a probability in percent with four significant digits, rounded up: it is an upper bound.
 
-    The chance is what its shortest decimal says: half an ulp, where bounds are rounded up by several.
+    The float is read as its shortest decimal, which may be half an ulp lower; bounds are already rounded up
+    by several.
 
     >>> percent_above(0.0267236), percent_above(0.1), percent_above(1.0)
     ('2.673 %', '10 %', '100 %')

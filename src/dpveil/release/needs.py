@@ -1,4 +1,4 @@
-"""What it takes to reach a strength: the budget, or the neighbourhood."""
+"""The budget, or the neighbourhood, with which a method reaches a strength."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from dpveil.mechanisms.placement import Size
 
 @dataclass(frozen=True)
 class Need:
-    """What one strength takes: another budget with its noise in grey levels, or a smaller neighbourhood."""
+    """What one strength takes: a budget with its noise in grey levels, or a neighbourhood in pixels.
+
+    Each is None if no value reaches the strength, or if it does not apply to the method.
+    """
 
     strength: str
     budget: dict[str, float] | None
@@ -42,9 +45,9 @@ def _numbers(method: Method) -> dict[str, float]:
 
 
 def _budget(method: Method, name: str, size: Size) -> Method | None:
-    """Return the method with the largest ε or ρ of two digits or so that reaches a strength.
+    """Return the method with the largest ε or ρ, to about two digits, that reaches the strength.
 
-    A δ that is too large for the strength is lowered to the largest that is not.
+    A δ that is too large for the strength is lowered to the largest that it allows. None if none reaches it.
     """
     given = _numbers(method)
     knob = "rho" if "rho" in given else "epsilon"
@@ -64,7 +67,10 @@ def _budget(method: Method, name: str, size: Size) -> Method | None:
 
 
 def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
-    """Return the largest value in hundredths (or finer, below one) that is `good`, below 1000."""
+    """Return the largest `good` value from 0.001 to 1000, to hundredths (thousandths below 1), by bisection.
+
+    `good` holds up to some value and not beyond; None if it never does.
+    """
     low, high = Fraction(1, 1000), Fraction(1000)
     if not good(low):
         return None
@@ -77,13 +83,13 @@ def _largest(good: Callable[[Fraction], bool], steps: int) -> Fraction | None:
 
 
 def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | None:
-    """Return the largest m that reaches the strength with the noise that the method has now."""
+    """Return the largest neighbourhood, in pixels, that reaches the strength with the method's own noise."""
     names = {field.name for field in fields(method)}  # type: ignore[arg-type]
     now = method.noise_scale(**size)
     if budget is None or "neighbourhood" not in names or now is None:
         return None
     if not method.one_scale:
-        return None  # the noise is more than one number, so that an equal scale is not the same noise
+        return None  # the noise has several parameters, so an equal scale is not equal noise
 
     def noise(m: int) -> float:
         return replace(budget, neighbourhood=m).noise_scale(**size) or 0.0  # type: ignore[type-var]
@@ -92,9 +98,9 @@ def _neighbourhood(method: Method, budget: Method | None, size: Size) -> int | N
 
 
 def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:
-    """Return the last m up to `end` with `noise(m)` of at most `most`; noise grows with m.
+    """Return the largest m up to `end` with `noise(m)` of at most `most`, for noise that grows with m.
 
-    Noise is nearly a power of m, which guesses the next m to try: some methods calibrate for seconds.
+    Interpolates the noise as a power of m, because some methods take seconds to calibrate for each m.
     """
     low, high = 1, end
     under, over = noise(low), noise(high)
@@ -105,7 +111,7 @@ def _last(noise: Callable[[int], float], most: float, end: int) -> int | None:
             break
         power = math.log(over / under) / math.log(high / low)
         guess = low * (most / under) ** (1 / power) if step % 4 < 3 else math.sqrt(low * high)
-        middle = min(max(int(guess) + step % 2, low + 1), high - 1)  # on both sides of the guess in turn
+        middle = min(max(int(guess) + step % 2, low + 1), high - 1)  # alternate sides, to bracket the guess
         value = noise(middle)
         if value <= most:
             low, under = middle, value

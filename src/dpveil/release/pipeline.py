@@ -29,7 +29,7 @@ def obfuscate(
     """Return a release of `photo` in which `method` was applied to every pixel of `regions`.
 
     `bits` and `ledger` are as in `Plan.release`, all other arguments as in `plan`. With `bits` given, the
-    result is a function of the arguments alone. Raises errors of `dpveil.errors`; then nothing is released.
+    result is a function of the arguments alone. Raises errors of `dpveil.errors` and then releases nothing.
     Source: docs, "Guarantees".
 
     >>> import numpy as np

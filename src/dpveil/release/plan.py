@@ -1,4 +1,4 @@
-"""Plans: what a method will replace, and its guarantee. Nothing is drawn and no budget is spent."""
+"""Plans: what a method will replace in a photo, and its guarantee, before any budget is spent."""
 
 from __future__ import annotations
 
@@ -26,23 +26,24 @@ from dpveil.release.saving import Release
 from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
 
 IF_NONE: Final = (None, "whole", "copy")
+"""If a requested region is not found: refuse, protect the whole photo, or leave it in the clear."""
 
 
 class Ledger(Protocol):
-    """A budget keeper: `debit` commits the cost, or raises `BudgetExceeded` and nothing is drawn."""
+    """Keeps a privacy budget: `debit` commits a cost, or raises `BudgetExceeded` so that nothing is drawn."""
 
     def debit(self, guarantee: Guarantee) -> None:
-        """Commit the cost of one photo, before any noise exists."""
+        """Commit the cost of one photo, before any noise is drawn."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
     """How `method` will treat one photo; created by `plan`, read by previews and explanations.
 
-    `request` is what was asked for, as in a certificate; `missing` what of it was not found and stays in
-    the clear; `grown` says which given regions became larger, and why. `smallest` is, by kind of region, the
-    height in pixels below which none was looked for. `quote` and `placement` are None where the photo would
-    be copied without any protection.
+    `request` describes the requested regions, as in a certificate, and `missing` those of them that were not
+    found and stay in the clear. `notes` are warnings of finders. `grown` says which given regions became
+    larger, and why. `smallest` is the height in pixels below which none was searched for, by kind of region.
+    `quote` and `placement` are None if the photo would be copied without any protection.
     """
 
     photo: Photo
@@ -57,7 +58,7 @@ class Plan:
     smallest: Mapping[str, int] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Return the promise and no pixel: what is printed ends up in logs."""
+        """Return the method and the guarantee only: a representation ends up in logs."""
         promise = "an unprotected copy" if self.total is None else f"{self.total}: {self.strength}"
         return f"Plan({self.method.name}, {counted(len(self.regions), 'region')}, {promise})"
 
@@ -68,12 +69,12 @@ class Plan:
 
     @property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """The guarantee of each region; parallel to `regions`."""
+        """The guarantee of each region, parallel to `regions`."""
         return () if self.quote is None else self.quote.guarantees
 
     @property
     def total(self) -> Guarantee | None:
-        """The guarantee of the whole photo; None for a copy."""
+        """The composed guarantee of the whole photo; None for a copy."""
         return None if self.quote is None else self.quote.total
 
     @property
@@ -89,7 +90,7 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What to know before releasing; a seeded bit source adds a warning."""
+        """The certificate's warnings, except those about the bit source."""
         missing = tuple(MISSING.format(description) for description in self.missing)
         if self.quote is None:
             return (UNPROTECTED, *self.notes)
@@ -97,14 +98,14 @@ class Plan:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is for whoever releases alone, and in no certificate: see `Release.notes`."""
+        """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(not_searched(kind, height) for kind, height in self.smallest.items())
         return (*self.photo.notes, *self.grown, *unseen)
 
     def check_strength(self, least: str | None) -> None:
-        """Raise `TooWeak` where the plan promises less than `least`: strong, moderate or weak.
+        """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.
 
-        Whatever was asked for and not found stays in the clear, and promises nothing.
+        A requested region that was not found stays in the clear, without any guarantee.
         """
         if least is None:
             return
@@ -113,11 +114,11 @@ class Plan:
             raise TooWeak(asked=least, strength=self.strength, total=self.total, missing=self.missing)
 
     def release(self, *, bits: BitSource | None = None, ledger: Ledger | None = None) -> Release:
-        """Pay, draw and certify: the only step in which noise meets a photo.
+        """Debit the total from `ledger`, draw the noise, and return the release with its certificate.
 
-        `bits=None` is a fresh `SecureBits`; with `bits` given, the result is a function of plan and bits
-        alone. Every call draws anew, and costs the total again. Raises `BudgetExceeded` before any bit is
-        drawn.
+        `bits=None` means a fresh `SecureBits`; with `bits` given, the result is a function of plan and bits
+        alone. Every call draws new noise and costs the total again. Raises `BudgetExceeded` before anything
+        is drawn, and `InvalidParameter` for objects that are no bit source or no ledger.
         """
         if self.quote is None or self.placement is None:
             return Release(self.photo.image, self._copied(), self.remarks)
@@ -174,17 +175,17 @@ def plan(
     at_least: str | None = None,
     **parameters: Any,
 ) -> Plan:
-    """Return how `method` will treat `photo`: find, place and quote; draws and spends nothing.
+    """Return how `method` will treat `photo`: its regions and guarantees. Draws and spends nothing.
 
-    `photo` is whatever `dpveil.read` takes. `method` is a name with its `parameters`, or a ready-made method;
-    without one every face is replaced by a face of nobody (`catalogue.DEFAULT`). Face-space methods, such as
-    "latent", replace faces by others.
-    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. Each reads the
-    original, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
-    `post_processing` names steps, such as "median:3", that follow the draw within each region and cost
-    nothing. If one of the choices is not found, `NoRegion` is raised, unless `if_none` is "whole" (protect
-    everything) or "copy" (protect what the other choices found, or nothing, and say so). `at_least` is the
-    strength below which `TooWeak` is raised. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
+    `photo` is whatever `dpveil.read` accepts. `method` is a name with its `parameters`, or a ready-made
+    method; without one every face is replaced by a face of nobody (`catalogue.DEFAULT`). Face-space methods,
+    such as "latent", replace faces by others.
+    `regions` is one choice or several: "whole", "faces", a box "x,y,w,h" in pixels, a mask. The original is
+    read for each, so overlaps cost twice. The default is "whole", and "faces" for face-space methods.
+    `post_processing` names steps, such as "median:3", that are applied to each region after the draw at no
+    cost. If one of the choices is not found, `NoRegion` is raised, unless `if_none` is "whole" (protect the
+    whole photo) or "copy" (protect what the other choices found, possibly nothing, and warn). A strength
+    below `at_least` raises `TooWeak`. Raises errors of `dpveil.errors`. Source: docs, "Guarantees".
 
     >>> import numpy as np
     >>> made = plan(np.zeros((8, 8), np.uint8), "dp-pix", epsilon=1, block=8)
@@ -220,14 +221,14 @@ def plan(
 
 
 def _smallest(photo: Photo, finders: Sequence[Finder]) -> dict[str, int]:
-    """Return the height below which nothing of a kind was looked for: the least, of several finders."""
+    """Return the height in pixels below which no region of a kind was searched for, by any finder."""
     heights = [(finder.kind, finder.smallest_in(photo)) for finder in finders]
     falling = sorted(((n, kind) for kind, n in heights if n is not None), reverse=True)
     return {kind: n for n, kind in falling}
 
 
 def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) -> tuple[str, ...]:
-    """Return a line for every region that the user gave, and that is replaced in a larger box."""
+    """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
         return ()
     heads = method.regions == FACES
@@ -240,7 +241,7 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
 
 
 def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
-    """Raise `RegionError` if a region would replace pixels that another choice keeps."""
+    """Raise `RegionError` if a region would replace pixels that another one keeps."""
     kept = {box for region in asked for box in region.kept}
     for region in placed:
         if any(region.touches(box) for box in kept):
@@ -251,7 +252,7 @@ def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
 def _found(
     photo: Photo, finders: Sequence[Finder], if_none: str | None
 ) -> tuple[tuple[Region, ...], tuple[str, ...]]:
-    """Return the regions to protect, and the descriptions of what stays in the clear beside them."""
+    """Return the regions to protect, and the descriptions of the finders that found none."""
     found, missing = search(photo, finders)
     if missing and if_none is None:
         raise next(iter(missing.values()))

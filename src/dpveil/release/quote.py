@@ -1,7 +1,7 @@
-"""What a method promises about the regions of one photo, before anything is drawn.
+"""What a method guarantees for the regions of one photo, computed before anything is drawn.
 
-Plans, explanations and certificates state it, and `verify` computes it again from a certificate's data.
-Everything follows from public settings alone.
+Plans, explanations and certificates state it, and `verify` computes it again from a certificate's data. It
+depends on public settings only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ NO_ACCOUNTANT: Final = "none"
 
 @dataclass(frozen=True)
 class Quote:
-    """What releasing these `regions` of a width × height × channels photo by `method` promises and shows.
+    """The guarantee, and what stays in the clear, of releasing these `regions` by `method`.
+
+    The photo has width × height pixels and 1 or 3 channels.
 
     >>> from dpveil.mechanisms.pixel import DPPix
     >>> face = RegionRecord(Box(40, 52, 88, 120), Origin("face", number=1, found=True))
@@ -47,12 +49,12 @@ class Quote:
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
-        """One per region, in their order."""
+        """The guarantee of each region, in their order."""
         return tuple(self._promise(record) for record in self.regions)
 
     @cached_property
     def total(self) -> Guarantee:
-        """What all regions cost the photo together: their sum, or less where no two boxes overlap."""
+        """The composed guarantee of all regions; a method may charge less if no two boxes overlap."""
         total = compose(self.guarantees)
         if len(self.regions) < 2 or first_overlap([record.box for record in self.regions])[0]:
             return total
@@ -60,16 +62,16 @@ class Quote:
 
     @cached_property
     def strength(self) -> str:
-        """What the total is worth: strong, moderate, weak or practically none (docs: explain)."""
+        """The strength of the total: strong, moderate, weak or practically none (docs: explain)."""
         return strength(self.total)
 
     def about_all(self, index: int) -> Guarantee | None:
-        """Return what the noise of one region leaves about all of its pixels together; None if unknown."""
+        """Return the guarantee of one region's noise for all of its pixels together; None if unknown."""
         return about_all(self.method, self.guarantees[index], self._size(self.regions[index]))
 
     @cached_property
     def few_only(self) -> bool:
-        """Whether the promise is about few pixels alone: practically none about all of the largest region."""
+        """Whether the guarantee is for few pixels only, and practically none for the largest region."""
         if self.total.relation.m is None or self.strength == NONE:
             return False
         areas = [record.box.w * record.box.h for record in self.regions]
@@ -78,27 +80,27 @@ class Quote:
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
-        """What the release shows of the original beside the regions, each once."""
+        """What the release reveals of the original, each item once."""
         return self.total.scope.in_the_clear
 
     @property
     def accountant(self) -> str:
-        """How the numbers are arrived at."""
+        """The rules by which the numbers were computed, in words."""
         chosen = self.method.calibration
         return f"{ACCOUNTANT}; noise calibrated by {chosen}" if chosen else ACCOUNTANT
 
     def warnings(self, *, sizes: int | None = None, wording: int = WORDING) -> tuple[str, ...]:
-        """Return what to know before releasing, as one of the `WORDINGS` says it.
+        """Return the warnings about method, regions and total, in one of the `WORDINGS`.
 
-        Only regions of the first `sizes` different sizes are checked for pure noise (None: all):
-        each size is another calibration, which takes up to seconds.
+        Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None:
+        all), because calibrating for a size takes up to seconds.
         """
         few = (few_only(self.total),) if wording >= FEW_SINCE and self.few_only else ()
         about = (self.method, self.regions, self.channels, self.total)
         return few + cautions(*about, sizes=sizes, wording=wording)
 
     def prepare(self) -> None:
-        """Raise what would keep any of the regions from being drawn: nothing is paid for in vain."""
+        """Raise any error that would prevent drawing one of the regions, before budget is spent on them."""
         for height, width in dict.fromkeys((r.box.h, r.box.w) for r in self.regions):
             self.method.prepare(height=height, width=width, channels=self.channels)
 
@@ -114,9 +116,9 @@ class Quote:
 
 
 def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
-    """Return the quote for regions of these sizes in a larger photo: boxes, or detected faces.
+    """Return the quote for regions of these sizes, side by side in a larger photo.
 
-    What the method is applied to where the user says nothing decides which; the boxes lie side by side.
+    They are detected faces if those are the method's default regions, else boxes.
     """
     found = method.regions == "faces"
     records, left = [], 0

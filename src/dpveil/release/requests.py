@@ -1,4 +1,4 @@
-"""Does a certificate protect everything that it says was requested?"""
+"""Checks that a certificate protects everything that it says was requested."""
 
 from __future__ import annotations
 
@@ -17,20 +17,21 @@ from dpveil.errors import InvalidParameter
 from dpveil.regions.boxes import box_of_text
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
-"""Descriptions that are not those of a finder."""
+"""Requests of numbers only, which have to be boxes."""
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
-"""How masks, and regions with one, are requested."""
+"""Requests of masks, and of regions with a mask."""
 KEPT: Final = re.compile(r" except=[0-9,]+$")
-"""Ends a request in which faces stay as they are: all others may be cut there."""
+"""The end of a request that excludes faces, at which all others may be cut."""
 FACES: Final = "faces"
-"""How the finder of faces describes itself, before its settings; and what some methods are applied to."""
+"""The first word of a request for faces, and the default regions of face-space methods."""
 
 
 def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
-    """Yield what was asked for and is neither protected nor said to be missing.
+    """Yield every contradiction between a certificate's requests, its missing ones, and its regions.
 
-    Boxes lie inside a region without gaps: regions grow. The head that a face-space method puts in place of
-    a face may be narrower than its box. Finders of the user's own describe themselves in any words.
+    A requested box must lie in one region that is fully replaced, as regions only grow; the head that a
+    face-space method puts in place of a face may be narrower than its box. Requests of a user's own finder
+    may be any text.
     """
     fallback = any(record.origin.fallback for record in certificate.regions)
     missing, request = frozenset(certificate.missing), frozenset(certificate.request)
@@ -68,15 +69,15 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
 
 
 def _holds_head(record: RegionRecord) -> bool:
-    """Whether a mask is as large as a head can be in its box: the public shape fills more than half of it.
+    """Whether a mask covers at least a third of its box, as a head does.
 
-    Less, a third, where the photo's edge cuts through the shape.
+    The public head shape fills more than half of its box, and less where the photo's edge cuts it off.
     """
     return record.masked is not None and record.masked * 3 >= record.box.w * record.box.h
 
 
 def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -> Iterator[str]:
-    """Yield the regions that came from nothing that was asked for, or from another finder than they say."""
+    """Yield the regions that no request explains, or whose kind does not fit their finder."""
     for record in regions:
         finder = record.origin.finder
         if not record.origin.fallback and finder not in request:
@@ -86,10 +87,10 @@ def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -
 
 
 def _former_problems(regions: Sequence[RegionRecord], given: Sequence[str], *, placed: bool) -> Iterator[str]:
-    """Yield what can be said where regions do not name their finder, as in schema /1.
+    """Yield the contradictions that can be seen in schema /1, whose regions do not name their finder.
 
-    Each of the choices `given` made a region or more, a mask one that is masked. A region was found where
-    something was looked for, or where the method `placed` it by what it found in a box.
+    Each of the `given` requests must have a region, and each mask a masked one. Regions can only be found if
+    something was searched for, or if the method `placed` them by landmarks in a box.
     """
     masks = [text for text in given if MASK_REQUEST.fullmatch(text)]
     looked = [text for text in given if text not in masks and text != WHOLE and not _is_box(text)]

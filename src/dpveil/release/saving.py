@@ -38,7 +38,7 @@ SUFFIX: Final = ".certificate.json"
 
 
 def certificate_path(image: str | Path) -> Path:
-    """Return where the certificate of an image file lies.
+    """Return the path of an image file's certificate.
 
     >>> certificate_path("group.private.png").name
     'group.private.png.certificate.json'
@@ -47,7 +47,7 @@ def certificate_path(image: str | Path) -> Path:
 
 
 def image_path(path: Path) -> Path | None:
-    """Return the image file that a path, or that of its certificate, means; None where no name is left.
+    """Return the image's path for a path of the image or of its certificate; None if no name would be left.
 
     >>> str(image_path(Path("a.png.certificate.json"))), image_path(Path(".certificate.json"))
     ('a.png', None)
@@ -59,9 +59,9 @@ def image_path(path: Path) -> Path | None:
 
 
 def read_certificate(image: Path) -> Certificate:
-    """Return the certificate that lies beside an image, which anybody may have written.
+    """Return the certificate beside an image file; its content is untrusted.
 
-    Raises `CertificateError` where there is none, and where it is none.
+    Raises `CertificateError` if there is none, or it cannot be read or parsed.
     """
     beside = certificate_path(image)
     if not is_present(beside):
@@ -81,7 +81,7 @@ class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
     `certificate` states the guarantee. `notes` say how the file was converted when it was read, and what
-    was not looked for in it; they are for the owner of the original, and are never saved.
+    was not searched for in it; they are for the owner of the original, and are never saved.
     """
 
     image: UInt8[np.ndarray, "h w c"]
@@ -89,34 +89,34 @@ class Release:
     notes: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
-        """Return the promise and no pixel: what is printed ends up in logs."""
+        """Return the size and the certificate only: a representation ends up in logs."""
         height, width, channels = self.image.shape
         return f"Release({width}×{height}, {counted(channels, 'channel')}, {self.certificate!r})"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """Return the released picture, as `image`, for `numpy.asarray`."""
+        """Return a copy of the released image, for `numpy.asarray`."""
         return np.array(self.image, dtype=dtype, copy=copy)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """The released picture as memory, for those that read NumPy's protocol.
+        """The released image's memory, by NumPy's array interface.
 
-        `PIL.Image.fromarray` takes it in colour only; `to_pil` takes grey too.
+        `PIL.Image.fromarray` accepts colour images only; `to_pil` converts grey ones too.
         """
         return {**self.image.__array_interface__, "strides": self.image.strides}
 
     def tobytes(self) -> bytes:
-        """Return the levels, row by row and each pixel's channels together."""
+        """Return the levels in row-major order, with the channels of each pixel together."""
         return self.image.tobytes()
 
     def to_pil(self) -> PIL.Image.Image:
-        """Return the released picture for Pillow, in mode L or RGB."""
+        """Return the released image as a Pillow image of mode L or RGB."""
         from PIL import Image
 
         return Image.fromarray(self.image[:, :, 0] if self.image.shape[2] == 1 else self.image)
 
     def _repr_png_(self) -> bytes | None:
-        """Return what a notebook shows, and keeps: the picture, unless it is an unprotected copy."""
+        """Return the image as a PNG for notebooks, which store it; None for an unprotected copy."""
         return encode(self.image, "png") if self.certificate.guarantees else None
 
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
@@ -129,7 +129,7 @@ class Release:
         return Path(path), certificate_path(path)
 
     def write(self, path: str | Path, *, replace: bool = False) -> Certificate:
-        """Write both files as `save` does; return the certificate as it is written, with its output."""
+        """Write both files as `save` does; return the certificate that was written, with its `output`."""
         target = Path(check_path(path, "give the name of a file, such as private.png"))
         format_ = format_of(target)
         contents = encode(self.image, format_)
@@ -149,10 +149,10 @@ class Release:
 
 
 def tidy(folder: Path) -> None:
-    """Finish or remove what runs that were killed left in `folder`; nothing is read that is not a release.
+    """Complete or remove what killed processes left in `folder`.
 
-    A certificate whose image still lies under its temporary name gets that image; all other temporary files
-    go. While another run writes there it is waited for; where that cannot be known, nothing is touched.
+    If the image of a certificate still has its temporary name, it gets its own; all other temporary files are
+    deleted. Waits for another process that writes there, and does nothing if the folder cannot be locked.
     """
     if not leftovers(folder):
         return
@@ -161,14 +161,14 @@ def tidy(folder: Path) -> None:
             return
         _finish(folder)
         for path in leftovers(folder):
-            with suppress(OSError):  # a folder of such a name stays
+            with suppress(OSError):  # it may be a folder
                 path.unlink(missing_ok=True)
 
 
 def _finish(folder: Path) -> None:
-    """Give every certificate without an image the waiting file that it describes, if there is one.
+    """Rename temporary files to the missing images whose certificates state their hash.
 
-    Nothing is read that is larger than the largest of these images can be, at MAX_PIXELS or less.
+    Files larger than any of these images can be, or than MAX_PIXELS allows, are not read.
     """
     without = {output.sha256: (image, output) for image, output in _without_image(folder)}
     pixels = max((output.width * output.height for _, output in without.values()), default=0)

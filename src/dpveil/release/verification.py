@@ -1,5 +1,5 @@
-"""Does a saved release match its certificate? Detects inconsistency, not forgery: certificates are
-unsigned.
+"""Verifies that a saved release matches its certificate; as certificates are not signed, this detects
+inconsistency, not forgery.
 """
 
 from __future__ import annotations
@@ -45,27 +45,28 @@ from dpveil.release.words import (
 )
 
 DISTANCES: Final = 3
-"""The wording from which on metric guarantees name their distance as data."""
+"""The first wording in which metric guarantees state their distance as data."""
 NOT_FORGERY: Final = "certificates are not signed: this finds inconsistency, not forgery"
 NO_GREY: Final = frozenset({"webp"})
-"""Formats that give a grey release back with three equal channels."""
+"""Formats that store a grey release with three equal channels."""
 MOST_PROBLEMS: Final = 20
+"""Most problems that are reported."""
 MOST_SIZES: Final = 2
-"""Different sizes of regions of which it is recomputed whether they are pure noise: each may take seconds."""
+"""Most sizes of regions for which the warning of pure noise is recomputed, as each may take seconds."""
 TOOL: Final = re.compile(r"dpveil [0-9][0-9A-Za-z.+!-]{0,60}")
-"""How every version of this program names itself."""
+"""The name and version of this program."""
 UNFORESEEN: Final = "the certificate cannot be recomputed"
 
 
 def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | None = None) -> Verification:
-    """Return whether the image file at `path` (or the one that a certificate is beside) fits its certificate.
+    """Return whether the image file at `path`, which may also name its certificate, fits its certificate.
 
     Recomputes the file's hash, format and size, every guarantee from the method, its parameters and the
-    sizes of the regions, and their composition. Nothing but the two files is opened, whatever a certificate
-    names, and neither may be a link. Never raises for what it finds in the files: that is a problem of the
-    result, one printable line each, of which there are at most 20. What promises less than `at_least`
-    (strong, moderate or weak), or may not be published, is `refused`. Raises `InvalidParameter` and
-    `UnknownName` for its arguments. Source: docs, "Certificate".
+    sizes of the regions, and their composition. Only the two files are opened, whatever the certificate
+    names, and neither may be a link. Problems of the files are never raised but listed in the result, at most
+    20, one printable line each. If `at_least` (strong, moderate or weak) is given, a release that is weaker
+    or may not be published is `refused`. Raises `InvalidParameter` and `UnknownName` for its arguments.
+    Source: docs, "Certificate".
     """
     name = check_path(path, "give the name of a released image")
     least = None if at_least is None else check_strength_name(at_least)
@@ -74,7 +75,7 @@ def verify(path: str | Path, *, max_pixels: int = MAX_PIXELS, at_least: str | No
 
 
 def _too_weak(found: Verification, least: str | None) -> str:
-    """Return why less is promised than was asked for, or nothing."""
+    """Return why the release is weaker than `least` or not publishable; empty if it is neither."""
     stated = found.certificate
     if least is None:
         return ""
@@ -105,7 +106,7 @@ def _verified(path: Path, max_pixels: int) -> Verification:
 
 
 def _about_few(certificate: Certificate) -> bool:
-    """Return whether a consistent certificate is about few pixels alone; newer ones had to warn of it."""
+    """Return whether a consistent certificate is `Quote.few_only`, which newer ones state as a warning."""
     output, total = certificate.output, certificate.composition
     if output is None or total is None:
         return False
@@ -116,30 +117,30 @@ def _about_few(certificate: Certificate) -> bool:
 
 
 def _with_strength(certificate: Certificate) -> Certificate:
-    """Return the certificate with its strength, which schema /1 does not state."""
+    """Return the certificate with its strength computed if it is of schema /1, which does not state it."""
     if certificate.schema == SCHEMA or certificate.composition is None:
         return certificate
     return replace(certificate, strength=strength(certificate.composition))
 
 
 def _told(problems: Iterator[str]) -> Iterator[str]:
-    """Yield problems as they are found, each in one line; whatever goes wrong on the way is the last one."""
+    """Yield problems as they are found, each in one line; an exception on the way becomes the last one."""
     try:
         yield from map(quoted, problems)
     except DPVeilError as error:
-        yield quoted(f"the certificate cannot be recomputed: {error.message}")
-    except Exception as error:  # noqa: BLE001  whoever made the files must not end the run for all others
+        yield quoted(f"{UNFORESEEN}: {error.message}")
+    except Exception as error:  # noqa: BLE001  an untrusted file must not end a run over many
         yield f"{UNFORESEEN} ({type(error).__name__})"
 
 
 def _at_most(problems: Iterator[str]) -> tuple[str, ...]:
-    """Return the first problems; where there are more, no further ones are looked for."""
+    """Return the first problems, and "and more" if there are others, which are not computed."""
     first = tuple(islice(problems, MOST_PROBLEMS))
     return (*first, "and more") if next(problems, None) else first
 
 
 def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterator[str]:
-    """Yield what is wrong, the cheap to find first: where there is something, nothing dearer is looked at."""
+    """Yield problems in stages of rising cost; a stage is only run if the ones before found nothing."""
     output = certificate.output
     if output is None:
         yield "the certificate describes no file"
@@ -156,7 +157,7 @@ def _problems(image: Path, certificate: Certificate, max_pixels: int) -> Iterato
 
 
 def _text_problems(certificate: Certificate, output: Output, max_pixels: int) -> Iterator[str]:
-    """Yield what is wrong with a certificate as it stands, before anything is computed."""
+    """Yield contradictions within the certificate itself, before anything is recomputed."""
     size = {"width": output.width, "height": output.height}
     if output.width * output.height > max_pixels:
         yield f"the certificate is of a photo of more than the limit of {max_pixels:,} pixels"
@@ -250,7 +251,7 @@ def _agree(told: Guarantee, due: Guarantee, certificate: Certificate) -> bool:
     if certificate.in_these_words:
         return told == due or (certificate.wording < DISTANCES and told == replace(due, distance=None))
     if certificate.schema != SCHEMA and certificate.method == "fill":
-        return told.kind == "heuristic"  # as all of its releases stated then: less than is true
+        return told.kind == "heuristic"  # schema /1 stated less for this method than holds
     known = due if certificate.schema == SCHEMA else replace(due, distance=None)  # which /1 does not state
     return replace(told, scope=Scope("")) == replace(known, scope=Scope(""))
 

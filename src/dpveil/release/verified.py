@@ -1,4 +1,4 @@
-"""What `verify` found: the status of a release, and what to know about it."""
+"""The result of `verify`: the status of a release, and notes about it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from dpveil.release.words import NOT_CHECKED, bit_cautions, few_only, share, unc
 
 @dataclass(frozen=True)
 class Verification:
-    """What `verify` found about one image file.
+    """The result of verifying one image file.
 
     `status` is "consistent" (image, certificate and method agree), "unprotected" (they agree that it is a
     copy without any guarantee), "missing" (there is no certificate) or "inconsistent"; `problems` say why,
-    one line each. `certificate` is None when it cannot be read.
+    one line each. `certificate` is None if it cannot be read. `few_only` is recomputed, as older wordings do
+    not warn of it. `refused` says why the release does not satisfy `at_least`, or is empty.
     """
 
     path: Path
@@ -25,28 +26,26 @@ class Verification:
     problems: tuple[str, ...] = ()
     certificate: Certificate | None = None
     few_only: bool = False
-    """Whether the promise is about few pixels alone, computed anew: older wordings do not warn of it."""
     refused: str = ""
-    """Why less is promised than was asked for, or nothing of it can be relied on."""
 
     def __bool__(self) -> bool:
         raise TypeError("a verification is neither true nor false: read status or publishable")
 
     def __repr__(self) -> str:
-        """Return what was found in one line."""
+        """Return the status and the first problem in one line."""
         first = next(iter(self.problems), self.refused)
         why = f": {first}" if first else ""
         return f"Verification({str(self.path)!r}, {self.status}{why})"
 
     @property
     def publishable(self) -> bool:
-        """Whether the release may be published, as far as its certificate goes and is checked."""
+        """Whether the release is consistent, not `refused`, and has no `objections` to publishing it."""
         sound = self.status == "consistent" and self.certificate is not None
         return sound and not self.objections and not self.refused
 
     @property
     def objections(self) -> tuple[str, ...]:
-        """Why the release may not be published, in a few words each: words left unchecked, too."""
+        """Why the release may not be published, in a few words each, including unchecked sentences."""
         stated = self.certificate
         if stated is None:
             return ()
@@ -54,7 +53,7 @@ class Verification:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to know about a consistent release, computed anew: no word of it is the certificate's."""
+        """Notes about a consistent release, recomputed, not copied from its certificate; else empty."""
         stated = self.certificate
         if self.status != "consistent" or stated is None or stated.composition is None:
             return ()

@@ -1,4 +1,4 @@
-"""What a promise about few pixels leaves of all pixels of a region, by the noise that is really drawn."""
+"""The guarantee for all pixels of a region that follows from the noise drawn for few of them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dpveil.mechanisms.placement import Size
 
 
 def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | None:
-    """Return what the same noise leaves about any two photos: the better of group privacy and its account.
+    """Return the same noise's guarantee for any two photos: the better of group privacy and its own account.
 
-    `promised` is about a region of this size. None where no rule is known.
+    `promised` is the guarantee of a region of this size. None if no rule is known.
     """
     grouped = whole_region(promised, size["height"] * size["width"])
     account = method.account_of([size], None)
@@ -31,7 +31,7 @@ def about_all(method: Method, promised: Guarantee, size: Size) -> Guarantee | No
 
 
 def numbers_of(account: Account, kind: str, delta: Fraction | None) -> dict[str, Any] | None:
-    """Return the numbers of one kind that an account states, with this δ; None where it states none."""
+    """Return an account's guarantee of one kind, as keywords of `Guarantee`, at this δ; None without one."""
     if kind == "pure" and account.pure is not None:
         return {"epsilon": account.pure}
     if kind == "zcdp" and account.rho is not None:

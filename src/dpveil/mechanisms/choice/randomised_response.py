@@ -1,4 +1,4 @@
-"""Randomised response over k values: keeps the true one with a probability that follows from ε."""
+"""Randomised response over k values: the true one is kept with a probability that follows from ε."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import IntegerMatrix, certified
 
 DIGITS: Final = 128
-"""Binary digits that e^-ε is known to; what is drawn is certified by its own integers."""
+"""Bits of precision for e^-ε; the integers that are drawn are certified themselves."""
 MOST: Final = 256
+"""Largest number of values."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RandomisedResponse:
-    """Keeps the true value with probability e^ε/(e^ε + k - 1), else returns one of the others uniformly.
+    """The true value is kept with probability e^ε/(e^ε + k - 1), else replaced by another, uniformly.
 
     `epsilon` is the budget and `values` the number k of values, 2 to 256. Pure ε-DP for any two inputs: each
     output y has one of two probabilities, a = e^ε/(e^ε + k - 1) if y is true and b = 1/(e^ε + k - 1) if not,
-    so P(y | x)/P(y | x') is 1, a/b = e^ε or b/a = e^-ε for every x and x'. No mechanism keeps the true value
-    more often at the same ε (Kairouz, Oh & Viswanath 2016). Samples follow the integers of `matrix`, in units
-    of 2^-64, whose own largest ratio is at most e^ε. Raises `InvalidParameter`. Source: Warner 1965; Kairouz,
-    Oh & Viswanath 2016.
+    so P(y | x)/P(y | x') is 1, a/b = e^ε or b/a = e^-ε for all x and x'. No mechanism keeps the true value
+    more often at the same ε (Kairouz, Oh & Viswanath 2016). Draws follow the integers of `matrix`, in units
+    of 2^-64, whose largest ratio is at most e^ε. Raises `InvalidParameter`. Source: Warner 1965; Kairouz, Oh
+    & Viswanath 2016.
 
     >>> method = RandomisedResponse(epsilon=2, values=4)
     >>> round(float(method.kept), 4)
@@ -54,24 +55,24 @@ class RandomisedResponse:
 
     @property
     def kept(self) -> Fraction:
-        """The chance that the true value is shown, as it is drawn."""
+        """The probability that the true value is kept, exactly as drawn."""
         return Fraction(self.matrix.weights[0][0], 1 << 64)
 
     @cached_property
     def matrix(self) -> IntegerMatrix:
-        """The law: row x is what is shown when x is true. Beyond ε = 44 the others keep a chance of 2^-64."""
+        """The law: row x for the true value x. Above ε = 44 the other values keep a probability of 2^-64."""
         return certified(self._law, Fraction(self.epsilon))
 
     def _law(self, budget: Fraction) -> Sequence[Sequence[int]]:
-        """Return weights in a common unit: one where the value is true, e^-ε or a little more elsewhere."""
+        """Return weights in a common unit: 1 for the true value, slightly more than e^-ε for others."""
         other, true = exp_below(budget, DIGITS) + 3, 1 << DIGITS
         count: int = self.values
         return [[true if y == x else min(other, true) for y in range(count)] for x in range(count)]
 
     def draw(self, true: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
-        """Return one answer for each true value, drawn anew for each; each costs `epsilon`.
+        """Return one independent answer per true value; each costs `epsilon`.
 
-        `true` are whole numbers from 0 to k - 1. Raises `InvalidParameter` for others.
+        `true` are int64 from 0 to k - 1. Raises `InvalidParameter` for others.
         """
         whole = true.dtype == np.int64 and true.ndim == 1
         if not whole or (len(true) and not 0 <= true.min() <= true.max() < self.values):

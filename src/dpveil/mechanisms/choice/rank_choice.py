@@ -1,11 +1,10 @@
-"""A choice among K public candidates by the rank of their distance to something private.
+"""A private choice among K public candidates by the rank of their distance to a private input.
 
-*Proof that any law over ranks with p_max/p_min ≤ e^ε is ε-DP.* An input x orders the candidates somehow: by
-distance, ties by number, or in any other way. Candidate y has some rank r(x, y), from 0 to K - 1, and is
-given with chance p_r(x, y). The numbers p_0, …, p_(K-1) are fixed before any input is seen and sum to 1 over
-ranks, so there is no normaliser that depends on x. For any two inputs P(y | x)/P(y | x′) =
-p_r(x, y)/p_r(x′, y), which is at most p_max/p_min. ∎ Nothing is said, or needed, about how far a distance can
-move.
+*Proof that any law over ranks with p_max/p_min ≤ e^ε is ε-DP.* An input x orders the candidates in some way,
+by distance with ties by index, or otherwise. Candidate y has some rank r(x, y), from 0 to K - 1, and is
+chosen with probability p_r(x, y). The numbers p_0, …, p_(K-1) are fixed before any input is seen and sum to 1
+over ranks, so no normalising constant depends on x. For any two inputs P(y | x)/P(y | x′) = p_r(x, y)/p_r(x′,
+y) ≤ p_max/p_min. ∎ No sensitivity of the distance is needed.
 """
 
 from __future__ import annotations
@@ -27,22 +26,25 @@ from dpveil.noise.laplace import exp_below
 from dpveil.noise.matrix import log_above
 
 BITS: Final = 62
-"""Weights of all ranks sum to less than 2^62, so that a 64-bit word draws one."""
+"""The weights of all ranks sum to less than 2^62, so that one 64-bit word draws a rank."""
 FINE: Final = 320
+"""Bits of precision of exponentials."""
 OFF: Final = 3
-"""`exp_below` is too low by less than so many units."""
+"""`exp_below` is too low by less than this many units."""
 HALVINGS: Final = 44
+"""Bisection steps for the rate of permute-and-flip."""
 SPARE: Final = 1e-9
+"""Relative margin on ε for floating-point error in that search."""
 Weights = tuple[int, ...]
 
 
 def two_level(count: int, epsilon: Fraction, near: int | None) -> Weights:
     """Return weight e^ε for the `near` nearest candidates and 1 for all others.
 
-    No law with p_max/p_min ≤ e^ε has a smaller mean of any cost that grows with the rank, for the best
-    `near`: with the smallest weight set to 1, the mean Σ w_r·c_r / Σ w_r over w in [1, e^ε]^K is monotone in
-    each w_r, so it is least where each is 1 or e^ε, and the larger weights belong to the smaller costs. None
-    is the `near` that makes the mean rank least.
+    With the best `near`, no law with p_max/p_min ≤ e^ε has a smaller mean of any cost that grows with the
+    rank: with the smallest weight set to 1, the mean Σ w_r·c_r / Σ w_r over w in [1, e^ε]^K is monotone in
+    each w_r, so it is minimal where each is 1 or e^ε, with the larger weights at the smaller costs. None
+    chooses the `near` with the smallest mean rank.
     """
     scale = max(0, BITS - 1 - count.bit_length() - int(epsilon * 3 / 2))  # e^ε is below 2^(3ε/2)
     low, high = 1 << scale, exp_of(epsilon, scale)
@@ -51,7 +53,7 @@ def two_level(count: int, epsilon: Fraction, near: int | None) -> Weights:
 
 
 def _best(count: int, low: int, high: int) -> int:
-    """Return how many candidates get the higher weight for the least mean rank."""
+    """Return how many candidates get the higher weight for the smallest mean rank."""
     every = count * (count - 1) // 2
 
     def mean(near: int) -> Fraction:
@@ -62,7 +64,7 @@ def _best(count: int, low: int, high: int) -> int:
 
 
 def exponential(count: int, epsilon: Fraction, near: int | None) -> Weights:
-    """Return weights e^(-ε·r/(K - 1)): the exponential mechanism over ranks, whose normaliser is constant."""
+    """Return weights e^(-ε·r/(K - 1)): the exponential mechanism over ranks, with a constant normaliser."""
     units = BITS - 1 - count.bit_length()
     one = 1 << units
     rates = (epsilon * rank / (count - 1) for rank in range(1, count))
@@ -70,10 +72,12 @@ def exponential(count: int, epsilon: Fraction, near: int | None) -> Weights:
 
 
 def permute_and_flip(count: int, epsilon: Fraction, near: int | None) -> Weights:
-    """Return the law of candidates in random order, each taken with chance e^(-rate·r/(K - 1)), until one is.
+    """Return the law of permute-and-flip: in random order, rank r is taken with probability e^(-rate·r/(K -
+    1)).
 
-    At rate ε this would cost more than ε: the nearest has one sure rival less than the farthest. The rate is
-    the largest, up to a part in 10^9, at which p_0/p_(K-1) ≤ e^ε. Source: McKenna & Sheldon 2020.
+    A rate of ε would cost more than ε, as the nearest candidate has one certain rival fewer than the
+    farthest. The rate is the largest, up to a part in 10^9, at which p_0/p_(K-1) ≤ e^ε. Source: McKenna &
+    Sheldon 2020.
     """
     rate = epsilon * _rate(count, float(epsilon))
     chances = [1 << FINE] + [exp_below(rate * rank / (count - 1), FINE) for rank in range(1, count)]
@@ -82,7 +86,7 @@ def permute_and_flip(count: int, epsilon: Fraction, near: int | None) -> Weights
 
 
 def _rate(count: int, epsilon: float) -> Fraction:
-    """Return the part of ε that the rate of permute-and-flip may be."""
+    """Return the rate of permute-and-flip as a fraction of ε."""
     nodes, weights = np.polynomial.legendre.leggauss(count // 2 + 1)
     times, weights = (nodes + 1) / 2, weights / 2
     ranks = np.arange(count) / (count - 1)
@@ -108,13 +112,14 @@ LAWS: Final[dict[str, Callable[[int, Fraction, int | None], Weights]]] = {
     "exponential": exponential,
     "permute-and-flip": permute_and_flip,
 }
+"""Functions of (count, ε, near) that return the weights of all ranks."""
 
 
 class RankLaw(Value[str, str]):
-    """How chances fall with the rank: a name in `LAWS`."""
+    """The law over ranks: a name in `LAWS`."""
 
     def check(self, value: str) -> str:
-        """Return the name of a law."""
+        """Return `value` if it names a law. Raises `InvalidParameter`."""
         if value not in LAWS:
             raise InvalidParameter(self.name, value, "is unknown", hint=" or ".join(LAWS))
         return value
@@ -124,9 +129,9 @@ class RankLaw(Value[str, str]):
 class RankChoice:
     """One of `count` public candidates, drawn by the rank of its distance: ε-DP for any two inputs.
 
-    `law` is "two-level" (the best), "exponential" or "permute-and-flip". `near` is for two-level only: how
-    many of the nearest get the higher weight, None for the number that minimises the mean rank. Raises
-    `InvalidParameter`, and `NoiseError` for budgets too large for 62 bits.
+    `law` is "two-level" (the best), "exponential" or "permute-and-flip". `near`, for two-level only, is the
+    number of nearest candidates with the higher weight; None minimises the mean rank. Raises
+    `InvalidParameter`, and `NoiseError` for budgets too large for 62-bit weights.
 
     >>> RankChoice(count=3, epsilon=1, near=1).probabilities[0] < 0.577  # e/(e + 2) is 0.5761
     True
@@ -144,31 +149,30 @@ class RankChoice:
 
     @property
     def weights(self) -> Weights:
-        """Whole weights by rank, from the nearest: the law itself."""
+        """Integer weights of the ranks, the nearest first: the law itself."""
         return _certified(self.law, self.count, self.epsilon, self.near)
 
     @property
     def probabilities(self) -> tuple[Fraction, ...]:
-        """The chance of every rank, exactly."""
+        """The probability of every rank, exactly."""
         total = sum(self.weights)
         return tuple(Fraction(weight, total) for weight in self.weights)
 
     @property
     def spent(self) -> Fraction:
-        """ln(p_max/p_min) of the whole weights, rounded up: at most `epsilon`."""
+        """ln(p_max/p_min) of the integer weights, rounded up: at most `epsilon`."""
         return log_ratio(self.weights)
 
     @property
     def mean_quantile(self) -> Fraction:
-        """The mean rank as a part of the farthest: 0 would be always the nearest, 1/2 is pure chance."""
+        """The mean rank as a fraction of the largest: 0 means always the nearest, 1/2 a uniform choice."""
         ranks = sum(rank * weight for rank, weight in enumerate(self.weights))
         return Fraction(ranks, sum(self.weights) * (self.count - 1))
 
     def choose(self, distances: Float64[np.ndarray, "n k"], bits: BitSource) -> Int64[np.ndarray, " n"]:
-        """Return the number of one candidate for every row of distances; each costs `epsilon`.
+        """Return the index of one candidate for every row of distances; each row costs `epsilon`.
 
-        Ties go by number. Raises `InvalidParameter` for distances that are not finite, or not of all
-        candidates.
+        Ties go by index. Raises `InvalidParameter` unless distances are finite, n × `count`.
         """
         if distances.ndim != 2 or distances.shape[1] != self.count or not np.isfinite(distances).all():
             shape = f"are not finite numbers, n × {self.count}"
@@ -185,14 +189,14 @@ class RankChoice:
         out, left = np.empty(size, np.int64), size
         while left:
             words = bits.words(left) >> shift
-            kept = words[words < ends[-1]]  # what is above is drawn again: all that remain are equally likely
+            kept = words[words < ends[-1]]  # rejection sampling: uniform below the total
             out[size - left : size - left + len(kept)] = np.searchsorted(ends, kept, side="right")
             left -= len(kept)
         return out
 
 
 def exp_of(epsilon: Fraction, units: int) -> int:
-    """Return ⌊e^ε·2^units⌋ or a little less, never more."""
+    """Return ⌊e^ε·2^units⌋ or slightly less, never more."""
     precision = FINE + int(3 * epsilon)
     return (1 << units + precision) // (exp_below(epsilon, precision) + OFF)
 
@@ -204,7 +208,7 @@ def log_ratio(weights: Weights) -> Fraction:
 
 @lru_cache(maxsize=64)
 def _certified(law: str, count: int, epsilon: Fraction, near: int | None) -> Weights:
-    """Return the weights of a law, whose ratio is measured on the integers themselves."""
+    """Return the integer weights of a law, checked to keep ε. Raises `NoiseError` if they do not."""
     refusal = NoiseError(
         f"62-bit weights cannot carry a budget of {float(epsilon):.4g} over {count} candidates",
         hint="lower epsilon",

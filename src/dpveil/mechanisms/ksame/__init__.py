@@ -1,4 +1,4 @@
-"""k-same: one file each, and this table, the only list to edit."""
+"""k-same methods: one file each, and this table is the only list to edit."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The k-same interface: faces of different people in, one picture shared by every k or more of them out."""
+"""The interface of k-same: a gallery of faces in, pictures shared by groups of at least k faces out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpveil.mechanisms.ksame.groups import Features, Group, Grouping, within
 Faces = UInt8[np.ndarray, "n h w c"]
 Codes = Float64[np.ndarray, "n m"]
 MOST: Final = 10_000
-"""Faces of the largest gallery: all distances are kept, 8 bytes each."""
+"""Largest gallery: all pairwise distances are held in memory, 8 bytes each."""
 BROKEN_BY: Final = (
     "composition: two releases of a face in two galleries, whose groups have fewer than k people in common"
     " (Croft 2022 §3.2)",
@@ -32,12 +32,12 @@ BROKEN_BY: Final = (
 
 
 class FaceSpace(Protocol):
-    """What k-same needs of a codec."""
+    """The part of a codec that k-same uses."""
 
     in_the_clear: ClassVar[tuple[str, ...]]
 
     def encode(self, crops: Faces) -> Codes:
-        """Return the codes of faces."""
+        """Return the codes of faces, n × m."""
 
     def decode(self, codes: Codes) -> Faces:
         """Return the faces of codes."""
@@ -45,9 +45,9 @@ class FaceSpace(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KSameResult:
-    """The result of k-same for a gallery: `faces` to release, in the order of the gallery, and the groups.
+    """The result of k-same: `faces` to release, in the order of the gallery, and the groups.
 
-    `groups` lists who shares a picture, which the pictures show as well.
+    `groups` lists who shares a picture, which the pictures reveal as well.
     """
 
     faces: Faces
@@ -55,16 +55,16 @@ class KSameResult:
 
     @property
     def group_of(self) -> Int64[np.ndarray, " n"]:
-        """The number of the group of every face."""
+        """The index of every face's group."""
         return numbered(self.groups)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KSame(ABC):
-    """Every face becomes the mean of a group of `k` or more; nothing is drawn, and nothing is promised.
+    """Every face is replaced by the mean of a group of at least `k`; nothing is random or guaranteed.
 
     An attacker who sees one release and knows only the faces of the gallery names at most one of k people
-    correctly. Everything in `broken_by` undoes that, so the kind is heuristic: the method exists to be
+    correctly. Everything in `broken_by` breaks that, so the kind is heuristic: the method exists to be
     compared with and attacked. `repeats` allows galleries in which a person appears twice, which the papers
     exclude. Concrete methods are frozen dataclasses and never subclassed. Deterministic: the order of the
     gallery determines the groups.
@@ -75,29 +75,29 @@ class KSame(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     fewest: ClassVar[int] = 1
-    """Groups without which it does not work."""
+    """The smallest number of groups."""
 
     k: Count = Count(low=2, high=MOST)
     repeats: Flag = Flag(default=False)
 
     @property
     def broken_by(self) -> tuple[str, ...]:
-        """What is known to break it."""
+        """Known attacks."""
         return BROKEN_BY
 
     @abstractmethod
     def release(
         self, faces: Faces, *, people: Sequence[str], classes: Sequence[str] | None = None
     ) -> KSameResult:
-        """Return a picture for every face, uint8 n × h × w × c, shared by a group of k or more.
+        """Return a picture for every face, uint8 n × h × w × c, shared by a group of at least k.
 
-        `people` names the person on each face. `classes` is what is to be preserved, such as gender: groups
-        are then formed within a class. Raises `InvalidParameter` for fewer than k faces, overall or of a
-        class; for people who appear twice; and for other arrays.
+        `people` names the person on each face. `classes`, such as gender, are preserved: groups are formed
+        within a class. Raises `InvalidParameter` for fewer than k faces, overall or in a class, for people
+        who appear twice, and for other arrays.
         """
 
     def guarantee(self, *, faces: int) -> Guarantee:
-        """Return that nothing is promised for a gallery of this many faces, and why."""
+        """Return the heuristic guarantee for a gallery of this many faces, with the known attacks."""
         check_count(faces, "faces")
         shown = ("which faces of the gallery share a picture", *self._in_the_clear())
         scope = Scope(f"{faces} faces, of which {self.k} or more share each picture", shown)
@@ -114,7 +114,7 @@ class KSame(ABC):
         classes: Sequence[str] | None,
         grouping: Grouping,
     ) -> tuple[Group, ...]:
-        """Return the groups of checked features."""
+        """Check people and classes, and return the groups of the faces with these features."""
         count = len(features)
         _check_people(people, count, self.repeats)
         labels = ["all"] * count if classes is None else list(classes)
@@ -133,7 +133,7 @@ class KSame(ABC):
 
 
 def numbered(groups: Sequence[Group]) -> Int64[np.ndarray, " n"]:
-    """Return the number of the group of every face."""
+    """Return the index of every face's group."""
     numbers = np.empty(sum(len(group.members) for group in groups), np.int64)
     for number, group in enumerate(groups):
         numbers[group.members] = number
@@ -141,7 +141,7 @@ def numbered(groups: Sequence[Group]) -> Int64[np.ndarray, " n"]:
 
 
 def check_faces(faces: Faces) -> Faces:
-    """Return faces that are uint8 n × h × w × c, or raise `InvalidParameter`."""
+    """Return `faces`. Raises `InvalidParameter` unless they are uint8 n × h × w × c, with n > 0."""
     check_unmasked(faces, "faces")
     if faces.dtype != np.uint8 or faces.ndim != 4 or not faces.size:
         raise InvalidParameter("faces", f"{faces.dtype} {faces.shape}", "are not uint8 n × h × w × c, n > 0")
@@ -149,7 +149,7 @@ def check_faces(faces: Faces) -> Faces:
 
 
 def check_codes(codes: Codes) -> Codes:
-    """Return codes that are finite numbers, n × m, or raise `InvalidParameter`."""
+    """Return `codes` as floats. Raises `InvalidParameter` unless they are finite, n × m, with n > 0."""
     if codes.ndim != 2 or not codes.size or not np.isfinite(codes).all():
         raise InvalidParameter("codes", str(codes.shape), "are not finite numbers, n × m, n > 0")
     return codes.astype(np.float64)

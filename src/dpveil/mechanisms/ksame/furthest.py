@@ -1,4 +1,4 @@
-"""k-same-furthest: distant groups swap their means (Meng & Sun 2014)."""
+"""k-same-furthest: pairs of distant groups exchange their means (Meng & Sun 2014)."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dpveil.mechanisms.ksame.model import InSpace
 
 @dataclass(frozen=True, kw_only=True)
 class KSameFurthest(InSpace):
-    """Every face becomes the decoded mean code of the `k` or more faces least similar to its own group.
+    """Every face is replaced by the decoded mean code of at least `k` faces of a distant group.
 
     No face contributes to its own picture, so a recogniser that looks for the most similar face is misled;
-    one that knows the method looks for the least similar. `space` is any codec; the paper's is an active
-    appearance model. `repeats` as in `KSame`. Needs 2k faces or more. Nothing is promised. Raises
+    one that knows the method looks for the least similar. `space` is any codec; the paper uses an active
+    appearance model. `repeats` as in `KSame`. Needs at least 2k faces. Nothing is promised. Raises
     `InvalidParameter`. Source: Meng & Sun 2014.
     """
 

@@ -1,4 +1,4 @@
-"""Groups of similar faces: greedy, as in the k-same papers."""
+"""Greedy grouping of similar faces, as in the k-same papers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from jaxtyping import Float64, Int64, Num
 Features = Num[np.ndarray, "n d"]
 Members = Int64[np.ndarray, " members"]
 PART: Final = 4096
-"""Columns that are multiplied at a time."""
+"""Columns multiplied at a time, which bounds memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Faces that share one picture: everybody of `members` is shown as the mean of `averaged`.
+    """Faces that share one picture: every one of `members` is shown as the mean of `averaged`.
 
-    Both are numbers of faces within the gallery, in rising order; they are the same but for k-same-furthest.
+    Both are indices into the gallery, in rising order; they are the same except in k-same-furthest.
     """
 
     members: Members
@@ -30,10 +30,9 @@ Grouping = Callable[[Float64[np.ndarray, "n n"], int], list[Group]]
 
 
 def squared_distances(features: Features) -> Float64[np.ndarray, "n n"]:
-    """Return the squared Euclidean distances of all rows; exact for levels of pictures of any size.
+    """Return the squared Euclidean distances of all pairs of rows; exact for pictures of any size.
 
-    Sums of products of levels are whole numbers below 2^53, so that the result does not depend on the order
-    in which a machine adds.
+    Products of levels sum to integers below 2^53, so the result does not depend on the order of summation.
     """
     count, wide = features.shape
     centre = np.zeros(wide) if features.dtype == np.uint8 else features.mean(axis=0)
@@ -47,16 +46,15 @@ def squared_distances(features: Features) -> Float64[np.ndarray, "n n"]:
 
 
 def nearest(away: Float64[np.ndarray, " left"], count: int) -> Members:
-    """Return the places of the `count` smallest numbers; of equal ones, the first."""
+    """Return the indices of the `count` smallest values, in rising order; of equal ones, the first."""
     return np.sort(np.argsort(away, kind="stable")[:count])
 
 
 def greedy(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
-    """Return groups of k, the last of k to 2k - 1 faces: each face is in one.
+    """Return groups of k faces, the last one of k to 2k - 1; each face is in one.
 
-    The first face that is left and the k - 1 nearest to it make a group and leave, as long as at least k stay
-    behind; what is left then is the last group. Source: Newton, Sweeney & Malin 2005, with the gallery's own
-    order for "any face".
+    The first remaining face and the k - 1 nearest to it form a group, while at least 2k faces remain; the
+    rest is the last group. Source: Newton, Sweeney & Malin 2005, with the gallery's order for "any face".
     """
     left, found = np.arange(len(away)), []
     while len(left) >= 2 * k:
@@ -67,10 +65,10 @@ def greedy(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
 
 
 def exchanged(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
-    """Return pairs of distant groups of k or more, each shown as the mean of the other.
+    """Return pairs of distant groups of at least k faces, each shown as the mean of the other.
 
-    The first face left with the k - 1 nearest is one group, the face farthest from it with the k - 1 nearest
-    of the rest is the other. Below 4k faces the last pair takes all: halves, so each of k or more.
+    The first remaining face with the k - 1 nearest is one group; the face farthest from it, with the k - 1
+    nearest of the rest, is the other. Below 4k faces the last pair takes all, halved.
     """
     left, found = np.arange(len(away)), []
     while len(left):
@@ -85,7 +83,7 @@ def exchanged(away: Float64[np.ndarray, "n n"], k: int) -> list[Group]:
 
 
 def _around(away: Float64[np.ndarray, "n n"], left: Members, face: int, k: int) -> Members:
-    """Return `face` and the k - 1 nearest to it of those left; `face` is the first of those that equal it."""
+    """Return `face` and the k - 1 nearest to it of those left; `face` is the first of its duplicates."""
     taken: Members = left[nearest(away[face, left], k)]
     return taken
 

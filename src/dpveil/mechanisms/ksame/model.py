@@ -22,14 +22,14 @@ from dpveil.mechanisms.ksame.groups import Group, Grouping, greedy
 
 
 def decoded(codes: Codes, groups: Sequence[Group], space: FaceSpace) -> KSameResult:
-    """Return for every face the picture of its group's mean code, decoded once a group."""
+    """Return for every face the decoded mean code of its group."""
     means = np.stack([codes[group.averaged].mean(axis=0) for group in groups])
     return KSameResult(space.decode(means)[numbered(groups)], tuple(groups))
 
 
 @dataclass(frozen=True, kw_only=True)
 class InSpace(KSame):
-    """k-same on codes: `space` encodes and decodes, `grouping` says whose mean every face becomes."""
+    """k-same on codes: `space` encodes and decodes, `grouping` chooses whose mean each face becomes."""
 
     grouping: ClassVar[Grouping]
 
@@ -47,19 +47,18 @@ class InSpace(KSame):
     def release_codes(
         self, codes: Codes, *, people: Sequence[str], classes: Sequence[str] | None = None
     ) -> KSameResult:
-        """Return the decoded means of faces whose codes, n × m, are known."""
+        """Return the decoded means for faces given as codes, n × m."""
         codes = check_codes(codes)
         return decoded(codes, self._grouped(codes, people, classes, type(self).grouping), self.space)
 
 
 @dataclass(frozen=True, kw_only=True)
 class KSameM(InSpace):
-    """Every face becomes the decoded mean code of the `k` or more faces with the most similar codes.
+    """Every face is replaced by the decoded mean code of the at least `k` faces with the most similar codes.
 
-    `space` is any codec; the paper's is an active appearance model, and with eigenfaces this is k-same-eigen.
-    Distance is the sum of squared differences of codes, unweighted as published. `repeats` as in `KSame`.
-    Nothing is promised. Raises `InvalidParameter`. Source: Gross, Sweeney, De la Torre & Baker 2006; Croft
-    2022 §6.
+    `space` is any codec; the paper uses an active appearance model, and with eigenfaces this is k-same-eigen.
+    Similarity is by squared differences of codes, unweighted as published. `repeats` as in `KSame`. Nothing
+    is promised. Raises `InvalidParameter`. Source: Gross, Sweeney, De la Torre & Baker 2006; Croft 2022 §6.
     """
 
     name: ClassVar[str] = "k-same-m"

@@ -24,8 +24,7 @@ def averaged(faces: Faces, groups: Sequence[Group]) -> Faces:
 
 @dataclass(frozen=True, kw_only=True)
 class KSamePixel(KSame):
-    """Every face becomes the mean picture of the `k` or more most similar faces, by squared differences of
-    levels.
+    """Every face is replaced by the mean picture of at least `k` similar faces, by squared differences.
 
     `repeats` as in `KSame`. Nothing is promised. Misaligned faces leave double contours. Raises
     `InvalidParameter`. Source: Newton, Sweeney & Malin 2005, k-same-pixel.

@@ -1,4 +1,4 @@
-"""k-same-select: k-same within classes, so that the class is kept (Gross, Airoldi, Malin & Sweeney 2005)."""
+"""k-same-select: k-same within classes, which preserves the class (Gross, Airoldi, Malin & Sweeney 2005)."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpveil.mechanisms.ksame.pixels import averaged
 
 @dataclass(frozen=True, kw_only=True)
 class KSameSelect(KSame):
-    """Every face becomes the mean picture of the `k` or more most similar faces of its own class.
+    """Every face is replaced by the mean picture of at least `k` similar faces of its own class.
 
-    `repeats` as in `KSame`. The class of every face is released as it is. Nothing is promised. Raises
+    `repeats` as in `KSame`. The class of every face is released. Nothing is promised. Raises
     `InvalidParameter`, also if classes are missing. Source: Gross, Airoldi, Malin & Sweeney 2005.
 
     >>> import numpy as np

@@ -1,4 +1,4 @@
-"""The interface of a latent mechanism: a code in, a private code in the same public box out."""
+"""The interface of a latent mechanism: it maps a code to a private code in the same public box."""
 
 from __future__ import annotations
 
@@ -18,51 +18,53 @@ from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits
 
 STEPS: Final = 1 << 16
-"""Steps of the grid on every side of the box: what is drawn, and clipped, are whole numbers of them."""
+"""Steps of the grid on every side of the box; codes and noise are whole numbers of steps."""
 TIME: Final = "how long the draw took, which depends a little on the code"
 Codes = Float64[np.ndarray, "n m"]
 Points = Int64[np.ndarray, "n m"]
 
 
 class Box(Protocol):
-    """The public bounds of codes."""
+    """The public bounds of codes, one interval per coordinate."""
 
     @property
     def low(self) -> Float64[np.ndarray, " m"]:
-        """The lower end of every side."""
+        """The lower ends."""
 
     @property
     def high(self) -> Float64[np.ndarray, " m"]:
-        """The upper end of every side."""
+        """The upper ends."""
 
 
 class CodeSpace(Protocol):
-    """What a mechanism needs to know of codes: a codec's statistics."""
+    """The public facts about codes that a mechanism needs: a codec's statistics."""
 
     @property
     def length(self) -> int:
-        """Coordinates of a code."""
+        """The number of coordinates of a code."""
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """W_m, squared grey levels for a unit of each coordinate."""
+        """W_i: squared grey levels in the picture per squared unit of each coordinate."""
 
     @property
     def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """Deviations of public codes, of mean 0, where coordinates are principal components."""
+        """Standard deviations of public codes, of mean 0, if coordinates are principal components, else
+        None.
+        """
 
     def bounds(self, clip: Number = 0) -> Box:
-        """Return the public box."""
+        """Return the public box that leaves out `clip` per cent of public codes at each end of each side."""
 
     def radius(self, clip: Number = 0) -> float:
-        """Return the usual distance of public codes from the middle of the box, in half sides."""
+        """Return the median distance of public codes from the centre of the box, in half sides."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LatentMechanism(ABC):
-    """A code is clipped to a public box, rounded to a grid of 2^16 steps per side, and replaced by a sample.
+    """A code is clipped to a public box, rounded to a grid of 2^16 steps per side, and replaced by a draw.
 
-    `clip` is the percentage of public training codes that the box leaves out at either end of each side: 0 to
+    `clip` is the percentage of public training codes that the box leaves out at either end of each side, 0 to
     40 (Li & Clifton 2021 §3.2). Concrete mechanisms are frozen dataclasses of their parameters, state their
     guarantee before they draw, and are never subclassed.
     """
@@ -74,16 +76,18 @@ class LatentMechanism(ABC):
     metric: ClassVar[str | None] = None
     """The name of the distance of a metric guarantee."""
     diameter: ClassVar[int | None] = None
-    """The largest distance of two codes, where the guarantee is a metric one."""
+    """The largest distance between two codes, for a metric guarantee."""
 
     clip: Between = Between(0, 40, hint="per cent of each side, such as 10", default=0)
 
     @abstractmethod
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
-        """Return private points of the grid: the only place where noise meets codes."""
+        """Return private points of the grid; the only place where noise meets codes."""
 
     def guarantee(self, space: CodeSpace) -> Guarantee:
-        """Return what one release of one code costs: the budget, for any two inputs or times a distance."""
+        """Return the guarantee of one release of one code: the budget for any two inputs, or times their
+        distance.
+        """
         return Guarantee(
             kind=self.kind,
             epsilon=getattr(self, "epsilon", None),
@@ -96,17 +100,17 @@ class LatentMechanism(ABC):
 
     @property
     def distance(self) -> str:
-        """What the distance of a metric guarantee is, in words; empty for other guarantees."""
+        """The definition of the distance of a metric guarantee in words; empty for other guarantees."""
         return ""
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise what would keep a code of this space from being drawn, before anything is paid."""
+        """Raise any error that would prevent a draw for codes of this space, before any budget is spent."""
         self.guarantee(space)
 
     def release(self, codes: Codes, space: CodeSpace, *, bits: BitSource) -> Codes:
-        """Return one private code for every code, within the box; each costs what `guarantee` states.
+        """Return one private code per code, within the box; each costs what `guarantee` states.
 
-        `codes` is n × m, any finite numbers. Raises `InvalidParameter` for others.
+        `codes` is n × m, finite. Raises `InvalidParameter` for others.
         """
         if codes.ndim != 2 or codes.shape[1] != space.length or not np.isfinite(codes).all():
             raise InvalidParameter(
@@ -123,7 +127,7 @@ class LatentMechanism(ABC):
 
     @property
     def grid(self) -> str:
-        """What is done to codes before their distance is taken: another clip is another distance."""
+        """How codes are prepared before distances are taken, in words: another clip is another distance."""
         return f"clipped by {to_json(Fraction(self.clip))} % a side and rounded to 2^-16"
 
     def measured(self, codec: str) -> Distance | None:
@@ -133,7 +137,7 @@ class LatentMechanism(ABC):
         return Distance.of(self.metric, codec=codec, clip=to_json(Fraction(self.clip)), steps=STEPS)
 
     def scope(self, space: CodeSpace) -> Scope:
-        """Return what a guarantee is about; what a codec shows beside its code is added by who uses one."""
+        """Return the scope of the guarantee; what a codec reveals besides the code is added by its user."""
         return Scope(f"the code of {space.length} coordinates")
 
     def parameters(self) -> dict[str, Json]:

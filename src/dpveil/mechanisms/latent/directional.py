@@ -1,4 +1,4 @@
-"""A noisy direction of a code, from the von Mises-Fisher distribution."""
+"""Private directions of codes by the von Mises-Fisher distribution."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dpveil.noise.bits import BitSource
 from dpveil.noise.directional import check, von_mises_fisher
 
 MIDDLE: Final = STEPS // 2
+"""The centre of the box, in steps of the grid."""
 METRIC: Final = (
     "chord between the directions in which codes lie from the middle of the box, in half sides, {grid}"
 )
@@ -22,18 +23,17 @@ METRIC: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class Directional(LatentMechanism):
-    """The direction μ of a code from the middle of the box is drawn anew, with density ∝ e^(ε·⟨x, μ⟩).
+    """The direction μ of a code from the centre of the box is drawn anew, with density ∝ e^(ε·⟨x, μ⟩).
 
-    ε·d for any two codes, d being the chord between their directions: at most 2, so 2ε for any two inputs.
-    Coordinates count in half sides of the box. How far a code lies from the middle is not used at all: what
-    is drawn is put at the distance that half of the public training codes do not exceed. A code in the very
-    middle has the direction of the first coordinate. Fields as in `LatentMechanism`; `epsilon`, the
-    concentration κ of von Mises and Fisher's law, is for d = 1.
-    Source: Weggenmann & Kerschbaum 2021; Wood 1994.
+    Promises ε·d for any two codes, where d is the chord between their directions: at most 2, so 2ε for any
+    two inputs. Coordinates count in half sides of the box. The distance of a code from the centre is not
+    used: the draw is placed at the median distance of the public training codes. A code at the centre has the
+    direction of the first coordinate. Fields as in `LatentMechanism`; `epsilon`, the concentration κ of the
+    von Mises-Fisher distribution, is for d = 1. Source: Weggenmann & Kerschbaum 2021; Wood 1994.
 
-    *Proof.* A code's direction μ is v/‖v‖ for a vector v of whole numbers, and the draw is that of exactly
-    this μ, rounded. The law's normaliser is the same for all directions, so log-ratios are
-    ε·⟨x, μ - μ′⟩ ≤ ε·‖μ - μ′‖ = ε·d. ∎
+    *Proof.* A code's direction is exactly μ = v/‖v‖ for an integer vector v, and the draw is a rounded exact
+    draw for this μ. The normalising constant is the same for all directions, so log-ratios are ε·⟨x, μ - μ′⟩
+    ≤ ε·‖μ - μ′‖ = ε·d. ∎
     """
 
     name: ClassVar[str] = "directional"
@@ -47,20 +47,20 @@ class Directional(LatentMechanism):
 
     @property
     def distance(self) -> str:
-        """What d is."""
+        """The definition of d in words."""
         return METRIC.format(grid=self.grid)
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` where nothing can be drawn."""
+        """Raise `NoiseError` if no draw is possible."""
         check(space.length, Fraction(self.epsilon))
 
     def scope(self, space: CodeSpace) -> Scope:
-        """Return the direction and what is shown beside it: of the distance nothing is."""
+        """Return the scope: the direction only, as the distance from the centre is not released."""
         covers = f"the direction of the code of {space.length} coordinates"
         return Scope(covers, (TIME,))
 
     def radius(self, space: CodeSpace) -> Fraction:
-        """Return how far from the middle what is drawn is put, in steps: a public number."""
+        """Return the distance from the centre at which draws are placed, in steps: a public number."""
         return Fraction(max(1, round(space.radius(self.clip) * MIDDLE)))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:

@@ -15,12 +15,13 @@ from dpveil.noise.gaussian import checked, discrete_gaussian
 
 @dataclass(frozen=True, kw_only=True)
 class BoxGaussian(LatentMechanism):
-    """Discrete Gaussian noise whose ρ_i sum to ρ, ρ_i ∝ S_i·√W_i, then snapped to the box.
+    """Discrete Gaussian noise with shares ρ_i ∝ S_i·√W_i that sum to ρ, then clipped to the box.
 
-    ρ-zCDP for any two inputs. The shares make the picture's squared error least, from public numbers only.
-    Fields as in `LatentMechanism`; `rho` is ρ. Source: Canonne, Kamath & Steinke 2020; docs, "Latent".
+    Promises ρ-zCDP for any two inputs. The shares minimise the squared error of the picture, from public
+    numbers only. Fields as in `LatentMechanism`; `rho` is ρ. Source: Canonne, Kamath & Steinke 2020; docs,
+    "Latent".
 
-    *Proof.* A coordinate moves by at most 2^16 steps and gets variance 2^32/(2ρ_i): ρ_i each. ∎
+    *Proof.* A coordinate changes by at most 2^16 steps and gets variance 2^32/(2ρ_i), which costs ρ_i. ∎
     """
 
     name: ClassVar[str] = "box-gaussian"
@@ -31,7 +32,7 @@ class BoxGaussian(LatentMechanism):
     rho: Positive = Positive()
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         for variance in self.variances(space):
             checked(variance)
 

@@ -16,7 +16,7 @@ METRIC: Final = "mean of |z_i - z′_i| / (high_i - low_i) over the code, {grid}
 
 
 def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Points:
-    """Return points with discrete Laplace noise of one scale, in steps, for each coordinate."""
+    """Return points plus discrete Laplace noise; `scales`, in steps, has one entry per coordinate."""
     out = points.copy()
     for scale in dict.fromkeys(scales):
         columns = [i for i, own in enumerate(scales) if own == scale]
@@ -29,9 +29,9 @@ def noisy(points: Points, scales: tuple[Fraction, ...], bits: BitSource) -> Poin
 class CroftMetric(LatentMechanism):
     """Laplace noise of scale m·(high_i - low_i)/ε on each of m coordinates, then clipped to the box.
 
-    ε·d for any two codes, where d is the mean of their differences relative to the box: at most 1, so ε for
-    any two inputs, and far less for similar ones. Fields as in `LatentMechanism`; `epsilon` is for d = 1.
-    Source: Croft 2022 theorem 1; Croft thesis theorem 8.
+    Promises ε·d for any two codes, where d is the mean of their differences relative to the box: at most 1,
+    so ε for any two inputs, and far less for similar ones. Fields as in `LatentMechanism`; `epsilon` is for d
+    = 1. Source: Croft 2022 theorem 1; Croft thesis theorem 8.
 
     *Proof.* In grid steps, coordinate i gets discrete Laplace noise of scale m·2^16/ε, so two codes that
     differ by Δ_i steps have log-ratios of at most Σ Δ_i·ε/(m·2^16) = ε·d. Clipping is post-processing. ∎
@@ -48,15 +48,15 @@ class CroftMetric(LatentMechanism):
 
     @property
     def distance(self) -> str:
-        """What d is."""
+        """The definition of d in words."""
         return METRIC.format(grid=self.grid)
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         prepared(self.scales(space)[0])
 
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
-        """Return the scale of the noise of every coordinate, in steps."""
+        """Return the noise scale of every coordinate, in steps."""
         return (space.length * STEPS / Fraction(self.epsilon),) * space.length
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
@@ -67,11 +67,11 @@ class CroftMetric(LatentMechanism):
 class BoxLaplace(LatentMechanism):
     """Laplace noise of scale (high_i - low_i)/(w_i·ε) with Σ w_i = 1, then clipped to the box.
 
-    ε for any two inputs. `allocation` "equal" is w_i = 1/m; "optimal" minimises the squared error of the
-    picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only. Fields as in `LatentMechanism`. Source: Li &
-    Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata E4).
+    Promises ε for any two inputs. `allocation` "equal" is w_i = 1/m; "optimal" minimises the squared error of
+    the picture, w_i ∝ W_i^(1/3)·S_i^(2/3), from public numbers only. Fields as in `LatentMechanism`. Source:
+    Li & Clifton 2021 algorithm 2 (errata E7); FaceIDP eq. 19 (errata E4).
 
-    *Proof.* A coordinate differs by at most 2^16 steps and gets noise of scale 2^16/(w_i·ε), so it costs
+    *Proof.* A coordinate changes by at most 2^16 steps and gets noise of scale 2^16/(w_i·ε), which costs
     w_i·ε. ∎
     """
 
@@ -84,17 +84,17 @@ class BoxLaplace(LatentMechanism):
     allocation: Allocation = Allocation(default="optimal")
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         for scale in set(self.scales(space)):
             prepared(scale)
 
     def shares(self, space: CodeSpace) -> tuple[Fraction, ...]:
-        """Return w, which sums to 1."""
+        """Return the shares w of the budget, which sum to 1."""
         box = space.bounds(self.clip)
         return whole(RULES[self.allocation](box.high - box.low, space.column_energy))
 
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
-        """Return the scale of the noise of every coordinate, in steps, rounded up to few different ones."""
+        """Return the noise scale of every coordinate, in steps, rounded up to few different values."""
         return tuple(rounded_up(STEPS / (share * Fraction(self.epsilon))) for share in self.shares(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:

@@ -28,9 +28,9 @@ Sides = Float64[np.ndarray, " m"]
 def affordable(width: Sides, deviations: Sides, ratio: Fraction, epsilon: Fraction) -> int:
     """Return the largest c with c·width_i/ε < ratio·s_i for all i ≤ c, or 0.
 
-    Noise of c components has the scale c·width_i/ε on the i-th, and should be small beside its deviation s_i.
-    With c the left side grows and the right side is asked of more components, so c's that hold come before
-    those that do not. Source: Croft thesis algorithm 1, as it was meant (errata E6).
+    With c components, the noise on the i-th has scale c·width_i/ε, which should be small compared with its
+    standard deviation s_i. As c grows, the left side grows and more components have to satisfy the condition,
+    so it holds up to some c and then fails. Source: Croft thesis algorithm 1, as intended (errata E6).
 
     >>> affordable(np.array([8.0, 8.0, 8.0]), np.array([1.0, 1.0, 0.4]), Fraction(3, 2), Fraction(15))
     2
@@ -41,16 +41,16 @@ def affordable(width: Sides, deviations: Sides, ratio: Fraction, epsilon: Fracti
 
 @dataclass(frozen=True, kw_only=True)
 class PCABasis(LatentMechanism):
-    """Laplace noise on the leading principal components; all others become their mean.
+    """Laplace noise on the leading principal components; all others are replaced by their mean.
 
-    Of c components that are kept, each gets noise of scale c·(high_i - low_i)/ε, and c is the largest number
-    for which that is below `ratio` times the component's deviation, for every one of them. ε·d for any two
-    codes, d being the mean difference of what is kept, as parts of the box: at most 1. It is 0 for codes that
-    differ in dropped components only: those give the same release. Fields as in `LatentMechanism`; `epsilon`
+    Each of c components gets noise of scale c·(high_i - low_i)/ε, where c is the largest number for which
+    this is below `ratio` times the standard deviation of every one of them. Promises ε·d for any two codes,
+    where d is the mean difference of these components relative to the box: at most 1. It is 0 for codes that
+    differ in dropped components only: they have the same release. Fields as in `LatentMechanism`; `epsilon`
     is for d = 1. Source: Croft thesis §6.5 with algorithm 1 corrected (errata E6); theorem 8.
 
     *Proof.* Clipping is to a box of the components themselves, so c coordinates get noise as in
-    `croft-metric`. Nothing of the others is read, and c comes from public numbers only. ∎
+    `croft-metric`. The others are not read, and c follows from public numbers only. ∎
     """
 
     name: ClassVar[str] = "pca-basis"
@@ -65,12 +65,12 @@ class PCABasis(LatentMechanism):
 
     @property
     def distance(self) -> str:
-        """What d is: another ε keeps other components, and so has another distance."""
+        """The definition of d in words; it depends on ε, as another ε keeps other components."""
         epsilon, ratio = to_json(Fraction(self.epsilon)), to_json(Fraction(self.ratio))
         return METRIC.format(epsilon=epsilon, ratio=ratio, grid=self.grid)
 
     def measured(self, codec: str) -> Distance | None:
-        """Return the distance as data: another ε or ratio keeps other components."""
+        """Return the distance as data; it includes ε and the ratio, which decide on the components kept."""
         plain = super().measured(codec)
         if plain is None:
             return None
@@ -78,11 +78,13 @@ class PCABasis(LatentMechanism):
         return Distance.of(plain.name, **dict(plain.settings), **own)
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `InvalidParameter` where no component is affordable, and `NoiseError`."""
+        """Raise `InvalidParameter` if no component is affordable, and `NoiseError` if the noise cannot be
+        drawn.
+        """
         prepared(self.scale(space))
 
     def kept(self, space: CodeSpace) -> int:
-        """Return how many leading components are kept; raises `InvalidParameter` where none can be."""
+        """Return how many leading components are kept. Raises `InvalidParameter` if none is affordable."""
         deviations = space.deviations
         if deviations is None:
             raise InvalidParameter(
@@ -105,7 +107,7 @@ class PCABasis(LatentMechanism):
         return count
 
     def scale(self, space: CodeSpace) -> Fraction:
-        """Return the scale of the noise in steps."""
+        """Return the noise scale in steps."""
         return self.kept(space) * STEPS / Fraction(self.epsilon)
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:

@@ -14,30 +14,31 @@ from dpveil.errors import InvalidParameter
 
 Energies = Float64[np.ndarray, " m"]
 FINE: Final = 1 << 40
+"""Denominator to which shares are rounded down before they are normalised."""
 A_DOUBLING: Final = 8
-"""Steps in which shares are rounded: noise of few different scales takes few tables."""
+"""Shares are rounded to this many steps per doubling, so that few noise scales need a table."""
 
 
 def equal(width: Energies, energy: Energies) -> Energies:
-    """Return the same share for every coordinate (Li & Clifton 2021 §3.3, w_i = 1/m)."""
+    """Return equal shares (Li & Clifton 2021 §3.3, w_i = 1/m)."""
     return np.ones(len(width))
 
 
 def optimal_laplace(width: Energies, energy: Energies) -> Energies:
-    """Return shares ∝ W_m^(1/3)·S_m^(2/3), which make the picture's squared error least under Laplace noise.
+    """Return shares ∝ W_m^(1/3)·S_m^(2/3), which minimise the picture's squared error under Laplace noise.
 
-    The noise of coordinate m has variance 2·(S_m/(p_m·ε))², which adds W_m times that to the picture: the sum
-    of W·S²/p² under Σp = 1 is least where W·S²/p³ is the same for all. Source: FaceIDP eq. 19, with public
-    S_m (errata E4), over all coordinates.
+    `width` is S and `energy` is W. The noise of coordinate m has variance 2·(S_m/(p_m·ε))², which adds W_m
+    times that to the picture; Σ W·S²/p² under Σp = 1 is minimal where W·S²/p³ is the same for all. Source:
+    FaceIDP eq. 19, with public S_m (errata E4), over all coordinates.
     """
     shares: Energies = np.cbrt(energy * width**2)
     return shares
 
 
 def optimal_gaussian(width: Energies, energy: Energies) -> Energies:
-    """Return shares ∝ S_m·√W_m, which make the squared error least under Gaussian noise of ρ_m = S²/(2σ²).
+    """Return shares ∝ S_m·√W_m, which minimise the squared error under Gaussian noise of ρ_m = S²/(2σ²).
 
-    The sum of W·S²/(2ρ) under Σρ = ρ is least where W·S²/ρ² is the same for all.
+    Σ W·S²/(2ρ_m) under Σρ_m = ρ is minimal where W·S²/ρ_m² is the same for all.
     """
     shares: Energies = width * np.sqrt(energy)
     return shares
@@ -47,27 +48,28 @@ RULES: Final[dict[str, Callable[[Energies, Energies], Energies]]] = {
     "equal": equal,
     "optimal": optimal_laplace,
 }
+"""The rules for dividing a pure budget, by name."""
 
 
 class Allocation(Value[str, str]):
-    """How a pure budget is divided: "equal" or "optimal"."""
+    """The rule for dividing a pure budget: "equal" or "optimal"."""
 
     def check(self, value: str) -> str:
-        """Return the name of a rule."""
+        """Return `value` if it names a rule. Raises `InvalidParameter`."""
         if value not in RULES:
             raise InvalidParameter(self.name, value, "is unknown", hint=" or ".join(RULES))
         return value
 
 
 def whole(shares: Energies) -> tuple[Fraction, ...]:
-    """Return the shares as rationals above 0 that sum to exactly 1, each rounded to an eighth of a doubling.
+    """Return the shares as positive rationals that sum to exactly 1, each rounded to an eighth of a doubling.
 
-    Rounding moves a share by 4.5 % at most, and the squared error, which is flat around its least, by 0.6 %.
-    Raises `InvalidParameter` for what is no finite number of at least 0.
+    Rounding changes a share by at most 4.5 %, and the squared error, which is flat around its minimum, by 0.6
+    %. Raises `InvalidParameter` for shares that are not finite or negative, or all 0.
     """
     if not (np.isfinite(shares).all() and shares.min() >= 0 and shares.max() > 0):
         raise InvalidParameter("shares", None, "are not finite numbers of at least 0", hint="another codec")
-    with np.errstate(divide="ignore"):  # nothing stays nothing, and gets the least share
+    with np.errstate(divide="ignore"):  # a share of 0 stays 0 here, and becomes the smallest below
         rounded = np.exp2(np.rint(np.log2(shares) * A_DOUBLING) / A_DOUBLING)
     parts = np.maximum(1, np.floor(rounded / rounded.sum() * FINE)).astype(np.int64).tolist()
     total = sum(parts)
@@ -75,9 +77,9 @@ def whole(shares: Energies) -> tuple[Fraction, ...]:
 
 
 def rounded_up(scale: Fraction) -> Fraction:
-    """Return a scale of 5 or 6 significant bits that is not below: coordinates share tables of noise then.
+    """Return the scale rounded up to 5 or 6 significant bits, so that coordinates share tables of noise.
 
-    That adds at most a part in 16 to the noise, and never takes away.
+    This adds at most a part in 16 to the noise.
 
     >>> rounded_up(Fraction(1000)), rounded_up(Fraction(33, 64))
     (Fraction(1008, 1), Fraction(33, 64))

@@ -18,15 +18,17 @@ from dpveil.noise.bits import BitSource
 
 @dataclass(frozen=True, kw_only=True)
 class BoxTruncatedLaplace(LatentMechanism):
-    """Each coordinate is drawn from a Laplace law that is cut to the box and normalised for its own place.
+    """Each coordinate is drawn from a Laplace law truncated to the box and normalised for its own position.
 
-    ε for any two inputs, divided by `allocation` as in `box-laplace`: coordinate i gets w_i·ε, at the least
-    scale that a range with two ends allows, (high_i - low_i)/(w_i·ε). Fields as in `LatentMechanism`.
-    Source: Croft thesis §5.1, thesis theorem 4 (errata E1); the family of `mechanisms.scalar`.
+    Promises ε for any two inputs, divided by `allocation` as in `box-laplace`: coordinate i gets w_i·ε, at
+    the smallest scale that a range with two ends allows, (high_i - low_i)/(w_i·ε). Fields as in
+    `LatentMechanism`. Source: Croft thesis §5.1, thesis theorem 4 (errata E1); the family of
+    `mechanisms.scalar`.
 
     *Proof.* Let f(a) be the sum of e^(-|y - a|/s) over the side. For a < b log-ratios are largest at y ≤ a,
-    (b - a)/s + ln f(b) - ln f(a), or at y ≥ b, which mirrors it. f changes by e^(±1/s) a step at most, so
-    that grows with b and falls with a: the two ends, where f is the same, are the worst, with 2^16/s. ∎
+    where they are (b - a)/s + ln f(b) - ln f(a), or symmetrically at y ≥ b. f changes by at most a factor
+    e^(±1/s) per step, so this grows with b and falls with a: the two ends, where f is the same, are the
+    worst, with 2^16/s. ∎
     """
 
     name: ClassVar[str] = "box-truncated-laplace"
@@ -38,17 +40,17 @@ class BoxTruncatedLaplace(LatentMechanism):
     allocation: Allocation = Allocation(default="optimal")
 
     def scope(self, space: CodeSpace) -> Scope:
-        """Return what a guarantee is about, and that the draw's time is shown beside it."""
+        """Return the scope, which adds that the time of a draw is revealed."""
         plain = super().scope(space)
         return replace(plain, in_the_clear=(*plain.in_the_clear, TIME))
 
     def prepare(self, space: CodeSpace) -> None:
-        """Raise `NoiseError` where the noise cannot be drawn."""
+        """Raise `NoiseError` if the noise cannot be drawn."""
         for one in self.coordinates(space):
             one.prepare()
 
     def coordinates(self, space: CodeSpace) -> tuple[TruncatedLaplace, ...]:
-        """Return the mechanism of every coordinate, on the grid's own numbers."""
+        """Return the scalar mechanism of every coordinate, on grid steps."""
         box = space.bounds(self.clip)
         shares = whole(RULES[self.allocation](box.high - box.low, space.column_energy))
         return tuple(_coordinate(1 / rounded_up(1 / (share * Fraction(self.epsilon)))) for share in shares)

@@ -1,4 +1,4 @@
-"""What every scalar mechanism has: a query, a lattice, a guarantee, draws and a mechanism matrix."""
+"""The interface of a scalar mechanism: a query, a lattice, a guarantee, draws and a mechanism matrix."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ from dpveil.noise.matrix import IntegerMatrix
 ANY: Final = "any-database"
 RECORD: Final = "database-record"
 MOST: Final = 1 << 12
-"""Points of the largest lattice whose matrix is made."""
+"""Points of the largest lattice whose matrix is computed."""
 SAMPLES: Final = "how long the draw took, which depends a little on the answer"
-
-
 REFUSED: Final = "that the answer is no float too large for the step, which is refused"
 
 
 class RelationName(Value[str | None, str | None]):
-    """database-record: ε for two databases that differ in one record. any-database: ε for each ΔF between.
+    """A neighbour relation: database-record or any-database.
 
-    Without a choice, the stronger one that the mechanism holds: any-database where it can.
+    database-record promises ε for two databases that differ in one record, any-database ε for every ΔF
+    between two answers. None chooses any-database if the mechanism holds it.
     """
 
     def check(self, value: str | None) -> str | None:
-        """Return a relation's name."""
+        """Return `value` if it is a relation's name or None. Raises `InvalidParameter`."""
         if value not in (None, ANY, RECORD):
             raise InvalidParameter("relation", value, "is unknown", hint=f"choose {RECORD} or {ANY}")
         return value
@@ -47,19 +46,19 @@ class RelationName(Value[str | None, str | None]):
 
 @dataclass(frozen=True, kw_only=True)
 class ScalarMechanism(ABC):
-    """One number about a database, released within its publicly known range.
+    """A mechanism that releases one number about a database within its publicly known range.
 
-    `range` is where answers and responses lie (a `Range`, a pair, or text such as 0:5), `sensitivity` ΔF the
-    most that one record changes the answer, `epsilon` the budget. `relation` is database-record or
-    any-database. `step` is the spacing of the lattice to which answers are rounded first; the default fits
-    the mechanism. Raises `InvalidParameter`. Source: Croft thesis ch. 5.
+    `range` contains all answers and responses (a `Range`, a pair, or text such as 0:5), `sensitivity` is ΔF,
+    the most by which one record changes the answer, and `epsilon` is the budget. `relation` is
+    database-record or any-database. `step` is the spacing of the lattice to which answers are rounded first;
+    the default depends on the mechanism. Raises `InvalidParameter`. Source: Croft thesis ch. 5.
     """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     source: ClassVar[str]
     relations: ClassVar[tuple[str, ...]] = (ANY, RECORD)
-    """What it can promise, the default first."""
+    """Relations that it can promise, the default first."""
 
     range: RangeParameter = RangeParameter()
     sensitivity: Positive = Positive(hint="there is no default: the most that one record moves the answer")
@@ -94,6 +93,7 @@ class ScalarMechanism(ABC):
     finite_only: ClassVar[bool] = True
     """Whether it needs a range with two ends."""
     most: ClassVar[int] = MOST
+    """Points of the largest finite lattice."""
 
     @classmethod
     def for_query(
@@ -104,43 +104,43 @@ class ScalarMechanism(ABC):
         relation: str | None = None,
         **more: Any,
     ) -> Self:
-        """Return the mechanism for a query: the same as the constructor, by position."""
+        """Return the mechanism for a query: the constructor with positional arguments."""
         return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
 
     @property
     def promise(self) -> str:
-        """The relation that holds: the one chosen, or the mechanism's default."""
+        """The relation that holds: the chosen one, or the mechanism's default."""
         return self.relation or self.relations[0]
 
     @property
     def budget(self) -> Fraction:
-        """ε, exactly."""
+        """ε; typed as a fraction also in subclasses, where mypy does not see the descriptor of the field."""
         return self.epsilon
 
     @property
     def allowed(self) -> Range:
-        """The range of answers and responses."""
+        """The range of answers and responses; typed as a `Range` also in subclasses."""
         return self.range
 
     @cached_property
     def lattice(self) -> Lattice:
-        """The points that answers and responses lie on."""
-        return Lattice(self.allowed, self.step or self._default_step(), self.sensitivity)
+        """The points on which answers and responses lie."""
+        return Lattice(self.range, self.step or self._default_step(), self.sensitivity)
 
     def _default_step(self) -> Fraction:
         return self.coarsest
 
     @property
     def coarsest(self) -> Fraction:
-        """The largest step that divides ΔF, and the range at all its ends."""
+        """The largest step that divides ΔF and the distances between all ends of the range."""
         return coarsest(self.range, self.sensitivity)
 
     @abstractmethod
     def _rows(self, epsilon: Fraction) -> Rows | None:
-        """Return whole weights for every pair of points of a finite lattice, or None where it has no end."""
+        """Return integer weights for every answer (rows) and response of a finite lattice, else None."""
 
     def _cost(self, matrix: IntegerMatrix) -> Fraction:
-        """Return what must not exceed ε: by relation, over one record or for each sensitivity apart."""
+        """Return what must not exceed ε: the largest log-ratio for one record, or per sensitivity."""
         lattice = self.lattice
         if self.promise == ANY:
             return lattice.record * steepest(matrix, lattice.points)
@@ -148,7 +148,7 @@ class ScalarMechanism(ABC):
 
     @cached_property
     def integers(self) -> IntegerMatrix | None:
-        """The finite law that is drawn and certified, a row for each answer; None on an infinite lattice."""
+        """The finite law that is certified and drawn, one row per answer; None on an infinite lattice."""
         if not self._is_finite:
             return None
         least = self.epsilon / (self.lattice.reach if self.promise == ANY else 1)
@@ -166,7 +166,7 @@ class ScalarMechanism(ABC):
 
     @cached_property
     def certificate(self) -> Certificate | None:
-        """What the integers cost, or None where there are none and a proof takes their place."""
+        """The exact cost of the integers; None on an infinite lattice, where a proof replaces it."""
         if self.integers is None:
             return None
         lattice = self.lattice
@@ -181,11 +181,11 @@ class ScalarMechanism(ABC):
         )
 
     def prepare(self) -> None:
-        """Raise what would keep it from drawing, before any answer is looked at."""
+        """Raise any error that would prevent a draw, before an answer is read."""
         _ = self.integers
 
     def guarantee(self) -> Guarantee:
-        """Return what one release promises: ε for one record, or ε·d for any two databases."""
+        """Return the guarantee of one release: ε for one record, or ε·d for any two databases."""
         width, refused = self.range.width, (REFUSED,) if self.lattice.refuses else ()
         clear = ("the range, ΔF and the step, which are public", *refused)
         covers = f"one number in {self.range}, of sensitivity {show(self.sensitivity, 12)}"
@@ -204,18 +204,19 @@ class ScalarMechanism(ABC):
 
     @property
     def spent(self) -> Fraction:
-        """What `guarantee` says that a release costs."""
-        return self.budget
+        """The ε that `guarantee` states."""
+        return self.epsilon
 
     def _shows(self) -> tuple[str, ...]:
+        """Return what else a draw on an infinite lattice reveals, such as its time."""
         return ()
 
     def release(self, answer: Any, bits: BitSource) -> Any:
-        """Return one response for every answer: a float for a number, an array of floats for an array.
+        """Return one response per answer: a float for a number, an array of floats for an array.
 
         Answers are numbers within the range. Ints, fractions and texts are exact; floats and Decimals may be
-        off by `lattice.reading.off`, which is at least 2^-40 of their size: see `reading`. Every answer costs
-        what `guarantee` states. Raises `InvalidParameter` for others, before anything is drawn.
+        off by `lattice.reading.off`, which is at least 2^-40 of their size (see `reading`). Every answer
+        costs what `guarantee` states. Raises `InvalidParameter` for others, before anything is drawn.
         """
         check_bits(bits)
         points = self.lattice.index(answer)
@@ -223,7 +224,7 @@ class ScalarMechanism(ABC):
         return float(drawn[0]) if np.ndim(answer) == 0 else drawn.reshape(np.shape(answer))
 
     def draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
-        """Return one response for every answer, both as points of the lattice."""
+        """Return one response per answer, both as points of the lattice."""
         if self.integers is None:
             return self._draw(points, bits)
         own = self.lattice.points
@@ -231,14 +232,16 @@ class ScalarMechanism(ABC):
         return drawn
 
     def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
+        """Return one response per answer on an infinite lattice."""
         raise NotImplementedError
 
     def matrix(self, responses: Any = None, answers: Any = None) -> Float64[np.ndarray, "responses answers"]:
         """Return the mechanism matrix: M[i, j] = P(response falls in category i | true answer j).
 
         A category contains the numbers nearest to it; a midpoint belongs to the upper one. By default there
-        is a category at every point of the given step, or else of the coarsest lattice, of a finite range of
-        4096 points or fewer. Columns sum to 1. Raises `InvalidParameter`. Source: Croft thesis definition 10.
+        is a category at every point of the given step, or else of the coarsest lattice, of a finite range
+        with at most 4096 points. Columns sum to 1. Raises `InvalidParameter`. Source: Croft thesis definition
+        10.
 
         >>> from dpveil.mechanisms.scalar import Geometric
         >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).matrix().round(3).tolist()
@@ -260,11 +263,15 @@ class ScalarMechanism(ABC):
         return np.array(found, np.float64)
 
     def _cut(self, middle: Fraction) -> int:
-        """Return the first point that is not below a number."""
+        """Return the first point of the lattice that is not below a number."""
         return -((self.lattice.origin - middle) / self.lattice.step).__floor__()
 
     def numbers(self, name: str, values: Any) -> list[Fraction]:
-        """Return the numbers to tabulate: those given, or every point, or every ΔF, of a finite range."""
+        """Return the numbers to tabulate: those given, or all points of a finite lattice.
+
+        Without `values`, these are the points of the given step, or else of the coarsest lattice. Raises
+        `InvalidParameter` for responses that do not increase, and where no default is possible.
+        """
         if values is not None:
             given = [exact(value, name) for value in np.ravel(np.asarray(values, dtype=object))]
             if not given or (name == "responses" and any(a >= b for a, b in pairwise(given))):
@@ -274,7 +281,7 @@ class ScalarMechanism(ABC):
             raise InvalidParameter(
                 name, None, "are missing, and the range has no end", hint="give the numbers to tabulate"
             )
-        coarse = Lattice(self.allowed, self.coarsest, self.sensitivity)
+        coarse = Lattice(self.range, self.coarsest, self.sensitivity)
         chosen = self.lattice if self.step else coarse
         if (chosen.size or 0) > MOST:
             raise InvalidParameter(
@@ -283,7 +290,7 @@ class ScalarMechanism(ABC):
         return [chosen.origin + int(point) * chosen.step for point in chosen.points]
 
     def _masses(self, point: int, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " categories"]:
-        """Return the chances that the response of a point lies in each [edge, next edge)."""
+        """Return the probability that the response to a point lies in each [edge, next edge)."""
         raise NotImplementedError
 
     def parameters(self) -> dict[str, Json]:

@@ -1,9 +1,9 @@
-"""From a formula to certified integers: what a finite mechanism draws, and its exact cost.
+"""From weights to certified integers: the law that a finite mechanism draws, and its exact cost.
 
-Rows of weights are rounded to integers that sum to 2^64. Where a weight is too small for its rounding to be
-harmless, every row is first mixed with the same uniform law, which leaves each ratio within its bound:
-(1-λ)a + λu ≤ e^ε·((1-λ)b + λu) wherever a ≤ e^ε·b. The budget of the formula is lowered a little, until the
-integers keep the one that was asked for; nothing else is believed.
+Rows of weights are rounded to integers that sum to 2^64. If a weight is so small that its rounding matters,
+every row is first mixed with the same uniform law, which keeps every ratio within its bound: (1-λ)a + λu ≤
+e^ε·((1-λ)b + λu) wherever a ≤ e^ε·b. The formula's budget is lowered slightly until the integers themselves
+keep the requested one; the formula is not trusted.
 """
 
 from __future__ import annotations
@@ -20,23 +20,25 @@ from dpveil.errors import NoiseError
 from dpveil.noise.matrix import TOTAL, IntegerMatrix, quantise
 
 Rows = Sequence[Sequence[int]]
-"""A row of whole weights for every true answer, in a unit of its own."""
+"""Integer weights of all responses for every true answer, each row in its own unit."""
 
 ROUNDING: Final = Fraction(1, 1 << 42)
-"""More than a difference of two logarithms of weights can be off in floating point."""
+"""A bound on the floating-point error of a difference of two logarithms of weights."""
 LOWERED: Final = tuple(Fraction(1, 1 << k) for k in range(40, 8, -4))
+"""Relative amounts by which the formula's ε is lowered, one after another."""
 MIXING: Final = Fraction(1, 1 << 24)
-"""Rows are mixed with a uniform law only where ε is lowered by as much: the part of it is small then."""
+"""Rows are mixed with a uniform law only if ε is lowered by at least this much: its share is small then."""
 SPARE: Final = 8
+"""Factor by which the amount ε is lowered must exceed the effect of rounding."""
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """What integers cost, rounded up: none of it follows from a formula.
+    """The exact cost of an integer matrix, rounded up.
 
     `epsilon` is the largest log-ratio of two answers at most one sensitivity apart, `per_distance` the
-    largest log-ratio of neighbouring points of the lattice, for each sensitivity between them, and
-    `overall` that of any two answers.
+    largest log-ratio of adjacent points of the lattice per sensitivity between them, and `overall` that of
+    any two answers.
     """
 
     epsilon: Fraction
@@ -47,9 +49,9 @@ class Certificate:
 def certificate(
     matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: int, record: Fraction
 ) -> Certificate:
-    """Return what the rows of a matrix cost, whose answers lie at these points of a lattice.
+    """Return the cost of a matrix whose rows are the answers at these points of a lattice.
 
-    Neighbours' answers are at most `reach` points apart, and one sensitivity counts as `record` of them.
+    Answers of neighbours are at most `reach` points apart; one sensitivity counts as `record` points.
     """
     return Certificate(
         epsilon=log_ratio(matrix, points, reach),
@@ -70,7 +72,7 @@ def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: 
     if reach >= widest:
         lowest[:] = logs.min(axis=0)
     elif widest == len(points) - 1:
-        from scipy.ndimage import maximum_filter1d  # takes a quarter of a second
+        from scipy.ndimage import maximum_filter1d  # slow to import
 
         lowest = -maximum_filter1d(-logs, 2 * reach + 1, axis=0, mode="nearest")
     else:
@@ -80,9 +82,10 @@ def log_ratio(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"], reach: 
 
 
 def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fraction:
-    """Return max |ln(W[x][y] / W[x'][y])| / steps over neighbouring answers x, x', rounded up.
+    """Return max |ln(W[x][y] / W[x'][y])| / steps over adjacent answers x, x', rounded up.
 
-    Neighbouring ones suffice: over longer distances log-ratios add up.
+    Adjacent answers suffice, as log-ratios add up over longer distances. Raises `NoiseError` for an unbounded
+    ratio.
     """
     if len(set(matrix.weights)) == 1:
         return Fraction(0)
@@ -92,7 +95,9 @@ def steepest(matrix: IntegerMatrix, points: Int64[np.ndarray, " rows"]) -> Fract
 
 
 def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
-    """Return the logarithms of the columns that are shown at all; none of them mixes zero and non-zero."""
+    """Return the logarithms of all columns that are not zero. Raises `NoiseError` for one that mixes zero and
+    non-zero.
+    """
     weights = np.array(matrix.weights, dtype=object).astype(np.float64)
     shown = np.flatnonzero(weights.max(axis=0))
     kept = weights[:, shown]
@@ -104,11 +109,10 @@ def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
 
 
 def _above(found: float) -> Fraction:
-    """Return a bound of a difference of logarithms found in floating point.
+    """Return an upper bound on a difference of logarithms that was found in floating point.
 
-    A weight is rounded by a part in 2^53 and its logarithm, at most 45, by four units in its last place of
-    2^-47 (what NumPy's fastest code allows itself); two of them and their difference are off by less than
-    2^-43.
+    A weight is rounded by a part in 2^53, and its logarithm, at most 45, by four units in its last place of
+    2^-47 (the accuracy of NumPy's fastest code); two of them and their difference are off by less than 2^-43.
     """
     return Fraction(found) + ROUNDING
 
@@ -119,17 +123,17 @@ def certified(
     least: Fraction,
     cost: Callable[[IntegerMatrix], Fraction],
 ) -> IntegerMatrix:
-    """Return integers for `rows_of(ε′)` whose `cost` is at most `epsilon`, with ε′ as near as it goes.
+    """Return integers for `rows_of(ε′)` whose `cost` is at most `epsilon`, with ε′ close to `epsilon`.
 
-    `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: roundings
-    have to be small beside it. Raises `NoiseError` where no integers of 64 bits do.
+    `least` is the smallest log-ratio that `cost` bounds, such as that of one step of the lattice: rounding
+    errors have to be small beside it. Raises `NoiseError` if no 64-bit integers keep the budget.
     """
     small = smallest(rows_of(epsilon)) * TOTAL
     for lowered in LOWERED:
         spare = lowered * least
         enough = SPARE / spare
         if spare < SPARE * ROUNDING or (small < enough and lowered < MIXING):
-            continue  # a little more of ε costs less than much of the uniform law
+            continue  # lowering ε a little more costs less utility than mixing in much uniform law
         rows = rows_of(epsilon * (1 - lowered))
         matrix = quantise(rows if small >= enough else mixed(rows, enough))
         if cost(matrix) <= epsilon:
@@ -140,19 +144,21 @@ def certified(
 
 
 def smallest(rows: Rows) -> Fraction:
-    """Return the smallest chance of a response that is shown at all."""
+    """Return the smallest non-zero probability of a response."""
     shown = [place for place, kept in enumerate(_shown(rows)) if kept]
     return min(Fraction(min(row[place] for place in shown), sum(row)) for row in rows)
 
 
 def _shown(rows: Rows) -> list[bool]:
+    """Return which responses have a non-zero weight for some answer."""
     return [any(column) for column in zip(*rows, strict=True)]
 
 
 def mixed(rows: Rows, least: Fraction) -> Rows:
-    """Return rows, mixed with a uniform law over what is shown, which gets no chance below `least` of 2^64.
+    """Return rows mixed with a uniform law over all possible responses.
 
-    The part of the uniform law is a power of two, and the smallest that does it.
+    No response gets a probability below `least`/2^64. The uniform law's share is the smallest power of two
+    that achieves this.
     """
     shown, count, inverse = _shown(rows), sum(_shown(rows)), 2
     while 2 * inverse * least * count <= TOTAL:

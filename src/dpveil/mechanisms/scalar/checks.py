@@ -1,9 +1,9 @@
-"""Requirements and optional properties of a mechanism matrix, as checks that name a violation.
+"""Requirements and optional properties of a mechanism matrix, as checks that report a violation.
 
-A matrix has a row for each response and a column for each answer, M[i, j] = P(response i | answer j);
-`responses` and `answers` are their numbers, increasing. The category of a response holds what is nearer to it
-than to the others, the middle belonging to the upper one. Source: Croft thesis §5.2.2, R.1 to R.3 and 5.58 to
-5.63. Every check returns None, or the first entry (row by row) that breaks the property.
+A matrix has one row per response and one column per answer, M[i, j] = P(response i | answer j); `responses`
+and `answers` are their numbers, in increasing order. The category of a response contains what is nearer to it
+than to the others; a midpoint belongs to the upper one. Source: Croft thesis §5.2.2, R.1 to R.3 and 5.58 to
+5.63. Every check returns None, or the first entry (row by row) that violates the property.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from dpveil.mechanisms.scalar.base import ANY, RECORD
 
 Floats = Float64[np.ndarray, "..."]
 TOLERANCE: Final = 1e-12
-"""By how much a probability, or a logarithm of a ratio of two, may be off: what floats round."""
+"""Largest error of a probability, or of a log-ratio, that counts as rounding."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """The first entry that breaks a property, row and column counted from 0 (-1: all of them, or none).
+    """The first entry that violates a property; row and column count from 0, -1 stands for none.
 
-    `found` is the value that is wrong, and `bound` what it is compared with.
+    `found` is the wrong value, and `bound` the value it is compared with.
     """
 
     property: str
@@ -49,10 +49,10 @@ def private(
     relation: str = ANY,
     tolerance: float = TOLERANCE,
 ) -> Violation | None:
-    """Check R.1 (5.52): ln(M[i,j] / M[i,k]) is at most ε, for answers j, k at most `sensitivity` apart.
+    """Check R.1 (5.52): ln(M[i,j] / M[i,k]) is at most ε for answers j, k at most `sensitivity` apart.
 
-    With any-database it is at most ε for every `sensitivity` between any two answers. `tolerance` is one of
-    the logarithm.
+    With any-database it is at most ε per `sensitivity` between any two answers. `tolerance` is on the
+    logarithm. Raises `InvalidParameter` for arguments that do not fit the matrix.
 
     >>> print(private([[0.9, 0.1], [0.1, 0.9]], [0, 1], epsilon=1))
     R.1: M[0, 0] = 0.9 is more than e^1 times M[0, 1] = 0.1, for answers 0 and 1
@@ -69,7 +69,7 @@ def private(
     for i, row in enumerate(table):
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.log(row[:, None] / row[None, :])
-        # 0 beside 0 is no information; a negative entry is no probability, and fails R.1 as well.
+        # 0/0 reveals nothing; a negative entry fails R.1 as well
         ratios[(row[:, None] == 0) & (row[None, :] == 0)] = 0
         ratios[np.isnan(ratios)] = np.inf
         wrong = np.argwhere((ratios > bound + tolerance) & np.isfinite(bound))
@@ -86,7 +86,7 @@ def private(
 def covering(matrix: Any, responses: Any, answers: Any, tolerance: float = TOLERANCE) -> Violation | None:
     """Check R.2 (5.53 to 5.55): categories are disjoint and finite, and every answer lies in one.
 
-    Responses have to be finite and to increase; the outer categories end as far out as their inner half.
+    Responses have to be finite and increasing; the outer categories extend as far out as their inner half.
     """
     table = _table(matrix)
     shown = _numbers("responses", responses, table.shape[0], ordered=False)
@@ -124,9 +124,9 @@ def distributions(matrix: Any, tolerance: float = TOLERANCE) -> Violation | None
 
 
 def row_monotone(matrix: Any, responses: Any, answers: Any, tolerance: float = TOLERANCE) -> Violation | None:
-    """Check 5.60 and 5.61: along a row, chances rise up to the answers in the category and fall after.
+    """Check 5.60 and 5.61: along a row, probabilities rise up to the answers in the category and then fall.
 
-    Of two answers in one category the chances are the same, which the formulas demand.
+    Answers in one category must have the same probability, as the formulas require.
     """
     table, home = _with_homes(matrix, responses, answers)
     i = np.arange(len(table))[:, None]
@@ -139,7 +139,7 @@ def row_monotone(matrix: Any, responses: Any, answers: Any, tolerance: float = T
 def column_monotone(
     matrix: Any, responses: Any, answers: Any, tolerance: float = TOLERANCE
 ) -> Violation | None:
-    """Check 5.58 and 5.59: along a column, chances rise up to the answer's category and fall after.
+    """Check 5.58 and 5.59: along a column, probabilities rise up to the answer's category and then fall.
 
     >>> matrix = [[0.5, 0.3, 0.2], [0.2, 0.4, 0.2], [0.3, 0.3, 0.6]]
     >>> print(column_monotone(matrix, [0, 1, 2], [0, 1, 2]))
@@ -154,7 +154,7 @@ def column_monotone(
 
 
 def symmetric(matrix: Any, tolerance: float = TOLERANCE) -> Violation | None:
-    """Check 5.62: the matrix is the same when turned by half a turn."""
+    """Check 5.62: the matrix is unchanged by a rotation by 180°."""
     table = _table(matrix)
     turned = table[::-1, ::-1]
     wrong = np.argwhere(np.abs(table - turned) > tolerance)
@@ -167,7 +167,7 @@ def symmetric(matrix: Any, tolerance: float = TOLERANCE) -> Violation | None:
 
 
 def fair(matrix: Any, responses: Any, answers: Any, tolerance: float = TOLERANCE) -> Violation | None:
-    """Check 5.63: the category of the true answer has the same chance for every answer.
+    """Check 5.63: the category of the true answer has the same probability for every answer.
 
     >>> print(fair([[0.6, 0.5], [0.4, 0.5]], [0, 1], [0, 1]))
     fairness: answer 1 is reported truly with chance M[1, 1] = 0.5, answer 0 with 0.6
@@ -194,7 +194,7 @@ def check_all(
     relation: str = ANY,
     tolerance: float = TOLERANCE,
 ) -> dict[str, Violation | None]:
-    """Return what every check finds, by the name of the property: None where it holds.
+    """Return the result of every check by the name of its property: None if it holds.
 
     >>> [name for name, found in check_all([[0.6, 0.5], [0.4, 0.5]], [0, 1], [0, 1], 1).items() if found]
     ['symmetry', 'fairness']
@@ -251,7 +251,7 @@ def _numbers(name: str, values: Any, count: int, ordered: bool = True) -> Float6
 def _with_homes(
     matrix: Any, responses: Any, answers: Any
 ) -> tuple[Float64[np.ndarray, "responses answers"], Int64[np.ndarray, " answers"]]:
-    """Return the matrix, and the row of the category that each answer lies in."""
+    """Return the matrix, and the row of the category that contains each answer."""
     table = _table(matrix)
     shown = _numbers("responses", responses, table.shape[0])
     given = _numbers("answers", answers, table.shape[1])

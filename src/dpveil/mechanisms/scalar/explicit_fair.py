@@ -14,11 +14,12 @@ from dpveil.noise.laplace import exp_below
 
 @dataclass(frozen=True, kw_only=True)
 class ExplicitFair(ScalarMechanism):
-    """Every answer is reported truly with the same chance; others follow with falling powers of e^-ε.
+    """Every answer is reported truly with the same probability; others follow with powers of e^-ε.
 
     With m the distance of an answer to its nearer end, a response at distance d has weight e^(-ε·d) up to m
-    and e^(-ε·⌈(d + m)/2⌉) beyond, a step of the lattice counting ε·step/ΔF. All columns have the same sum,
-    for odd sizes too (errata E11). Fields are those of `ScalarMechanism`. Source: Croft thesis 5.73, 5.74.
+    and e^(-ε·⌈(d + m)/2⌉) beyond, where a step of the lattice counts ε·step/ΔF. All columns have the same
+    sum, also for odd sizes (errata E11). Fields are those of `ScalarMechanism`. Source: Croft thesis 5.73,
+    5.74.
 
     >>> ExplicitFair(range=(0, 5), sensitivity=1, epsilon=0.5).matrix().diagonal().round(3).tolist()
     [0.315, 0.315, 0.315, 0.315, 0.315, 0.315]

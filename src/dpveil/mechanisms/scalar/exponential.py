@@ -18,10 +18,10 @@ from dpveil.mechanisms.scalar.scales import least_scale
 class Exponential(ScalarMechanism):
     """A response y to the answer x has weight e^(-rate·|y - x|), over all points of a finite range.
 
-    The general rule allows a rate of ε/(2ΔF). Here the rate is the largest that keeps the promise on this
-    lattice, which the certificate of the integers confirms: up to ε/ΔF. It is the law of `TruncatedLaplace`
-    on the lattice of the answers. Gaps are allowed. Fields are those of `ScalarMechanism`.
-    Source: McSherry & Talwar 2007, with the scales of Croft thesis §5.1.3 and Holohan et al.
+    The general theorem allows a rate of ε/(2ΔF). Here the rate is the largest that is private on this
+    lattice, up to ε/ΔF, as certified on the integers. This is the law of `TruncatedLaplace` on the lattice of
+    the answers. Gaps are allowed. Fields are those of `ScalarMechanism`. Source: McSherry & Talwar 2007, with
+    the scales of Croft thesis §5.1.3 and Holohan et al.
 
     >>> method = Exponential(range=(0, 5), sensitivity=1, epsilon=1, relation="database-record")
     >>> round(float(method.rate), 3)
@@ -34,7 +34,7 @@ class Exponential(ScalarMechanism):
 
     @property
     def rate(self) -> Fraction:
-        """What the logarithm of a weight falls by, for each unit of the answer."""
+        """How much the logarithm of a weight falls per unit of the answer."""
         return 1 / (self._noise(self.budget).scale * self.lattice.step)
 
     def _noise(self, epsilon: Fraction) -> LaplaceNoise:

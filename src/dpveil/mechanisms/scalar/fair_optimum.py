@@ -1,13 +1,14 @@
 """The fair, symmetric, monotone matrix with the least expected absolute error, without a solver.
 
 Let a = e^-ε for one step, c the diagonal and m the middle column. Every entry is at least c·a^|i-j|, so the
-largest c is where column m is full with just that. Then M[i,j] ≤ M[i,j+1]/a leaves the triangle i ≤ j ≤ m no
-choice either, and below the diagonal every column lies between a times the next one and the next one itself,
-with a known sum. Filling each from the diagonal outwards, column after column away from the middle, has the
-most mass within every distance: by induction, what a column can hold up to a row is monotone in what the next
-one holds. So for this c it is the best matrix for every loss that grows with distance. That this c is best is
-not proved. By convexity in c it is where lowering c a little does not help; the test of that takes one family
-of matrices of smaller c, and agreed with HiGHS in 1372 cases (2 to 41 points, ε from 0.01 to 4).
+largest c is the one at which column m has no more than that. Then M[i,j] ≤ M[i,j+1]/a also determines the
+triangle i ≤ j ≤ m, and below the diagonal every column lies between a times the next column and the next
+column itself, with a known sum. Filling each column from the diagonal outwards, from the middle column on,
+puts the most mass within every distance: by induction, what a column can hold up to a row is monotone in what
+the next one holds. So for this c the matrix is the best for every loss that grows with distance. That this c
+is the best is not proved. By convexity in c it is the best if lowering c slightly does not help; the test of
+that uses one family of matrices with smaller c, and agreed with HiGHS in 1372 cases (2 to 41 points, ε from
+0.01 to 4).
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ from dpveil.mechanisms.scalar.noises import PRECISION
 from dpveil.noise.laplace import exp_below
 
 LOWER: Final = 10
-"""Bits by which the step that tries a smaller diagonal is smaller than the longest one."""
+"""The step to a smaller diagonal is the largest possible one divided by 2 to this power."""
 
 
 def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
-    """Return whole weights for every answer 0..size-1 (rows) and response, with `rate` = ε for one step.
+    """Return the integer weights of every response for the answers 0..size-1; `rate` is ε for one step.
 
-    `spare` in units of 2^-256 of the diagonal is added to the sum of every row: the diagonal is a smaller
-    part of it then. It goes to the responses beside the middle, and may be as large as `_room` says.
+    `spare`, in units of 2^-256 of the diagonal, is added to the sum of every row, which lowers the diagonal's
+    share. It goes to the responses next to the middle, and may be as large as `_room` returns.
 
     >>> [[round(w / sum(row), 3) for w in row] for row in fair_rows(3, Fraction(1))]
     [[0.576, 0.346, 0.078], [0.212, 0.576, 0.212], [0.078, 0.346, 0.576]]
@@ -49,7 +50,9 @@ def fair_rows(size: int, rate: Fraction, spare: int = 0) -> Rows:
 
 
 def _filled(upper: list[int], j: int, power: list[int], total: int) -> list[int]:
-    """Return column j, given the next: the upper triangle forced, what is below filled from the diagonal."""
+    """Return column j from the next one: the upper triangle is determined, the rest filled from the
+    diagonal.
+    """
     least = [-(-power[1] * weight >> PRECISION) for weight in upper[j + 1 :]]
     column = power[j::-1] + least
     left = total - sum(column)
@@ -61,7 +64,7 @@ def _filled(upper: list[int], j: int, power: list[int], total: int) -> list[int]
 
 
 def largest_diagonal_is_best(size: int, rate: Fraction) -> bool:
-    """Return whether a slightly smaller diagonal costs at least as much in expected absolute error.
+    """Return whether a slightly smaller diagonal has at least the same expected absolute error.
 
     >>> largest_diagonal_is_best(12, Fraction("0.5")), largest_diagonal_is_best(12, Fraction("0.03"))
     (True, False)
@@ -73,7 +76,7 @@ def largest_diagonal_is_best(size: int, rate: Fraction) -> bool:
 
 
 def _room(size: int, rate: Fraction) -> int:
-    """Return the most that fits beside the middle without passing the diagonal."""
+    """Return the largest `spare` with which no response next to the middle exceeds the diagonal."""
     return (1 + size % 2) * ((1 << PRECISION) - exp_below(rate, PRECISION))
 
 

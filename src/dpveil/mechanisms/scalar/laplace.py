@@ -12,10 +12,10 @@ from dpveil.mechanisms.scalar.noisy import SnappedMechanism
 
 @dataclass(frozen=True, kw_only=True)
 class Laplace(SnappedMechanism):
-    """Laplace noise of scale ΔF/ε on a fine lattice; what is out of range goes to its nearest end.
+    """Laplace noise of scale ΔF/ε on a fine lattice; responses outside the range move to its nearest end.
 
-    Holds ε·d for any two databases, d being the distance of their answers in ΔF, in any range. Fields are
-    those of `ScalarMechanism`. Source: Croft thesis §5.2.3, formula 5.68.
+    Promises ε·d for any two databases, where d is the distance of their answers in ΔF, on any range. Fields
+    are those of `ScalarMechanism`. Source: Croft thesis §5.2.3, formula 5.68.
 
     >>> from dpveil.noise.bits import SeededBits
     >>> Laplace(range="0:", sensitivity=1, epsilon=1).release(0.2, SeededBits(3)) >= 0
@@ -33,10 +33,10 @@ class Laplace(SnappedMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class Geometric(SnappedMechanism):
-    """Two-sided geometric noise on whole counts, snapped: `Laplace` on the coarsest lattice.
+    """Two-sided geometric noise on counts, snapped to the range: `Laplace` on the coarsest lattice.
 
     The step is the largest that divides ΔF and the range: 1 for counts. Fields are those of
-    `ScalarMechanism`. Source: Croft thesis formula 5.71, over all whole numbers (errata E11).
+    `ScalarMechanism`. Source: Croft thesis formula 5.71, over all integers (errata E11).
 
     >>> Geometric(range=(0, 2), sensitivity=1, epsilon=1).certificate.epsilon <= 1
     True

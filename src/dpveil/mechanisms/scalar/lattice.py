@@ -1,4 +1,4 @@
-"""The grid of answers and responses, and how far one record can move an answer on it."""
+"""The lattice of answers and responses, and how far one record can move an answer on it."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from dpveil.mechanisms.scalar.ranges import Range
 from dpveil.mechanisms.scalar.reading import Reading
 
 LARGEST: Final = 1 << 62
+"""Largest index of a point."""
 FLOAT: Final = 8
-"""Bytes of the floats that are taken, and more: shorter ones are off by more than any lattice allows for."""
+"""Fewest bytes of a float that is accepted: shorter ones have larger rounding errors than `reading`
+allows.
+"""
 Spans = tuple[tuple[int | None, int | None], ...]
+"""First and last point of each span between gaps, None where it has no end."""
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """Points origin + i·step of a range, numbered by whole i; every end of a range or gap is one of them.
+    """The points origin + i·step of a range, indexed by integers i; every end of a range or gap is a point.
 
-    `reach` is the most steps by which one record moves an answer, once answers are read as points: see
-    `reading`, which takes floats as they arrive.
+    `reach` is the most steps by which one record can move an answer, including the rounding of floats (see
+    `reading`). Raises `InvalidParameter` for a step that does not divide the range.
 
     >>> grid = Lattice(Range(0, 5), Fraction(1, 2), Fraction(1))
     >>> grid.reach, grid.size, grid.index(4.3).item(), grid.value(np.array([9])).item()
@@ -52,25 +56,26 @@ class Lattice:
 
     @cached_property
     def origin(self) -> Fraction:
-        """The value of point 0: the lower end, or else the upper one, or else that of a gap, or else 0."""
+        """The value of point 0: the lower end, else the upper one, else an end of a gap, else 0."""
         ends = (self.range.low, self.range.high, *(left for left, _ in self.range.gaps), Fraction(0))
         return next(end for end in ends if end is not None)
 
     @cached_property
     def reading(self) -> Reading:
-        """How numbers are read as points."""
+        """How numbers are rounded to points."""
         return Reading.of(self.range, self.origin, self.step, self.sensitivity)
 
     @cached_property
     def reach(self) -> int:
-        """Steps by which one record may move an answer; the noise is calibrated to it."""
+        """The most steps by which one record can move an answer; noise is calibrated to it."""
         return self.reading.reach
 
     @cached_property
     def furthest(self) -> int:
-        """The same of a finite lattice, counted over all pairs of points that two neighbours can arrive at.
+        """`reach` of a finite lattice, computed independently: over all pairs of points that two neighbours
+        can have.
 
-        It looks at where answers turn from one point to the next, and knows nothing of `reach`.
+        It uses the thresholds between points and not the formula of `reach`.
         """
         points = self.points.tolist()
         found, ahead = 0, 0
@@ -89,12 +94,12 @@ class Lattice:
 
     @cached_property
     def record(self) -> Fraction:
-        """What ΔF counts in steps: never less than its own, nor than neighbours' answers can end apart."""
+        """ΔF in steps: at least ΔF/step, and at least the distance between neighbours' answers as points."""
         return max(Fraction(self.furthest), self.sensitivity / self.step)
 
     @cached_property
     def spans(self) -> Spans:
-        """First and last point of every span between gaps, None being no end."""
+        """First and last point of every span between gaps, None where it has no end."""
         edges: list[int | None] = [self._place(self.range.low)]
         for gap in self.range.gaps:
             edges += [self._place(edge) for edge in gap]
@@ -112,7 +117,7 @@ class Lattice:
 
     @cached_property
     def size(self) -> int | None:
-        """How many points there are, or None."""
+        """The number of points, None if infinite."""
         total = 0
         for first, last in self.spans:
             if first is None or last is None:
@@ -122,16 +127,16 @@ class Lattice:
 
     @cached_property
     def points(self) -> Int64[np.ndarray, " points"]:
-        """All points, of a finite lattice."""
+        """All points of a finite lattice, in rising order."""
         ends = [(first, last) for first, last in self.spans if first is not None and last is not None]
         return np.concatenate([np.arange(first, last + 1, dtype=np.int64) for first, last in ends])
 
     def index(self, answers: Any) -> Int64[np.ndarray, " n"]:
-        """Return the point that every answer is read as, the nearest but for `Reading`, as a flat array.
+        """Return the point of every answer (the nearest, up to the shift of `Reading`) as a flat array.
 
-        Answers are numbers, or an array of them. Ints, fractions and texts are exact; others, floats
-        and Decimals, may be off by `reading.off`. Raises `InvalidParameter` for one outside the range or in a
-        gap, that is no number, or that is a float too coarse for the lattice.
+        Answers are numbers, or an array of them. Ints, fractions and texts are exact; floats and Decimals may
+        be off by `reading.off`. Raises `InvalidParameter` for an answer outside the range, in a gap, that is
+        not a number, or that is a float too coarse for the lattice.
         """
         _check_kind(answers)
         flat = np.ravel(np.asarray(answers, dtype=object))
@@ -163,16 +168,16 @@ class Lattice:
         return place
 
     def _beside_an_edge(self, value: Fraction) -> Fraction:
-        """Return the edge of the range, or of a gap, that rounding took a number beyond; else the number."""
+        """Return the edge of the range or of a gap that rounding moved a number across, else the number."""
         if value in self.range:
             return value
         nearest = min(_edges(self.range), key=lambda edge: abs(edge - value))
         return nearest if abs(nearest - value) <= self.reading.off else value
 
     def value(self, points: Int64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-        """Return the numbers that points stand for, each rounded once to the nearest 64-bit float.
+        """Return the numbers at these points, each rounded once to the nearest 64-bit float.
 
-        Rounding once keeps order, so that no number falls behind an end of the range that is a float.
+        Rounding once keeps the order, so no number lies beyond an end of the range that is a float.
         """
         common = lcm(self.step.denominator, self.origin.denominator)
         steps, start = int(self.step * common), int(self.origin * common)
@@ -183,7 +188,7 @@ class Lattice:
         return np.array([float(self.origin + int(point) * self.step) for point in points], np.float64)
 
     def allowed(self, points: Int64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:
-        """Return which points a response may be."""
+        """Return which points are in the range and in no gap."""
         inside = np.zeros(points.shape, bool)
         for first, last in self.spans:
             above = True if first is None else points >= first
@@ -192,7 +197,7 @@ class Lattice:
         return inside
 
     def snap(self, points: Int64[np.ndarray, " n"]) -> Int64[np.ndarray, " n"]:
-        """Return the nearest allowed point of each, the lower one in the middle of a gap."""
+        """Return the nearest allowed point to each point; in the middle of a gap, the lower end."""
         first, last = self.spans[0][0], self.spans[-1][1]
         snapped = np.clip(points, first, last) if (first, last) != (None, None) else points.copy()
         for left, right in self.gaps:
@@ -202,7 +207,9 @@ class Lattice:
 
 
 def _check_kind(answers: Any) -> None:
-    """Raise `InvalidParameter` for a type of numbers that is rounded too much or unknown, however held."""
+    """Raise `InvalidParameter` for numbers of a type that is unknown or rounds too much, also in
+    containers.
+    """
     if answers is None or isinstance(answers, str | float | Rational | Decimal):
         return
     if isinstance(answers, list | tuple):
@@ -235,7 +242,7 @@ def _edges(allowed: Range) -> list[Fraction]:
 
 
 def coarsest(allowed: Range, sensitivity: Fraction) -> Fraction:
-    """Return the largest step that divides the sensitivity, and the range at all its ends.
+    """Return the largest step that divides the sensitivity and the distances between all ends of the range.
 
     >>> coarsest(Range(0, 5), Fraction(2))
     Fraction(1, 1)

@@ -23,22 +23,22 @@ from dpveil.mechanisms.scalar.programs import Program, repaired, solve
 from dpveil.noise.matrix import IntegerMatrix
 
 CLOSED: Final = 1 << 10
-"""Points of the largest lattice where no solver is needed."""
+"""Points of the largest lattice on which the optimum has a closed form."""
 SOLVED: Final = 320
-"""Points of the largest lattice whose program is solved, with ε for neighbours alone one step of ΔF."""
+"""Points of the largest lattice on which a linear program is solved."""
 DEGENERATE: Final = 128
-"""Points up to which a fair program of a small ε is solved, in seconds; HiGHS takes minutes for 200."""
+"""Points up to which a fair program with a small ε is solved, within seconds; 200 take HiGHS minutes."""
 STEEPEST: Final = 30
-"""ε beyond which e^ε does not go together with 1 in a solver's numbers."""
+"""Largest ε of a program: beyond, e^ε and 1 are too far apart for a solver's floats."""
 PAIRS: Final = 1 << 20
 """Most inequalities of a program that is solved."""
 BITS: Final = 1000
-"""A float of a column becomes a whole weight in units of 2^-1000, which is exact."""
+"""A float of a solution becomes an integer weight in units of 2^-1000, which is exact."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _LinearProgram(ScalarMechanism):
-    """What both variants share: a matrix solved once, repaired for every ε that is tried."""
+    """Common part of both variants: a matrix is solved once, and repaired for every ε that is tried."""
 
     most: ClassVar[int] = CLOSED
     fair: ClassVar[bool]
@@ -66,12 +66,12 @@ class _LinearProgram(ScalarMechanism):
 
     @property
     def closed(self) -> bool:
-        """Whether the optimum is written down, and no solver is asked."""
+        """Whether the optimum has a closed form, so that no solver is needed."""
         raise NotImplementedError
 
     @property
     def _chain(self) -> bool:
-        """Whether ε binds neighbouring points of an even lattice alone, as in a counting query."""
+        """Whether ε only constrains adjacent points of a lattice without gaps, as in a counting query."""
         return not self.range.gaps and (self.promise == ANY or self.lattice.reach == 1)
 
     def _program(self, epsilon: Fraction) -> Program:
@@ -89,14 +89,14 @@ class _LinearProgram(ScalarMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProgram1(_LinearProgram):
-    """The matrix with the least expected absolute error over all answers, and no other demands.
+    """The matrix with the least expected absolute error over all answers.
 
-    Minimises Σ M[i,j]·|R_i - F_j| under R.1 and R.3, responses and answers being the lattice's points. For
-    any-database without gaps, and for counts (ΔF of one step), no solver is needed: the optimum is the
-    snapped geometric mechanism with every response replaced by the median of a uniform user's posterior
-    (Ghosh, Roughgarden, Sundararajan 2009; tests compare it with HiGHS). It may never report the ends.
-    Otherwise HiGHS solves it and the solution is repaired. Up to 1024 points, or 320 with the solver.
-    Fields are those of `ScalarMechanism`. Source: Croft thesis §5.2.4, table 5.3.
+    Minimises Σ M[i,j]·|R_i - F_j| under R.1 and R.3, where responses and answers are the lattice's points.
+    For any-database without gaps, and for counts (ΔF of one step), the optimum is the snapped geometric
+    mechanism with every response replaced by the posterior median under a uniform prior (Ghosh, Roughgarden,
+    Sundararajan 2009; tests compare it with HiGHS). It may never report the ends. Otherwise HiGHS solves the
+    program and the solution is repaired. Up to 1024 points, or 320 with the solver. Fields are those of
+    `ScalarMechanism`. Source: Croft thesis §5.2.4, table 5.3.
 
     >>> LinearProgram1(range=(0, 5), sensitivity=1, epsilon=0.5).matrix()[:3, 0].round(3).tolist()
     [0.0, 0.771, 0.09]
@@ -109,14 +109,14 @@ class LinearProgram1(_LinearProgram):
 
     @property
     def closed(self) -> bool:
-        """Whether the optimum is written down, and no solver is asked."""
+        """Whether the optimum has a closed form, so that no solver is needed."""
         return self._chain
 
     def _rows(self, epsilon: Fraction) -> Rows:
         return self._remapped_rows(epsilon) if self.closed else self._repaired_rows(epsilon)
 
     def _remapped_rows(self, epsilon: Fraction) -> Rows:
-        """Return the snapped geometric law with every response moved to its posterior median."""
+        """Return the snapped geometric law with every response replaced by its posterior median."""
         noise = LaplaceNoise(self.lattice.reach / epsilon)
         rows = np.array(snapped_rows(self.lattice, noise), dtype=object)
         last = len(rows) - 1
@@ -133,16 +133,15 @@ class LinearProgram1(_LinearProgram):
 
 @dataclass(frozen=True, kw_only=True)
 class LinearProgram2(_LinearProgram):
-    """The least expected absolute error with monotone rows and columns, symmetry and fairness.
+    """The least expected absolute error among monotone, symmetric and fair matrices.
 
-    Symmetry is exact in the integers that are drawn; fairness and monotonicity hold within 2^-50 where no
-    solver is needed, and within 1e-6 of a probability otherwise. For any-database, and for counts, the matrix
-    of the largest diagonal (`fair_optimum`) is the optimum unless ε times the width in ΔF is small, below
-    about 1. Then HiGHS solves the program up to 128 points; beyond, that matrix is taken all the same, though
-    its error is a little above the least (at most 0.02 % where both are known). For database-record with
-    several steps to ΔF HiGHS solves it, up to 320 points; the rest goes to 1024. No gaps. Fields are those of
-    `ScalarMechanism`.
-    Source: Croft thesis §5.2.4, table 5.4.
+    Symmetry is exact in the integers that are drawn; fairness and monotonicity hold within 2^-50 in closed
+    form, and within a probability of 1e-6 otherwise. For any-database, and for counts, the matrix of the
+    largest diagonal (`fair_optimum`) is the optimum unless ε times the width in ΔF is small, below about 1.
+    Then HiGHS solves the program up to 128 points; beyond, that matrix is used all the same, with an error
+    slightly above the least (at most 0.02 % where both are known). For database-record with several steps to
+    ΔF, HiGHS solves it up to 320 points. Otherwise up to 1024 points. No gaps. Fields are those of
+    `ScalarMechanism`. Source: Croft thesis §5.2.4, table 5.4.
 
     >>> LinearProgram2(range=(0, 5), sensitivity=1, epsilon=0.5).matrix()[:3, 0].round(3).tolist()
     [0.315, 0.315, 0.231]
@@ -160,7 +159,7 @@ class LinearProgram2(_LinearProgram):
 
     @cached_property
     def closed(self) -> bool:
-        """Whether the optimum is written down, and no solver is asked."""
+        """Whether the optimum has a closed form, so that no solver is needed."""
         lattice, size = self.lattice, self.lattice.size or 1
         best = self._chain and largest_diagonal_is_best(size, self.budget / lattice.reach)
         return best or (self._chain and size > DEGENERATE)
@@ -172,7 +171,7 @@ class LinearProgram2(_LinearProgram):
 
     @cached_property
     def integers(self) -> IntegerMatrix | None:
-        """The law that is drawn and certified, with the row of the mirrored answer exactly mirrored."""
+        """The law that is certified and drawn, with the row of the mirrored answer exactly mirrored."""
         found = super().integers
         if found is None:
             return None
@@ -183,13 +182,15 @@ class LinearProgram2(_LinearProgram):
 
 
 def _median(weights: list[int]) -> int:
-    """Return the first place where half of the weight has been seen."""
+    """Return the first index at which half of the weight is reached."""
     total = sum(weights)
     return next(place for place, seen in enumerate(accumulate(weights)) if 2 * seen >= total)
 
 
 def _mirrored(matrix: IntegerMatrix) -> IntegerMatrix:
-    """Return rows of which the last ones mirror the first ones; only last bits of large weights change."""
+    """Return rows of which the last ones mirror the first ones; only the last bits of large weights
+    change.
+    """
     rows = [list(row) for row in matrix.weights]
     last = len(rows) - 1
     if last % 2 == 0:

@@ -17,33 +17,35 @@ from dpveil.noise.laplace import TOTAL_BITS, discrete_laplace, exp_below, prepar
 from dpveil.noise.lazy import LazyTable
 
 PRECISION = 256
+"""Bits of precision of integer weights."""
 STAIR_BITS = 6
+"""Bits that choose a column of the table of stairs."""
 STAIRS = (1 << STAIR_BITS) - 2
-"""Stairs that have an outcome of their own; the next one stands for all beyond."""
+"""Stairs with an outcome of their own; the next outcome stands for all further ones."""
 Floats = Float64[np.ndarray, "..."]
 
 
 class LatticeNoise(ABC):
-    """A symmetric law on the whole numbers, whose weights never grow away from 0."""
+    """A symmetric law on the integers whose weights do not increase away from 0."""
 
     @abstractmethod
     def weights(self, count: int) -> tuple[list[int], int]:
-        """Return the weights of 0, 1, ..., `count` - 1, and of all from `count` on, in one unit."""
+        """Return the weights of 0, 1, ..., `count` - 1, and of all integers from `count` on, in one unit."""
 
     @abstractmethod
     def prepare(self) -> None:
-        """Raise `NoiseError` where it cannot be drawn."""
+        """Raise `NoiseError` if it cannot be drawn."""
 
     @abstractmethod
     def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
-        """Return independent draws, with exactly this law."""
+        """Return `size` independent draws, with exactly this law."""
 
     @abstractmethod
     def beyond(self, j: Any) -> Floats:
-        """Return P(Z ≥ j) for whole j ≥ 0; infinite j gives 0."""
+        """Return P(Z ≥ j) for integers j ≥ 0; 0 for infinite j."""
 
     def mass(self, low: Any, high: Any) -> Floats:
-        """Return P(low ≤ Z ≤ high) for whole or infinite ends, accurate far out; 0 where low > high."""
+        """Return P(low ≤ Z ≤ high) for integer or infinite ends, accurate in the tails; 0 if low > high."""
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         flip = high < 0
         a, b = np.where(flip, -high, low), np.where(flip, -low, high)
@@ -59,12 +61,12 @@ class LatticeNoise(ABC):
 
 @dataclass(frozen=True)
 class LaplaceNoise(LatticeNoise):
-    """P(z) ∝ e^(-|z|/scale), the discrete Laplace (two-sided geometric) law; `scale` in steps."""
+    """The discrete Laplace (two-sided geometric) law, P(z) ∝ e^(-|z|/scale); `scale` in steps."""
 
     scale: Fraction
 
     def prepare(self) -> None:
-        """Raise `NoiseError` where it cannot be drawn."""
+        """Raise `NoiseError` if it cannot be drawn."""
         prepared(self.scale)
 
     def weights(self, count: int) -> tuple[list[int], int]:
@@ -86,7 +88,7 @@ class LaplaceNoise(LatticeNoise):
         return found
 
     def mass(self, low: Any, high: Any) -> Floats:
-        """Return P(low ≤ Z ≤ high), where differences of tails are taken without cancellation."""
+        """Return P(low ≤ Z ≤ high), with differences of tails computed without cancellation."""
         low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
         flip = high < 0
         a, b = np.where(flip, -high, low), np.where(flip, -low, high)
@@ -104,10 +106,10 @@ class LaplaceNoise(LatticeNoise):
 
 @dataclass(frozen=True)
 class StaircaseNoise(LatticeNoise):
-    """P(z) ∝ e^(-ε·⌊(|z| + reach - inner)/reach⌋): stairs of `reach` steps, the first one of `inner`.
+    """P(z) ∝ e^(-ε·⌊(|z| + reach - inner)/reach⌋): stairs of `reach` steps, the first one of `inner` steps.
 
-    Two draws whose centres are at most `reach` apart have log-ratios of at most ε.
-    Source: Croft thesis formulas 5.69 and 5.70, on a lattice.
+    Two draws whose centres are at most `reach` apart have log-ratios of at most ε. Source: Croft thesis
+    formulas 5.69 and 5.70, on a lattice.
     """
 
     epsilon: Fraction
@@ -115,24 +117,24 @@ class StaircaseNoise(LatticeNoise):
     inner: int
 
     def weights(self, count: int) -> tuple[list[int], int]:
-        """Return the height of the stair of every j, and the sum from `count` on."""
+        """Return the height of the stair of every j below `count`, and the sum from `count` on."""
         one, base = 1 << PRECISION, exp_below(self.epsilon, PRECISION)
         last = self._stair(count)
         stair = [exp_below(self.epsilon * t, PRECISION) for t in range(last + 2)]
         stair[0] = one
-        left = self.inner + last * self.reach - count  # what `count` and its stair still have in common
+        left = self.inner + last * self.reach - count  # steps from `count` to the end of its stair
         period = left * stair[last] + (self.reach - left) * stair[last + 1]
         return [stair[self._stair(j)] for j in range(count)], period * one // (one - base)
 
     def prepare(self) -> None:
-        """Raise `NoiseError` where draws would not fit into 64 bits."""
+        """Raise `NoiseError` if draws would not fit into 64 bits."""
         prepared(self.reach / self.epsilon)
 
     def _stair(self, j: Any) -> Any:
         return (j + self.reach - self.inner) // self.reach
 
     def draw(self, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
-        """Return draws: a stair, a place on it and a sign; minus zero is drawn again."""
+        """Return draws, each from a stair, a position on it and a sign; negative zeros are drawn again."""
         out, missing = np.empty(size, np.int64), np.arange(size)
         while len(missing):
             stair = _stairs(self.epsilon, self.reach, self.inner, len(missing), bits)
@@ -152,7 +154,7 @@ class StaircaseNoise(LatticeNoise):
         return found
 
     def _above(self, j: Floats) -> Floats:
-        """Return the sum of heights from j on."""
+        """Return the sum of the heights from j on."""
         decay = float(np.exp(-float(self.epsilon)))
         finite = np.where(np.isinf(j), 0, j)
         stair = self._stair(finite)
@@ -171,7 +173,7 @@ class StaircaseNoise(LatticeNoise):
 def _stairs(
     epsilon: Fraction, reach: int, inner: int, size: int, bits: BitSource
 ) -> Int64[np.ndarray, " size"]:
-    """Return on which stair draws lie, exactly: by one look-up each, and without memory beyond the last."""
+    """Return the stair of each draw, exactly, by one look-up; beyond the table the law is memoryless."""
     table = _stair_table(epsilon, reach, inner)
     words = bits.words(size)
     found = look_up(table.packed, words, total_bits=TOTAL_BITS, column_bits=STAIR_BITS).astype(np.int64)
@@ -187,9 +189,10 @@ def _stairs(
 
 @lru_cache(maxsize=64)
 def _stair_table(epsilon: Fraction, reach: int, inner: int) -> LazyTable:
-    """Return the law of the stair: inner·(1 - b) for the first, reach·(1 - b)·b^t then, reach·b^T from T on.
+    """Return the table of stairs: weight inner·(1 - b) for the first, reach·(1 - b)·b^t then, reach·b^T from
+    T on.
 
-    b = e^-ε is between two whole numbers of 2^-work, and so are all sums and products of it.
+    b = e^-ε is enclosed by two integers in units of 2^-work, and so are all sums and products of it.
     """
 
     def law(precision: int) -> list[tuple[int, int]]:
@@ -213,7 +216,7 @@ def _stair_table(epsilon: Fraction, reach: int, inner: int) -> LazyTable:
 
 
 def _below(count: int, size: int, bits: BitSource) -> Int64[np.ndarray, " size"]:
-    """Return uniform whole numbers below `count`: words beyond its largest multiple are drawn again."""
+    """Return uniform integers below `count`, by rejection of words above its largest multiple."""
     limit = (1 << 64) // count * count
     words = bits.words(size)
     if limit < 1 << 64:

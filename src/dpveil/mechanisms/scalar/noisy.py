@@ -17,34 +17,35 @@ from dpveil.mechanisms.scalar.noises import LatticeNoise
 from dpveil.noise.bits import BitSource
 
 FINE = 512
-"""Points that a finite range gets, at least, if ΔF divides it so."""
+"""Points of the default lattice on a finite range."""
 STEPS = 16
-"""Steps to ΔF that are always enough: answers are rounded to them."""
+"""Steps to ΔF at which the default lattice is fine enough."""
 FINER = 1 << 10
-"""Steps to the noise's scale on a lattice without end."""
+"""Steps to the noise scale on an infinite lattice."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoisyMechanism(ScalarMechanism):
-    """Noise of one law for every answer, rounded to a fine lattice where answers are continuous."""
+    """Additive noise of one law for every answer, which is rounded to a fine lattice if it is continuous."""
 
     finite_only: ClassVar[bool] = False
     most: ClassVar[int] = FINE + 1
 
     @abstractmethod
     def noise(self, epsilon: Fraction | None = None) -> LatticeNoise:
-        """Return the noise for a budget, which is ε unless another is given."""
+        """Return the noise for the budget `epsilon`, by default the mechanism's own."""
 
     def prepare(self) -> None:
-        """Raise what would keep it from drawing."""
+        """Raise any error that would prevent a draw."""
         super().prepare()
         if self.integers is None:
             self.noise().prepare()
 
     def _default_step(self) -> Fraction:
-        """Return ΔF by a power of two: FINE points at most on a finite range, or FINER steps to a scale.
+        """Return ΔF over a power of two: at most FINE points on a finite range, else FINER steps to the noise
+        scale.
 
-        The latter also where FINE points would leave less than two steps to ΔF/ε and STEPS to ΔF.
+        The latter also if FINE points would leave less than two steps to ΔF/ε and less than STEPS to ΔF.
         """
         step, width = self.coarsest, self.allowed.width
         if width is not None and width / step <= FINE:
@@ -61,7 +62,9 @@ class NoisyMechanism(ScalarMechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class SnappedMechanism(NoisyMechanism):
-    """Noise is added, and what is out of range goes to the nearest point in range (thesis definition 11)."""
+    """Noise is added, and what leaves the range is moved to the nearest point in range (thesis definition
+    11).
+    """
 
     def _rows(self, epsilon: Fraction) -> Rows | None:
         return snapped_rows(self.lattice, self.noise(epsilon)) if self._is_finite else None
@@ -70,13 +73,13 @@ class SnappedMechanism(NoisyMechanism):
         return self.lattice.snap(points + self.noise().draw(len(points), bits))
 
     def _masses(self, point: int, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " categories"]:
-        """What is snapped below an edge is what noise puts below the middle of the gap around it."""
+        # a response is below an edge if the noise is below the middle of the gap around it
         cuts = _before_snapping(self.lattice, edges) - point
         return self.noise().mass(cuts[:-1], cuts[1:] - 1)
 
 
 def _before_snapping(lattice: Lattice, edges: Float64[np.ndarray, " n"]) -> Float64[np.ndarray, " n"]:
-    """Return the first points that are snapped to a point at or above each edge."""
+    """Return for each edge the first point that is snapped to a point at or above it."""
     first, last = lattice.spans[0][0], lattice.spans[-1][1]
     found = edges.copy()
     if first is not None:
@@ -90,7 +93,7 @@ def _before_snapping(lattice: Lattice, edges: Float64[np.ndarray, " n"]) -> Floa
 
 
 def snapped_rows(lattice: Lattice, noise: LatticeNoise) -> Rows:
-    """Return whole weights for every pair of points of a finite lattice: noise, snapped to the range."""
+    """Return the integer weights of noise snapped to a finite lattice, for every pair of points."""
     points = lattice.points
     span = int(points[-1] - points[0])
     near, rest = noise.weights(span + 1)

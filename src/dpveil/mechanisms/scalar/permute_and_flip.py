@@ -1,10 +1,10 @@
 """Permute-and-flip on a lattice (McKenna & Sheldon 2020), at the largest rate that keeps the guarantee.
 
-Responses are visited in random order, and y is given with chance a(y) = e^(-rate·|y - x|), else passed over;
-the answer itself is given for sure. Whoever visits at a uniform time t finds that z has not been given before
-with chance 1 - t·a(z), so P(y) = a(y)·∫₀¹ ∏_{z≠y} (1 - t·a(z)) dt. With s = 1 - t the product is the
-generating function of K, how many others would say yes, and P(y) = a(y)·E[1/(1 + K)]. That has no negative
-terms, and is computed in whole numbers.
+Responses are visited in random order; y is returned with probability a(y) = e^(-rate·|y - x|), else passed
+over, and a(x) = 1 for the answer itself. Visited at a uniform time t, y finds that another z has not been
+returned before with probability 1 - t·a(z), so P(y) = a(y)·∫₀¹ ∏_{z≠y} (1 - t·a(z)) dt. With s = 1 - t the
+product is the generating function of K, the number of other responses whose coin succeeds, and P(y) =
+a(y)·E[1/(1 + K)]. That has no negative terms, and is computed in integers.
 """
 
 from __future__ import annotations
@@ -22,22 +22,25 @@ from dpveil.mechanisms.scalar.certify import Rows
 from dpveil.noise.laplace import exp_below
 
 BITS: Final = 320
+"""Bits of precision of probabilities."""
 ONE: Final = 1 << BITS
 PARTS: Final = 1 << 40
-"""Relative precision of the rate, as one part in this number."""
+"""The rate is found to one part in this number."""
 FLOAT_SPARE: Final = 1e-10
+"""Taken off ε in the search for the rate, for its floating-point error."""
 MOST_FLIPS: Final = 128
+"""Points of the largest lattice."""
 Logs = Float64[np.ndarray, "answers responses"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class PermuteAndFlip(ScalarMechanism):
-    """Responses in random order, each given with chance e^(-rate·|y - x|), until one is.
+    """Responses are visited in random order, and each is returned with probability e^(-rate·|y - x|).
 
-    The general rule allows a rate of ε/(2ΔF), at which its expected error is never above that of the
-    exponential mechanism. Here the rate is the largest that keeps the promise on this lattice, as for
-    `Exponential`, which can turn that order around. Gaps are allowed, and up to 128 points. Fields are those
-    of `ScalarMechanism`. Source: McKenna & Sheldon 2020, algorithm 1.
+    The general theorem allows a rate of ε/(2ΔF), at which the expected error is never above that of the
+    exponential mechanism. Here the rate is the largest that is private on this lattice, as for `Exponential`,
+    so the order of the two can change. Gaps are allowed, and up to 128 points. Fields are those of
+    `ScalarMechanism`. Source: McKenna & Sheldon 2020, algorithm 1.
 
     >>> method = PermuteAndFlip(range=(0, 1), sensitivity=1, epsilon=1)
     >>> method.matrix().round(3).tolist()
@@ -51,12 +54,14 @@ class PermuteAndFlip(ScalarMechanism):
 
     @property
     def rate(self) -> Fraction:
-        """What the logarithm of a coin's chance falls by, for each unit of the answer."""
+        """How much the logarithm of a coin's probability falls per unit of the answer."""
         return self._rate / self.lattice.step
 
     @cached_property
     def _rate(self) -> Fraction:
-        """The largest rate a step that keeps the promise, by floating point: the integers are certified."""
+        """The largest private rate per step, found in floating point; the integers are certified
+        afterwards.
+        """
         lattice = self.lattice
         low, high = self.budget / (2 * lattice.reach), 2 * self.budget / lattice.reach
         left, right = 0, PARTS
@@ -70,7 +75,7 @@ class PermuteAndFlip(ScalarMechanism):
         return low + (high - low) * Fraction(left, PARTS)
 
     def _steepness(self, rate: float) -> float:
-        """Return what must not exceed ε."""
+        """Return what must not exceed ε: the largest log-ratio for one record, or per sensitivity."""
         points, reach = self.lattice.points, self.lattice.reach
         logs = log_law(points, rate)
         if self.promise == ANY:
@@ -88,10 +93,10 @@ class PermuteAndFlip(ScalarMechanism):
 
 
 def law(chances: Any) -> list[int]:
-    """Return a(y)·E[1/(1 + K)] for every y, in units of 2^-320: `chances` are a(y) in the same unit.
+    """Return a(y)·E[1/(1 + K)] for every y, in units of 2^-320; `chances` are a(y) in the same unit.
 
-    One factor (1 - a) + a·s is divided out of the product of all, from the end where the recurrence shrinks
-    errors, so that every result is off by less than a few units for every response.
+    Each factor (1 - a) + a·s is divided out of the product of all, from the end at which the recurrence damps
+    errors, so that every result is off by less than a few units per response.
     """
     every = np.array([ONE], dtype=object)
     for chance in chances:
@@ -103,7 +108,7 @@ def law(chances: Any) -> list[int]:
 
 
 def _mean_share(every: Any, chance: int) -> int:
-    """Return E[1/(1 + K)] of all but one, in units of 2^-320."""
+    """Return E[1/(1 + K)] without the response of this `chance`, in units of 2^-320."""
     other, total, last = ONE - chance, 0, len(every) - 1
     found = 0
     if chance > other:
@@ -118,7 +123,7 @@ def _mean_share(every: Any, chance: int) -> int:
 
 
 def log_law(points: Int64[np.ndarray, " responses"], rate: float) -> Logs:
-    """Return ln P(response | answer), by a Gauss rule that is exact but for rounding."""
+    """Return ln P(response | answer), by a Gauss-Legendre rule that is exact up to rounding."""
     nodes, weights = np.polynomial.legendre.leggauss(len(points) // 2 + 1)
     times, weights = (nodes + 1) / 2, weights / 2
     found = np.empty((len(points), len(points)))

@@ -1,8 +1,8 @@
-"""Linear programs over mechanism matrices: built sparse, solved by HiGHS, repaired to exact feasibility.
+"""Linear programs over mechanism matrices: sparse, solved by HiGHS, repaired to exact feasibility.
 
-Entries that a symmetry makes equal are one variable, and so is the diagonal of a fair matrix. Entries so far
-from the diagonal that they are below 1e-13 follow from the nearest one that is not: floating point does not
-see them, and they make programs of hundreds of columns unstable.
+Entries that a symmetry makes equal share one variable, and so does the diagonal of a fair matrix. Entries so
+far from the diagonal that they are below 1e-13 are fixed multiples of the nearest one that is not: floating
+point does not resolve them, and they make programs with hundreds of columns unstable.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ Ints = Int64[np.ndarray, "..."]
 FAR: Final = 30.0
 """ε·d beyond which an entry is not a variable of its own: e^-30 is 1e-13."""
 NEVER: Final = 1e-7
-"""A response that no answer gives with a larger chance than this is never given."""
+"""A response whose probability is never above this is dropped from a solution."""
 TIGHT: Final = 1e-9
+"""Feasibility tolerance of the solver."""
 METHODS: Final = ("highs-ipm", "highs-ds")
+"""SciPy's methods, tried in this order."""
 
 
 @dataclass(frozen=True, eq=False)
 class Program:
-    """What is minimised: Σ M[i,j]·|p_i - p_j| over matrices whose answers and responses are `points`.
+    """The program: minimise Σ M[i,j]·|p_i - p_j| over matrices whose answers and responses are `points`.
 
-    `reach` points away is one ΔF, which costs ε: with `metric` in proportion, else for all up to there.
-    `fair` adds monotone rows and columns, symmetry and fairness, on points without gaps.
+    `reach` points are one ΔF, which costs ε: in proportion to the distance if `metric`, else for all
+    distances up to there. `fair` adds monotone rows and columns, symmetry and fairness, on points without
+    gaps.
     """
 
     points: Int64[np.ndarray, " points"]
@@ -44,17 +47,19 @@ class Program:
 
     @property
     def size(self) -> int:
-        """How many points."""
+        """The number of points."""
         return len(self.points)
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether the points look alike from both ends, so that some optimum does too."""
+        """Whether the points are symmetric, so that some optimum is too."""
         return bool((np.diff(self.points) == np.diff(self.points)[::-1]).all())
 
     @cached_property
     def cost(self) -> Floats:
-        """ε between any two answers: in proportion, or for the fewest records, infinite where none lead."""
+        """The bound ε·d on log-ratios for any two answers, where d counts ΔF, or records; infinite without a
+        chain.
+        """
         apart = np.abs(self.points[:, None] - self.points[None, :])
         near = sparse.csr_matrix(apart <= self.reach)
         steps = apart / self.reach if self.metric else sparse.csgraph.shortest_path(near, unweighted=True)
@@ -63,7 +68,7 @@ class Program:
 
     @cached_property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Columns j < k that R.1 ties, one of each mirrored two."""
+        """The columns j < k that R.1 relates; of two mirrored pairs only one."""
         apart = self.points[None, :] - self.points[:, None]
         j, k = np.nonzero((apart > 0) & (apart <= self.reach))
         if self.metric:
@@ -74,12 +79,12 @@ class Program:
 
     @property
     def inequalities(self) -> int:
-        """About how many there are."""
+        """The approximate number of inequalities."""
         return self.size * self.size * 2 if self.fair else 2 * self.size * len(self.pairs[0])
 
     @cached_property
     def entries(self) -> tuple[Ints, Floats]:
-        """The variable of every entry and its factor."""
+        """The variable of every entry, and the factor on it."""
         size = self.size
         name = np.arange(size * size).reshape(size, size)
         if self.symmetric:
@@ -98,14 +103,14 @@ class Program:
         near = self.cost <= FAR
         first, last = near.argmax(axis=1), size - 1 - near[:, ::-1].argmax(axis=1)
         j = np.arange(size)[:, None]
-        # A column that no record chain leads to has no nearest: it keeps its own variable.
+        # a column that no chain of records reaches keeps its own variable
         linked = np.isfinite(self.cost)
         found: Ints = np.where(linked, np.clip(j, first[None, :], last[None, :]), j)
         return found
 
 
 def solve(program: Program) -> Floats:
-    """Return an optimal matrix, responses by answers, up to the solver's tolerance. Raises `NoiseError`."""
+    """Return an optimal matrix, responses × answers, up to the solver's tolerance. Raises `NoiseError`."""
     name, factor = program.entries
     count, size = int(name.max()) + 1, program.size
     small, large, times = _inequalities(program)
@@ -134,7 +139,7 @@ def solve(program: Program) -> Floats:
 
 
 def _inequalities(program: Program) -> tuple[Ints, Ints, Floats]:
-    """Return variables p, q and factors t of all p ≤ t·q, but those that others imply."""
+    """Return variables p, q and factors t of all p ≤ t·q that are not implied by others."""
     name, factor = program.entries
     own = factor == 1
     if program.fair:
@@ -151,9 +156,9 @@ def _inequalities(program: Program) -> tuple[Ints, Ints, Floats]:
 
 
 def _monotone(program: Program, name: Ints, own: Floats) -> list[tuple[Ints, Ints, Floats]]:
-    """Return what is left of the diagonal, which the symmetry carries to the right.
+    """Return the inequalities left of the diagonal, which symmetry carries to the right.
 
-    Rows rise towards the diagonal, so the answer farthest towards it within one record is the one to bound.
+    Rows rise towards the diagonal, so only the answer nearest to it within one record has to be bounded.
     """
     size = program.size
     i, j = np.nonzero(np.tri(size, k=-1, dtype=bool))
@@ -170,11 +175,12 @@ def _monotone(program: Program, name: Ints, own: Floats) -> list[tuple[Ints, Int
 
 
 def repaired(solved: Floats, program: Program) -> Floats:
-    """Return a matrix near `solved` that keeps R.1 and R.3 of `program`, whose ε may be a little smaller.
+    """Return a matrix near `solved` that satisfies R.1 and R.3 of `program`, whose ε may be slightly smaller.
 
-    Responses that are as good as never given are dropped. Every entry is raised to what the others of its
-    row demand, which keeps R.1 by the triangle inequality. Columns then sum to s_j, a little apart; each is
-    filled up to one sum with a uniform law, and that sum is chosen so large that what is added keeps R.1 too.
+    Responses with negligible probability are dropped. Every entry is raised to what R.1 requires given the
+    others of its row, which establishes R.1 by the triangle inequality. Columns then have slightly different
+    sums s_j; each is filled up to one common sum with a uniform law, and that sum is large enough for the
+    addition to keep R.1.
     """
     matrix = np.where(solved.max(axis=1, keepdims=True) > NEVER, np.maximum(solved, 0), 0)
     demand = np.exp(-program.cost)

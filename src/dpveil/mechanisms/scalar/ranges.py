@@ -1,4 +1,4 @@
-"""Where responses may lie: a range with or without ends, and with finite gaps (Croft thesis §5.1.1)."""
+"""Ranges of answers and responses: with or without ends, and with finite gaps (Croft thesis §5.1.1)."""
 
 from __future__ import annotations
 
@@ -13,15 +13,17 @@ from dpveil.core.parameters import Value
 from dpveil.errors import InvalidParameter
 
 LARGEST: Final = Fraction(10) ** 300
+"""Largest absolute value of an end."""
 HINT = "write 0:5, 0: (no upper end), :5, or : (all numbers)"
 
 
 @dataclass(frozen=True, init=False)
 class Range:
-    """All numbers from `low` to `high` (None: unbounded), except those strictly within one of the `gaps`.
+    """All numbers from `low` to `high` (None: unbounded), except those strictly inside one of the `gaps`.
 
-    Numbers are exact; gaps are pairs, disjoint, in order, and strictly inside. Raises `InvalidParameter`.
-    Source: Croft thesis §5.1.1, "Constraint configurations", where constraints are the complement.
+    Ends are exact rationals; gaps are disjoint pairs, in order and strictly inside. Raises
+    `InvalidParameter`. Source: Croft thesis §5.1.1, "Constraint configurations", where constraints are the
+    complement.
 
     >>> str(Range(0, 100, gaps=[(10, 20)]))
     '0:100 without 10:20'
@@ -57,7 +59,9 @@ class Range:
 
     @classmethod
     def parse(cls, text: str, gaps: Sequence[str] = ()) -> Range:
-        """Return the range that a user writes as LOW:HIGH, either of which may be missing, and its gaps."""
+        """Return the range written as LOW:HIGH, either of which may be missing, with gaps written
+        likewise.
+        """
         ends = [end.strip() for end in text.split(":")]
         holes = [tuple(gap.split(":")) for gap in gaps]
         if len(ends) != 2 or any(len(hole) != 2 for hole in holes):
@@ -67,7 +71,9 @@ class Range:
 
     @classmethod
     def of(cls, value: Any) -> Range:
-        """Return a range given as such, as text, or as the pair (low, high)."""
+        """Return the range given as a `Range`, as text, or as the pair (low, high). Raises
+        `InvalidParameter`.
+        """
         if isinstance(value, Range):
             return value
         if isinstance(value, str):
@@ -83,7 +89,7 @@ class Range:
 
     @property
     def width(self) -> Fraction | None:
-        """High minus low, or None without an end."""
+        """High minus low, or None if unbounded."""
         return None if self.low is None or self.high is None else self.high - self.low
 
     def __contains__(self, value: Fraction) -> bool:

@@ -1,21 +1,21 @@
-"""How a number is read as a point of a lattice, and how far neighbours' points can be apart.
+"""How numbers are rounded to points of a lattice, and how far apart neighbours' points can be.
 
-Answers of neighbours are at most ΔF apart, but a float is off: by its own rounding, and by that of the sums
-that it came from. Two floats then lie up to ΔF + 2η apart, and halves that both are rounded away from each
-other end one step further apart than ΔF/step (errata E21). So answers are pulled towards a fixed centre c
-before they are rounded, every one alike:
+Answers of neighbours are at most ΔF apart, but a float is off by its own rounding and by that of the sums
+behind it. Two floats can thus be ΔF + 2η apart, and two halves that are rounded away from each other end up
+one step further apart than ΔF/step (errata E21). So all answers are pulled towards a fixed centre c before
+they are rounded:
 
     a(v) = v - θ·(v - c) for |v - c| ≤ V, and beyond, the same shift as at V.
 
-a is monotone, never takes two numbers further apart, and takes those within V to 1 - θ of their distance. θ
-is so large that (1 - θ)(ΔF + 2η) ≤ ΔF, and so small that nothing moves by more than a quarter of a step: a
-point is still read as itself. Rounded to the nearest point, halves up, two reals within ΔF are at most
-⌈ΔF/step⌉ points apart. Ints and fractions are exact (η = 0), so beyond V they need no pull. A float is taken
-there only if it is a point itself: two such points within ΔF + 2η are at most ⌈ΔF/step⌉ steps apart, as 2η is
-below a step.
+a is monotone, never increases a distance, and scales distances within V by 1 - θ. θ is large enough for (1 -
+θ)(ΔF + 2η) ≤ ΔF, and small enough for no number to move by more than a quarter of a step, so that a point is
+still read as itself. Rounded to the nearest point, halves up, two reals within ΔF are at most ⌈ΔF/step⌉
+points apart. Ints and fractions are exact (η = 0), so they need no pull beyond V. A float is accepted there
+only if it is a point itself: two such points within ΔF + 2η are at most ⌈ΔF/step⌉ steps apart, as 2η is below
+a step.
 
-Where V cannot take in the whole range, and ΔF has many steps, there is no pull. Floats may be off by a
-quarter of a step, and ⌈ΔF/step + 1/2⌉ steps are counted instead.
+If V cannot cover the whole range and ΔF has many steps, there is no pull. Floats may then be off by a quarter
+of a step, and ⌈ΔF/step + 1/2⌉ steps are counted.
 """
 
 from __future__ import annotations
@@ -28,18 +28,21 @@ from typing import Final, Self
 from dpveil.mechanisms.scalar.ranges import Range
 
 OFF: Final = Fraction(1, 1 << 40)
-"""η, how far a float may be off, in parts of the largest number that floats may be: 8192 roundings of it."""
+"""η as a fraction of the largest float accepted: how far a float may be off, 8192 roundings of that
+number.
+"""
 FINE: Final = 256
 """Steps to ΔF from which half a step more costs less than the pull."""
 FINEST_PULL: Final = 64
+"""Smallest pull that is tried, as the exponent of 1/2."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """From numbers to points: the pull θ towards `centre`, `wide` = V where it stops growing (None: nowhere).
+    """Rounding of numbers to points: a pull θ towards `centre`, which stops growing at distance `wide` = V.
 
-    `off` is η, `floats` the largest distance from the centre at which floats between points are taken (None:
-    any), and `largest` the largest float, in absolute value.
+    `wide` is None if it never stops. `off` is η. `floats` is the largest distance from the centre at which
+    floats between points are accepted (None: any), and `largest` the largest absolute value of a float.
     """
 
     origin: Fraction
@@ -54,7 +57,7 @@ class Reading:
 
     @classmethod
     def of(cls, allowed: Range, origin: Fraction, step: Fraction, sensitivity: Fraction) -> Self:
-        """Return how answers in a range are read, the whole range alike where that is possible."""
+        """Return the rounding for a range, with one pull for the whole range if possible."""
         size = (origin, step, sensitivity)
         if allowed.low is not None and allowed.high is not None:
             largest = max(abs(allowed.low), abs(allowed.high))
@@ -77,12 +80,12 @@ class Reading:
 
     @property
     def reach(self) -> int:
-        """Most steps between the points that the answers of two neighbours are read as."""
+        """The most steps between the points of two neighbours' answers."""
         pulled = (self.sensitivity + 2 * self.off) * (1 - self.pull)
         return -(-max(pulled, self.sensitivity) // self.step).__floor__()
 
     def point(self, value: Fraction) -> int:
-        """Return the point that a number is read as."""
+        """Return the point to which a number is rounded."""
         if self.wide is not None and abs(value - self.centre) > self.wide:
             moved = self.pull * self.wide * (1 if value > self.centre else -1)
             return ((value - moved - self.origin) / self.step + Fraction(1, 2)).__floor__()
@@ -91,19 +94,19 @@ class Reading:
 
     @cached_property
     def _line(self) -> tuple[Fraction, Fraction]:
-        """The pulled number in steps, and a half more, as a straight line of the number."""
+        """Slope and offset of the pulled number in steps, plus a half, as a linear function of the number."""
         more = (self.pull * self.centre - self.origin) / self.step + Fraction(1, 2)
         return (1 - self.pull) / self.step, more
 
     def takes(self, value: Fraction) -> bool:
-        """Return whether a number that was rounded, such as a float, can be read here."""
+        """Return whether a rounded number, such as a float, is accepted."""
         if abs(value) > self.largest:
             return False
         near = self.floats is None or abs(value - self.centre) <= self.floats
         return near or (value - self.origin) % self.step == 0
 
     def first(self, point: int) -> Fraction:
-        """Return the smallest number that is read as a point, or a larger one: where `point` steps up."""
+        """Return the threshold of a point: the smallest number that is rounded to it or to a larger one."""
         target = self.origin + (point - Fraction(1, 2)) * self.step - self.centre
         shift = target / (1 - self.pull) - target
         if self.wide is not None:
@@ -112,7 +115,7 @@ class Reading:
         return self.centre + target + shift
 
     def meet(self, low: int, high: int) -> bool:
-        """Return whether two neighbours' answers can be read as these points, low < high, as they arrive."""
+        """Return whether two neighbours' answers, as floats, can be rounded to these points, low < high."""
         behind, ahead = self.first(low + 1), self.first(high)
         apart = max(abs(behind - self.centre), abs(ahead - self.centre))
         spare = 0 if self.wide is not None and apart > self.wide else 2 * self.off

@@ -1,18 +1,18 @@
-"""The smallest scale at which a truncated, normalised Laplace distribution on a lattice keeps its guarantee.
+"""The smallest scale at which a truncated, normalised Laplace distribution on a lattice is private.
 
-Let r = e^(-1/s) and Z(x) be the sum of r^|y - x| over all allowed points y. The law of an answer x is
-r^|y - x| / Z(x), and for answers x < x' the largest |log-ratio| over all y is
-(x' - x)/s + |ln Z(x) - ln Z(x')|, at y = x or y = x'. Within a span Z is a constant minus sums of
-exponentials of x and -x, so it is concave, ln Z is concave, and its steps are largest at the ends.
+Let r = e^(-1/s) and Z(x) the sum of r^|y - x| over all allowed points y. The law of an answer x is r^|y - x|
+/ Z(x), and for answers x < x' the largest |log-ratio| over all y is (x' - x)/s + |ln Z(x) - ln Z(x')|, at y =
+x or y = x'. Within a span Z is a constant minus sums of exponentials of x and -x, so it is concave, ln Z is
+concave, and its steps are largest at the ends.
 
-*Any database* (metric): log-ratios add up over a chain of points, so it is enough to look at the first and
-last step of every span and at every jump over a gap: 3n + 2 conditions for n gaps, as in Croft thesis
-theorem 2. *One record*: the log-ratio of x and x + j does not fall in j (no term of Z changes by more than
-a factor r a step), so j is the most that ΔF allows. In one span the ends are worst; with gaps every x near
-one is looked at.
+*Any database* (metric): log-ratios add up over a chain of points, so it suffices to check the first and last
+step of every span and every jump over a gap: 3n + 2 conditions for n gaps, as in Croft thesis theorem 2. *One
+record*: the log-ratio of x and x + j does not decrease in j (no term of Z changes by more than a factor r per
+step), so only the largest j that ΔF allows matters. In a single span the ends are the worst; with gaps every
+x near one is checked.
 
-Sums are taken with 60 digits, and a scale counts as valid only with 10^-30 to spare, which is far more than
-they can be off; where many pairs are looked at, with 64 bits and 10^-9. The scale is a fraction, rounded up.
+Sums are computed with 60 digits, and a scale counts as valid only with 10^-30 to spare, far more than their
+error; where many pairs are checked, with 64-bit floats and 10^-9. The scale is a fraction, rounded up.
 """
 
 from __future__ import annotations
@@ -30,27 +30,30 @@ from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.scalar.lattice import Lattice, Spans
 
 DIGITS: Final = 60
+"""Digits of the sums."""
 SPARE: Final = mpmath.mpf(10) ** -30
+"""Margin on ε for their error."""
 PARTS: Final = 1 << 40
-"""Relative precision of the scale, as one part in this number."""
+"""The scale is found to one part in this number."""
 FLOAT_SPARE: Final = 1e-9
+"""Margin on ε for sums in 64-bit floats."""
 ROUGH: Final = 1 / 16
 HULL: Final = 1 << 16
-"""Points around gaps that are looked at one by one."""
+"""Most points around gaps that are checked one by one."""
 Pair = tuple[int, int]
 
 
 @lru_cache(maxsize=256)
 def least_scale(lattice: Lattice, epsilon: Fraction, *, metric: bool) -> Fraction:
-    """Return the least scale in steps, to a part in 2^40, that is valid for ε a sensitivity.
+    """Return the smallest valid scale in steps, to a part in 2^40, for ε per sensitivity.
 
-    `metric` asks for ε·d between any two answers, otherwise ε within one sensitivity. Never below
-    reach/ε, nor above 2·reach/ε, which is always valid. Source: Croft thesis §5.1.3, §5.1.4, theorem 4;
-    Holohan et al. for one record. Raises `InvalidParameter` where gaps are too far apart to be looked at.
+    `metric` requires ε·d between any two answers, otherwise ε within one sensitivity. The scale is between
+    reach/ε and 2·reach/ε, which is always valid. Raises `InvalidParameter` if there are too many points
+    around gaps. Source: Croft thesis §5.1.3, §5.1.4, theorem 4; Holohan et al. for one record.
     """
     low, high = lattice.reach / epsilon, 2 * lattice.reach / epsilon
     if lattice.spans == ((None, None),):
-        return low  # nothing is cut off, and the normaliser is the same everywhere
+        return low  # nothing is truncated, and the normaliser is constant
     many = not metric and len(lattice.spans) > 1
     pairs = _near_gaps(lattice, float(high)) if many else _chain(lattice) if metric else _ends(lattice)
     budgets = [epsilon * (b - a) / lattice.reach if metric else epsilon for a, b in pairs]
@@ -77,7 +80,7 @@ def least_scale(lattice: Lattice, epsilon: Fraction, *, metric: bool) -> Fractio
 
 
 def _first(holds: Callable[[int], bool], left: int, right: int) -> int:
-    """Return the first part in (left, right] that a condition holds for; it holds for all after that."""
+    """Return the first part in (left, right] at which a monotone condition holds."""
     while right - left > 1:
         middle = (left + right) // 2
         left, right = (left, middle) if holds(middle) else (middle, right)
@@ -85,7 +88,7 @@ def _first(holds: Callable[[int], bool], left: int, right: int) -> int:
 
 
 def _first_near(holds: Callable[[int], bool], guess: int) -> int:
-    """Return the first part up to PARTS that a condition holds for, which is likely to be `guess`."""
+    """Return the first part up to PARTS at which a monotone condition holds, searching from `guess`."""
     left, right, step = guess - 1, guess, 1
     while left > 0 and holds(left):
         left, right, step = max(0, left - step), left, 4 * step
@@ -124,7 +127,7 @@ def _log_total(spans: Spans, x: int, rate: mpmath.mpf) -> mpmath.mpf:
 
 
 def _chain(lattice: Lattice) -> list[Pair]:
-    """Return the steps that bound all others."""
+    """Return the steps whose log-ratios bound those of all others."""
     found = list(lattice.gaps)
     for low, high in lattice.spans:
         if low is not None and high != low:
@@ -135,7 +138,7 @@ def _chain(lattice: Lattice) -> list[Pair]:
 
 
 def _ends(lattice: Lattice) -> list[Pair]:
-    """Return the pairs at most a sensitivity apart that may be the worst in a single span."""
+    """Return the pairs at most a sensitivity apart that can be the worst in a single span."""
     low, high = lattice.spans[0]
     reach = lattice.reach if low is None or high is None else min(lattice.reach, high - low)
     ends = [] if low is None else [(low, low + reach)]
@@ -143,7 +146,7 @@ def _ends(lattice: Lattice) -> list[Pair]:
 
 
 def _near_gaps(lattice: Lattice, widest: float) -> list[Pair]:
-    """Return the furthest pair of every point from one reach before the first edge to one behind the last."""
+    """Return for every point near a gap or end the farthest point within one sensitivity above it."""
     edges = [edge for span in lattice.spans for edge in span if edge is not None]
     low, high = min(edges) - lattice.reach, max(edges) + lattice.reach
     if widest > HULL / ROUGH:
@@ -171,7 +174,7 @@ def _near_gaps(lattice: Lattice, widest: float) -> list[Pair]:
 
 
 def _costs(spans: Spans, pairs: list[Pair], rate: float) -> Float64[np.ndarray, " pairs"]:
-    """Return `cost` of many pairs in floating point: sums of at most s terms of 1, off by s·2^-50 or less."""
+    """Return `cost` of many pairs in floating point: sums of s terms of at most 1, off by at most s·2^-50."""
     places = np.array(pairs, np.float64)
     totals = np.zeros(places.shape)
     one = -np.expm1(-rate)

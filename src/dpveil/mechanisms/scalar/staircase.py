@@ -14,11 +14,11 @@ from dpveil.mechanisms.scalar.noisy import SnappedMechanism
 
 @dataclass(frozen=True, kw_only=True)
 class Staircase(SnappedMechanism):
-    """Stair-shaped noise: flat for γ·ΔF around the answer, then lower by e^-ε every ΔF; snapped.
+    """Staircase noise: constant within γ·ΔF of the answer, then lower by e^-ε every ΔF; snapped to the range.
 
-    γ = 1/(1 + e^(ε/2)), which has the least expected error without a range, rounded to the lattice. Holds ε
-    for one record only: two answers that lie close can differ by ε already. Fields are those of
-    `ScalarMechanism`. Source: Croft thesis formulas 5.69 and 5.70.
+    γ = 1/(1 + e^(ε/2)), which has the least expected error without a range, rounded to the lattice. Promises
+    ε for one record only: two close answers can already differ by ε. Fields are those of `ScalarMechanism`.
+    Source: Croft thesis formulas 5.69 and 5.70.
 
     >>> Staircase(range=(0, 4), sensitivity=1, epsilon=1).guarantee().kind
     'pure'

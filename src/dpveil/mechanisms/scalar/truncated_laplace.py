@@ -19,18 +19,18 @@ from dpveil.mechanisms.scalar.scales import least_scale
 from dpveil.noise.bits import BitSource
 
 HOPELESS: Final = 1 << 13
-"""Points between the ends for each that is allowed, beyond which a draw would take some 2^14 trials."""
+"""Points between the ends per allowed point beyond which a draw would take some 2^14 trials."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class TruncatedLaplace(NoisyMechanism):
-    """Laplace noise that only allowed responses take, with its law normalised anew for every answer.
+    """Laplace noise truncated to the range and normalised for every answer.
 
-    The normaliser depends on the answer, which costs: the scale is one for all answers, and the least that
-    keeps the promise. any-database needs 2ΔF/ε where the range has an end, less with gaps alone;
-    database-record needs less, such as ΔF/ln((1 + e^ε)/2) above one end (Holohan et al. between two).
-    Any range with any gaps. Fields are those of `ScalarMechanism`.
-    Source: Croft thesis §5.1.3, §5.1.4; its variable scale of §5.1.2 is not private (errata E1).
+    The normalising constant depends on the answer, so a larger scale is needed: the smallest common scale
+    that keeps the promise. any-database needs 2ΔF/ε if the range has an end, and less with gaps alone;
+    database-record needs less, such as ΔF/ln((1 + e^ε)/2) above one end (Holohan et al. between two). Any
+    range, with any gaps. Fields are those of `ScalarMechanism`. Source: Croft thesis §5.1.3, §5.1.4; its
+    variable scale of §5.1.2 is not private (errata E1).
 
     >>> method = TruncatedLaplace(range="0:", sensitivity=1, epsilon=1)
     >>> round(float(method.scale), 2), method.guarantee().kind
@@ -58,7 +58,7 @@ class TruncatedLaplace(NoisyMechanism):
         return self.noise().scale * self.lattice.step
 
     def noise(self, epsilon: Fraction | None = None) -> LaplaceNoise:
-        """Return the noise before it is truncated, of the least valid scale."""
+        """Return the noise before truncation, of the smallest valid scale."""
         metric = self.promise == ANY
         return LaplaceNoise(least_scale(self.lattice, epsilon or self.budget, metric=metric))
 
@@ -75,15 +75,15 @@ class TruncatedLaplace(NoisyMechanism):
 
     @property
     def _hull(self) -> int | None:
-        """How many points there are between the ends, gaps and all."""
+        """The number of points between the ends, gaps included, or None without two ends."""
         first, last = self.lattice.spans[0][0], self.lattice.spans[-1][1]
         return None if first is None or last is None else last - first + 1
 
     def _draw(self, points: Int64[np.ndarray, " n"], bits: BitSource) -> Int64[np.ndarray, " n"]:
-        """Return draws of untruncated noise that are allowed; others are drawn again.
+        """Return draws by rejection: untruncated noise until it is allowed.
 
-        Between two ends the size of the noise is taken modulo the number of points, which leaves the law of
-        all that can be hit as it was (a geometric variable has no memory) and about every second draw hits.
+        Between two ends the size of the noise is taken modulo the number of points. That keeps the
+        conditional law (a geometric variable is memoryless), and about every second draw is accepted.
         """
         noise, out, missing, hull = self.noise(), points.copy(), np.arange(len(points)), self._hull
         while len(missing):

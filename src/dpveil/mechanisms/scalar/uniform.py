@@ -12,9 +12,9 @@ from dpveil.mechanisms.scalar.certify import Rows
 
 @dataclass(frozen=True, kw_only=True)
 class Uniform(ScalarMechanism):
-    """Every point is as likely, whatever the answer: costs nothing, and is what any mechanism has to beat.
+    """Uniform responses whatever the answer: costs nothing, and any mechanism should beat it.
 
-    `epsilon` is taken and not spent. Fields are those of `ScalarMechanism`. Source: Croft thesis §5.3.2.
+    `epsilon` is accepted and not spent. Fields are those of `ScalarMechanism`. Source: Croft thesis §5.3.2.
 
     >>> Uniform(range=(0, 4), sensitivity=1, epsilon=1).matrix()[0].tolist()
     [0.2, 0.2, 0.2, 0.2, 0.2]
@@ -26,7 +26,7 @@ class Uniform(ScalarMechanism):
 
     @property
     def spent(self) -> Fraction:
-        """Nothing."""
+        """0."""
         return Fraction(0)
 
     def _rows(self, epsilon: Fraction) -> Rows:

@@ -1,8 +1,9 @@
-"""How good a mechanism matrix is: expected error, worst-case error, and the error of a Bayesian user.
+"""The utility of a mechanism matrix: expected error, worst-case error, and the error after remapping.
 
-A matrix has a row for each response and a column for each answer; `responses` and `answers` are their
-numbers. A `prior` has a chance for each answer (any positive weights, normalised here; uniform by default).
-A loss is a function of arrays (answers, guesses) that broadcast, such as `absolute` or `squared`.
+A matrix has one row per response and one column per answer; `responses` and `answers` are their numbers. A
+`prior` has one weight per answer (non-negative, normalised here; uniform by default). A loss is a function of
+arrays (answers, guesses) that broadcast, such as `absolute` or `squared`. Functions raise `InvalidParameter`
+for arguments that do not fit the matrix.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ def expected_squared_error(matrix: Any, responses: Any, answers: Any, prior: Any
 def expected_loss(
     matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Loss = absolute
 ) -> float:
-    """Return the mean loss over answers from the prior and their responses."""
+    """Return the mean loss over answers drawn from the prior, and their responses."""
     each = loss_of_answers(matrix, responses, answers, loss)
     return float(_prior(prior, len(each)) @ each)
 
 
 def worst_loss(matrix: Any, responses: Any, answers: Any, loss: Loss = absolute) -> float:
-    """Return the mean loss for the answer where it is largest.
+    """Return the largest mean loss of any answer.
 
     >>> worst_loss([[0.75, 0.5], [0.25, 0.5]], [0, 2], [0, 2])
     1.0
@@ -70,7 +71,7 @@ def worst_loss(matrix: Any, responses: Any, answers: Any, loss: Loss = absolute)
 def loss_of_answers(
     matrix: Any, responses: Any, answers: Any, loss: Loss = absolute
 ) -> Float64[np.ndarray, " answers"]:
-    """Return the mean loss for every answer."""
+    """Return the mean loss of every answer."""
     table, shown, given = _checked(matrix, responses, answers)
     found: Float64[np.ndarray, " answers"] = (table * loss(given[None, :], shown[:, None])).sum(axis=0)
     return found
@@ -78,18 +79,18 @@ def loss_of_answers(
 
 @dataclass(frozen=True, eq=False)
 class Remapping:
-    """What a Bayesian user reads into each response: the answer to guess, and the mean loss that is left."""
+    """The best guess of a Bayesian user for each response, and the mean loss that remains."""
 
     guesses: Float64[np.ndarray, " responses"]
     loss: float
 
 
 def remap(matrix: Any, responses: Any, answers: Any, prior: Any = None, loss: Loss = absolute) -> Remapping:
-    """Return, for every response, the answer of least expected loss under the prior, and that loss overall.
+    """Return for every response the answer of least expected posterior loss, and that loss overall.
 
-    Of answers as good the lowest is guessed; a response that never comes is read as its nearest answer.
-    The loss is Σ_r min_f Σ_f' P(f') P(r|f') Loss(f', f). Croft thesis 5.77 multiplies by P(r) once more,
-    which is in P(f') P(r|f') already. Source: Croft thesis 5.77 to 5.79, corrected.
+    Of equally good answers the lowest is guessed; a response of probability 0 is mapped to its nearest
+    answer. The loss is Σ_r min_f Σ_f' P(f') P(r|f') Loss(f', f). Croft thesis 5.77 multiplies by P(r) once
+    more, which P(f') P(r|f') already contains. Source: Croft thesis 5.77 to 5.79, corrected.
 
     >>> found = remap([[0.6, 0.5], [0.4, 0.5]], [0, 1], [0, 1])
     >>> found.guesses.tolist(), round(found.loss, 3)

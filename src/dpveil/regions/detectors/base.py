@@ -11,41 +11,41 @@ from jaxtyping import Float, UInt8
 
 
 class Detector(ABC):
-    """Finds faces in one picture; created once, used for many pictures, never concurrently.
+    """Finds faces in an image; an instance is used for many images, but never by two threads at once.
 
-    A detector raises `UsageError` with an install hint on creation if something is missing. Its boxes reach
-    from the forehead to the chin, in pixels of the given picture; they may lie partly outside. Scores are
+    Creating a detector raises `UsageError` with an install hint if something is missing. Bounding boxes reach
+    from the forehead to the chin, in pixels of the given image, and may lie partly outside it. Scores are
     between 0 and 1 and comparable within one detector only: they are not probabilities.
     """
 
     name: ClassVar[str]
     threshold: ClassVar[Fraction]
-    """The score from which a face counts unless the user says otherwise."""
+    """Default of the least score that counts as a face."""
 
     smallest: ClassVar[int] = 24
-    """Height in pixels of the faces that it is expected to find; smaller ones by chance."""
+    """Least height in pixels at which it reliably finds faces."""
 
     notes: tuple[str, ...] = ()
-    """What a certificate warns of where this detector was not chosen by the user."""
+    """Warnings for certificates if the user did not choose this detector by name."""
 
     @property
     def digest(self) -> str:
-        """SHA-256 of a network that the user brought, else empty."""
+        """SHA-256 in hexadecimal of a network supplied by the user; empty for others."""
         return ""
 
     def another(self) -> Detector:
-        """Return such a detector for another thread: of the same network, whatever lies in its file now."""
+        """Return a detector with the same network for another thread, even if its file has changed."""
         return type(self)()
 
     @classmethod
     @abstractmethod
     def installed(cls) -> bool:
-        """Whether the detector can be made without anything from the user."""
+        """Whether the detector can be created without arguments."""
 
     @abstractmethod
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
-        """Return left, top, width, height and score of each face whose score is at least `threshold`.
+        """Return left, top, width, height (pixels) and score of each face that scores at least `threshold`.
 
-        Two boxes never cover one another by more than `suppress.OVERLAP`. Raises whatever the library below
-        raises, and `RegionError` where it returns what cannot be.
+        `image` has sRGB levels 0..255. No two boxes have an intersection over union above `suppress.OVERLAP`.
+        Raises `RegionError` for invalid output of the network, and any error of the underlying library.
         """

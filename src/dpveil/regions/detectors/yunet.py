@@ -18,9 +18,9 @@ HINT = "name the file face_detection_yunet_2023mar.onnx of OpenCV's model zoo, o
 
 
 class YuNet(Detector):
-    """A network of YuNet's layout from a local file, run by OpenCV from the bytes that were hashed.
+    """A network with YuNet's inputs and outputs from a local file, run by OpenCV from the hashed bytes.
 
-    Raises `InvalidParameter` when the file cannot be read, or is not a network that OpenCV takes.
+    Raises `InvalidParameter` if the file is missing, unreadable, or not such a network.
     """
 
     name = "yunet"
@@ -45,16 +45,16 @@ class YuNet(Detector):
         return self._digest
 
     def another(self) -> YuNet:
-        """Return itself: every search makes a net of its own, from the bytes that were hashed."""
+        """Return the same object: every call creates a net of its own."""
         return self
 
     @classmethod
     def installed(cls) -> bool:
-        """Never: the file comes from the user."""
+        """Return False: the user has to supply the file."""
         return False
 
     def __call__(self, image: UInt8[np.ndarray, "h w 3"], threshold: float) -> Float[np.ndarray, "n 5"]:
-        """Return the faces of an sRGB picture; a fresh net for each, as every size needs one."""
+        """Return the faces of an image, by a new net, as every size of image needs one."""
         import cv2
 
         height, width = image.shape[:2]

@@ -1,4 +1,4 @@
-"""How finely a photo is searched: shrunk, and beside that in tiles at a finer scale."""
+"""Scales of the search for faces: the downscaled photo, and tiles at a finer scale."""
 
 from __future__ import annotations
 
@@ -14,47 +14,50 @@ from dpveil.core.region import Box
 from dpveil.regions.detectors.suppress import OVERLAP, overlaps
 
 PIXELS: Final = 16_000_000
-"""That tiles may hold together where nobody says how small a face may be: all of 12 megapixels, or 100
-megapixels at 0.4 of their scale."""
+"""Default limit on the pixels of all tiles: 12 megapixels at full scale, or 100 megapixels at scale 0.4."""
 SIDE: Final = 1088
-"""Largest side of a tile in the search: CenterFace takes 0.3 GB for one, whatever the photo."""
+"""Longest side of a tile as the detector sees it, in pixels: CenterFace takes 0.3 GB for such an image."""
 MULTIPLE: Final = 32
+"""Sides of tiles are multiples of this, in pixels as the detector sees them."""
 GAIN: Final = 1.25
-"""How much smaller the faces have to be that tiles show, for them to be searched without being asked to."""
+"""By default there are tiles only if they lower the smallest detectable face by at least this factor."""
 ENLARGED: Final = 2.0
-"""Largest scale: beyond it nothing is gained."""
-COMMON: Final = 1.5
-"""What neighbouring tiles share, in heights of the smallest face that the shrunk photo shows."""
+"""Largest scale of tiles; more enlargement does not help."""
+TILE_OVERLAP: Final = 1.5
+"""Overlap of neighbouring tiles, in heights of the smallest face that the downscaled photo shows."""
 POINTS: Final = np.array(
     [(math.cos(a), math.sin(a)) for a in np.linspace(0, 2 * math.pi, 72, endpoint=False)]
 )
+"""Points of the unit circle."""
 BETWEEN: Final = math.cos(math.pi / len(POINTS))
-"""Points of the unit circle, and how near the chords between them come to its centre."""
+"""Distance of the chords between neighbouring POINTS from the centre."""
+LARGEST: Final = 1 << 31
+"""Longest side of a detected box in pixels; larger ones would overflow."""
 WITHIN: Final = 0.1
-"""How far one box may reach beyond another, in parts of its sides, and say nothing new."""
+"""Share of its sides by which a box may be exceeded by another detection of the same face and still stand."""
 
 
 @dataclass(frozen=True)
-class Sight:
-    """How one photo is searched.
+class Tiling:
+    """The tiles in which one photo is searched, besides the downscaled photo.
 
-    `smallest` is the height in its pixels below which no face is looked for, `scale` that of the tiles (None
-    without any), and `common` how many of its pixels neighbouring tiles share.
+    `smallest` is the least height of a face that is searched for and `overlap` that of neighbouring tiles,
+    both in pixels of the photo; `scale` is that of the tiles, or None without tiles.
     """
 
     smallest: int
     scale: float | None = None
-    common: int = 0
+    overlap: int = 0
 
     @classmethod
-    def of(cls, height: int, width: int, *, long_side: int, seen: int, smallest: int | None) -> Sight:
-        """Return how a photo of this size is searched, by a detector that needs faces of `seen` pixels.
+    def of(cls, height: int, width: int, *, long_side: int, seen: int, smallest: int | None) -> Tiling:
+        """Return the tiling of a photo of this size for a detector that needs faces of `seen` pixels.
 
-        The photo is shrunk to `long_side`. Tiles follow only where they show faces that the shrunk photo does
-        not: of `smallest` pixels, or with None as small as `PIXELS` allow.
+        The photo itself is downscaled to `long_side`. There are tiles only if they show smaller faces: of
+        `smallest` pixels, or if that is None as small as `PIXELS` allows.
 
-        >>> Sight.of(3000, 4000, long_side=1920, seen=24, smallest=None)
-        Sight(smallest=24, scale=1.0, common=75)
+        >>> Tiling.of(3000, 4000, long_side=1920, seen=24, smallest=None)
+        Tiling(smallest=24, scale=1.0, overlap=75)
         """
         coarse = math.ceil(seen * max(1.0, max(height, width) / long_side))
         if smallest is None:
@@ -64,20 +67,21 @@ class Sight:
         fine = math.ceil(seen / scale)
         if fine * (GAIN if smallest is None else 1) >= coarse:
             return cls(coarse)
-        return cls(fine, scale, math.ceil(COMMON * coarse))
+        return cls(fine, scale, math.ceil(TILE_OVERLAP * coarse))
 
     def tiles(self, height: int, width: int) -> Iterator[tuple[Box, tuple[int, int], Box]]:
-        """Yield tiles: the part of the photo, its size (height, width) in the search, and its core.
+        """Yield tiles: the part of the photo, its size (height, width) for the detector, and its core.
 
-        All have one size, as nearly square as the photo lets them be. A core reaches from the middle of what
-        is common with one neighbour to that with the next, and a quarter of it beyond. So every face that the
-        shrunk photo does not show lies wholly in a tile whose core has its centre, wherever that is guessed.
+        All tiles have one size and are as nearly square as the photo allows. A core leaves out the outer
+        quarter of each overlap with a neighbour, so that cores overlap too. Every face too small for the
+        downscaled photo therefore lies wholly in a tile whose core has its centre, even if the detector's
+        estimate of the centre is off by up to a quarter of the overlap.
         """
         if self.scale is None:
             return
-        most = max(SIDE / self.scale, 2.0 * self.common)
-        counts = [max(1, math.ceil((n - self.common) / (most - self.common))) for n in (height, width)]
-        even = [(n + (k - 1) * self.common) / k for n, k in zip((height, width), counts, strict=True)]
+        most = max(SIDE / self.scale, 2.0 * self.overlap)
+        counts = [max(1, math.ceil((n - self.overlap) / (most - self.overlap))) for n in (height, width)]
+        even = [(n + (k - 1) * self.overlap) / k for n, k in zip((height, width), counts, strict=True)]
         side = math.ceil(max(even) * self.scale / MULTIPLE) * MULTIPLE / self.scale
         (rows, down), (columns, across) = (
             _spread(n, round(side), k) for n, k in zip((height, width), counts, strict=True)
@@ -89,7 +93,7 @@ class Sight:
 
 
 def _spread(length: int, side: int, count: int) -> tuple[list[tuple[int, int, int]], int]:
-    """Return start, and start and stop of the core, of `count` parts of a length; and their one size."""
+    """Return (start, start of core, stop of core) of `count` equal parts of `length`, and their size."""
     side = min(side, length)
     starts = [round(i * (length - side) / max(1, count - 1)) for i in range(count)]
     parts = []
@@ -102,7 +106,7 @@ def _spread(length: int, side: int, count: int) -> tuple[list[tuple[int, int, in
 
 
 def centred(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"]:
-    """Return which faces have their centre in `core`."""
+    """Return whether the centre of each box is in `core`."""
     x, y = found[:, 0] + found[:, 2] / 2, found[:, 1] + found[:, 3] / 2
     return np.asarray((core.x <= x) & (x < core.x + core.w) & (core.y <= y) & (y < core.y + core.h))
 
@@ -110,12 +114,12 @@ def centred(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"
 def join(
     first: Float[np.ndarray, "n 5"], more: Float[np.ndarray, "m 5"]
 ) -> tuple[Float[np.ndarray, "k 5"], Float[np.ndarray, "i 5"]]:
-    """Return the rows (left, top, width, height, score) of `first` with those of `more`, and those left out.
+    """Return the detections `first` merged with `more`, and those of `more` that lie inside another face.
 
-    A box of `more` that overlaps one by more than `OVERLAP` of their union is taken for the same face, unless
-    it reaches beyond by at most `WITHIN`: the ellipse in that face's box then holds the ellipses of both. All
-    others are added, best first, but for those that lie in the ellipse of another box: whoever replaces that
-    face replaces them, too. So rows of `first` stay where the tiles say nothing new.
+    Rows are left, top, width, height and score. `more` is taken in order of falling score. A box whose
+    intersection over union with an earlier one is above `OVERLAP` is the same face: if it exceeds that box by
+    more than `WITHIN`, the box is enlarged until its inscribed ellipse holds those of both. A box inside the
+    inscribed ellipse of another is left out, as it is replaced with that face. All others are added.
 
     >>> import numpy as np
     >>> one = np.array([[0, 0, 10, 10, 0.5]])
@@ -145,7 +149,7 @@ def _within(row: Float[np.ndarray, " 5"], other: Float[np.ndarray, " 5"]) -> boo
 
 
 def _around(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float[np.ndarray, " 5"]:
-    """Return the box around both, enlarged about its middle until the ellipse in it holds those in both."""
+    """Return the bounding box of both, enlarged until its inscribed ellipse holds those of both."""
     start = np.minimum(one[:2], two[:2])
     size = np.maximum(one[:2] + one[2:4], two[:2] + two[2:4]) - start
     edges = [row[:2] + row[2:4] * (1 + POINTS) / 2 for row in (one, two)]
@@ -155,21 +159,29 @@ def _around(one: Float[np.ndarray, " 5"], two: Float[np.ndarray, " 5"]) -> Float
 
 
 def _inside_ellipse(row: Float[np.ndarray, " 5"], many: Float[np.ndarray, "n 5"]) -> Bool[np.ndarray, " n"]:
-    """Return whether the ellipses that the boxes `many` hold, hold all corners of one box."""
+    """Return whether the inscribed ellipse of each of `many` contains the whole box `row`."""
     middle = row[:2] + row[2:4] / 2
     far = np.abs(middle - many[:, :2] - many[:, 2:4] / 2) + row[2:4] / 2
     return np.asarray(((far / (many[:, 2:4] / 2)) ** 2).sum(axis=1) <= 1)
 
 
+def plausible(face: Float[np.ndarray, " 5"], width: int, height: int) -> bool:
+    """Whether a box has a plausible size, overlaps an image of width × height, and scores from 0 to 1."""
+    x, y, w, h, score = map(float, face)
+    if max(w, h) > LARGEST:
+        return False
+    return w > 0 and h > 0 and x < width and y < height and x + w > 0 and y + h > 0 and 0 <= score <= 1
+
+
 def shrunk(image: UInt8[np.ndarray, "H W c"], long_side: int) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the picture in three channels, its long side at most `long_side` pixels, its shape kept."""
+    """Return the image in three channels, downscaled to a longer side of at most `long_side` pixels."""
     ratio = min(1, long_side / max(image.shape[:2]))
     height, width = (max(1, round(side * ratio)) for side in image.shape[:2])
     return resized(image, height, width)
 
 
 def resized(image: UInt8[np.ndarray, "H W c"], height: int, width: int) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the picture in three channels and at this size."""
+    """Return the image in three channels, resized to this size in pixels."""
     import cv2
 
     if (height, width) != image.shape[:2]:

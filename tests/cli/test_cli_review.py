@@ -1,0 +1,127 @@
+"""`dpveil obfuscate --review`: a page for a person, private, with the least certain regions first."""
+
+import base64
+import io
+import re
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from skimage import data
+
+import dpveil
+from dpveil.batch import Report, Task
+from dpveil.cli import review
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, Region
+from dpveil.regions.finder import Finder
+
+SETTINGS = ("--method", "fill", "--level", "255")
+
+
+@pytest.fixture
+def photos(tmp_path):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for name, level in (("a.png", 40), ("b <i>.png", 90)):
+        Image.fromarray(np.full((120, 200, 3), level, np.uint8)).save(folder / name)
+    return folder
+
+
+def pictures(page):
+    found = re.findall(r"<img alt=(\w+) src=data:image/jpeg;base64,([\w+/=]+)>", page)
+    return [(word, np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))) for word, data in found]
+
+
+def test_the_page_shows_every_region_before_and_after(shell, photos):
+    given = ("--regions", "20,30,40,50")
+    code, _, _ = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS, *given)
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert code == 0
+    assert stat.S_IMODE(Path("r.html").stat().st_mode) == 0o600
+    assert page.encode().startswith(review.START)
+    assert "<script" not in page
+    assert "default-src 'none'" in page
+    assert "<i>" not in page
+    assert "b &lt;i&gt;.png" in page
+    assert page.count("box: 40×50 pixels") == 2
+    shown = pictures(page)
+    assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2
+    levels = {
+        word: [int(picture.mean()) for w, picture in shown if w == word] for word in ("before", "after")
+    }
+    assert np.allclose(sorted(levels["before"]), [40, 90], atol=2)
+    assert min(levels["after"]) > 120
+
+
+class Unsure(Finder):
+    """Finds a large region that it is not sure of, a small one, and another large one."""
+
+    kind = "sign"
+    description = "signs"
+
+    def __call__(self, photo):
+        boxes = [Box(0, 0, 60, 60), Box(70, 0, 20, 20), Box(100, 0, 60, 60)]
+        return [
+            Region(box, origin=Origin("sign", number=n, found=True)) for n, box in enumerate(boxes, start=1)
+        ]
+
+    def scores(self, photo):
+        return {1: 0.1, 2: 0.9, 3: 0.95}
+
+
+def page_of(finder, *names):
+    collected, photo = review.Review([finder]), np.full((120, 200, 3), 99, np.uint8)
+    for name in names:
+        planned = dpveil.plan(photo, "fill", regions=finder)
+        collected.add(Task(Path(name), Path("o.png"), "o.png"), planned, planned.release())
+    return collected.page(Report({}))
+
+
+def test_small_and_unsure_regions_come_first():
+    found = re.findall(r"sign (\d): (\d+)×\d+ pixels, score (0\.\d+)", page_of(Unsure(), "a.png"))
+    assert found == [("1", "60", "0.10"), ("2", "20", "0.90"), ("3", "60", "0.95")]
+
+
+def test_what_cannot_be_shown_is_listed_and_the_run_goes_on(monkeypatch):
+    monkeypatch.setattr(Unsure, "scores", lambda self, photo: 1 / 0)
+    page = page_of(Unsure(), "a.png")
+    assert "Review of 0 releases" in page
+    assert "a.png: cannot be shown (ZeroDivisionError): look at it yourself" in page
+
+
+def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
+    (photos / "c.png").write_bytes(b"no picture")
+    whole = ("--method", "blur", "--sigma", "9", "--regions", "faces")
+    Image.fromarray(data.astronaut()).save(photos / "d.png")
+    code, _, _ = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *whole, "--if-none", "copy")
+    page = Path("r.html").read_text(encoding="utf-8")
+    assert code == 1
+    names = re.findall(r"<h2>(.*?)</h2>", page)
+    assert names == ["in/a.png", "in/b &lt;i&gt;.png", "in/d.png", "Not shown"]
+    assert page.count("No region was found: faces") == 2
+    assert "<li>in/c.png: " in page
+    shell("obfuscate", "in", "--out", "out", "--review", "r.html", *whole, "--if-none", "copy")
+    assert "in/d.png: released by an earlier run, not shown here" in Path("r.html").read_text(
+        encoding="utf-8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("r.txt", "--review r.txt is not the name of a page: end it in .html"),
+        ("out/r.html", "the review out/r.html would lie among the releases, and shows the originals"),
+        ("none/r.html", "none/r.html"),
+        ("notes.html", "cannot write notes.html: it exists and is not a review: choose another name, or"),
+    ],
+)
+def test_a_page_that_cannot_be_is_refused_before_anything_is_drawn(shell, photos, name, words):
+    Path("notes.html").write_text("mine", encoding="utf-8")
+    code, _, err = shell("obfuscate", "in", "--out", "out", "--review", name, *SETTINGS)
+    assert code in (2, 4)
+    assert words in err
+    assert not Path("out").exists()
+    assert Path("notes.html").read_text(encoding="utf-8") == "mine"
