@@ -16,6 +16,7 @@ from typing import Any
 
 import make_attributes
 import make_code_pictures
+import make_drawn
 import make_gallery
 import make_geometry
 import make_ksame_picture
@@ -152,6 +153,8 @@ def pictures() -> dict[str, bytes]:
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "attributes.png": sheet(make_attributes.rows()),
+        "drawn.png": make_drawn.contact_sheet(),
+        "drawn-releases.png": sheet(make_drawn.rows()),
         "gallery.png": make_gallery.contact_sheet(),
         "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),

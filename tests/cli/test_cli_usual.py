@@ -104,6 +104,31 @@ def test_python_has_the_same_default(photo):
         dpveil.plan(photo, epsilon=1)
 
 
+@pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
+def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo, monkeypatch, command):
+    monkeypatch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
+    code, out, err = shell(*command, photo)
+    assert code == 0
+    assert "0-DP" in out
+    promised, drawn = err.splitlines()[-2:]
+    assert promised.startswith("promised: each new face was chosen without looking at the old one, 0-DP")
+    assert drawn.startswith("heads are drawn, as faces that look real")
+    assert "pip install packages/dpveil-faces" in drawn
+    if "obfuscate" in command:
+        assert drawn in shell(*command, photo, "--force", "--placing", "box")[2]
+        assert drawn not in shell(*command, photo, "--force", "--gallery", "drawn")[2]
+
+
+def test_drawn_heads_can_be_asked_for(shell, photo):
+    code, _, err = shell(
+        "obfuscate", photo, "--out", "private.png", "--attributes", "gender=1", "--gallery", "drawn"
+    )
+    assert code == 0
+    assert "heads are drawn" not in err
+    certificate = dpveil.verify("private.png", at_least="weak").certificate
+    assert str(certificate.parameters["gallery"]).startswith("drawn-1 sha256:")
+
+
 def test_a_photo_without_a_face_is_refused(shell, photo):
     code, out, err = shell("obfuscate", photo.with_name("nobody.png"), "--out", "private.png")
     assert (code, out) == (1, "")
@@ -116,11 +141,12 @@ def test_a_photo_without_a_face_is_refused(shell, photo):
 def test_what_is_not_installed_is_one_line_with_its_command(shell, photo, monkeypatch, command):
     with monkeypatch.context() as patch:
         patch.setattr(defaults, "PACKAGE", "no_such_package_at_all")
-        code, out, err = shell(*command, photo)
+        keep = ["--method", "attributes", "--attributes", "gender=1"]
+        code, out, err = shell(*command, photo, *keep)
         assert (code, out, err.count("\n")) == (2, "", 1)
-        assert "pip install packages/dpveil-faces" in err
+        assert "to keep gender: pip install packages/dpveil-faces" in err
         with pytest.raises(UsageError):
-            dpveil.plan(photo)
+            dpveil.plan(photo, "attributes", attributes="gender=1")
     for detector in DETECTORS.rows:
         monkeypatch.setattr(DETECTORS[detector], "installed", classmethod(lambda cls: False))
     code, out, err = shell(*command, photo)

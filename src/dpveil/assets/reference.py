@@ -30,7 +30,8 @@ class Kind:
     get one. `kinds` are the names that it may go by and the types that hold it, all of them `holds`: with a
     `name` and a `digest`, and a `length` if `sized`. `read` returns what a file holds and its hash. `default`
     is the kind's file in the side package, if there is one; `built_in` is a word that needs no file, for what
-    `build` makes: the default where that file is not installed, or there is none.
+    `build` makes: the default where that file is not installed, or there is none. If `hashed`, that has a
+    `name` and a `digest` too, and certificates state these instead of the word.
     """
 
     noun: str
@@ -44,6 +45,7 @@ class Kind:
     default: str = ""
     built_in: str = ""
     build: Callable[[], Any] | None = None
+    hashed: bool = False
 
 
 @dataclass(frozen=True)
@@ -67,14 +69,18 @@ class Reference:
         Raises `UsageError` where the default is not installed, `ModelError` and `InvalidParameter`.
         """
         if isinstance(value, Reference) and value.kind.noun == kind.noun:
-            return value
+            if value.name in (*kind.kinds, kind.built_in):
+                return value
+            value = str(value)
         if isinstance(value, kind.holds):
             return _to(value, value.digest, kind)  # type: ignore[attr-defined]
         if not isinstance(value, str | Path):
             problem = f"is no {kind.noun}"
             raise InvalidParameter(kind.option, type(value).__name__, problem, hint=f"such as {kind.written}")
         text = str(value)
-        if WRITTEN.fullmatch(text) or (text == kind.built_in and text):
+        if text == kind.built_in and text:
+            return cls.made(kind)
+        if WRITTEN.fullmatch(text):
             return cls.written(text, kind)
         path = Path(value)
         if kind.default and text == DEFAULT:
@@ -83,8 +89,16 @@ class Reference:
             except UsageError:
                 if not kind.built_in:
                     raise
-                return cls.written(kind.built_in, kind)
+                return cls.made(kind)
         return _loaded(kind, path, _stamp(kind, path))
+
+    @classmethod
+    def made(cls, kind: Kind) -> Reference:
+        """Return the reference to what is built in."""
+        if kind.hashed and kind.build is not None:
+            built = kind.build()
+            return _to(built, built.digest, kind)
+        return cls(kind.built_in, "", None, kind)
 
     @classmethod
     def written(cls, text: object, kind: Kind) -> Reference:
@@ -92,8 +106,8 @@ class Reference:
 
         Raises `InvalidParameter` for anything else, and `UnknownName`.
         """
-        if isinstance(text, str) and text and text == kind.built_in:
-            return cls(text, "", None, kind)
+        if isinstance(text, str) and text and text == kind.built_in and not kind.hashed:
+            return cls.made(kind)
         known = WRITTEN.fullmatch(text) if isinstance(text, str) else None
         fits = known is not None and (known[2] is not None) == kind.sized
         if known is None or not fits or not (kind.sized or known[1] in kind.kinds):
@@ -101,7 +115,11 @@ class Reference:
             raise InvalidParameter(kind.option, text, problem, hint=f"such as {kind.written}")
         if known[1] not in kind.kinds:
             raise UnknownName(kind.noun, known[1], kind.kinds)
-        return cls(known[1], known[3], int(known[2]) if kind.sized else None, kind)
+        named = cls(known[1], known[3], int(known[2]) if kind.sized else None, kind)
+        if kind.hashed and (built := cls.made(kind)).name == named.name and built != named:
+            hint = f"this version of dpveil has {built}"
+            raise InvalidParameter(kind.option, text, "is another one of that name", hint=hint)
+        return named
 
     @property
     def held(self) -> Any:
@@ -110,6 +128,8 @@ class Reference:
             return self.source
         if self.kind.build is not None and self.name == self.kind.built_in:
             return self.kind.build()
+        if self.kind.hashed and (built := Reference.made(self.kind)) == self:
+            return built.source
         try:
             default = Reference.of(DEFAULT, self.kind) if self.kind.default else None
         except UsageError:

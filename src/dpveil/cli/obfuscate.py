@@ -11,10 +11,19 @@ import typer
 
 from dpveil.cli import exits, say
 from dpveil.cli.command import options_of
-from dpveil.cli.options import AsJson, AtLeast, MaxPixels, PostProcessing, Text, is_default, takes_method
+from dpveil.cli.options import (
+    GIVEN,
+    AsJson,
+    AtLeast,
+    MaxPixels,
+    PostProcessing,
+    Text,
+    is_default,
+    takes_method,
+)
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell
+from dpveil.cli.usual import tell, tell_drawn
 from dpveil.errors import InvalidParameter, OutputError, PhotoError
 
 if TYPE_CHECKING:
@@ -113,14 +122,17 @@ def obfuscate_command(
         _written(review, partial(write_review, pages, report)),
     )
     print_report(report, json)
-    if is_default(context) and seed is None:
-        _tell_default(method, report)
+    _tell_faces(context, method, report, seeded=seed is not None)
     return max(exit_code(report), listed)
 
 
-def _tell_default(method: Method, report: Report) -> None:
-    promises = [entry.promise for entry in report.released if entry.promise]
-    tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
+    """Say what the default promises; of another choice, that heads are drawn where nobody asked for it."""
+    if is_default(context) and not seeded:
+        promises = [entry.promise for entry in report.released if entry.promise]
+        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+    elif not context.meta.get(GIVEN, {}).get("gallery"):
+        tell_drawn(method)
 
 
 def _left_out(links: list[Path]) -> list[str]:

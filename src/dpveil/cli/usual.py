@@ -18,6 +18,10 @@ PROMISED: Final = (
     " not replaced, with faces that were not found, and the place, size and turn of each face"
 )
 KEPT: Final = "gender=1", "gender=1,age=1"
+DRAWN: Final = (
+    "heads are drawn, as faces that look real, and the model that could keep gender or age, are not"
+    " installed: {files}"
+)
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 
 
@@ -26,14 +30,27 @@ def tell(method: Method, faces: Sequence[int]) -> None:
 
     Says nothing where nothing was released with a promise.
     """
+    from dpveil.faces.kept import NONE
+
     most = max(faces, default=0)
     if most == 0:
         return
+    say.note(PROMISED.format(cost=_cost(_quote(method, most))))
     changed: Any = method
+    if str(changed.model) == NONE:
+        tell_drawn(method)
+        return
     costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
     choices = " or ".join(f"{kept}, for {cost}" for kept, cost in costs.items())
-    say.note(PROMISED.format(cost=_cost(_quote(method, most))))
     say.note(KEEP.format(choices=choices, faces=counted(most, "face")))
+
+
+def tell_drawn(method: Method) -> None:
+    """Say that heads are drawn, and why, where they are."""
+    from dpveil.assets.defaults import FILES
+
+    if getattr(method, "figures", False):
+        say.note(DRAWN.format(files=FILES))
 
 
 def _quote(method: Method, faces: int) -> Quote:

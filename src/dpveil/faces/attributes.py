@@ -7,28 +7,46 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import product
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from jaxtyping import Int64
 
-from dpveil.assets.reference import AssetField
+from dpveil.assets.defaults import FILES, default_path
+from dpveil.assets.reference import AssetField, Reference
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces import readings
 from dpveil.faces.attribute_model import ATTRIBUTES, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.drawn.figure import DrawnHead
+from dpveil.faces.drawn.gallery import WORD, DrawnGallery
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
-from dpveil.faces.kept import Kept, shared, written
+from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.inpainting import INPAINTING
+from dpveil.faces.kept import NONE, Kept, shared, written
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
-from dpveil.noise.bits import BitSource
+from dpveil.mechanisms.placement import Image
+from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]
 Digests = tuple[str, str]
 """Hashes of the files of a gallery and of the model that reads it."""
+HEADS: Final = replace(
+    GALLERY,
+    kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
+    holds=FaceGallery | DrawnGallery,
+    built_in=WORD,
+    build=DrawnGallery,
+    hashed=True,
+)
+"""The kind of gallery that this method shows: a file, or heads that this code draws."""
+READER: Final = replace(ATTRIBUTES, built_in=NONE, build=lambda: default_path(ATTRIBUTES.default))
+"""The kind of model that reads faces: a file, or none where nothing is read."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,11 +56,14 @@ class Attributes(FaceMethod):
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
     total `epsilon` shared equally, or "none", which costs nothing. The output is drawn uniformly from the
     faces of `gallery` with the attribute values that were drawn. `gallery` and `model`, which reads the face,
-    are "default" or a file; certificates contain kind and hash. Pure ε-DP for any two crops, where ε is the
-    sum: each attribute is a function of the crop followed by independent randomised response, so log-ratios
-    add, and the face depends on the responses alone. `protect`, `placing` and `inpainting` as in
-    `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if
-    the defaults are not installed. Source: Warner 1965; docs, "Attributes".
+    are "default" or a file; certificates contain kind and hash. `gallery` may also be "drawn", heads that
+    this package draws where they are shown: the default where dpveil-faces is not installed. They need no
+    network to complete them, and no `model` (then "none") unless an attribute is kept. Pure ε-DP for any two
+    crops, where ε is the sum: each attribute is a function of the crop followed by independent randomised
+    response, so log-ratios add, and the face depends on the responses alone. `protect`, `placing` and
+    `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`,
+    and `UsageError` if attributes are kept and the default `model` is not installed. Source: Warner 1965;
+    docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -58,19 +79,27 @@ class Attributes(FaceMethod):
     help: ClassVar[Mapping[str, str]] = {
         "attributes": "What is kept, such as gender=4,age=2 with their budgets, or none.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
-        "gallery": "The faces of nobody that are shown, or default: those of dpveil-faces.",
+        "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
 
     attributes: Kept = Kept()
     epsilon: OptionalPositive = OptionalPositive(optional=True)
-    gallery: AssetField = AssetField(GALLERY)
-    model: AssetField = AssetField(ATTRIBUTES)
+    gallery: AssetField = AssetField(HEADS)
+    model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
+            if self.model.name == NONE:
+                kept = " and ".join(name for name, _ in self.costs)
+                raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
+        if self.figures:  # nothing of these is used then, whether it is installed or not
+            if not self.costs:
+                self.__dict__["model"] = Reference.made(READER)
+            if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
+                self.__dict__["inpainting"] = Reference.made(INPAINTING)
 
     def with_budget(self, **budget: Any) -> Self:
         """Return the same with another `epsilon`, of which every attribute has the share that it has now."""
@@ -106,36 +135,72 @@ class Attributes(FaceMethod):
         """The crop of every gallery."""
         return Frame(128)
 
+    @property
+    def figures(self) -> bool:
+        """Whether heads are drawn."""
+        return self.gallery.name not in GALLERY.kinds
+
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load both files, and raise what keeps a face from being chosen."""
         super().prepare(height=height, width=width, channels=channels)
-        _ = self._chosen
+        _ = (self._reader, self.gallery.held) if self.figures else self._chosen
 
     @cached_property
-    def _chosen(self) -> tuple[AttributeModel, FaceGallery, dict[tuple[int, ...], Numbers]]:
+    def _reader(self) -> AttributeModel | None:
+        """What reads faces, if anything is kept."""
+        if not self.costs:
+            return None
         model: AttributeModel = self.model.held
         for name, _ in self.costs:
             if model.values.get(name) != VALUES[name]:
                 hint = f"the model reads {', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
-        gallery: FaceGallery = self.gallery.held
+        return model
+
+    @cached_property
+    def _chosen(self) -> tuple[FaceGallery, dict[tuple[int, ...], Numbers]]:
+        model, gallery = self._reader, self.gallery.held
+        if model is None:
+            return gallery, {(): np.arange(len(gallery))}
         names = tuple(name for name, _ in self.costs)
         order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
         digests = self.gallery.digest, self.model.digest
-        return model, gallery, _sorted(model, gallery, digests, names, order)
+        return gallery, _sorted(model, gallery, digests, names, order)
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
-        """Which faces of the gallery may be shown for every combination of answers: public."""
-        return self._chosen[2]
+        """Which faces of a gallery's file may be shown for every combination of answers: public."""
+        return self._chosen[1]
+
+    def _answers(self, crops: Crops, bits: BitSource) -> list[list[int]]:
+        """Return the drawn answers for every crop: all that a release says of it."""
+        if self._reader is None:
+            return [[] for _ in crops]
+        true = self._reader.read(crops)
+        drawn = [response.draw(true[name], bits) for name, response in self.responses.items()]
+        answers: list[list[int]] = np.stack(drawn, axis=1).tolist()
+        return answers
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
-        model, gallery, faces = self._chosen
-        true = model.read(crops) if self.costs else {}
-        drawn = [response.draw(true[name], bits) for name, response in self.responses.items()]
-        answers = np.stack(drawn, axis=1) if drawn else np.empty((len(crops), 0), np.int64)
-        numbers = [evenly(faces[tuple(answer)], bits) for answer in answers.tolist()]
-        return gallery.decoded(numbers)
+        answers = self._answers(crops, bits)
+        if self.figures:
+            heads = [head.crop(self.frame) for head in self._heads(answers, bits)]
+            return np.array(heads, np.uint8).reshape(crops.shape)
+        gallery, faces = self._chosen
+        return gallery.decoded([evenly(faces[tuple(answer)], bits) for answer in answers])
+
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
+        """Return a face of the gallery for every crop; a head that is drawn where it goes, if it is that."""
+        if not self.figures:
+            return super().shown(crops, bits=bits)
+        answers = self._answers(self._checked(crops), check_bits(bits))
+        return [*self._heads(answers, bits)]
+
+    def _heads(self, answers: list[list[int]], bits: BitSource) -> list[DrawnHead]:
+        gallery: DrawnGallery = self.gallery.held
+        names = [name for name, _ in self.costs]
+        kept = [{n: VALUES[n][at] for n, at in zip(names, answer, strict=True)} for answer in answers]
+        return [gallery.head(bits, each) for each in kept]
 
 
 def evenly(faces: Numbers, bits: BitSource) -> int:

@@ -17,11 +17,12 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.heads import Heads
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Placement
+from dpveil.mechanisms.placement import Image, Placement
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 
@@ -76,6 +77,11 @@ class FaceMethod(Method):
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         """Return one released crop for every crop: the only place where noise meets faces."""
 
+    @property
+    def figures(self) -> bool:
+        """Whether what it shows are figures, which are drawn in place and can do without landmarks."""
+        return False
+
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
         """Return finders of the bare detected faces: the replaced area is larger in any case.
 
@@ -120,11 +126,18 @@ class FaceMethod(Method):
 
         `bits` is the only randomness. Raises `InvalidParameter` for other input, and `ModelError`.
         """
+        return self._draw(self._checked(crops), check_bits(bits))
+
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
+        """Return what takes the place of every crop, by the draw of `release`: crops, or figures."""
+        return list(self.release(crops, bits=bits))
+
+    def _checked(self, crops: Crops) -> Crops:
         side = self.frame.size
         if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (side, side, 3):
             shape = f"are not uint8 n × {side} × {side} × 3"
             raise InvalidParameter("crops", f"{crops.dtype} {crops.shape}", shape, hint="crops of its frame")
-        return self._draw(crops, check_bits(bits))
+        return crops
 
 
 def _more_than_all() -> InvalidParameter:

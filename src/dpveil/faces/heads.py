@@ -10,8 +10,9 @@ import numpy as np
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
-from dpveil.errors import RegionError
+from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
+from dpveil.faces.geometry.figure import Figure
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
@@ -38,9 +39,9 @@ class Heads(Placement):
         """Return the photo with other faces: after the draw only its outside is read."""
         filling = self.method.inpainting.held
         crops = np.stack([one.crop(self.photo) for one in self.places])
-        released = list(self.method.release(crops, bits=bits))
+        released = self.method.shown(crops, bits=bits)
         for step in steps:
-            released = [step(crop) for crop in released]
+            released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
         return recombine(self.photo.image, self.places, released, filling=filling)
 
 
@@ -58,8 +59,9 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
     if method.placing != "box":
         try:
             return place(photo, region.box, landmarks=True, **settings)  # type: ignore[arg-type]
-        except RegionError:
-            if method.placing == "landmarks":
+        except (RegionError, UsageError) as error:
+            needed = isinstance(error, UsageError) and not method.figures
+            if method.placing == "landmarks" or needed:
                 raise
     there = place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
     if method.placing == "auto":

@@ -14,6 +14,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
+from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
 from dpveil.faces.geometry.place import check
@@ -45,10 +46,22 @@ class Portrait(Placement):
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return a picture of the photo's size that shows the released crop, and nothing of the photo."""
         crop = _canonical(self.photo, self.method)
-        (released,) = self.method.release(crop[None], bits=bits)
+        (released,) = self.method.shown(crop[None], bits=bits)
+        if isinstance(released, Figure):
+            return _alone(released, self.photo, steps)
         for step in steps:
             released = step(released)
         return _spread(released, self.photo)
+
+
+def _alone(figure: Figure, photo: Photo, steps: Sequence[Step]) -> Image:
+    """Return a portrait of a figure, of the photo's size and channels."""
+    import cv2
+
+    for step in steps:
+        figure = figure.after(step)
+    shown = figure.alone(photo.height, photo.width)
+    return shown if photo.channels == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
 
 
 @lru_cache(maxsize=1)

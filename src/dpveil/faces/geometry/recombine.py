@@ -15,6 +15,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.colour_match import ColourMatch, match_of
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea, fill
 from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
 from dpveil.faces.geometry.head import grid
@@ -34,12 +35,12 @@ SOFT: Final = 0.09
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A released crop and where it goes: nothing here reads a photo."""
+    """A released crop or figure and where it goes: nothing here reads a photo."""
 
     region: Region
     pose: Similarity
     frame: Frame
-    crop: UInt8[np.ndarray, "s s 3"]
+    crop: UInt8[np.ndarray, "s s 3"] | Figure
 
     @property
     def unit(self) -> float:
@@ -50,17 +51,17 @@ class Part:
 def recombine(
     image: UInt8[np.ndarray, "H W c"],
     places: Sequence[Placed],
-    crops: Sequence[UInt8[np.ndarray, "_ _ _"]],
+    crops: Sequence[UInt8[np.ndarray, "_ _ _"] | Figure],
     *,
     filling: Filling | None = None,
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released crop, and what is left of it filled in.
 
-    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 of each place's own frame. No pixel
-    under any region is read: all are set to 0 first. Pixels outside the regions stay as they are, bit for
-    bit. Of faces that overlap the larger lies on top. `filling` is by default `Telea`. Raises
-    `InvalidParameter` where crops do not fit, `RegionError` where a region leaves the photo, and what the
-    filling raises.
+    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 of each place's own frame, or figures,
+    which are drawn where they go. No pixel under any region is read: all are set to 0 first. Pixels outside
+    the regions stay as they are, bit for bit. Of faces that overlap the larger lies on top. `filling` is by
+    default `Telea`. Raises `InvalidParameter` where crops do not fit, `RegionError` where a region leaves the
+    photo, and what the filling raises.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, in words, by `Placed.in_the_clear`), and of the crops, which were released: post-processing. ∎
@@ -69,7 +70,7 @@ def recombine(
         raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
     for place, crop in zip(places, crops, strict=True):
         side = place.frame.size
-        if crop.dtype != np.uint8 or crop.shape != (side, side, 3):
+        if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
             shape = f"is not uint8 {side} × {side} × 3"
             raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
         check_inside(place.region.box, image.shape[1], image.shape[0])
@@ -150,11 +151,13 @@ def _head(
     import cv2
 
     channels, mask, box = outside.shape[2], part.region.mask, part.region.box
-    painted, seam = None, SEAM
+    painted, seam, crop = None, SEAM, part.crop
+    if isinstance(crop, Figure):
+        return _figure(crop, part, outside, hidden, match)
     if isinstance(filling, Completion):
-        painted = filling.complete(outside, hidden, part.pose, part.crop, part.frame)
+        painted = filling.complete(outside, hidden, part.pose, crop, part.frame)
     if painted is None:
-        shown, face = _drawn(part, channels, match)
+        shown, face = _drawn(part, crop, channels, match)
     else:
         seam, (shown, face) = FINE_SEAM, painted.on(box, channels)
     hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
@@ -163,14 +166,32 @@ def _head(
     return np.asarray(alpha, np.float32), face
 
 
+def _figure(
+    figure: Figure,
+    part: Part,
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    match: ColourMatch,
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return how much of a figure shows in the region's box (0 to 1), and the figure in the photo's light."""
+    import cv2
+
+    shown, face = figure.on(part.pose, part.frame, part.region.box, outside, hidden)
+    if outside.shape[2] == 1:
+        face = cv2.cvtColor(face, cv2.COLOR_RGB2GRAY)[..., None]
+    if match.colour < 1 or match.bright < 255:
+        face = np.rint(match(face.astype(np.float32))).astype(np.uint8)
+    return shown, face
+
+
 def _drawn(
-    part: Part, channels: int, match: ColourMatch
+    part: Part, crop: UInt8[np.ndarray, "s s 3"], channels: int, match: ColourMatch
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return how much of the crop shows in the region's box (0 to 1), and the crop where it goes."""
     import cv2
 
     box = part.region.box
-    levels, frame, pose = _whole(part)
+    levels, frame, pose = _whole(part, crop)
     levels = levels if channels == 3 else cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
     levels = match(levels)
     if pose.scale > 1:
@@ -184,22 +205,24 @@ def _drawn(
     return np.asarray(shown, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
 
 
-def _whole(part: Part) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
+def _whole(
+    part: Part, crop: UInt8[np.ndarray, "s s 3"]
+) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
     """Return the crop, carried on from its own pixels as far as a head reaches, with its frame and pose."""
     frame = part.frame
     one = frame.unit
     more = max(0, math.ceil((NEEDED - frame.margin) * one))
     if not more:
-        return part.crop.astype(np.float32), frame, part.pose
+        return crop.astype(np.float32), frame, part.pose
     size = frame.size + 2 * more
     known, hole = np.zeros((size, size, 3), np.uint8), np.ones((size, size), np.bool_)
     inner = slice(more, more + frame.size)
-    known[inner, inner], hole[inner, inner] = part.crop, False
+    known[inner, inner], hole[inner, inner] = crop, False
     levels = fill(known, hole).astype(np.float32)
-    levels[inner, inner] = part.crop
+    levels[inner, inner] = crop
     pose = Similarity(part.pose.scale, part.pose.angle, part.pose.x + more, part.pose.y + more)
     wide = Frame(size, (size / one - 1) / 2)
-    return with_hair_and_neck(levels, wide, part.crop, frame), wide, pose
+    return with_hair_and_neck(levels, wide, crop, frame), wide, pose
 
 
 def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:

@@ -98,11 +98,11 @@ class ScalarMechanism(ABC):
     @classmethod
     def for_query(
         cls,
-        range: Any,  # noqa: A002  the query's own word
+        range: Any,
         sensitivity: Number,
         epsilon: Number,
         relation: str | None = None,
-        **more: Any,
+        **more: Any,  # noqa: A002
     ) -> Self:
         """Return the mechanism for a query: the constructor with positional arguments."""
         return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
