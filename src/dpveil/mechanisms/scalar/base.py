@@ -97,12 +97,7 @@ class ScalarMechanism(ABC):
 
     @classmethod
     def for_query(
-        cls,
-        range: Any,
-        sensitivity: Number,
-        epsilon: Number,
-        relation: str | None = None,
-        **more: Any,  # noqa: A002
+        cls, range: Any, sensitivity: Number, epsilon: Number, relation: str | None = None, **more: Any  # noqa: A002
     ) -> Self:
         """Return the mechanism for a query: the constructor with positional arguments."""
         return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
