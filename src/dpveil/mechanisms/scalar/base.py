@@ -1,5 +1,6 @@
 """The interface of a scalar mechanism: a query, a lattice, a guarantee, draws and a mechanism matrix."""
 
+# ruff: noqa: A002  `range` is the name that the public signature has
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -97,7 +98,7 @@ class ScalarMechanism(ABC):
 
     @classmethod
     def for_query(
-        cls, range: Any, sensitivity: Number, epsilon: Number, relation: str | None = None, **more: Any  # noqa: A002
+        cls, range: Any, sensitivity: Number, epsilon: Number, relation: str | None = None, **more: Any
     ) -> Self:
         """Return the mechanism for a query: the constructor with positional arguments."""
         return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)
