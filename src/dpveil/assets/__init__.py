@@ -1,7 +1,7 @@
 """Trained files by hash: writing and reading them, their model cards, and how methods refer to them.
 
-What a file holds is defined where it is used: codecs in `dpveil.codecs`, galleries and models of attributes
-in `dpveil.faces`. Each is a `Stored`, and a `Kind` describes each to `AssetField`.
+The contents are defined where they are used: codecs in `dpveil.codecs`, galleries and attribute models in
+`dpveil.faces`. Each is a `Stored`, and a `Kind` describes it to `AssetField`.
 """
 
 from dpveil.assets.cards import Card, CardWords

@@ -10,11 +10,10 @@ from dpveil.core.numbers import Json
 
 @dataclass(frozen=True)
 class Card:
-    """What has to be known of a trained file: where its numbers come from, and on what terms.
+    """The provenance of a trained file.
 
-    `codec` is the file's kind, `data` names the training set and how many images, `terms` what its licence
-    allows, `seed` and `settings` make the training again, `metrics` were measured on images that were held
-    out.
+    `codec` is the file's kind, `data` names the training set, `terms` what its licence allows; `seed` and
+    `settings` reproduce the training, and `metrics` were measured on held-out images.
     """
 
     codec: str
@@ -27,12 +26,12 @@ class Card:
 
 @dataclass(frozen=True)
 class CardWords:
-    """What a kind of file adds to its card: one line each, in the order in which they stand there.
+    """The lines that a kind of file adds to its card.
 
-    `what` is the first sentence, `facts` and `labels` are listed before and after the hash, `caution` says
-    how to read the labels and `origin` what follows from the training data; `more` are lines of further
-    sections, and `promise` is the last word. `making` and `measured` are headings, `unmeasured` stands where
-    there are no metrics.
+    `what` is the first sentence; `facts` and `labels` are lists before and after the hash; `caution` says
+    how to interpret the labels and `origin` what follows from the training data; `more` are further sections,
+    and `promise` is the last sentence. `making` and `measured` are headings, and `unmeasured` replaces
+    missing metrics.
     """
 
     what: str
@@ -72,7 +71,7 @@ def card_text(card: Card, words: CardWords, file: str, digest: str) -> str:
 
 
 def _block(*lines: str) -> list[str]:
-    """Return lines with an empty one after them, or nothing."""
+    """Return the lines followed by an empty one, or nothing if there are none."""
     return [*lines, ""] if lines else []
 
 
@@ -81,5 +80,5 @@ def _rows(values: Mapping[str, Json]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Return text on one line."""
+    """Return the text on one line."""
     return " ".join(text.split())

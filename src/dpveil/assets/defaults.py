@@ -10,7 +10,7 @@ from dpveil.errors import UsageError
 
 PACKAGE: Final = "dpveil_faces"
 INSTALL: Final = "dpveil install faces"
-"""The command that installs detectors and landmarks, as every message names it."""
+"""The command that installs detectors and landmarks, for messages."""
 FILES: Final = (
     "pip install packages/dpveil-faces, from dpveil's repository (learned from UTKFace: for non-commercial"
     " research only), or name a file of your own"
@@ -18,7 +18,7 @@ FILES: Final = (
 
 
 def default_path(name: str) -> Path:
-    """Return the file of that name, such as "pca" or "gallery"; raises `UsageError` where it is missing."""
+    """Return the path of a default file, such as "pca" or "gallery"; raises `UsageError` if not installed."""
     spec = find_spec(PACKAGE)
     for place in (spec.submodule_search_locations if spec else None) or ():
         path = Path(place) / f"{name}.safetensors"

@@ -1,8 +1,8 @@
-"""dlib's frontal face detector, quickly.
+"""dlib's frontal face detector, loaded from a cache.
 
-dlib decodes it from text for half a second of processor time in each process, and takes up its state in a
-millisecond. So that is kept in the user's cache folder (XDG Base Directory Specification) and read only
-where its hash is the one that is known here: what else lies there is decoded and written anew.
+dlib takes half a second of processor time in each process to decode the detector from text, but a millisecond
+to restore its state. The state is stored in the user's cache folder (XDG Base Directory Specification) and
+only used if its hash is the one known here; otherwise the detector is decoded and stored again.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from tempfile import NamedTemporaryFile
 from typing import Any, Final
 
 SIZE: Final = 155_005
+"""Size of the state in bytes."""
 NAME: Final = "dlib-frontal-face-detector.svm"
 SHA256: Final = "f3f7aa833fb4a14a46fc48689f45b98d85ef72d6dfaf8bdc012b7d3c522a5426"
-"""Hash of the state of dlib 20.0.1's detector: a dlib with another one starts slower, and is never wrong."""
+"""SHA-256 of the state of dlib 20.0.1's detector; a dlib with another one only starts more slowly."""
 
 
 def frontal_detector() -> Any:
-    """Return dlib's frontal face detector. Raises ImportError where dlib is not installed."""
+    """Return dlib's frontal face detector; raises `ImportError` if dlib is not installed."""
     import dlib
 
-    with suppress(OSError, RuntimeError):  # no home, or no such file
+    with suppress(OSError, RuntimeError):  # there may be no home folder, or no such file
         with _path().open("rb") as file:
             kept = file.read(SIZE + 1)
         if sha256(kept).hexdigest() == SHA256:
@@ -38,13 +39,13 @@ def frontal_detector() -> Any:
 
 
 def _path() -> Path:
-    """Return the file: in $XDG_CACHE_HOME/dpveil, or ~/.cache/dpveil; on Windows in %LOCALAPPDATA%."""
+    """Return the cache file: in $XDG_CACHE_HOME/dpveil or ~/.cache/dpveil; on Windows in %LOCALAPPDATA%."""
     given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_CACHE_HOME", "")
     return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "dpveil" / NAME
 
 
 def _keep(state: bytes, path: Path) -> None:
-    """Write the detector's state if it is the known one, whole or not at all."""
+    """Write the detector's state atomically if it is the known one."""
     if sha256(state).hexdigest() != SHA256:
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

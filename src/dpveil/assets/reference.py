@@ -20,18 +20,19 @@ from dpveil.io.names import shown
 
 DEFAULT: Final = "default"
 WRITTEN: Final = re.compile(r"([a-z][a-z0-9-]*)(?: ([1-9][0-9]{0,6}))? sha256:([0-9a-f]{64})")
+"""The form of a reference in certificates: name, length if any, and hash."""
 
 
 @dataclass(frozen=True, eq=False)
 class Kind:
-    """A kind of trained file: what it is called, and how it is read.
+    """A kind of trained file: its names, and how it is read.
 
-    `noun` and `option` name it in messages, `written` is an example of its written form, `hint` says how to
-    get one. `kinds` are the names that it may go by and the types that hold it, all of them `holds`: with a
-    `name` and a `digest`, and a `length` if `sized`. `read` returns what a file holds and its hash. `default`
-    is the kind's file in the side package, if there is one; `built_in` is a word that needs no file, for what
-    `build` makes: the default where that file is not installed, or there is none. If `hashed`, that has a
-    `name` and a `digest` too, and certificates state these instead of the word.
+    `noun` and `option` name it in messages, `written` is an example of its form in certificates, and `hint`
+    says how to get a file. `kinds` maps names of contents to their types; `holds` is the type of all of them,
+    with a `name`, a `digest`, and a `length` if `sized`. `read` returns the contents of a file and its hash.
+    `default` is the name of dpveil-faces' file, if any. `built_in` is a word for the result of `build`, which
+    needs no file and is the default if that file is not installed or does not exist. If `hashed`, this result
+    has a `name` and a `digest` too, and certificates state these instead of the word.
     """
 
     noun: str
@@ -52,8 +53,8 @@ class Kind:
 class Reference:
     """A trained file by its `name`, the `digest` of its contents, and the `length` of its codes, if any.
 
-    `source` is what the file holds, or None where only a certificate names it: then the default is taken if
-    that is the one, and any other is asked for. What needs no file has no digest. No path is ever part of it.
+    `source` is the contents of the file, or None if the reference comes from a certificate; then the default
+    file is used if it has the same hash. Built-in choices have no digest. A reference never has a path.
     """
 
     name: str
@@ -64,9 +65,9 @@ class Reference:
 
     @classmethod
     def of(cls, value: object, kind: Kind) -> Reference:
-        """Return the reference to "default", a file, what a file holds, or what a reference wrote.
+        """Return the reference to "default", a file, the contents of a file, or a reference's written form.
 
-        Raises `UsageError` where the default is not installed, `ModelError` and `InvalidParameter`.
+        Raises `UsageError` if the default is not installed, `ModelError` and `InvalidParameter`.
         """
         if isinstance(value, Reference) and value.kind.noun == kind.noun:
             if value.name in (*kind.kinds, kind.built_in):
@@ -94,7 +95,7 @@ class Reference:
 
     @classmethod
     def made(cls, kind: Kind) -> Reference:
-        """Return the reference to what is built in."""
+        """Return the reference to the built-in choice of `kind`."""
         if kind.hashed and kind.build is not None:
             built = kind.build()
             return _to(built, built.digest, kind)
@@ -102,7 +103,7 @@ class Reference:
 
     @classmethod
     def written(cls, text: object, kind: Kind) -> Reference:
-        """Return the reference that `text` is the written form of, as in certificates; opens no file.
+        """Return the reference with this written form, as in certificates; opens no file.
 
         Raises `InvalidParameter` for anything else, and `UnknownName`.
         """
@@ -123,7 +124,7 @@ class Reference:
 
     @property
     def held(self) -> Any:
-        """What the file holds; raises `ModelError` if it is not available."""
+        """The contents of the file; raises `ModelError` if it is not available."""
         if self.source is not None:
             return self.source
         if self.kind.build is not None and self.name == self.kind.built_in:
@@ -150,7 +151,7 @@ def _to(held: Any, digest: str, kind: Kind) -> Reference:
 
 
 def _stamp(kind: Kind, path: Path) -> tuple[int, int]:
-    """Return when a file was changed, and its size; raises `ModelError` where there is none."""
+    """Return the modification time of a file in ns, and its size; raises `ModelError` if it is missing."""
     try:
         found = path.stat()
     except (OSError, ValueError):
@@ -174,9 +175,9 @@ class AssetField(Parameter[object, Reference]):
         self.kind = kind
 
     def check(self, value: object) -> Reference:
-        """Return the reference to the file."""
+        """Return the reference to the file; raises as `Reference.of`."""
         return Reference.of(value, self.kind)
 
     def stated(self, value: Json) -> Reference:
-        """Return the reference that is written so; opens nothing."""
+        """Return the reference with this written form; opens no file."""
         return Reference.written(value, self.kind)

@@ -21,22 +21,25 @@ from dpveil.io import write_together
 from dpveil.io.names import quoted, shown
 
 FORMAT: Final = 2
+"""The version of the file format."""
 KEY: Final = "dpveil"
+"""The entry of safetensors' metadata that holds dpveil's header."""
 SUFFIX: Final = ".safetensors"
 NAME: Final = re.compile(r"[A-Za-z0-9_. -]{1,100}")
+"""Names of arrays."""
 MOST: Final = 1 << 30
-"""Size limit in bytes of files that are read."""
+"""Largest file in bytes."""
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
-"""What reading a file raises that says something else than its kind does: anybody may have written it."""
+"""Errors raised by parsing a file, which is untrusted, whose contents are not those of its kind."""
 AGAIN: Final = "download it again, or train it again"
 
 Tensors = Mapping[str, np.ndarray]
 
 
 class Stored(ABC):
-    """What a trained file holds: named arrays, a few facts about them, and a card.
+    """The contents of a trained file: named arrays, a few facts about them, and a card.
 
-    `name` is what the file and certificates call its kind. Concrete ones are frozen dataclasses.
+    `name` is the kind in files and certificates. Concrete classes are frozen dataclasses.
     """
 
     name: ClassVar[str]
@@ -44,36 +47,36 @@ class Stored(ABC):
 
     @abstractmethod
     def facts(self) -> dict[str, Json]:
-        """Return what the file says about itself beside its kind and card."""
+        """Return the entries of the file's header besides its kind and card."""
 
     @abstractmethod
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays that the file keeps."""
+        """Return the arrays of the file."""
 
     @classmethod
     def load(cls, path: str | Path, *, expected: str | None = None) -> Self:
-        """Return what a file of this kind holds; raises `ModelError` as the function `load` does."""
+        """Return the contents of a file of this kind; raises `ModelError` as the function `load`."""
         return load(path, {cls.name: cls}, expected=expected)[0]
 
     @classmethod
     @abstractmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return what a file holds; raises `ModelError`, or any of `UNFIT`, where something does not fit."""
+        """Return the contents of a file; raises `ModelError`, or any of `UNFIT`, if they are invalid."""
 
     def check(self, digest: str) -> None:  # noqa: B027  most have nothing left to check
-        """Check what `of_file` leaves to somebody who knows the file's hash; raises like `of_file`."""
+        """Make checks that files with a known hash can skip; raises as `of_file`."""
 
     @abstractmethod
     def card_words(self) -> CardWords:
-        """Return what this kind of file adds to its card."""
+        """Return the lines that this kind of file adds to its card."""
 
     @cached_property
     def digest(self) -> str:
-        """The SHA-256 of the file, which certificates name."""
+        """The SHA-256 of the contents in hexadecimal, which certificates state."""
         return packed(self)[1]
 
     def with_card(self, card: Card) -> Self:
-        """Return the same with another card."""
+        """Return the same contents with another card."""
         return replace(self, card=card)  # type: ignore[type-var]
 
 
@@ -81,9 +84,9 @@ S = TypeVar("S", bound=Stored)
 
 
 def save(held: Stored, path: str | Path, *, replace: bool = False) -> str:
-    """Write a trained file and its card in words (`card_path`), both or neither; return the file's hash.
+    """Write a trained file and its card as Markdown (`card_path`), both or neither; return the file's hash.
 
-    Raises `OutputError` where it cannot, or where there is a file already and not `replace`.
+    Raises `OutputError` if they cannot be written, or exist and `replace` is false.
     """
     data, digest = packed(held)
     words = card_text(held.card, held.card_words(), Path(path).name, digest)
@@ -92,14 +95,14 @@ def save(held: Stored, path: str | Path, *, replace: bool = False) -> str:
 
 
 def card_path(path: str | Path) -> Path:
-    """Return where the card in words of the model at `path` lies: model.card.md beside model.safetensors."""
+    """Return the path of a model's card: model.card.md for model.safetensors."""
     return Path(path).with_suffix(".card.md")
 
 
 def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None = None) -> tuple[S, str]:
-    """Return what a file holds, one of `kinds` by name, and its hash.
+    """Return the contents of a file, of one of the `kinds` by name, and its hash.
 
-    `expected` is the hash, if the user knows it: the one inside finds damage, not forgery. Raises
+    `expected` is the hash, if the user knows it: the one in the file detects damage, not forgery. Raises
     `ModelError` for a file that is missing, truncated, altered since it was written, of another version or
     of another kind.
     """
@@ -120,32 +123,35 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
 
 
 def packed(held: Stored) -> tuple[bytes, str]:
-    """Return the bytes of a file, the same for the same contents, and its hash."""
+    """Return the bytes of a file, which depend on its contents only, and its hash."""
     about = {"format": FORMAT, "codec": held.name, **held.facts(), "card": asdict(held.card)}
     return sealed(about, held.tensors())
 
 
 def sealed(about: dict[str, Any], tensors: Tensors) -> tuple[bytes, str]:
-    """Return the bytes of a file that says `about` itself and holds these arrays, and its hash."""
+    """Return the bytes of a file with the header `about` and these arrays, and its hash.
+
+    Raises `UsageError` if safetensors is not installed.
+    """
     try:
         from safetensors.numpy import save as packed_tensors
     except ImportError as error:
         raise missing() from error
     digest = _hash(about, tensors)
-    # One entry: of several, the library writes now this one first and now that.
+    # A single entry: the library writes several in random order.
     text = json.dumps({"about": about, "sha256": digest}, sort_keys=True)
-    # The library copies memory as it lies, so that views have to be laid out first.
+    # The library copies raw memory, so views have to be made contiguous.
     kept = {name: np.array(tensor, order="C") for name, tensor in tensors.items()}
     return packed_tensors(kept, metadata={KEY: text}), digest
 
 
 def missing() -> UsageError:
-    """Return the refusal where the library of the files is not there."""
+    """Return the error for a missing safetensors package."""
     return UsageError("safetensors is not installed", hint="pip install 'dpveil[models]'")
 
 
 def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
-    """Return the arrays of a safetensors file and dpveil's text in it. Raises `ModelError`."""
+    """Return the arrays of a safetensors file and dpveil's header as text; raises `ModelError`."""
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
@@ -168,7 +174,7 @@ def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
 def opened(
     path: str | Path, *, expected: str | None = None
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
-    """Return what a file of this version says about itself, its arrays and its hash, all as they were sealed.
+    """Return the header, the arrays and the hash of a file, after checking the hash and the version.
 
     Raises `ModelError`.
     """
@@ -201,9 +207,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
 
 
 def _hash(about: dict[str, Any], tensors: Tensors) -> str:
-    """Return the SHA-256 of the card and of every tensor, by name.
+    """Return the SHA-256 of the header and of every tensor, sorted by name.
 
-    No name holds a sign that a type (<f4, |u1) begins with, so what is hashed can be read in one way only.
+    The hashed text is unambiguous, as names cannot contain the first character of a type (<f4, |u1).
     """
     if strange := [name for name in tensors if not NAME.fullmatch(name)]:
         raise ValueError(f"{strange[0]!r} is no name of a tensor")

@@ -1,4 +1,4 @@
-"""Closed-set re-identification by embeddings: which of the known people is it?"""
+"""Closed-set re-identification by embeddings: which of the known people does a probe show?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ Embeddings = Float64[np.ndarray, "n d"]
 
 @dataclass(frozen=True, eq=False)
 class Identified:
-    """What an attacker made of each probe: `right` says whether its nearest person is the true one.
+    """The result of identification: `right` says for each probe whether the nearest person is the true one.
 
-    `chance` is one in the number of people. Probes without a face are wrong, and never left out.
+    `people` are the true names and `chance` is one in the number of people. Probes without a face count as
+    wrong.
     """
 
     right: Bool[np.ndarray, " probes"]
@@ -28,13 +29,13 @@ class Identified:
 
     @property
     def rate(self) -> float:
-        """The share of probes that were named rightly."""
+        """The rank-1 identification rate: the share of probes that were identified correctly."""
         return float(self.right.mean())
 
     def interval(self, *, draws: int = 2000, level: float = 0.95, seed: int = 0) -> Interval:
-        """Return the ends of a bootstrap interval that draws people, with all their probes.
+        """Return a percentile bootstrap interval of `rate` that resamples people with all their probes.
 
-        Where all probes are right, or none, every draw is alike: the end on the inside is then the exact one
+        If all probes are right, or none, all draws are equal; the inner end is then the exact one
         (Clopper-Pearson) for as many independent probes as there are people.
         """
         return by_person(self.right.astype(np.float64), self.people, draws=draws, level=level, seed=seed)
@@ -42,19 +43,19 @@ class Identified:
 
 @dataclass(frozen=True, eq=False)
 class Known:
-    """The attacker's people, in alphabetical order, and the mean embedding of each; NaN where all are NaN."""
+    """The people known to the attacker, sorted by name, and the mean embedding of each; NaN without one."""
 
     names: tuple[str, ...]
     means: Float64[np.ndarray, "people d"]
 
     def distances(self, probes: Embeddings) -> Float64[np.ndarray, "probes people"]:
-        """Return distances of probes to means, infinite where either is NaN."""
+        """Return the Euclidean distances of probes to means, infinite where either is NaN."""
         found = cdist(probes, self.means)
         away: Float64[np.ndarray, "probes people"] = np.where(np.isfinite(found), found, np.inf)
         return away
 
     def places(self, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
-        """Return the row of each person. Raises `InvalidParameter` for one who is not known."""
+        """Return the row of each person; raises `InvalidParameter` for one who is not known."""
         missing = sorted(set(people) - set(self.names))
         if missing:
             problem = f"of the probes are not all known to the attacker: {len(missing)} are missing"
@@ -66,9 +67,9 @@ class Known:
 
 
 def means_of(known: Embeddings, people: Sequence[str]) -> Known:
-    """Return the mean embedding of everybody; photos without a face (NaN) do not count.
+    """Return the mean embedding of each person, ignoring photos without a face (NaN).
 
-    Raises `InvalidParameter` where there is not one name for each embedding, or none at all.
+    Raises `InvalidParameter` unless there is one name for each embedding, and at least one.
     """
     check_named("known", known, people)
     names, place = np.unique(np.asarray(people), return_inverse=True)
@@ -80,7 +81,7 @@ def means_of(known: Embeddings, people: Sequence[str]) -> Known:
 
 
 def check_named(what: str, embeddings: Embeddings, people: Sequence[str]) -> None:
-    """Raise `InvalidParameter` unless there is one name for each of one or more embeddings."""
+    """Raise `InvalidParameter` unless there is one name for each embedding, and at least one."""
     if embeddings.ndim != 2 or len(embeddings) != len(people) or not len(people):
         problem = f"of shape {embeddings.shape} do not match {len(people)} names"
         raise InvalidParameter(what, None, problem, hint="give a row and a name for each photo, n × d")
@@ -89,10 +90,11 @@ def check_named(what: str, embeddings: Embeddings, people: Sequence[str]) -> Non
 def identify(
     known: Embeddings, known_people: Sequence[str], probes: Embeddings, people: Sequence[str]
 ) -> Identified:
-    """Return whom the nearest mean embedding names for each probe; a probe of NaN is nobody, and wrong.
+    """Return the result of identifying each probe as the person with the nearest mean embedding.
 
-    `known` are the attacker's own pictures, of other photos than the probes' originals (or of released ones:
-    see `parrot`). Everybody of the probes has to be among the known. Raises `InvalidParameter`.
+    `known` (n × d) are embeddings of the attacker's photos, which are not the probes' originals; for released
+    photos see `parrot`. Every person of the probes must be known. A probe of NaN counts as wrong. Raises
+    `InvalidParameter`.
     """
     check_named("probes", probes, people)
     everybody = means_of(known, known_people)
@@ -100,7 +102,7 @@ def identify(
 
 
 def nearest(everybody: Known, probes: Embeddings, people: Sequence[str]) -> Identified:
-    """Return whom the nearest mean names for each probe, in the space of the means."""
+    """Return the result of identifying each probe as the person with the nearest mean."""
     true, away = everybody.places(people), everybody.distances(probes)
     found = np.where(np.isfinite(away).any(axis=1), away.argmin(axis=1), -1)
     return Identified(found == true, tuple(people), 1 / len(everybody.names))

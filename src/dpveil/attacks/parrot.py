@@ -11,20 +11,18 @@ from jaxtyping import Float64
 from dpveil.attacks.identify import Embeddings, Identified, Known, check_named, means_of, nearest
 
 LEAST: Final = 1e-3
-"""Smallest shrinkage, so that no direction has zero scatter."""
+"""Least shrinkage, so that no direction has zero scatter."""
 
 
 def parrot(
     known: Embeddings, known_people: Sequence[str], probes: Embeddings, people: Sequence[str]
 ) -> Identified:
-    """Return whom an attacker names who knows released pictures of everybody, and learns what varies in them.
+    """Return the result of an attacker who learns from released photos of everybody.
 
-    `known` are embeddings of pictures that were released by the method under attack, of other photos than
-    the probes' originals. Directions are divided by how much the released pictures of one person differ
-    there (Fisher's linear discriminant with shrinkage), then the nearest mean is named. A probe of NaN is
-    nobody, and wrong. Raises `InvalidParameter`. Source: Newton, Sweeney & Malin 2005; Croft 2022 §6.4.
-
-    With one picture of everybody nothing can be learned, and this is `identify` on released pictures.
+    `known` (n × d) are embeddings of photos released by the method under attack, which are not the probes.
+    Embeddings are whitened by the scatter within people (Fisher's linear discriminant with shrinkage), then
+    the nearest mean decides. With one photo of each person this is `identify` on released photos. A probe of
+    NaN counts as wrong. Raises `InvalidParameter`. Source: Newton, Sweeney & Malin 2005; Croft 2022 §6.4.
     """
     check_named("probes", probes, people)
     everybody = means_of(known, known_people)
@@ -33,10 +31,10 @@ def parrot(
 
 
 def _whitening(known: Embeddings, people: Sequence[str]) -> Float64[np.ndarray, "d d"]:
-    """Return the map under which the scatter within people is the same in all directions.
+    """Return the map that whitens the scatter within people.
 
-    The scatter is mixed with one that is the same everywhere, by as much as its own noise asks for: few
-    pictures teach little. Source: Ledoit & Wolf 2004, lemma 3.2 and section 3.2.
+    The scatter is shrunk towards a multiple of the identity, by an estimate of the optimal amount. Source:
+    Ledoit & Wolf 2004, lemma 3.2 and section 3.2.
     """
     rest = _contrasts(known, people)
     scatter = rest.T @ rest / max(1, len(rest))
@@ -53,9 +51,9 @@ def _whitening(known: Embeddings, people: Sequence[str]) -> Float64[np.ndarray, 
 
 
 def _contrasts(known: Embeddings, people: Sequence[str]) -> Embeddings:
-    """Return for every picture but a person's first what sets it apart from those before, independent rows.
+    """Return Helmert's contrasts of each person's embeddings, one for every embedding but the first.
 
-    Source: Helmert's contrasts, whose sum of squares is that of deviations from the mean.
+    The rows are uncorrelated, and their sum of squares is that of deviations from the mean.
     """
     there = np.isfinite(known).all(axis=1)
     names, found = np.asarray(people)[there], [np.empty((0, known.shape[1]))]
@@ -67,5 +65,5 @@ def _contrasts(known: Embeddings, people: Sequence[str]) -> Embeddings:
 
 
 def strongest(*attacks: Identified) -> Identified:
-    """Return the attack that named most probes rightly: what has to be reported of several."""
+    """Return the attack with the highest identification rate, which is the one to report."""
     return max(attacks, key=lambda one: one.rate)

@@ -14,7 +14,7 @@ Interval = tuple[float, float]
 
 
 def drawn_people(count: int, draws: int, seed: int) -> Int64[np.ndarray, "draws people"]:
-    """Return how often each of `count` people is in each draw of `count` of them, with replacement."""
+    """Return the multiplicity of each of `count` people in each bootstrap draw of `count` of them."""
     words = SeededBits(seed, "bootstrap").words(draws * count).reshape(draws, count)
     picks = (words % np.uint64(count)).astype(np.int64) + count * np.arange(draws)[:, None]
     return np.bincount(picks.ravel(), minlength=draws * count).reshape(draws, count)
@@ -23,9 +23,10 @@ def drawn_people(count: int, draws: int, seed: int) -> Int64[np.ndarray, "draws 
 def by_person(
     values: Float64[np.ndarray, " n"], people: Sequence[str], *, draws: int, level: float, seed: int
 ) -> Interval:
-    """Return the ends of a percentile bootstrap interval of the mean of shares between 0 and 1.
+    """Return a percentile bootstrap interval of the mean of `values` (0 to 1) that resamples people.
 
-    A mean of exactly 0 or 1 gets the inner end of Clopper and Pearson for as many tries as there are people.
+    For a mean of exactly 0 or 1, the inner end is Clopper and Pearson's for as many trials as people. Raises
+    `InvalidParameter` for a `level` outside (0, 1).
     """
     names, person = np.unique(np.asarray(people), return_inverse=True)
     times = drawn_people(len(names), draws, seed)
@@ -35,7 +36,7 @@ def by_person(
 
 
 def ends(means: Float64[np.ndarray, " draws"], mean: float, people: int, level: float) -> Interval:
-    """Return the quantiles of the draws, or exact ends where the mean is 0 or 1."""
+    """Return the quantiles of the draws' means, or the exact interval if `mean` is 0 or 1."""
     if not 0 < level < 1:
         raise InvalidParameter("level", level, "is not between 0 and 1", hint="such as 0.95")
     tail = (1 - level) / 2

@@ -1,4 +1,4 @@
-"""Verification by embeddings: is this the claimed person? True accept rate at a fixed false accept rate."""
+"""Verification by embeddings: the true accept rate (TAR) at a fixed false accept rate (FAR)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from dpveil.errors import InvalidParameter
 
 @dataclass(frozen=True, eq=False)
 class Verified:
-    """Distances of every probe to its own person and to everybody else; infinite where no face was found.
+    """Distances of every probe to its own person and to all others; infinite where no face was found.
 
-    `far` is the share of impostors that may be accepted, which is also what guessing reaches.
+    `people` are the true names. `far` is the false accept rate, which is also the TAR of random guessing.
     """
 
     genuine: Float64[np.ndarray, " probes"]
@@ -27,16 +27,16 @@ class Verified:
 
     @property
     def threshold(self) -> float:
-        """The largest distance at which no more than `far` of the impostors are accepted, or -inf."""
+        """The largest distance threshold that accepts no more than `far` of the impostors, or -inf."""
         return float(self._thresholds(np.ones((1, len(self.people)), np.int64))[0])
 
     @property
     def rate(self) -> float:
-        """The share of probes that are accepted as their own person: TAR at `far`."""
+        """The true accept rate at `far`: the share of probes accepted as their own person."""
         return float((self.genuine <= self.threshold).mean())
 
     def interval(self, *, draws: int = 1000, level: float = 0.95, seed: int = 0) -> Interval:
-        """Return the ends of a bootstrap interval that draws people; each draw sets its own threshold."""
+        """Return a bootstrap interval of `rate` that resamples people, with a new threshold in each draw."""
         names, person = np.unique(np.asarray(self.people), return_inverse=True)
         times = drawn_people(len(names), draws, seed)[:, person]
         accepted = self.genuine <= self._thresholds(times)[:, None]
@@ -44,7 +44,7 @@ class Verified:
         return ends(rates, self.rate, len(names), level)
 
     def _thresholds(self, times: Int64[np.ndarray, "draws probes"]) -> Float64[np.ndarray, " draws"]:
-        """Return the threshold of each draw, in which probes count as often as `times` says: never inf."""
+        """Return the threshold of each draw, in which probes have the multiplicities `times`; never inf."""
         away = self.impostors.ravel()
         order = np.argsort(away, kind="stable")
         away = away[order]
@@ -62,11 +62,11 @@ class Verified:
 def verify(
     known: Embeddings, known_people: Sequence[str], probes: Embeddings, people: Sequence[str], *, far: float
 ) -> Verified:
-    """Return how often a probe passes for its own person where `far` of the impostors pass.
+    """Return the genuine and impostor distances of probes, for a false accept rate of `far`.
 
-    A person is the mean of the known embeddings, and every probe also claims to be everybody else. A probe
-    of NaN passes for nobody, and counts. Raises `InvalidParameter`, also where `far` is not from 0 to 1 or
-    fewer than two people are known.
+    A person is represented by the mean of the known embeddings, and every probe is an impostor for all other
+    people. A probe of NaN is never accepted, and counts. Raises `InvalidParameter`, also if `far` is not at
+    least 0 and below 1, or fewer than two people are known.
     """
     check_named("probes", probes, people)
     if not 0 <= far < 1:

@@ -1,4 +1,4 @@
-"""Releasing many photos: selection, order, and reruns. Prints nothing and ends no process."""
+"""Releasing many photos: selection, order, and reruns. Prints nothing and never exits the process."""
 
 from dpveil.batch.choices import Choices
 from dpveil.batch.manifest import check_manifest, write_manifest

@@ -15,10 +15,10 @@ from dpveil.regions import Finder
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """Everything that is the same for all photos of a run.
+    """The settings that all photos of a run share.
 
-    `regions` are finders as the method accepts them; `if_none` and `at_least` are as in `plan`. With `seed`
-    bits follow from it and each output's name. `force` replaces outputs that exist.
+    `regions` are finders that the method accepts; `if_none` and `at_least` are as in `plan`. With a `seed`,
+    the bits of each photo are a function of it and the output's name. `force` replaces existing outputs.
     """
 
     method: Method
@@ -36,7 +36,7 @@ class Choices:
 
     @property
     def settings(self) -> dict[str, Json]:
-        """Return what the certificate of a finished release says was chosen."""
+        """Return the settings as a release's certificate states them (`Certificate.settings`)."""
         return {
             "method": self.method.name,
             "parameters": self.method.parameters(),

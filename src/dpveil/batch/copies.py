@@ -1,20 +1,21 @@
-"""Identical files among the inputs: each release costs budget, and the costs add up."""
+"""Identical files among the inputs, whose releases' costs add up."""
 
 from __future__ import annotations
 
-import os
 import stat
 from collections import defaultdict
 from collections.abc import Iterable
 from hashlib import file_digest
 from pathlib import Path
 
+from dpveil.io.received import without_blocking
+
 
 def copies(sources: Iterable[Path], *, most: int) -> dict[Path, Path]:
-    """Return for every file that holds the same bytes as an earlier one that earlier one.
+    """Return, for every file with the same contents as an earlier one, the first such file.
 
-    Only files of one size are read, and at most `most` bytes of each; what cannot be read is nobody's copy.
-    The hashes are of originals: they are forgotten on return.
+    Only regular files of equal size and at most `most` bytes are read; unreadable ones are ignored. The
+    hashes, which are of originals, are not kept.
     """
     by_size: dict[int, list[Path]] = defaultdict(list)
     for source in sources:
@@ -36,11 +37,7 @@ def copies(sources: Iterable[Path], *, most: int) -> dict[Path, Path]:
 
 def _digest(source: Path) -> bytes:
     try:
-        with open(source, "rb", opener=_without_waiting) as file:
+        with open(source, "rb", opener=without_blocking) as file:
             return file_digest(file, "sha256").digest()
     except OSError:
         return b""
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

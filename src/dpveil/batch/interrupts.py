@@ -12,7 +12,10 @@ from typing import Any
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Hold back Ctrl-C and termination until the block is done, so that no pair of files is torn."""
+    """Delay Ctrl-C and termination until the context ends, so that a pair of files is not torn apart.
+
+    Raises `KeyboardInterrupt` at the end if there was one. Has no effect outside the main thread.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -24,11 +27,11 @@ def uninterrupted() -> Iterator[None]:
     before: dict[int, Any] = {}
     try:
         for each in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(each) not in (signal.SIG_IGN, None):  # a job in the background, an embedder
+            if signal.getsignal(each) not in (signal.SIG_IGN, None):  # background jobs, embedded Python
                 before[each] = signal.signal(each, hold)
         yield
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if held:  # whatever became of the block: an interrupt is never forgotten
+        if held:  # even if the block raised: an interrupt must not be lost
             raise KeyboardInterrupt

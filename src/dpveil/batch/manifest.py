@@ -1,4 +1,4 @@
-"""A manifest: one row for every input of a run. It tells whom each release shows: keep it private."""
+"""A manifest: one row for every input of a run. It links releases to their originals: keep it private."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ COLUMNS: Final = (
 )
 FORMATS: Final = (".csv", ".jsonl")
 STARTS: Final = {".csv": ",".join(COLUMNS).encode(), ".jsonl": b'{"status": '}
-"""First bytes of a manifest: only a file that starts like this is replaced."""
+"""First bytes of a manifest; an existing file is only replaced without being asked to if it has them."""
 FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""First characters that make a spreadsheet read a cell as a formula."""
+"""First characters by which a spreadsheet may take a cell for a formula."""
 
 
 def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
-    """Raise what would keep a manifest from being written after the run, before anything is drawn.
+    """Raise any error that would prevent writing the manifest, before anything is drawn.
 
-    Raises `UnknownName` for another suffix, `UsageError` where it would replace an input, a release or,
-    without `replace`, anything but a manifest, and where it would lie beside numbered releases, whose names
-    it tells; `OutputError` where there is no such folder.
+    Raises `UnknownName` for another suffix; `UsageError` if the path is an input or an output of the run, or
+    beside numbered releases, whose names it would reveal; and `OutputError` if the folder is missing or not
+    writable, or without `replace` if the path exists and is not a manifest.
     """
     if path.suffix.lower() not in FORMATS:
         raise UnknownName("format of a manifest", path.suffix or shown(path), FORMATS)
@@ -79,6 +79,6 @@ def _row(entry: Entry) -> dict[str, Any]:
 
 
 def _cell(value: Any) -> str:
-    """Return a cell that no spreadsheet computes: what looks like a formula begins with an apostrophe."""
+    """Return the cell's text, with an apostrophe in front if a spreadsheet could take it for a formula."""
     text = "" if value is None else str(value)
     return f"'{text}" if text.lstrip(" ").startswith(FORMULA) else text

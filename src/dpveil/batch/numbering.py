@@ -1,4 +1,4 @@
-"""Numbered outputs such as photo-000001.png, which reveal no name; a photo keeps its number across runs."""
+"""Numbered outputs such as photo-000001.png, which hide names; a photo keeps its number across runs."""
 
 from __future__ import annotations
 
@@ -18,15 +18,18 @@ from dpveil.io.writing import refusal
 from dpveil.release.saving import SUFFIX
 
 NAMED: Final = "photo-{:06}.png"
+"""The name of a numbered output."""
 MOST_BYTES: Final = 1 << 30
+"""Largest release that is hashed, in bytes."""
 NUMBERED: Final = re.compile(r"photo-([0-9]{6,15})\.png(\.certificate\.json)?")
+"""Names of numbered outputs and their certificates."""
 
 
 def numbered(names: Sequence[str], out: Path) -> list[str]:
-    """Return the output's name for every input's, in their order: known numbers stay, new ones follow.
+    """Return the numbered output of every input, in order; known inputs keep their numbers.
 
-    Writes nothing: `keep_numbers` does, when everything else is checked. Raises `UsageError` where releases
-    lie in `out` whose numbers are not known: they may be of these photos, and would be paid for twice.
+    Writes nothing: call `keep_numbers` once everything else is checked. Raises `UsageError` if `out` has
+    releases with unknown numbers, which may be of these photos, so that their cost would be paid twice.
     """
     state = State.read(out)
     check_numbers(out, state)
@@ -38,10 +41,10 @@ def numbered(names: Sequence[str], out: Path) -> list[str]:
 
 
 def keep_numbers(names: Mapping[str, str], out: Path) -> None:
-    """Keep which input, by its name, has which numbered output in `out`, before anything is drawn.
+    """Store the number of each input's output in the state of `out`, before anything is drawn.
 
-    Raises `UsageError` where another run took one of the numbers meanwhile, or as `numbered` does, and
-    `OutputError` where they cannot be kept.
+    `names` maps inputs to outputs. Raises `UsageError` if another run has taken one of the numbers since, or
+    as `numbered`, and `OutputError` if the state cannot be written.
     """
     make_folder(out)
     numbers = ((key_of(name), number_of(output)) for name, output in names.items())
@@ -61,16 +64,16 @@ def keep_numbers(names: Mapping[str, str], out: Path) -> None:
 
 
 def number_of(output: str) -> int | None:
-    """Return the number in the name of a numbered output, or of its certificate; None in other names."""
+    """Return the number in the name of a numbered output or its certificate; None for other names."""
     match = NUMBERED.fullmatch(output)
     return None if match is None else int(match[1])
 
 
 def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> None:
-    """Raise `UsageError` where `out` holds numbered releases of photos that are not known.
+    """Raise `UsageError` if `out` has numbered releases of unknown photos.
 
-    `outputs` are names of this run's own outputs, where they follow the inputs'; what an earlier run named
-    so is known by its hash.
+    Known are the numbers in the state, files whose hash is in the state, and `outputs`, the names of this
+    run's outputs, which may look like numbers.
     """
     known = {None, *state.numbers.values()}
     try:
@@ -89,7 +92,7 @@ def check_numbers(out: Path, state: State, outputs: Collection[str] = ()) -> Non
 
 
 def _released(image: Path, state: State) -> bool:
-    """Whether a file is a release that an earlier run wrote for a photo of known name."""
+    """Whether the state has the hash of a file as a release of a photo of known name."""
     try:
         return (
             bool(state.sources) and hashlib.sha256(received(image, MOST_BYTES)).hexdigest() in state.sources

@@ -1,8 +1,8 @@
 """Prefetching: the next photos are read and planned while one is drawn, encoded and written.
 
-A face detector on all cores leaves a tenth of them idle, and waits whenever anything else needs one: two
-photos, each on its own core, fill both (docs: benchmarks). What runs ahead spends nothing, draws nothing and
-writes nothing, so an interrupted run has nothing to take back.
+A face detector does not scale perfectly over cores, so it is faster to search several photos at once, each on
+its own core (docs: benchmarks). Prefetching spends, draws and writes nothing, so that an interrupted run has
+nothing to undo.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Made = TypeVar("Made")
 def prefetch(
     make: Callable[[Item], Made], items: Sequence[Item], *, at_once: int
 ) -> Iterator[Iterable[tuple[Item, Callable[[], Made]]]]:
-    """Yield the items in order, each with a call that waits for `make(item)` and returns or raises as it did.
+    """Yield the items in order, each with a function that waits for the result of `make(item)`.
 
-    `at_once` other threads make one each, and one that is done finds another waiting: `at_once` + 2 results
-    exist at most. On leaving, what has begun is waited for, and nothing else is made.
+    `make` runs in `at_once` other threads; at most `at_once` + 2 results exist at a time. On leaving the
+    context, running calls are waited for and all others are cancelled.
 
     >>> with prefetch(abs, [-1, 2], at_once=2) as made:
     ...     [(item, result()) for item, result in made]
@@ -55,7 +55,7 @@ def _in_turn(
 
 @contextmanager
 def _spared(cores: int) -> Iterator[None]:
-    """Keep OpenCV off some cores: it lends its threads to one caller at a time, and others go on alone."""
+    """Limit OpenCV to fewer cores during the context, as it runs one caller at a time on its threads."""
     before = cv2.getNumThreads()
     cv2.setNumThreads(max(1, before - cores))
     try:

@@ -1,4 +1,4 @@
-"""Files about a run that are for the owner of the originals alone: may they be written where he says?"""
+"""Checks of the paths of files about a run that only the owner of the originals may see."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from dpveil.release.saving import certificate_path
 
 
 def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes, replace: bool) -> None:
-    """Raise what would keep a file about a run from being written after it, before anything is drawn.
+    """Raise any error that would prevent writing a file about a run, before anything is drawn.
 
-    `what` is its name in messages, `start` how such a file begins: without `replace` no other file is
-    replaced. Raises `UsageError` where it would replace an input or a release, and `OutputError` where there
-    is no such folder or it may not be written.
+    `what` is its name in messages and `start` its first bytes: without `replace` an existing file must start
+    with them. Raises `UsageError` if the path is an input or an output of the run, and `OutputError` if the
+    folder is missing or not writable, or another file exists.
     """
     taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
     if identity(path) in set(map(identity, taken)):
@@ -38,7 +38,7 @@ def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes,
 
 
 def within(path: Path, task: Task) -> bool:
-    """Return whether a file would lie in the folder of a release, or in one below."""
+    """Whether `path` is in the folder of a task's output, or in one below it."""
     return real(path).is_relative_to(real(task.output.parent))
 
 

@@ -25,7 +25,10 @@ UNWRITABLE: Final = "the output cannot be written"
 
 @dataclass(frozen=True)
 class Promise:
-    """What a release promises: one of `guarantees` for each region; `total` is None for a copy."""
+    """The guarantees of a release: one for each region and their `total`, which is None for a copy.
+
+    `faces` says whether all regions are faces.
+    """
 
     guarantees: tuple[Guarantee, ...]
     total: Guarantee | None
@@ -34,7 +37,7 @@ class Promise:
 
     @classmethod
     def of(cls, certificate: Certificate) -> Promise:
-        """Return what a certificate states."""
+        """Return the guarantees that a certificate states."""
         return cls(
             guarantees=certificate.guarantees,
             total=certificate.composition,
@@ -43,7 +46,7 @@ class Promise:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON of an entry: how many regions, and guarantees as certificates state them."""
+        """Return the JSON object: the number of regions, and guarantees as in certificates."""
         return {
             "regions": len(self.guarantees),
             "guarantee": None if self.total is None else self.total.to_json(),
@@ -54,7 +57,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why nothing was written for a photo. `kind` is the error's class; nothing of its frames is kept."""
+    """Why nothing was written for a photo: the error's class, message and hint, without its traceback."""
 
     kind: type[BaseException]
     message: str
@@ -62,7 +65,10 @@ class Failure:
 
     @classmethod
     def of(cls, error: BaseException, options: Mapping[str, str]) -> Failure:
-        """Return what an error says, in the words of `options`; one that nobody foresaw is named by type."""
+        """Return an error's message and hint, with arguments written as `options`.
+
+        An error that is not a `DPVeilError` is unexpected, and named by its type.
+        """
         if isinstance(error, DPVeilError):
             return cls(type(error), *error.told(options))
         detail = " ".join(str(error).split())
@@ -72,7 +78,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Entry:
-    """What became of one input. `tried` is false where the run ended before its turn."""
+    """The outcome of one input; `tried` is false if the run ended before its turn."""
 
     status: str
     source: Path
@@ -83,7 +89,7 @@ class Entry:
     tried: bool = True
 
     def to_json(self) -> dict[str, Any]:
-        """Return the JSON object of a run's document."""
+        """Return the JSON object of this input."""
         if self.failure is not None:
             return {"input": str(self.source), "error": self.failure.message, "hint": self.failure.hint}
         places: dict[str, Any] = {"input": str(self.source)}
@@ -95,10 +101,10 @@ class Entry:
 
 @dataclass
 class Report:
-    """What became of every input, in the order of the tasks.
+    """The outcome of every input, in the order of the tasks.
 
-    `options` are a command line's words for arguments. `stopped` says why the run ended early, if it did;
-    `notes` what concerns no single photo.
+    `options` are a command line's names of arguments. `stopped` says why the run ended early, if it did;
+    `notes` concern no single photo.
     """
 
     options: Mapping[str, str] = field(default_factory=dict)
@@ -112,45 +118,45 @@ class Report:
 
     @property
     def released(self) -> list[Entry]:
-        """What was released now."""
+        """Photos released by this run."""
         return self.of(RELEASED)
 
     @property
     def failed(self) -> list[Entry]:
-        """What was not released; what has no region is beside it."""
+        """Photos that were not released because of an error other than `NoRegion`."""
         return self.of(FAILED)
 
     @property
     def skipped(self) -> list[Entry]:
-        """What an earlier run had released with the same settings."""
+        """Photos that an earlier run released with the same settings."""
         return self.of(SKIPPED)
 
     @property
     def no_region(self) -> list[Entry]:
-        """Photos without what was to be protected."""
+        """Photos in which a requested region was not found."""
         return self.of(NO_REGION)
 
     @property
     def untried(self) -> list[Entry]:
-        """What the run did not come to."""
+        """Photos that the run did not reach."""
         return [entry for entry in self.entries if not entry.tried]
 
     @property
     def errors(self) -> list[type[BaseException]]:
-        """The classes of everything that went wrong."""
+        """The classes of all errors."""
         return [entry.failure.kind for entry in self.entries if entry.failure is not None]
 
     def done(
         self, status: str, task: Task, output: Path, certificate: Certificate, warnings: Sequence[str] = ()
     ) -> None:
-        """Note a release, made now or earlier."""
+        """Record a release, made now or earlier."""
         self.entries.append(
             Entry(status, task.source, output, Promise.of(certificate), (*certificate.warnings, *warnings))
         )
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
-        """Note that nothing was written for this photo, and why."""
-        error.__traceback__ = None  # its frames would hold the photo as long as something holds the error
+        """Record that nothing was written for this photo, and why."""
+        error.__traceback__ = None  # its frames would keep the photo in memory
         status = NO_REGION if isinstance(error, NoRegion) else FAILED
         self.entries.append(Entry(status, task.source, failure=Failure.of(error, self.options), tried=tried))
 

@@ -1,4 +1,4 @@
-"""Reruns: a photo already released with the same settings is not paid for again."""
+"""Reruns: a photo that was already released with the same settings is skipped, at no cost."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from dpveil.release.verification import verify
 
 ARGUMENTS: Final = {"force": "force=True", "out": "out", "names": "names", "at_least": "at_least"}
 ALONE: Final = "release this one file with {force}"
-"""What to do about one photo of many: with the whole folder, every photo would be paid for again."""
+"""The remedy for one photo; for a whole folder, it would pay for every photo again."""
 
 
 def finished(
     task: Task, choices: Choices, state: State, stamp: Stamp | None
 ) -> tuple[Path, Certificate] | None:
-    """Return the release of an earlier run with the same settings, or None if there is nothing.
+    """Return the output and certificate of an earlier run with the same settings, or None if there is none.
 
-    Raises `DPVeilError` where something else lies there, a release of another photo, or one of what the input
-    was before it was replaced (`stamp` is what it is like now), and `TooWeak` where it promises too little.
+    `stamp` is the input's current one. Raises `DPVeilError` if the output is something else, a release of
+    another photo, or of the input before it was replaced, and `TooWeak` if it is weaker than asked for.
     """
     place = _place(task, choices, state)
     if place is None:
@@ -68,26 +68,26 @@ def finished(
 
 
 def same(output: Path, choices: Choices) -> Certificate | None:
-    """Return the certificate of what lies at `output`, if it is a sound release with these settings."""
+    """Return the certificate of the file `output` if it is a consistent release with these settings."""
     found = verify(output, max_pixels=choices.max_pixels)
-    if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed meanwhile
+    if found.status in ("inconsistent", "missing"):  # another run may be writing it, or was killed
         tidy(output.parent)
         with suppress(OSError), sole_writer([output.parent]):
             found = verify(output, max_pixels=choices.max_pixels)
     stated = found.certificate
     if stated is None:
         return None
-    if found.status == "unprotected":  # what an earlier run copied, where it was told to
+    if found.status == "unprotected":  # a copy that an earlier run was allowed to make
         asked = list(stated.request) == choices.settings["request"]
         return stated if choices.if_none == "copy" and asked else None
     allowed = {"copy": stated.missing, "whole": [r for r in stated.regions if r.origin.fallback]}
     if any(used and choices.if_none != way for way, used in allowed.items()):
-        return None  # nothing was found then, and this run would refuse the photo
+        return None  # regions were missing then, which this run would refuse
     return stated if found.status == "consistent" and stated.settings == choices.settings else None
 
 
 def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificate] | None:
-    """Return where a release with these settings lies; raises where something else does."""
+    """Return an existing release with these settings and its certificate; raises if anything else exists."""
     if _exists(task.output):
         if stated := same(task.output, choices):
             return task.output, stated
@@ -104,7 +104,7 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
         )
     if task.former is None or not _exists(task.former):
         return None
-    # A name with both suffixes can only come from this photo; a name without may come from a sibling.
+    # a.jpg.png can only come from a.jpg; a.png may come from another file with the same stem.
     longer = len(task.former.name) > len(task.output.name)
     if longer and (stated := same(task.former, choices)):
         return task.former, stated
@@ -112,7 +112,7 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
 
 
 def _of_whom(task: Task, former: Path, state: State) -> DPVeilError:
-    """Return the refusal of a photo that `former` may be a release of, or of another with the same stem."""
+    """Return the error for a photo if `former` may be a release of it, or of another with the same stem."""
     place, sha256, suffixed = shown(former), "", "rename it (and its certificate) to {}"
     with suppress(CertificateError):
         output = read_certificate(former).output
@@ -129,7 +129,7 @@ def _of_whom(task: Task, former: Path, state: State) -> DPVeilError:
 
 
 def earlier(task: Task) -> list[Path]:
-    """Return where releases lie that may be of this photo, from runs that named outputs in the other way."""
+    """Return existing outputs that may be of this photo, from runs with the other way of naming."""
     return [place for place in task.elsewhere if place != task.output and _exists(place)]
 
 

@@ -1,4 +1,4 @@
-"""Releasing many photos: a bad file does not stop the rest, and nothing is paid for twice."""
+"""Releasing many photos: one bad file does not stop the others, and no photo is paid for twice."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
 @dataclass(frozen=True)
 class _Ready:
-    """How a photo will be released, and what its file was like before it was read."""
+    """A photo's plan, and the stamp of its file before it was read."""
 
     plan: Plan
     stamp: Stamp | None
@@ -42,7 +42,10 @@ class _Ready:
 
 @dataclass
 class _Run:
-    """One run: what was chosen, what its folders remember, and what became of the photos so far."""
+    """One run: its settings, the states of its output folders, and the outcomes so far.
+
+    `made` has the identity of every output folder at its first use, `copies` the first of identical inputs.
+    """
 
     choices: Choices
     report: Report
@@ -52,7 +55,7 @@ class _Run:
     copies: dict[Path, Path] = field(default_factory=dict)
 
     def begin(self, tasks: Sequence[Task]) -> None:
-        """Clear up behind killed runs, and look for copies and what is remembered; keep what is numbered."""
+        """Store new numbers, clean up after killed runs, read the folders' states, and find copies."""
         for folder, names in _numbered(tasks).items():
             keep_numbers(names, folder)
         for folder in sorted({task.output.parent for task in tasks}):
@@ -65,9 +68,9 @@ class _Run:
         self.copies = copies((task.source for task in tasks), most=most_bytes(self.choices.max_pixels))
 
     def prepare(self, task: Task) -> tuple[Path, Certificate] | _Ready:
-        """Return the release of an earlier run with the same settings, or how the photo will be released.
+        """Return the release of an earlier run with the same settings, or the plan for a new one.
 
-        What cannot be looked at is read, which says why, before anything is said of its output.
+        If the input cannot be inspected, reading it reports the error before the output is considered.
         """
         choices, stamp = self.choices, stamp_of(task.source)
         if not choices.force and stamp is not None:
@@ -85,7 +88,7 @@ class _Run:
         return _Ready(planned, stamp)
 
     def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]) -> bool:
-        """Release one photo, or note why not; return whether the next photo can be tried."""
+        """Release one photo or record its error; return whether the run can continue."""
         try:
             prepared = waiting()
             if isinstance(prepared, _Ready):
@@ -100,7 +103,7 @@ class _Run:
         return True
 
     def stop(self, tasks: Sequence[Task], reason: str) -> None:
-        """Account for the photos whose turn did not come."""
+        """Record all photos that were not reached."""
         for task in tasks[len(self.report.entries) :]:
             error = DPVeilError(f"not tried, because {reason}", hint="run the same command again")
             self.report.fail(task, error, tried=False)
@@ -119,11 +122,13 @@ class _Run:
             there = same(task.output, self.choices)
             if there is None:
                 raise
-            # Another run over the same photos was faster: its release stands, and ours was never shown.
+            # Another run over the same photos was faster: its release stays, and ours is discarded.
             self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
 
     def _open(self, folder: Path) -> None:
-        """Make the folder for its first output; if a later one finds another, its disk has gone."""
+        """Make the folder of the first output; raises `OutputError` if it was replaced since, as by
+        unmounting.
+        """
         if folder not in self.made:
             make_folder(folder)
             self.made[folder] = identity(folder)
@@ -139,7 +144,7 @@ class _Run:
         self.report.done(RELEASED, task, task.output, certificate, notes)
 
     def _about(self, task: Task, certificate: Certificate) -> tuple[str, ...]:
-        """Return what else is released of the same photo, if that costs anything."""
+        """Return notes on other releases of the same photo whose costs add, if it costs anything."""
         if certificate.composition is not None and certificate.composition.free:
             return ()
         first = self.copies.get(task.source)
@@ -147,7 +152,7 @@ class _Run:
         return (*(() if first is None else (COPY.format(shown(first)),)), *again)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
-        """Keep what the input of a release was like; return what to say where that fails."""
+        """Store the input's stamp with its release; return a note if that fails."""
         if certificate.output is None or stamp is None:
             return (FORGOTTEN.format("its file cannot be inspected"),)
         try:
@@ -165,13 +170,13 @@ def release_all(
     released: Callable[[Task, Plan, Release], None] = lambda task, plan, release: None,
     options: Mapping[str, str] | None = None,
 ) -> Report:
-    """Release every photo, calling `step` after each, and return what became of them.
+    """Release every photo, calling `step` after each, and return the report.
 
-    `released` is called with each new release once it is written, and must not raise.
-    Goes on after every failure of a single photo; stops where nothing can be written any more, and where it
-    is interrupted. Then the rest is reported as failed. With `options`, such as {"force": "--force"},
-    failures are told in these words of a command line. Raises `UsageError` and `OutputError`, before
-    anything is drawn, where numbered outputs cannot be.
+    `released` is called with each new release once it is written, and must not raise. Continues after the
+    failure of a single photo; stops if nothing can be written any more or on an interrupt, and then reports
+    the remaining photos as failed. With `options`, such as {"force": "--force"}, errors write arguments as
+    on the command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot
+    be numbered.
     """
     run = _Run(choices, Report(options or {}), released)
     try:
@@ -189,7 +194,7 @@ def release_all(
 
 
 def _numbered(tasks: Sequence[Task]) -> dict[Path, dict[str, str]]:
-    """Return the outputs that are numbers, by folder and by the name of the input."""
+    """Return the names of numbered outputs, by folder and name of the input."""
     found: dict[Path, dict[str, str]] = {}
     for task in tasks:
         if task.numbered is not None:

@@ -1,15 +1,15 @@
 """The state of an output folder, for reruns: a private file elsewhere, never part of a release.
 
-Each such folder has a file in the user's own state folder (XDG Base Directory Specification), where nobody
-publishes it by accident; its name is a hash of the folder's path. JSON Lines, each line one of
+Each output folder has a file in the user's state folder (XDG Base Directory Specification), so that it is not
+published by accident; its name is a hash of the folder's path. It is in JSON Lines, each line one of
 
     {"release": SHA-256 of an output file, "size": bytes of its input, "time": nanoseconds, when that changed,
      "of": hash of the input's name}
     {"number": 7, "of": hash of the path of an input}
 
-It is only ever appended to, each time from a new line on, so that runs side by side and killed runs lose
-nothing but a line of their own. It is read as `received` files are, and damaged lines are passed over. The
-worst that it can do is to let a rerun refuse, or to let it miss that an input was replaced.
+The file is only appended to, each time starting a new line, so that concurrent and killed runs lose at most
+their own line. It is read like an untrusted file (`received`), and damaged lines are skipped. At worst, a bad
+file makes a rerun refuse a photo, or miss that an input was replaced.
 """
 
 from __future__ import annotations
@@ -32,18 +32,22 @@ from dpveil.io.refused import Refused
 
 APP: Final = "dpveil"
 MOST_BYTES: Final = 1 << 26
-"""Bytes of the largest state file that is read: about 400 000 releases."""
+"""Largest state file in bytes: about 400 000 releases."""
 RELEASE: Final = re.compile(r"[0-9a-f]{64}")
+"""The SHA-256 of a release."""
 OF: Final = re.compile(r"[0-9a-f]{32}")
+"""The `key_of` an input's name."""
 CEILING: Final = 1 << 63
+"""Integers in the file are smaller than this."""
 MOST_NUMBER: Final = 10**12
+"""Numbers of photos are smaller than this."""
 
 Stamp = tuple[int, int]
-"""Size of a file in bytes, and when it was last changed, in nanoseconds."""
+"""Size of a file in bytes, and its modification time in nanoseconds."""
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """Return size and time of a file, or None where it cannot be looked at: reading it says why."""
+    """Return size and modification time of a file, or None if it cannot be inspected."""
     try:
         status = path.stat()
     except (OSError, ValueError):
@@ -52,18 +56,18 @@ def stamp_of(path: Path) -> Stamp | None:
 
 
 def key_of(name: str) -> str:
-    """Return what stands for an input's name in the state file.
+    """Return the hash that represents an input's name in the state file.
 
-    Whoever guesses a name can check the guess: it keeps names from being read in passing, no more.
+    It only keeps names from being read by accident: a guessed name can be checked against it.
     """
     return hashlib.blake2b(os.fsencode(name), digest_size=16, person=b"dpveil.state").hexdigest()
 
 
 def state_path(folder: Path) -> Path:
-    """Return the file with the state of a folder: in $XDG_STATE_HOME/dpveil, or ~/.local/state/dpveil.
+    """Return the state file of a folder: in $XDG_STATE_HOME/dpveil or ~/.local/state/dpveil.
 
-    On Windows that is %LOCALAPPDATA%. A folder that is moved has another file. Raises OSError where the user
-    has no home.
+    On Windows it is in %LOCALAPPDATA%. A folder that is moved gets another file. Raises `OSError` if the user
+    has no home folder.
     """
     given = os.environ.get("LOCALAPPDATA" if os.name == "nt" else "XDG_STATE_HOME", "")
     try:
@@ -76,9 +80,10 @@ def state_path(folder: Path) -> Path:
 
 @dataclass
 class State:
-    """The state of one `folder`: what is known of inputs, and its `problem`, if any.
+    """The state of one output `folder`, and what was wrong with its file (`problem`), if anything.
 
-    `stamps` and `sources` are stamps and keys of names of inputs, by release; `numbers` are by key.
+    `stamps` and `sources` are the stamps and the keys of the inputs of each release, by its SHA-256;
+    `numbers` are the numbers of inputs by key.
     """
 
     folder: Path
@@ -89,7 +94,7 @@ class State:
 
     @classmethod
     def read(cls, folder: Path) -> State:
-        """Return the state of `folder`; an empty one where there is none or it cannot be read."""
+        """Return the state of `folder`, which is empty if there is no file or it cannot be read."""
         state = cls(folder)
         try:
             path = state_path(folder)
@@ -101,26 +106,26 @@ class State:
         for line in filter(None, lines):
             try:
                 state._take(json.loads(line.decode("ascii")))
-            except (ValueError, TypeError, KeyError, RecursionError):  # torn by a full disk, or forged
+            except (ValueError, TypeError, KeyError, RecursionError):  # truncated by a full disk, or forged
                 state.problem = f"the state file {shown(path)} is damaged"
         return state
 
     def replaced(self, release: str, stamp: Stamp | None) -> bool:
-        """Whether the release with this SHA-256 is known to come from another input than one with `stamp`."""
+        """Whether the release with this SHA-256 is known, but not from an input with this `stamp`."""
         return release in self.stamps and stamp not in self.stamps[release]
 
     def another(self, release: str, name: str) -> bool:
-        """Whether the release with this SHA-256 is known to come from inputs of other names alone."""
+        """Whether the release with this SHA-256 is known, but not from an input with this `name`."""
         return release in self.sources and key_of(name) not in self.sources[release]
 
     def note_release(self, release: str, stamp: Stamp, name: str) -> None:
-        """Keep what the input of a release was like, and its name; raises OSError."""
+        """Store stamp and name of a release's input; raises `OSError`."""
         line = {"release": release, "size": stamp[0], "time": stamp[1], "of": key_of(name)}
         self._append([line])
         self._take(line)
 
     def note_numbers(self, numbers: Iterable[tuple[str, int]]) -> None:
-        """Keep which number belongs to which key of an input; raises OSError."""
+        """Store the numbers of inputs by key; raises `OSError`."""
         new = dict(numbers)
         self._append({"number": number, "of": key} for key, number in new.items())
         self.numbers |= new
@@ -131,7 +136,7 @@ class State:
             if "of" in line and not OF.fullmatch(line["of"]):
                 raise ValueError("no name of an input")
             self.stamps.setdefault(line["release"], set()).add(stamp)
-            if "of" in line:  # the first versions did not keep it
+            if "of" in line:  # missing in lines of early versions
                 self.sources.setdefault(line["release"], set()).add(line["of"])
         elif set(line) == {"number", "of"} and OF.fullmatch(line["of"]):
             number = _whole(line["number"])
@@ -143,7 +148,7 @@ class State:
 
     def _append(self, lines: Iterable[dict[str, Any]]) -> None:
         path = state_path(self.folder)
-        text = ("\n" + "".join(_lines(lines))).encode("ascii")  # what lies there may end in a torn line
+        text = ("\n" + "".join(_lines(lines))).encode("ascii")  # the file may end in an incomplete line
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         handle = os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), 0o600)

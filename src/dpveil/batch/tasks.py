@@ -1,4 +1,4 @@
-"""Which photos to release and where to write each, decided before any of them is read."""
+"""The photos to release and the output of each, determined before any of them is read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ NAMES: Final = ("keep", "number")
 ARGUMENTS: Final = {"out": "out", "names": "names"}
 FOREIGN = UNWRITTEN | {".pdf", ".svg"}
 SUFFIX_LIKE: Final = re.compile(r"\.[a-z]{3,4}", re.IGNORECASE)
-"""What looks like the suffix of a picture's file name, mistyped."""
+"""Suffixes that may be a mistyped image format's."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One photo: `name` is its output relative to the chosen place; `former` is where an earlier run may
-    have put the same photo, when it had other neighbours, and `elsewhere` is where one may have that named
-    outputs in the other way. `numbered` is the input's name, if the output is a number that belongs to it.
+    """One photo: its `source`, its `output`, and `name`, the output relative to the chosen folder.
+
+    `former` is where an earlier run may have written it, when other inputs had the same stem, and `elsewhere`
+    are the outputs by the other way of naming. `numbered` is the input's name if the output is a number.
     """
 
     source: Path
@@ -45,12 +46,12 @@ class Task:
 def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> list[Task]:
     """Return the tasks for files and folders, in a fixed order; a folder's tree is mirrored under `out`.
 
-    Hidden files and what dpveil wrote are left out of folders, as are files whose suffix is no picture's or
-    video's. A file that several names lead to is taken once. With `names` "number" the outputs lie side by
-    side in `out` as photo-000001.png and so on: a number stays the photo's own, and `release_all` keeps it
-    before anything is drawn. Nothing is written here. Raises `UsageError` where two photos would land on one
-    output, an output would overwrite an input, several photos would go into one file's name, or one photo
-    into a new folder whose name looks like a mistyped file's.
+    In folders, hidden files, dpveil's own outputs, and files without the suffix of a picture or video are
+    left out. A file with several paths is taken once. With `names` "number" all outputs are in `out` as
+    photo-000001.png and so on; a photo keeps its number, which `release_all` stores before anything is drawn.
+    Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
+    input, several photos have one file name as output, or one photo a new folder whose name looks like a
+    mistyped file name.
     """
     if names not in NAMES:
         raise InvalidParameter("names", names, "is unknown", hint=" or ".join(NAMES))
@@ -75,7 +76,7 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
 
 
 def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
-    """Return the links to folders that lie in the inputs' folders, which `plan_tasks` leaves out."""
+    """Return the links to folders inside the input folders, which `plan_tasks` does not follow."""
     folders = (start for start in inputs if is_folder(start))
     found = (path for start in folders for path, _ in walk(start, real(out)))
     return [path for path in found if is_link(path) and is_folder(path) and real(path) != real(out)]
@@ -96,7 +97,7 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
 
 
 def _photos(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
-    """Return every photo once, with its path relative to the input that it was found in."""
+    """Return every photo once, with its path relative to the input in which it was found."""
     found: dict[Path, tuple[Path, Path]] = {}
     links: dict[Path, tuple[Path, Path]] = {}
     for start in given:
@@ -106,7 +107,7 @@ def _photos(given: Iterable[Path], out: Path) -> list[tuple[Path, Path]]:
 
 
 def _numbered(photos: Sequence[tuple[Path, Path]], out: Path) -> list[Task]:
-    """Return a task for every source; a number belongs to a path relative to its input."""
+    """Return tasks with numbered outputs; a number belongs to the path relative to its input."""
     sources: dict[Path, Path] = {}
     for source, relative in photos:
         other = sources.setdefault(relative, source)
@@ -135,11 +136,11 @@ def _images(start: Path, out: Path) -> Iterator[tuple[Path, Path]]:
 
 
 def _placed(photos: list[tuple[Path, Path]], out: Path) -> list[Task]:
-    """a.jpg becomes a.png; only where that would collide is it a.jpg.png, until nothing collides."""
+    """Return tasks with named outputs: a.png for a.jpg, or a.jpg.png if that would collide."""
     names = {relative: relative.with_suffix(".png") for _, relative in photos}
     while True:
         many = Counter(_key(names[relative]) for _, relative in photos)
-        many.update({_key(parent) for name in names.values() for parent in name.parents})  # a folder a.png
+        many.update({_key(parent) for name in names.values() for parent in name.parents})  # folders count too
         changed = {r: _full(r) for r, name in names.items() if many[_key(name)] > 1 and name != _full(r)}
         if not changed:
             break
@@ -161,7 +162,7 @@ def _full(relative: Path) -> Path:
 
 
 def _key(path: Path) -> str:
-    """Return what a disk that ignores case and Unicode forms would take the name for (Unicode, D145)."""
+    """Return the name as a disk compares it that ignores case and normalisation (Unicode, D145)."""
     folded = unicodedata.normalize("NFD", path.as_posix()).casefold()
     return unicodedata.normalize("NFD", folded)
 

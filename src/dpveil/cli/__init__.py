@@ -56,6 +56,7 @@ app.command("demo", cls=Command, short_help="Release a public photograph at seve
 app.add_typer(mechanism_app, name="mechanism", short_help="Release numbers that stay in their range.")
 
 USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
+"""Click's error of usage, whose class Typer does not export."""
 AS_PYTHON: Final = warnings.formatwarning
 EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": []},
@@ -65,10 +66,10 @@ EMPTY: Final[dict[str, dict[str, list[str]]]] = {
     "compare": {"compared": []},
     "train": {"trained": [], "failed": []},
 }
-"""JSON document of a command that was called wrongly."""
-
+"""Keys of the JSON document of each command, for calls that fail before there is any result."""
 
 CODES: Final = "\n".join(f"  {code:<3}  {text}" for code, text in exits.MEANING.items())
+"""The table of exit codes in the help text."""
 
 
 def _version(wanted: bool) -> None:
@@ -98,11 +99,11 @@ def _root(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Take what comes before a command."""
+    """Handle the options before a command."""
 
 
 def main() -> None:
-    """Run the command line and leave the process with its exit code."""
+    """Run the command line and exit the process with its exit code."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     warnings.formatwarning = _one_line
     say.never_break_on_letters()
@@ -110,7 +111,7 @@ def main() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        # What could not be written was reported: the interpreter's last flush must not change the exit code.
+        # The failure was reported already: the interpreter's last flush must not change the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
@@ -118,7 +119,7 @@ def main() -> None:
 def _one_line(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Return a warning as Python says it, but one of a plug-in without the line of code that it arose in."""
+    """Return a warning as Python formats it, but those about plug-ins in one line without source code."""
     if category is not PluginWarning:
         return AS_PYTHON(message, category, filename, lineno, line)
     return f"warning: {' '.join(str(message).split())}\n"
@@ -131,7 +132,7 @@ def _program() -> Any:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; what went wrong is one line on stderr."""
+    """Run one command line and return its exit code; an error is one line on stderr."""
     if not arguments:
         run(["--help"])
         return exits.USAGE
@@ -147,7 +148,7 @@ def run(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         code = exits.INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output has gone: let the interpreter's last flush go nowhere.
+        # The reader of the output has gone: redirect the interpreter's last flush to nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.INCOMPLETE
     except OSError as error:

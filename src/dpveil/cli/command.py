@@ -1,4 +1,4 @@
-"""The class of all commands: what the library refuses is told in the options of the command line."""
+"""The class of all commands, which reports the library's errors in terms of command-line options."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ALIASES: Final = {
     "box": "regions",
     "detector model": "detector_model",
 }
-"""Arguments of Python to the options that stand for them, where they have another name."""
+"""Options of Python arguments whose names differ."""
 
 
 class Refusal(DPVeilError):
-    """What a command refuses, in the words of the command line."""
+    """A `DPVeilError` whose message and hint name options of the command line."""
 
     def __init__(self, error: DPVeilError, options: dict[str, str]) -> None:
         message, hint = error.told(options)
@@ -27,12 +27,13 @@ class Refusal(DPVeilError):
 
 
 class Command(TyperCommand):
-    """A command whose refusals name options, and no arguments of Python."""
+    """A command whose error messages name options instead of Python arguments."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; every error of usage knows the command, whose help it then names.
+        """Parse the arguments, attaching the context to usage errors so that they can name the command's
+        help.
 
-        Raises `UsageError` where an option is given twice that has one value: which was meant is unknown.
+        Raises `UsageError` if an option with a single value is given twice.
         """
         try:
             _, _, given = self.make_parser(ctx).parse_args(args=list(args))
@@ -46,7 +47,7 @@ class Command(TyperCommand):
             raise
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the words of the usage line: what is required stands for itself, without Typer's braces."""
+        """Return the words of the usage line, without Typer's braces around required arguments."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def invoke(self, ctx: Any) -> Any:
@@ -58,7 +59,7 @@ class Command(TyperCommand):
 
 
 def options_of(ctx: Any) -> dict[str, str]:
-    """Return how the command of a context writes every argument that it has an option for."""
+    """Return the option, such as --force, of every argument of a context's command."""
     written = [option.opts[0] for option in ctx.command.get_params(ctx) if option.opts[0].startswith("--")]
     options = {option.removeprefix("--").replace("-", "_"): option for option in written}
     others = {name: options[option] for name, option in ALIASES.items() if option in options}

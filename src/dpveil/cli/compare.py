@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from dpveil.cli.grid import Line
 
 BUDGETS = ("1", "5", "20")
+"""Default values of ε."""
 NEIGHBOURHOODS = ("256", "all")
+"""Default neighbourhoods in pixels."""
 
 
 @takes_regions
@@ -54,8 +56,8 @@ def compare_command(
       dpveil compare photo.jpg --out compare.png
       dpveil compare group.jpg --out compare.png --regions faces --epsilon 2 --epsilon 10
 
-    SSIM and PSNR are computed from the original, and many releases of one photo add up: the sheet is for the
-    eyes of whoever holds the original, NOT FOR PUBLICATION.
+    SSIM and PSNR are computed from the original, and the costs of many releases add up: the sheet is for the
+    owner of the original only, NOT FOR PUBLICATION.
     """
     from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
     from dpveil.io import encode, read, write_together
@@ -102,7 +104,7 @@ def _lines(
 
 
 def _check_out(out: Path, photo: Path, force: bool) -> None:
-    """Raise before anything is computed if the sheet cannot have this name, or would replace the photo."""
+    """Raise an error, before anything is computed, if the sheet cannot be written to `out`."""
     if out.suffix.lower() != ".png":
         raise InvalidParameter("--out", str(out), "is not the name of a PNG file", hint="end it in .png")
     if not out.parent.exists():

@@ -27,6 +27,7 @@ from dpveil.release.saving import Release
 
 NOT_PRIVATE: Final = "for the eyes of whoever holds the original: NOT FOR PUBLICATION"
 UNITS: Final = {"psnr": " dB"}
+"""Units of the measures that have one."""
 WIDE: Final = 340
 """Width in pixels of a square picture on the sheet; others have about the same area."""
 CONTEXT: Final = 0.4
@@ -37,7 +38,9 @@ Levels = UInt8[np.ndarray, "h w c"]
 
 @dataclass(frozen=True)
 class Compared:
-    """One release: its plan, and how near the original it is within its regions."""
+    """One release: its plan, its noise scale in grey levels, its measures against the original, and the
+    picture for the sheet.
+    """
 
     plan: Plan
     noise_scale: float | None
@@ -46,11 +49,11 @@ class Compared:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What the release promises about the photo as a whole."""
+        """The guarantee of the whole photo."""
         return self.plan.total or self.plan.guarantees[0]
 
     def to_json(self) -> dict[str, Json]:
-        """Return the JSON object; a measure that is infinite, because nothing changed, is null."""
+        """Return the JSON object; an infinite measure, of an unchanged region, is null."""
         finite = {name: value if math.isfinite(value) else None for name, value in self.measures.items()}
         return {
             "method": self.plan.method.name,
@@ -63,7 +66,7 @@ class Compared:
         }
 
     def lines(self) -> tuple[str, ...]:
-        """Return what is printed under the picture."""
+        """Return the lines of the picture's caption."""
         return self.promise(), self.noise(), "   ".join(self.measured())
 
     def noise(self) -> str:
@@ -71,7 +74,7 @@ class Compared:
         return "a face drawn anew" if self.plan.method.regions == "faces" else noise_line(self.noise_scale)
 
     def promise(self) -> str:
-        """Return the guarantee and its strength, without the formula of a metric, which is too long."""
+        """Return the guarantee and its strength, without the name of a metric, which is too long."""
         text, metric = str(self.guarantee), self.guarantee.metric
         text = text.replace(f", d = {metric}", "") if metric else text
         return f"{text}: {self.plan.strength}" if self.guarantee.formal else text
@@ -85,7 +88,11 @@ class Compared:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All releases of one photo, in lines of one method and neighbourhood; `boxes` are the regions."""
+    """All releases of one photo, in lines of one method and neighbourhood.
+
+    `boxes` are the regions and `labels` their names; `view` is the part of the photo that is shown, and
+    `cell` the width and height of a picture on the sheet, in pixels.
+    """
 
     photo: Photo
     boxes: tuple[Box, ...]
@@ -104,7 +111,7 @@ class Comparison:
         return {"regions": regions, "compared": releases, "warning": NOT_PRIVATE}
 
     def in_words(self) -> Iterator[str]:
-        """Yield what the columns are, and one line for every release."""
+        """Yield a line of column heads, and one for every release."""
         made = [each for _, row in self.lines for each in row if each is not None]
         rows = [(m.plan.method.name, _chosen(m.plan.method), m.promise(), m.noise()) for m in made]
         widths = [max(map(len, column)) for column in zip(COLUMNS, *rows, strict=True)]
@@ -171,11 +178,11 @@ def compare(
     every: bool = False,
     bits: BitSource | None = None,
 ) -> tuple[Comparison, list[str]]:
-    """Release `photo` by every method of `lines`, each as it is planned, and measure it within its regions.
+    """Release `photo` by every method of `lines`; return the comparison, and notes on methods left out.
 
-    `bits=None` is a fresh secure source for each release. With `every`, methods that do not take these
-    regions, or lack their files, are left out, and said so in the notes that come second; else they raise.
-    Raises `NoRegion` where nothing is found, and what `plan` does.
+    `bits=None` means a fresh secure source for each release. With `every`, methods that do not accept these
+    regions, or whose files are missing, are left out with a note; otherwise they raise. Raises `NoRegion` if
+    nothing is found, and the errors of `plan`.
     """
     notes: dict[str, str] = {}
     planned = [(line, [_planned(photo, m, regions, every, notes) for m in line.methods]) for line in lines]
@@ -210,10 +217,10 @@ def _planned(
 def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int]) -> Compared:
     method, photo = planned.method, planned.photo
     boxes = [region.box for region in planned.regions]
-    crops = [(_crop(photo.image, box), _crop(release.image, box)) for box in boxes]
+    crops = [(photo.image[box.slices], release.image[box.slices]) for box in boxes]
     scales = [method.noise_scale(height=b.h, width=b.w, channels=photo.channels) for b in boxes]
-    seen = _crop(release.image, view)
-    smaller = view.w > cell[0] or view.h > cell[1]  # nothing as large as the photo is kept for every tile
+    seen = release.image[view.slices]
+    smaller = view.w > cell[0] or view.h > cell[1]  # keeps no picture as large as the photo in memory
     return Compared(
         plan=planned,
         noise_scale=max((scale for scale in scales if scale is not None), default=None),
@@ -226,7 +233,7 @@ def _compared(planned: Plan, release: Release, view: Box, cell: tuple[int, int])
 
 
 def _chosen(method: Method) -> str:
-    """Return the settings of a method; a neighbourhood of all pixels is said, too."""
+    """Return the settings of a method, including a neighbourhood of all pixels."""
     every = "neighbourhood" in method.parameters() and method.parameters()["neighbourhood"] is None
     return ", ".join(text for text in (settings(method), f"neighbourhood {ALL}" * every) if text)
 
@@ -237,14 +244,14 @@ def _row(line: Line, row: Sequence[Compared | None]) -> Row:
         None if e is None else Tile(e.picture, e.lines(), loud=loud(e.plan.strength, e.noise_scale))
         for e in row
     )
-    # The columns say epsilon, and the neighbours their number of pixels.
+    # The column's head has epsilon, and the row's label the neighbourhood.
     said = ("epsilon",) if made.guarantee.relation.m is None else ("epsilon", "neighbourhood")
     chosen = settings(made.plan.method, but=said)
     return Row(line.name, (*_neighbours(made.guarantee), *[chosen] * bool(chosen)), tuple(tiles))
 
 
 def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
-    """Return two lines under a method's name: which photos are neighbours."""
+    """Return the two lines under a method's name that define neighbours."""
     relation = guarantee.relation
     if not guarantee.formal:
         return "heuristic:", "nothing is promised"
@@ -255,16 +262,12 @@ def _neighbours(guarantee: Guarantee) -> tuple[str, str]:
     return "neighbours differ", "in any way"
 
 
-def _crop(image: Levels, box: Box) -> Levels:
-    return image[box.y : box.y + box.h, box.x : box.x + box.w]
-
-
 def _all_of(photo: Photo) -> Box:
     return Box(0, 0, photo.width, photo.height)
 
 
 def _around(boxes: Sequence[Box], photo: Photo) -> Box:
-    """Return the box to show: around all regions, with some of the photo on every side."""
+    """Return the part of the photo to show: the bounding box of all regions with a margin."""
     left, top = min(b.x for b in boxes), min(b.y for b in boxes)
     right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
     more = round(CONTEXT * max(right - left, bottom - top))
@@ -273,13 +276,13 @@ def _around(boxes: Sequence[Box], photo: Photo) -> Box:
 
 
 def _cell(view: Box) -> tuple[int, int]:
-    """Return the width and height of a picture on the sheet: room for its lines, and not too tall."""
+    """Return the width and height of a picture on the sheet: wide enough for captions, and not too tall."""
     stretch = math.sqrt(view.w / view.h)
     width = min(round(WIDE * stretch), 640)
     return max(WIDE, width), min(max(1, round(width * view.h / view.w)), 520)
 
 
 def _fitted(image: Levels, width: int, height: int | None = None) -> tuple[int, int]:
-    """Return the largest size of the shape of `image` within width × height, as (width, height)."""
+    """Return the largest (width, height) with the aspect ratio of `image` within width × height."""
     ratio = min(width / image.shape[1], (height or width) / image.shape[0])
     return max(1, round(image.shape[1] * ratio)), max(1, round(image.shape[0] * ratio))

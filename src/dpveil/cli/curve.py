@@ -1,4 +1,4 @@
-"""The plot of `dpveil explain`: the highest detection rate for every false alarm rate."""
+"""The plot of `dpveil explain`: the highest detection rate for every false-alarm rate."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from dpveil.io import write_together
 from dpveil.release.explain import Explanation
 
 USUAL = 1e-3
-"""False alarms visible on a linear axis; if most is allowed below, the axis is logarithmic."""
+"""A false-alarm rate that a linear axis can show; if detection is already likely there, the axis is
+logarithmic."""
 RAREST, DECADES = 300, 6
-"""The rarest false alarms that a logarithmic axis begins at, as a negative power of ten; its length."""
+"""Limits of a logarithmic axis: it starts at 10^-300 or above, and spans six decades."""
 LIMITLESS = "No test is ruled out: this photo may be\nrecognised always, without false alarms."
 INK = "#1c1e22"
 SOFT = "#8a8d94"
@@ -22,9 +23,10 @@ LINE = "#0b7a75"
 
 
 def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -> None:
-    """Write a PNG with the detection bound of the guarantee over all false-alarm rates.
+    """Write a PNG with the guarantee's detection bound over all false-alarm rates.
 
-    Raises `UsageError` without matplotlib, and `OutputError`, also for a file that exists unless `replace`.
+    Raises `UsageError` without matplotlib, `UnknownName` for another suffix, and `OutputError`, also if the
+    file exists and `replace` is false.
     """
     if path.suffix.lower() != ".png":
         raise UnknownName("plot format", path.suffix or str(path), [".png"])
@@ -32,7 +34,7 @@ def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -
 
 
 def _axis(guarantee: Guarantee) -> tuple[float, float] | None:
-    """Return the ends of an axis of false alarms that shows the curve; None where nothing is ruled out."""
+    """Return the ends of the false-alarm axis, 0 for a linear one; None if no test is ruled out."""
     if detection_bound(guarantee, USUAL) < 0.9:
         return 0.0, 1.0
     power = bisect_left(range(RAREST + 1), True, key=lambda k: detection_bound(guarantee, 10.0**-k) < 0.05)

@@ -25,6 +25,7 @@ from dpveil.release.saving import Release, certificate_path
 from dpveil.release.words import worth
 
 FACE: Final = Box(168, 56, 112, 144)
+"""The astronaut's face."""
 WHOLE: Final = Box(0, 0, 512, 512)
 BLOCK: Final = 16
 BUDGETS: Final = (5, 2, 1)
@@ -45,8 +46,8 @@ WORDS: Final = (
 def make_gallery(out: Path) -> tuple[Path, int]:
     """Write all releases and the sheet into `out`; return the sheet's path and the number of releases.
 
-    Replaces what an earlier demonstration wrote. Leaves faces of nobody out where their gallery is not
-    installed. Raises `UsageError` without scikit-image, whose photograph it shows, and `OutputError`.
+    Replaces the files of an earlier demonstration. Leaves out faces of nobody if their gallery is not
+    installed. Raises `UsageError` without scikit-image, which has the photograph, and `OutputError`.
     """
     photo = _photograph()
     _check_own(out)
@@ -66,7 +67,7 @@ def make_gallery(out: Path) -> tuple[Path, int]:
 
 
 def _choices() -> Iterator[tuple[str, tuple[str, str], list[Method]]]:
-    """Yield the title, the words and the methods, one for each budget, of every row."""
+    """Yield title, words and methods (one for each budget) of every row."""
     shares = [f"gender={Fraction(e, 2)},age={Fraction(e, 2)}" for e in BUDGETS]
     with suppress(UsageError):
         faces = [build("attributes", {"attributes": share}) for share in shares]
@@ -89,7 +90,7 @@ def _photograph() -> Photo:
 
 
 def _check_own(out: Path) -> None:
-    """Raise `OutputError` where a file that would be replaced is not of an earlier demonstration."""
+    """Raise `OutputError` if a file that would be replaced is not from an earlier demonstration."""
     releases = sorted(out.glob("*-epsilon-*.png"))
     own = [certificate_path(release).is_file() for release in releases]
     strange = [release for release, known in zip(releases, own, strict=True) if not known]
@@ -103,7 +104,7 @@ def _check_own(out: Path) -> None:
 
 
 def _row(photo: Photo, title: str, words: tuple[str, str], methods: list[Method], out: Path) -> Row:
-    """Write the releases of a row, and return what the sheet shows of them."""
+    """Write the releases of a row, and return the row for the sheet."""
     tiles = []
     for name, box in (("face", FACE), ("whole", WHOLE)):
         for epsilon, method in zip(BUDGETS, methods, strict=True):
@@ -126,7 +127,7 @@ def _tile(release: Release, method: Method, box: Box) -> Tile:
 
 
 def _shown(image: UInt8[np.ndarray, "h w c"], focus: Box) -> UInt8[np.ndarray, "h w c"]:
-    """Return the square around the focus, as large as a tile, or all of a photo whose focus is larger."""
+    """Return a square of the image around `focus`, at least as large as a tile, within the image."""
     height, width = image.shape[:2]
     side = max(SIDE, focus.w, focus.h)
     left = min(max(0, focus.x + focus.w // 2 - side // 2), max(0, width - side))

@@ -1,4 +1,4 @@
-"""Exit codes: one table for help, documentation and code; errors have theirs in `dpveil.errors`."""
+"""Exit codes, for help, documentation and code; those of errors are in `dpveil.errors`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MEANING: Final = {
     IMPOSSIBLE: "nothing readable, or the output cannot be written",
     INTERRUPTED: "interrupted",
 }
-"""Exit code to what it means, in a few words: what `dpveil --help` shows."""
+"""The meaning of each exit code in a few words, for `dpveil --help`."""
 
 DETAILS: Final = {
     DONE: "",
@@ -37,4 +37,4 @@ DETAILS: Final = {
     ),
     INTERRUPTED: "By Ctrl-C or `SIGTERM`; nothing half written is left",
 }
-"""Exit code to when commands end with it, in Markdown."""
+"""When commands end with each exit code, in Markdown for the documentation."""

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from dpveil.release.explain import Explanation
 
 MOST_PIXELS = 2**31
+"""Largest region that --size accepts, in pixels."""
 USUAL = "128x128"
-"""Default size of a face: face methods promise the same for all sizes."""
+"""Default size for face methods, whose guarantee does not depend on it."""
 
 
 @takes_regions
@@ -51,7 +52,7 @@ def explain_command(
     json: AsJson = False,
     max_pixels: MaxPixels = 100_000_000,
 ) -> int:
-    """Say what a method would promise about a region of this size, or a photo's. Draws and spends nothing.
+    """State what a method would promise for a region of this size, or a photo. Draws and spends nothing.
 
     \b
     Examples:
@@ -91,13 +92,16 @@ def explain_command(
 
 
 def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
-    """Say what the default promises and what keeping attributes costs, where no method was named."""
+    """Print what the default method promises, and what keeping attributes would cost, if no method was
+    named.
+    """
     if is_default(context):
         tell(method, [faces])
 
 
 def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
-    """Explain the plan of one photo: every region, the total, and what the largest region's promise means.
+    """Print the plan of one photo: every region, the total, and the meaning of the largest region's
+    guarantee.
 
     Returns the number of regions.
     """
@@ -147,7 +151,7 @@ def _size(text: Text) -> tuple[int, int]:
 
 
 def _tell_others(explanation: Explanation) -> None:
-    """Say what else holds of the same release, aligned."""
+    """Print the same release's guarantees of other kinds, aligned."""
     from dpveil.accounting.meaning import success_bound
     from dpveil.release.explain import percent_above
 
@@ -198,7 +202,7 @@ def _tell(explanation: Explanation, size: str) -> None:
 
 
 def _tell_distances(explanation: Explanation) -> None:
-    """Say what epsilon·d means at several distances; the bounds above are for the largest one."""
+    """Print what ε·d means at several distances; the bounds above are for the largest one."""
     if explanation.metric is None:
         return
     from dpveil.release.explain import percent_above

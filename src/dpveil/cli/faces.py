@@ -38,10 +38,9 @@ def faces_command(
       dpveil faces group.jpg --preview numbered.png
       dpveil faces group.jpg --method attributes --attributes none --preview planned.png
 
-    With --method, boxes are those that this method would replace; without, what is found and its margin.
-    Scores lie between 0 and 1. A face without a box
-    would stay in the clear: lower --threshold or --smallest, or give its box yourself. Exit code 1: none
-    was found.
+    With --method, the boxes are what this method would replace; without, the detected boxes and their margin.
+    Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
+    or give its box yourself. Exit code 1: no face was found.
     """
     from dpveil.cli.preview import Shown, check_name, draw_preview
     from dpveil.errors import OutputError

@@ -1,4 +1,4 @@
-"""Methods × budgets: all the releases of one photo in a comparison."""
+"""The grid of a comparison: methods and neighbourhoods by budgets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DELTA: Final = "1e-6"
 
 @dataclass(frozen=True)
 class Line:
-    """One method at one neighbourhood: a method for every budget, None where it would repeat another."""
+    """One method at one neighbourhood: a method object for every budget, or None for a duplicate."""
 
     name: str
     neighbourhood: int | None
@@ -28,7 +28,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Choice:
-    """What a comparison varies, and what is the same in all of it; numbers as they were written."""
+    """What a comparison varies, and its common parameters; numbers are as the user wrote them."""
 
     names: tuple[str, ...]
     budgets: tuple[str, ...]
@@ -38,7 +38,7 @@ class Choice:
 
 
 def neighbourhoods(words: Sequence[str]) -> tuple[int | None, ...]:
-    """Return the neighbourhoods that were written, `all` as None, each once; raises `InvalidParameter`."""
+    """Return the neighbourhoods in pixels, without duplicates; "all" is None. Raises `InvalidParameter`."""
     found: list[int | None] = []
     for word in words:
         value = None if word.strip() == ALL else number(word)
@@ -51,11 +51,11 @@ def neighbourhoods(words: Sequence[str]) -> tuple[int | None, ...]:
 
 
 def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
-    """Return the lines of the comparison and notes on what was left out.
+    """Return the lines of the comparison and notes on methods left out.
 
-    A parameter goes to the methods that have it. δ does where it was chosen, and otherwise to those alone
-    that need it. With `every`, methods that need more than this are left out with a note; else they raise
-    `InvalidParameter`.
+    A parameter is passed to the methods that have it; a default δ only to those that require it. With
+    `every`, methods that require other parameters are left out with a note; otherwise they raise
+    `InvalidParameter`. Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     notes: list[str] = []
@@ -74,7 +74,7 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
 
 
 def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
-    """Return one line, without the methods that are in `seen` already: not all have every parameter."""
+    """Return one line, with None for methods in `seen`: some do not have all parameters that vary."""
     made: list[Method | None] = []
     for epsilon in choice.budgets:
         given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m, "delta": choice.delta}
@@ -85,7 +85,7 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
 
 
 def settings(method: Method, *, but: Sequence[str] = ()) -> str:
-    """Return the parameters that are not as they are by default, and no trained file's hash.
+    """Return the parameters that are not their defaults, without those in `but` and hashes of files.
 
     >>> settings(build("dp-samp", {"epsilon": 5, "clusters": 8}))
     'epsilon 5, clusters 8'
@@ -98,9 +98,9 @@ def settings(method: Method, *, but: Sequence[str] = ()) -> str:
 
 
 def one(name: str, given: dict[str, Any]) -> Method:
-    """Return the method with those of the parameters that it has, and with δ if it cannot do without.
+    """Return the method with those of the `given` parameters that it has, and a default δ if it requires one.
 
-    What is required and not among them is as the method says is typical.
+    Other required parameters have the method's `typical` values.
     """
     known = {field.name for field in fields(METHODS[name])} if name in METHODS else set(given)
     own = {key: value for key, value in given.items() if key in known and value is not None}

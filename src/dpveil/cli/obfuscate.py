@@ -136,7 +136,7 @@ def _tell_faces(context: typer.Context, method: Method, report: Report, *, seede
 
 
 def _left_out(links: list[Path]) -> list[str]:
-    """Return a line for linked folders, which are not entered; none where there are none."""
+    """Return a note on linked folders, which are not followed, if there are any."""
     from dpveil.io.names import shown
 
     if not links:
@@ -146,7 +146,7 @@ def _left_out(links: list[Path]) -> list[str]:
 
 
 def _written(path: Path | None, write: Callable[[Path], None]) -> int:
-    """Write a file about the run, if one is asked for; where that fails it says so, and the run goes on."""
+    """Write a file about the run, if any, and return an exit code; a failure is printed and stops nothing."""
     try:
         if path is not None:
             write(path)

@@ -37,6 +37,7 @@ MaxPixels = Annotated[
 ]
 
 FLAG: Final = ""
+"""The metavar of options without a value."""
 NAME: Final = "dpveil.method"
 OPTIONS: Final = "dpveil.options"
 GIVEN: Final = "dpveil.parameters"
@@ -44,16 +45,17 @@ GIVEN: Final = "dpveil.parameters"
 
 
 def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` as `takes_method` does; without --method it gets None."""
+    """Return `command` as `takes_method` does, but with None as method if there is no --method."""
     return takes_method(command, usual=False)
 
 
 def takes_method(command: Callable[..., int], *, usual: bool = True) -> Callable[..., int]:
-    """Return `command` with an option for the method's name; `MethodCommand` takes the method's own.
+    """Return `command` with an option for the method's name, instead of its parameter `method`.
 
-    `command` gets the ready-made `method` in place of all of them: where none is named, the default.
+    `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
+    default method if none is named and `usual` is true.
     """
-    del command.__annotations__["method"]  # a type that is only imported once it is used
+    del command.__annotations__["method"]  # a type that is only imported for type checkers
     given = inspect.signature(command, eval_str=True)
     words = "See `dpveil methods`; with --help, shows the method's own options as well."
     words += " Default: every face becomes one of nobody." * usual
@@ -83,9 +85,9 @@ def takes_method(command: Callable[..., int], *, usual: bool = True) -> Callable
 
 
 class MethodCommand(Command):
-    """A command that takes the options of one method beside its own: the one that --method names.
+    """A command with the options of the method named by --method, besides its own.
 
-    Without --method these are the options of the default method, where the command has one.
+    Without --method, it has those of the default method, if the command uses that.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -95,7 +97,7 @@ class MethodCommand(Command):
         return [*shown[:place], *ctx.meta.get(OPTIONS, ()), *shown[place:]]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse; options that are not the method's are refused with whose they are."""
+        """Parse the arguments; raises `UsageError`, which names the methods, for options of other methods."""
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
         without = name is None and not getattr(self.callback, "usual", False)
@@ -115,7 +117,7 @@ class MethodCommand(Command):
 
 
 def help_page(context: Any) -> str:
-    """Return the command line that shows the help for a context: the method's, where one is named."""
+    """Return the command line that shows the help for a context, with its --method if it has one."""
     if context is None:
         return "dpveil --help"
     name = context.meta.get(NAME)
@@ -128,7 +130,7 @@ def is_default(context: Any) -> bool:
 
 
 def named_method(arguments: Sequence[str]) -> str | None:
-    """Return the name that --method has among the words of a command line, or None.
+    """Return the last value of --method in a command line, or None.
 
     >>> named_method(["a.png", "--method=blur", "--method", "dp-pix", "--", "--method=fill"])
     'dp-pix'
@@ -156,7 +158,7 @@ def method_options(name: str | None) -> list[Any]:
         raise UnknownName("method", name, METHODS)
 
     def taken(**parameters: Any) -> None:
-        """Only its signature is used."""
+        """Carry a signature."""
 
     kind = METHODS[name or usual]
     row = row_of(kind)
@@ -173,9 +175,9 @@ def method_options(name: str | None) -> list[Any]:
 
 
 def _mark(name: str, row: MethodRow) -> str:
-    """Return what help says of a parameter behind its words: its default, or that it is required.
+    """Return the end of a parameter's help text: its default, or that it is required.
 
-    Of several budgets the first is the usual one, and any other can take its place.
+    If the method has several sets of budget parameters, the first is required unless another one is given.
     """
     from dpveil.catalogue import REQUIRED
 
@@ -199,7 +201,7 @@ def _names(parameters: Sequence[str]) -> str:
 
 
 def _foreign(option: str, name: str | None, context: Any) -> UsageError | None:
-    """Return the refusal of another method's option, which says whose it is; None for nobody's option."""
+    """Return the error for an option of other methods, which names them; None for an unknown option."""
     from dpveil.core.registry import METHODS
 
     parameter = option.removeprefix("--").replace("-", "_")
@@ -227,7 +229,7 @@ def _option(name: str, metavar: str, words: str) -> inspect.Parameter:
 
 
 def build_method(name: Text, /, **options: Text | bool) -> Method:
-    """Return the method of that name with the options that were given; the default without a name."""
+    """Return the method of that name, or the default one, with the options that were given."""
     from dpveil.catalogue import build
 
     given = {key: value for key, value in options.items() if value is not None}
@@ -235,7 +237,7 @@ def build_method(name: Text, /, **options: Text | bool) -> Method:
 
 
 def number(text: str) -> int | str:
-    """Return a whole number as an int; anything else stays text, so that it stays exact."""
+    """Return an integer as int, and anything else as text, which keeps decimals exact."""
     stripped = text.strip()
     digits = stripped.removeprefix("-").removeprefix("+")
     return int(stripped) if digits.isascii() and digits.isdigit() and len(digits) < 20 else text

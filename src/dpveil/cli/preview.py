@@ -16,7 +16,7 @@ from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 
 LEAST: Final = 800
-"""Smallest long side of a preview: smaller photos are enlarged so that labels fit."""
+"""Least longer side of a preview in pixels: smaller photos are enlarged so that labels fit."""
 
 EDGE: Final = (255, 214, 10)
 INK: Final = (20, 20, 20)
@@ -24,7 +24,7 @@ INK: Final = (20, 20, 20)
 
 @dataclass(frozen=True)
 class Shown:
-    """One region of the preview: its number, the box that is drawn, its score, and a mask within the box."""
+    """One region of the preview: number, box, score if any, and the mask of replaced pixels in the box."""
 
     number: int
     box: Box
@@ -33,19 +33,19 @@ class Shown:
 
 
 def check_name(path: Path) -> None:
-    """Raise `InvalidParameter` unless a preview can have this name."""
+    """Raise `InvalidParameter` unless `path` has the suffix .png."""
     if path.suffix.lower() != ".png":
         raise InvalidParameter("--preview", str(path), "is not the name of a PNG file", hint="end it in .png")
 
 
 def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return `photo` with the box, the number and the score of each face; what a mask protects is tinted."""
+    """Return `photo` with the box, the number and the score of each face, and masks tinted."""
     times = max(1, -(-LEAST // max(photo.width, photo.height)))
     page = Image.fromarray(_masked(np.broadcast_to(photo.image, (photo.height, photo.width, 3)), faces))
     page = page.resize((photo.width * times, photo.height * times), Image.Resampling.BICUBIC)
     draw = ImageDraw.Draw(page)
     line = max(2, max(page.size) // 500)
-    # Labels last and those of small faces on top, so that no neighbour hides a number.
+    # Labels are drawn last, those of small faces on top, so that numbers are not hidden.
     places = [_outline(draw, face, times, line) for face in faces]
     for face, place in sorted(zip(faces, places, strict=True), key=lambda entry: -entry[0].box.w):
         _label(draw, f"{face.number}", "" if face.score is None else f"{face.score:.2f}", place, page.size)
@@ -53,7 +53,7 @@ def draw_preview(photo: Photo, faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w
 
 
 def _masked(image: UInt8[np.ndarray, "h w 3"], faces: Sequence[Shown]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return the picture, tinted where a mask within a box is replaced."""
+    """Return the image with the pixels of each face's mask tinted."""
     tinted = image.copy()
     for face in faces:
         if face.mask is not None:
@@ -77,7 +77,7 @@ def _label(
     place: tuple[int, int, int, int],
     page: tuple[int, int],
 ) -> None:
-    """Write the number large and the score small on a plate at the upper left of a box, within the page."""
+    """Draw the number and, smaller, the score on a plate at the upper left of a box, within the page."""
     left, top, right, _ = place
     size = int(min(max(18, (right - left) / 4, max(page) / 60), max(page) / 30))
     big, small = ImageFont.load_default(size), ImageFont.load_default(max(12, size * 6 // 10))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def bar(total: int, word: str) -> Iterator[Callable[[], None]]:
-    """Show a bar on a terminal while the block runs; yield what to call after each of `total` parts."""
+    """Show a progress bar during the context; yield the function to call after each of `total` steps."""
     if not sys.stderr.isatty() or total < 2:
         yield lambda: None
         return

@@ -1,4 +1,4 @@
-"""The options that choose regions, in one table for all commands that take regions of photos."""
+"""The options that choose regions, for all commands that have them."""
 
 from __future__ import annotations
 
@@ -60,29 +60,30 @@ SEARCH: Final[Mapping[str, Any]] = {
         Path | None, typer.Option(metavar="FILE", help="The network's file, for --detector yunet.")
     ],
 }
-"""How faces are found."""
+"""Options of the search for faces."""
 CHOICE: Final[Mapping[str, Any]] = {
     "only": Annotated[str | None, typer.Option(metavar="N,N", help="Protect only these faces.")],
     "except_": Annotated[
         str | None, typer.Option("--except", metavar="N,N", help="Protect all faces but these.")
     ],
 }
-"""Which of the faces that are found are meant."""
+"""Options that select among the detected faces."""
 NAMES: Final = {"except_": "exclude", "detector_model": "model"}
-"""Options to settings of `Faces` that have another name there."""
+"""Parameters of `Faces` for options whose names differ."""
 WHOLE_NUMBERS: Final = ("min_face", "long_side", "smallest")
+"""Options whose values are integers."""
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What was given for these options: `specs` for --regions, and the other `settings`, by option."""
+    """The values of these options: `specs` of --regions, and the `settings` of the others by name."""
 
     specs: Sequence[str]
     settings: Mapping[str, str | Path]
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The options that were given, as they are written."""
+        """The options that were given, such as --regions."""
         return (*["--regions"] * bool(self.specs), *map(_written, self.settings))
 
     def faces(self) -> Faces:
@@ -93,9 +94,9 @@ class Chosen:
         return Faces(**{NAMES.get(name, name): value for name, value in given.items()})  # type: ignore[arg-type]
 
     def finders(self, usual: Sequence[str]) -> list[Finder]:
-        """Return the finders of what was given for --regions, or of the `usual` regions.
+        """Return the finders for --regions, or without it for the `usual` regions.
 
-        Settings of faces go wherever that is "faces"; where it is nowhere, they raise `InvalidParameter`.
+        The settings apply to "faces"; raises `InvalidParameter` if they are given without it, and as `parse`.
         """
         from dpveil.regions import parse
 
@@ -112,9 +113,9 @@ NOTHING: Final = Chosen((), {})
 
 
 def takes_regions(command: Callable[..., int], *, search_only: bool = False) -> Callable[..., int]:
-    """Return `command` with all of these options in place of its parameter `regions`, which gets a `Chosen`.
+    """Return `command` with these options instead of its parameter `regions`, which gets a `Chosen`.
 
-    With `search_only` they are those that say how faces are found.
+    With `search_only` these are only the options in `SEARCH`.
     """
     given = inspect.signature(command, eval_str=True)
     settings = {**SEARCH} if search_only else {**CHOICE, **SEARCH}

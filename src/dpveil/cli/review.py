@@ -1,4 +1,4 @@
-"""The review page: what each new release replaces, the least certain first, for a person to check."""
+"""The review page: the regions that each new release replaces, least certain first, for a person to check."""
 
 from __future__ import annotations
 
@@ -27,30 +27,31 @@ if TYPE_CHECKING:
     from dpveil.release.saving import Release
 
 LONG_SIDE: Final = 800
-"""Pixels along the long side of a whole photo on the page."""
+"""Longer side of a whole photo on the page, in pixels."""
 CLOSE: Final = 160
-"""Pixels along the side of a region seen close."""
+"""Longer side of a region on the page, in pixels."""
 QUALITY: Final = 80
+"""JPEG quality of the pictures, out of 100."""
 START: Final = b"<!doctype html><!-- dpveil review -->"
-"""How the page begins (review.html)."""
+"""The first bytes of the page (review.html)."""
 
 
 @dataclass(frozen=True)
 class _Entry:
-    """One photo on the page; `doubt` orders them, lowest first."""
+    """One photo on the page; entries are sorted by `doubt`, lowest first."""
 
     doubt: float
     text: str
 
 
 class Review:
-    """Collects what a run releases; `write` makes one page of it, without scripts or other files."""
+    """Collects the releases of a run for one HTML page (`page`) without scripts or further files."""
 
     def __init__(self, finders: Sequence[Finder]) -> None:
         self.finders, self.entries, self.problems = finders, list[_Entry](), list[str]()
 
     def add(self, task: Task, plan: Plan, release: Release) -> None:
-        """Take in one release; what goes wrong is said on the page."""
+        """Add one release; errors are listed on the page."""
         try:
             self.entries.append(self._entry(task, plan, release))
         except Exception as error:  # noqa: BLE001  the release is written and stands
@@ -59,7 +60,7 @@ class Review:
             )
 
     def page(self, report: Report) -> str:
-        """Return the page, as HTML."""
+        """Return the page as HTML."""
         rest = [f"{e.source}: {e.failure.message}" for e in report.entries if e.failure is not None]
         skipped = [f"{e.source}: released by an earlier run, not shown here" for e in report.skipped]
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.problems, *rest, *skipped))
@@ -94,10 +95,10 @@ class Review:
 
 
 def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
-    """Raise what would keep the page from being written, before anything is drawn.
+    """Raise any error that would prevent writing the page, before anything is drawn.
 
-    Raises `InvalidParameter` for a name that does not end in .html, `UsageError` where the page would lie
-    among the releases or replace an input or an output, and `OutputError` as `check_private` does.
+    Raises `InvalidParameter` for a suffix other than .html, `UsageError` if the page would be among the
+    releases, and as `check_private`.
     """
     from dpveil.batch.private import check_private, within
     from dpveil.io.names import shown
@@ -111,7 +112,7 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
 
 
 def write_review(review: Review, report: Report, path: Path) -> None:
-    """Write the page, readable for its owner alone; raises `OutputError`."""
+    """Write the page, readable by the user only; raises `OutputError`."""
     from dpveil.io import write_together
 
     page = review.page(report).encode("utf-8", "backslashreplace")
@@ -119,7 +120,7 @@ def write_review(review: Review, report: Report, path: Path) -> None:
 
 
 def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3"]:
-    """Return a photo at the page's size, with every region framed and numbered, or tinted by its mask."""
+    """Return a photo downscaled for the page, with every region outlined and numbered, and masks tinted."""
     import cv2
 
     from dpveil.cli.preview import Shown, draw_preview
@@ -144,7 +145,7 @@ def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3
 def _close(
     before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region, score: float | None
 ) -> str:
-    """Return a region before and after, with half of its size around it."""
+    """Return the HTML of a region before and after, with a quarter of its size around it."""
     box = region.box
     aside, above = box.w // 4 + 2, box.h // 4 + 2
     part = np.s_[max(0, box.y - above) : box.y + box.h + above, max(0, box.x - aside) : box.x + box.w + aside]

@@ -13,11 +13,13 @@ from dpveil.io.names import shown
 from dpveil.release.words import worth
 
 SHOWN_WARNINGS: Final = 5
+"""Most warnings that are printed."""
 STOPPED: Final = {INTERRUPTED: exits.INTERRUPTED, UNWRITABLE: exits.IMPOSSIBLE}
+"""Exit codes of runs that ended early, by reason."""
 
 
 def exit_code(report: Report) -> int:
-    """Return what the run as a whole amounts to."""
+    """Return the exit code of the whole run."""
     errors = report.errors
     if report.stopped is not None:
         return STOPPED[report.stopped]
@@ -32,7 +34,7 @@ def exit_code(report: Report) -> int:
 
 
 def print_report(report: Report, json: bool) -> None:
-    """Print what became of every input: the answer on stdout, everything else on stderr."""
+    """Print the outcome of every input: releases on stdout, everything else on stderr."""
     if json:
         say.document(report.to_json())
     else:
@@ -45,7 +47,7 @@ def print_report(report: Report, json: bool) -> None:
 
 
 def cost(promise: Promise) -> str:
-    """Return what a release costs, in one clause: for each region, together, and what that is worth.
+    """Return a release's cost in one clause: for each region, in total, and the total's strength.
 
     >>> from dpveil.core.guarantee import Relation, Scope
     >>> one = Guarantee(kind="pure", epsilon=4, relation=Relation("any-image"), scope=Scope("a face"))
@@ -83,13 +85,13 @@ def _tell_each(report: Report) -> None:
 
 
 def _refused(source: str, message: str, hint: str) -> str:
-    """Return why a photo was not released; its name is said once."""
+    """Return why a photo was not released, with its name once."""
     told = str(DPVeilError(message, hint=hint))
     return told if message.startswith(f"{source} ") else f"{source}: {told}"
 
 
 def _warn(entries: Sequence[Entry]) -> None:
-    """Say every warning once, with the photo that it is about."""
+    """Print every warning once, with the first photo that has it."""
     about: dict[str, list[str]] = {}
     for entry in entries:
         for text in entry.warnings:

@@ -26,13 +26,13 @@ def note(text: str) -> None:
 
 
 def _still(text: str) -> str:
-    """Return `text` with escapes in place of what would steer a terminal: names and headers may hold it."""
+    """Return `text` with control characters escaped, which file names may contain."""
     shown = (c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode() for c in text)
     return text if text.isprintable() else "".join(shown)
 
 
 def one_line(error: BaseException) -> str:
-    """Return what went wrong in one line; errors that nobody foresaw are named by their type."""
+    """Return an error in one line; unexpected errors are named by their type."""
     if isinstance(error, DPVeilError):
         return " ".join(str(error).split())
     detail = " ".join(str(error).split())
@@ -40,7 +40,7 @@ def one_line(error: BaseException) -> str:
 
 
 def never_break_on_letters() -> None:
-    """Let terminals and pipes that know no ε or odd file names show escapes instead of ending the run."""
+    """Make stdout and stderr escape characters that their encoding lacks instead of raising an error."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -14,29 +14,39 @@ from dpveil.core.certificate import PUBLISHABLE
 from dpveil.core.region import Box
 
 SIDE: Final = 264
+"""Default side of a picture. This and all lengths below are in pixels."""
 GAP: Final = 16
+"""Space between tiles."""
 LINE: Final = 23
+"""Height of a line of a caption."""
 MARGIN: Final = 44
+"""Space around the page."""
 LABELS: Final = 210
+"""Least width of the rows' labels."""
 BETWEEN: Final = 44
+"""Additional space between sections."""
 HEADER: Final = 260
+"""Least height of the header."""
 THUMBNAIL: Final = 192
+"""Largest height of the original."""
 LEAST_WIDTH: Final = 1100
+"""Least width of the page."""
 HEADS: Final = 84
+"""Height of the column heads."""
 LABEL: Final = 142
-"""The height of a row's label: a title and up to three lines."""
+"""Height of a row's label: a title and up to three lines."""
 PAPER: Final = (250, 249, 246)
 INK: Final = (28, 30, 34)
 SOFT: Final = (104, 108, 116)
 ALARM: Final = (176, 42, 32)
 RULE: Final = (214, 211, 204)
 LOUD: Final = 128
-"""Noise scale in grey levels from which a caption is red: hardly anything is visible."""
+"""Noise scale in grey levels above which a caption is red, because hardly anything is visible."""
 
 
 @dataclass(frozen=True)
 class Tile:
-    """One release: what is shown of it, and the lines under it; `loud` are the numbers of red ones."""
+    """One release: its picture and the lines of its caption; `loud` are the indices of red lines."""
 
     picture: UInt8[np.ndarray, "h w c"]
     lines: tuple[str, ...]
@@ -45,7 +55,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Row:
-    """Tiles from left to right, some of which may be missing, with a title and words at their left."""
+    """Tiles from left to right, None for an empty place, with a title and words at their left."""
 
     title: str
     words: tuple[str, ...]
@@ -62,9 +72,10 @@ class Section:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A page: the original, small, with boxes outlined; words; and rows of tiles under sections of columns.
+    """A page: a header with the original and text, and rows of tiles under sections of columns.
 
-    `warning` is printed in red above everything. `cell` is the width and height in pixels of every picture.
+    `boxes` are outlined in the original. `warning` is on a red bar at the top. `cell` is the width and height
+    of every picture in pixels.
     """
 
     title: str
@@ -122,7 +133,7 @@ def _label_width(rows: Sequence[Row]) -> int:
 
 
 def _lefts(sheet: Sheet, first: int) -> list[int]:
-    """Return where each column begins, in pixels from the left."""
+    """Return the left edge of each column in pixels."""
     lefts, x = [], first
     for section in sheet.sections:
         for _ in section.columns:
@@ -146,7 +157,7 @@ def _thumbnail(sheet: Sheet) -> Image.Image:
 
 
 def _header_lines(sheet: Sheet, width: int) -> list[str]:
-    """Return the words of the header, broken where the page ends."""
+    """Return the text of the header, wrapped to the page's width."""
     room, font = width - 2 * MARGIN - _thumbnail(sheet).width - 32, _font(21)
     broken: list[str] = []
     for line in sheet.lines:
@@ -212,13 +223,13 @@ def _tile(page: Image.Image, x: int, y: int, tile: Tile, cell: tuple[int, int]) 
 
 
 def loud(strength: str | None, noise_scale: float | None) -> frozenset[int]:
-    """Return which lines under a release are red: 0, a promise not worth publishing, and 1, pure noise."""
+    """Return the indices of red caption lines: 0 for a guarantee too weak to publish, 1 for pure noise."""
     red = (strength not in PUBLISHABLE, (noise_scale or 0) > LOUD)
     return frozenset(number for number, alarming in enumerate(red) if alarming)
 
 
 def resized(image: UInt8[np.ndarray, "h w c"], size: tuple[int, int]) -> Image.Image:
-    """Return `image` in colour at `size` = (width, height): pixels stay squares where it grows."""
+    """Return `image` in colour at `size` = (width, height), enlarged by nearest neighbour."""
     colour = Image.fromarray(np.ascontiguousarray(np.broadcast_to(image, (*image.shape[:2], 3))))
     grows = size[0] > colour.width or size[1] > colour.height
     if grows:

@@ -12,7 +12,7 @@ from dpveil.cli.train_common import Common
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName
 
 OTHERS = ("gallery", "attributes")
-"""What is trained beside codecs."""
+"""Models other than codecs."""
 
 
 def train_command(
@@ -52,16 +52,16 @@ def train_command(
     Example:
       dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
 
-    Images are cut to their centre square and resized to --side. Whatever is learned can be seen in the model:
-    never train on what has to stay private. Every 20th image is held out and measured. An interrupted
-    training goes on where the same command is run again. Exit code 1: a model was written, and some images
-    were not readable.
+    Images are cropped to their centre square and resized to --side. A model reveals its training data: never
+    train on images that have to stay private. Every 20th image is held out for evaluation. To resume an
+    interrupted training, run the same command again. Exit code 1: a model was written, but some images could
+    not be read.
 
-    gallery makes faces of nobody for the methods gallery and attributes: averages of ten different adults of
-    the same labels, from such shards as attributes takes, and only with --landmarks-68 package.
+    gallery makes faces of nobody for the methods gallery and attributes: averages of ten adults with the same
+    labels, from the same shards as attributes; it needs --landmarks-68 package.
 
-    attributes learns what a face looks like from .tar shards with a .json of age, gender and race beside
-    every picture, as UTKFace has them; --length, --side and --grey are not for it. The last fifth of the
+    attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
+    beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile.
     """
     from dpveil.training.codecs import TRAINERS
@@ -94,7 +94,7 @@ def train_command(
 
 
 def _usual(options: dict[str, bool], codec: str) -> None:
-    """Raise `InvalidParameter` for an option that was given and is not for what is trained."""
+    """Raise `InvalidParameter` for an option that is not its default and does not apply to `codec`."""
     for name, usual in options.items():
         if not usual:
             raise InvalidParameter(name, None, f"is not for {codec}", hint="leave it out")
@@ -107,9 +107,9 @@ def _named(out: Path | None) -> Path:
 
 
 def _expanded(images: list[Path]) -> tuple[Path, ...]:
-    """Return the files that were named, and of folders those whose names end like an image's or a shard's.
+    """Return the named files, and those in named folders with the suffix of an image or shard.
 
-    Images in unsupported formats are included, so that they are reported as left out.
+    Images in unsupported formats are included, so that they are reported.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, walk

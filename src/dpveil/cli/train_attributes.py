@@ -1,4 +1,4 @@
-"""`dpveil train attributes`: learn to read attributes such as gender and age from a face."""
+"""`dpveil train attributes`: trains a model that predicts attributes such as gender and age from a face."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dpveil.training.landmarks import PACKAGE
 
 
 def attributes(common: Common, landmarks_68: str | None, json: bool) -> int:
-    """Train, and report the result."""
+    """Train the model, print the result, and return the exit code."""
     if landmarks_68 not in (None, PACKAGE):
         hint = f"{PACKAGE}, or leave it out"
         raise InvalidParameter("--landmarks-68", landmarks_68, "is not accepted for attributes", hint=hint)

@@ -1,4 +1,4 @@
-"""`dpveil train pca`, `dictionary` and `aam`: learn a codec."""
+"""`dpveil train pca`, `dictionary` and `aam`: trains a codec."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dpveil.training.order import Trained
 
 
 class Crops(NamedTuple):
-    """What the options say of crops and codes."""
+    """The options for crops and codes."""
 
     side: int
     grey: bool
@@ -26,7 +26,7 @@ class Crops(NamedTuple):
 
 
 def trained(codec: str, common: Common, crops: Crops, json: bool) -> int:
-    """Train, and report the result."""
+    """Train the codec, print the result, and return the exit code."""
     canvas = (crops.side, crops.side, 1 if crops.grey else 3)
     order = CodecOrder(codec=codec, canvas=canvas, length=crops.length, **common)
     order.check()
@@ -43,7 +43,7 @@ def trained(codec: str, common: Common, crops: Crops, json: bool) -> int:
 
 
 def _finder(codec: str, file: str | None) -> Finder | None:
-    """Return what finds landmarks for the codec that needs them; raises `UsageError` where `file` misfits."""
+    """Return the landmark finder for a codec that needs one; raises `UsageError` if `file` does not fit."""
     if codec == "aam":
         if file is None:
             raise UsageError(

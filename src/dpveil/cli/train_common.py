@@ -1,4 +1,4 @@
-"""What the subcommands of `dpveil train` share: their inputs and their output."""
+"""Inputs and outputs that the subcommands of `dpveil train` share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Common(TypedDict):
 
 
 def failed(made: Trained[Any]) -> int:
-    """Tell of the first pictures that were left out; return the exit code."""
+    """Print the first errors of images that were left out, and return the exit code."""
     for error in made.failed[:10]:
         say.note(f"left out: {say.one_line(error)}")
     if len(made.failed) > 10:
@@ -32,7 +32,7 @@ def failed(made: Trained[Any]) -> int:
 
 
 def document(made: Trained[Any], out: Path, **own: Any) -> None:
-    """Print the JSON document of a training; `own` is what only this kind of model has."""
+    """Print the JSON document of a training; `own` are entries of this kind of model."""
     from dpveil.assets import card_path
 
     done = {

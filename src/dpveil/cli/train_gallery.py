@@ -11,7 +11,7 @@ from dpveil.training.landmarks import PACKAGE
 
 
 def gallery(common: Common, faces: int, landmarks_68: str | None, json: bool) -> int:
-    """Make a gallery, and report the result."""
+    """Make a gallery, print the result, and return the exit code."""
     if landmarks_68 != PACKAGE:
         hint = f"say --landmarks-68 {PACKAGE} if you may use dlib's file, whose terms exclude commercial use"
         problem = "is missing" if landmarks_68 is None else "is not accepted for a gallery"

@@ -1,4 +1,4 @@
-"""What is said where no method was named: what the default promises, and what keeping attributes costs."""
+"""Notes for runs without --method: what the default method promises, and what keeping attributes costs."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of 
 
 
 def tell(method: Method, faces: Sequence[int]) -> None:
-    """Say in two lines what the default `method` promises and what keeping costs, in a photo of most `faces`.
+    """Print what the default `method` promises and what keeping attributes would cost.
 
-    Says nothing where nothing was released with a promise.
+    The costs are for the photo with most faces; `faces` has their number for each photo. Prints nothing if
+    there are none.
     """
     from dpveil.faces.kept import NONE
 
@@ -54,7 +55,7 @@ def tell_drawn(method: Method) -> None:
 
 
 def _quote(method: Method, faces: int) -> Quote:
-    """Return the quote for that many faces in one photo; what faces cost does not depend on their size."""
+    """Return the quote for so many faces in one photo, whose cost does not depend on their size."""
     from dpveil.release.quote import quote_of_sizes
 
     return quote_of_sizes(method, [{"height": 128, "width": 128, "channels": 3}] * faces)

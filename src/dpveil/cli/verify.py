@@ -1,4 +1,4 @@
-"""`dpveil verify`: do saved releases match their certificates?"""
+"""`dpveil verify`: checks that saved releases match their certificates."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def verify_command(
 
 
 def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Iterator[Verification]:
-    """Yield what is found about every target, each once, as soon as it is known."""
+    """Yield the verification of every target, each once, as soon as it is done."""
     from dpveil.release.saving import image_path
     from dpveil.release.verification import verify
     from dpveil.release.verified import Verification
@@ -81,10 +81,10 @@ def _results(outputs: Iterable[Path], max_pixels: int, least: str | None) -> Ite
 
 
 def _targets(outputs: Iterable[Path]) -> Iterator[tuple[Path, str]]:
-    """Yield the files to verify, and with a problem what cannot be one.
+    """Yield the files to verify with an empty string, and others with the reason why they fail.
 
-    In folders these are pictures and videos, certificates, links, and folders that cannot be read; hidden
-    ones as well, as whoever publishes a folder publishes them.
+    Folders are searched for pictures, videos, certificates, links, and unreadable folders, also hidden ones,
+    because all of these would be published with the folder.
     """
     from dpveil.io import FORMATS
     from dpveil.io.folders import UNWRITTEN, is_folder, is_link, walk
@@ -139,14 +139,14 @@ def _line(result: Verification) -> str:
         return f"{WORDS[result.status]:<13} {path}  {told}"
     if result.refused:
         return f"TOO WEAK      {path}  {quoted(result.refused)}"
-    # Whatever follows is computed: a text of the certificate could say anything there.
+    # Everything printed here is recomputed: texts of the certificate are untrusted.
     return "  ".join(
         [f"consistent    {path}", quoted(str(_guarantee(result))), _worth(result), *result.notes]
     )
 
 
 def _worth(result: Verification) -> str:
-    """Return what the total is worth, and whether the release may be published, or why not."""
+    """Return the strength of the total, and whether the release may be published, or why not."""
     from dpveil.release.words import worth
 
     stated = result.certificate

@@ -25,13 +25,13 @@ TEXTURE: Final = "texture."
 
 @dataclass(frozen=True, eq=False)
 class AAM(StoredCodec):
-    """A code is a face's shape, then its texture: principal components of each, learned from public crops.
+    """A code is a face's shape followed by its texture: principal components of each, from public crops.
 
-    Shape is in pixels along the components of `space`, found by a fixed number of regressions from the mean
-    shape, without landmarks. Texture is what `texture`, eigenfaces in the mean shape, makes of the crop moved
-    there; the whole crop is moved, so that background and hair are texture, too. W_m of a shape coordinate is
-    that of its linearisation at the mean face: it weighs a budget, and no promise rests on it.
-    Source: Cootes, Edwards & Taylor 2001; Matthews & Baker 2004 (piecewise-affine warp).
+    Shape is in pixels along the components of `space`, fitted by a fixed number of regressions from the mean
+    shape, without landmarks. Texture is the code, by the eigenfaces `texture`, of the crop warped to the mean
+    shape; the whole crop is warped, so background and hair are texture too. W_m of a shape coordinate is that
+    of its linearisation at the mean face; it weights the division of a budget, and no guarantee depends on
+    it. Source: Cootes, Edwards & Taylor 2001; Matthews & Baker 2004 (piecewise-affine warp).
     """
 
     name: ClassVar[str] = "aam"
@@ -47,12 +47,12 @@ class AAM(StoredCodec):
 
     @property
     def length(self) -> int:
-        """Coordinates of shape and of texture."""
+        """The number of coordinates, of shape and texture together."""
         return self.of_shape + self.texture.length
 
     @property
     def of_shape(self) -> int:
-        """Coordinates of shape, the first ones of a code."""
+        """The number of coordinates of shape, which come first in a code."""
         return len(self.space.basis)
 
     def _encode(self, crops: Crops) -> Codes:
@@ -70,7 +70,7 @@ class AAM(StoredCodec):
         return self.space.mesh.from_rest(self.texture.decode(codes[:, self.of_shape :]), shapes)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return shape, regressions and texture, and the statistics of both."""
+        """Return the arrays of the file: shapes, regressions, texture, and statistics."""
         mesh = self.space.mesh
         return {
             **{TEXTURE + name: value for name, value in self.texture.tensors().items()},
@@ -84,7 +84,7 @@ class AAM(StoredCodec):
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec of a file."""
+        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = canvas_of(facts)
         rest, basis, reach = (tensors[name].astype(np.float64) for name in ("rest", "basis", "reach"))
         triangles, steps = tensors["triangles"].astype(np.int64), tensors["steps"].astype(np.float32)
@@ -107,7 +107,7 @@ class AAM(StoredCodec):
 
 
 def energy_of(space: ShapeSpace, texture: PCA) -> Float64[np.ndarray, " m"]:
-    """Return W_m of shape, for a pixel, linearised at the mean face, and of texture, about 1."""
+    """Return W_m (`Statistics.column_energy`): of shape, linearised at the mean face, then of texture."""
     levels = texture.mean.reshape(texture.canvas).astype(np.float64)
     down, right = (np.asarray(g).reshape(-1, levels.shape[2]) for g in np.gradient(levels, axis=(0, 1)))
     at_rest = space.mesh.rest

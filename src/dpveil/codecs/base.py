@@ -14,6 +14,7 @@ from dpveil.errors import InvalidParameter
 
 Crops = UInt8[np.ndarray, "n h w c"]
 Canvas = tuple[int, int, int]
+"""Height and width of a crop in pixels, and its channels."""
 
 CHUNK: Final = 256
 """Crops processed at a time."""
@@ -41,23 +42,23 @@ class Codec(ABC):
     @property
     @abstractmethod
     def length(self) -> int:
-        """Coordinates of a code."""
+        """The number of coordinates of a code."""
 
     @property
     @abstractmethod
     def digest(self) -> str:
-        """The SHA-256 that names this very codec."""
+        """The SHA-256 in hexadecimal of everything that determines encoding and decoding."""
 
     @abstractmethod
     def _encode(self, crops: Crops) -> Codes:
-        """Return codes of checked crops."""
+        """Return the codes of crops whose shape was checked."""
 
     @abstractmethod
     def _decode(self, codes: Codes) -> Crops:
-        """Return crops of checked codes."""
+        """Return the crops of codes that were checked and clipped."""
 
     def encode(self, crops: UInt8[np.ndarray, ...]) -> Codes:
-        """Return the codes of crops, n × m, before clipping.
+        """Return the codes of crops, n × m, not clipped.
 
         Crops are uint8, n × h × w × c of the codec's canvas. Raises `InvalidParameter` for others.
         """
@@ -88,14 +89,16 @@ class Codec(ABC):
 
 
 def flat(crops: Crops) -> Iterator[Float32[np.ndarray, "n pixels"]]:
-    """Yield crops a few at a time, each as a row of levels."""
+    """Yield crops in chunks, each crop as a row of levels."""
     for start in range(0, len(crops), CHUNK):
         part = crops[start : start + CHUNK]
         yield part.reshape(len(part), -1).astype(np.float32)
 
 
 def pictures_of(parts: Iterable[Float32[np.ndarray, "n pixels"]], count: int, canvas: Canvas) -> Crops:
-    """Return `count` crops of rows of levels, rounded and clamped to 0..255."""
+    """Return `count` crops from chunks of rows of levels, which are rounded and clipped to 0..255 in
+    place.
+    """
     out = np.empty((count, *canvas), np.uint8)
     start = 0
     for part in parts:

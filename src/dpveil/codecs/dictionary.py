@@ -18,9 +18,9 @@ from dpveil.codecs.statistics import Codes, Statistics, energies
 from dpveil.errors import ModelError
 
 STEPS: Final = 200
-"""Soft-thresholding steps per code: a fixed number, so that the same crop has the same code."""
+"""Steps of ISTA per code: a fixed number, so that a code is a function of its crop alone."""
 THRESHOLD: Final = 0.01
-"""λ, as a part of the largest coordinate (FaceIDP §IX-A)."""
+"""λ relative to the largest coordinate (FaceIDP §IX-A)."""
 SMALLEST: Final = 1e-9
 """Smallest norm used as a divisor."""
 
@@ -47,7 +47,7 @@ class Dictionary(StoredCodec):
 
     @property
     def length(self) -> int:
-        """Atoms."""
+        """The number of atoms."""
         return len(self.atoms)
 
     def _encode(self, crops: Crops) -> Codes:
@@ -59,13 +59,13 @@ class Dictionary(StoredCodec):
         return pictures_of(rows, len(codes), self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return mean, atoms (16-bit floats are enough for grey levels) and statistics."""
+        """Return the arrays of the file: mean, atoms as 16-bit floats, and statistics."""
         stored = self.atoms.astype(np.float16)
         return {"mean": self.mean, "atoms": stored, **self.statistics.tensors()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec of a file."""
+        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = canvas_of(facts)
         mean, atoms = (tensors[name].astype(np.float32) for name in ("mean", "atoms"))
         if mean.shape != (prod(canvas),) or atoms.ndim != 2 or atoms.shape[1:] != mean.shape:
@@ -78,25 +78,25 @@ class Dictionary(StoredCodec):
 def sparse_codes(
     crops: Crops, mean: Float32[np.ndarray, " pixels"], atoms: Float32[np.ndarray, "m pixels"]
 ) -> Codes:
-    """Return the codes of crops after `STEPS` steps."""
+    """Return the codes of crops after `STEPS` steps of ISTA."""
     gram = (atoms @ atoms.T).astype(np.float64)
     parts = [sparse(((chunk - mean) @ atoms.T).astype(np.float64), gram, STEPS) for chunk in flat(crops)]
     return np.concatenate([*parts, np.empty((0, len(atoms)))])
 
 
 def soft(values: Codes, threshold: Float64[np.ndarray, "n 1"]) -> Codes:
-    """Return values moved towards 0 by the threshold, and 0 where they are smaller.
+    """Return the soft threshold of values: moved towards 0 by `threshold`, and 0 if smaller than that.
 
-    Source: FaceIDP eq. 23 with |F| where it prints F, which would make every negative number 0 (errata E11).
+    Source: FaceIDP eq. 23, with |F| in place of F, which would set every negative value to 0 (errata E11).
     """
     shrunk: Codes = np.sign(values) * np.maximum(0, np.abs(values) - threshold)
     return shrunk
 
 
 def sparse(products: Codes, gram: Float64[np.ndarray, "m m"], steps: int) -> Codes:
-    """Return codes F after `steps` steps of ISTA towards the least ½·F·G·Fᵀ - F·b + λ·‖F‖₁.
+    """Return the codes F after `steps` steps of ISTA to minimise ½·F·G·Fᵀ - F·b + λ·‖F‖₁.
 
-    b are the products of crops with atoms, G those of atoms, and λ is 1 % of the largest |b| of a crop.
+    b are the inner products of a crop with the atoms, G those of the atoms, and λ is 1 % of the largest |b|.
     Source: FaceIDP eqs. 20-23; Daubechies, Defrise & De Mol 2004 for the step 1/‖G‖.
     """
     largest = max(float(np.linalg.eigvalsh(gram)[-1]), SMALLEST)

@@ -1,4 +1,4 @@
-"""What all codecs stored in files have in common."""
+"""The base class of codecs that are stored in files."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ PROMISE: Final = "Codes alone promise nothing. Privacy comes from a latent mecha
 
 
 def canvas_of(facts: Mapping[str, Any]) -> Canvas:
-    """Return the canvas that a file states; raises what is not one."""
+    """Return the canvas in a file's header; raises an error of `store.UNFIT` if it is malformed."""
     height, width, channels = (int(side) for side in facts["canvas"])
     return height, width, channels
 
 
 class StoredCodec(Stored, Codec):
-    """A codec that is kept in a file of dpveil, with its canvas and a card."""
+    """A codec that is stored in a file of dpveil, with its canvas and a card."""
 
     def facts(self) -> dict[str, Json]:
-        """Return the canvas."""
+        """Return the canvas, for the file's header."""
         return {"canvas": list(self.canvas)}
 
     def card_words(self) -> CardWords:
-        """Return what the card of a codec says beside its training."""
+        """Return the model card's sections about the codec."""
         height, width, channels = self.canvas
         distances = self.statistics.pair_distances().mean
         return CardWords(

@@ -13,12 +13,13 @@ from dpveil.codecs.base import CHUNK, Crops
 from dpveil.codecs.mesh import Mesh, Shapes
 
 STAGES: Final = 4
-"""Number of regressions in sequence: fixed, so that a shape depends on its crop alone."""
+"""Number of regressions in the cascade: fixed, so that a shape is a function of its crop alone."""
 SEEN: Final = 36
-"""Longer side, in pixels, of the picture that a regression sees."""
+"""Longer side, in pixels, of the downscaled crop from which features are computed."""
 
 Parameters = Float64[np.ndarray, "n k"]
 Steps = Float32[np.ndarray, "stages k features"]
+"""Coefficients of the regressions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,7 +27,7 @@ class ShapeSpace:
     """Shapes as the mean shape plus `parameters` times the orthonormal rows of `basis`, in pixels.
 
     `basis` is k × 2·points, x before y for each point. `reach` are the least and the largest parameters of
-    public training shapes: no fit goes beyond.
+    public training shapes, to which fits are clipped.
     """
 
     mesh: Mesh
@@ -34,18 +35,18 @@ class ShapeSpace:
     reach: Float64[np.ndarray, "2 k"]
 
     def parameters(self, shapes: Shapes) -> Parameters:
-        """Return the parameters that come nearest to shapes."""
+        """Return the least-squares parameters of shapes."""
         moves = (shapes - self.mesh.rest).reshape(len(shapes), self.basis.shape[1])
         found: Parameters = moves @ self.basis.T
         return found
 
     def shapes(self, parameters: Parameters) -> Shapes:
-        """Return sound shapes of parameters."""
+        """Return the shapes of parameters, made valid by `Mesh.sound`."""
         moves = (parameters @ self.basis).reshape(len(parameters), *self.mesh.rest.shape)
         return self.mesh.sound(self.mesh.rest + moves)
 
     def fit(self, crops: Crops, steps: Steps) -> Parameters:
-        """Return the parameters of crops, after as many regressions as there are `steps`."""
+        """Return the parameters of crops after the regressions in `steps`."""
         starts = range(0, len(crops), CHUNK)
         parts = [self._fit(crops[at : at + CHUNK], steps) for at in starts]
         return np.concatenate([*parts, np.empty((0, len(self.basis)))])
@@ -59,10 +60,10 @@ class ShapeSpace:
         return found
 
     def features(self, crops: Crops, parameters: Parameters) -> Float32[np.ndarray, "n features"]:
-        """Return what a regression sees of crops through their present shapes; the last feature is 1.
+        """Return the features of crops warped from their current shapes; the last feature is 1.
 
-        The direction of the grey levels' gradient, longer where the gradient is larger than it is on average:
-        light and contrast do not count. Source: Cootes & Taylor 2001, normalised gradients.
+        They are gradients of the grey levels divided by their length plus its mean, and so hardly depend on
+        brightness and contrast. Source: Cootes & Taylor 2001, normalised gradients.
         """
         return self._features(_small(crops, *self._seen), parameters)
 
@@ -82,13 +83,13 @@ class ShapeSpace:
 
     @property
     def features_seen(self) -> int:
-        """Features of a crop."""
+        """The number of features of a crop."""
         rows, columns = self._seen
         return 2 * rows * columns + 1
 
     @property
     def _seen(self) -> tuple[int, int]:
-        """Rows and columns of what a regression sees."""
+        """Rows and columns of the downscaled crop from which features are computed."""
         ratio = min(1.0, SEEN / max(self.mesh.height, self.mesh.width))
         return max(2, round(ratio * self.mesh.height)), max(2, round(ratio * self.mesh.width))
 
@@ -101,7 +102,7 @@ class ShapeSpace:
 
 
 def _small(crops: Crops, rows: int, columns: int) -> Float32[np.ndarray, "n h w"]:
-    """Return grey crops of that size."""
+    """Return the crops in grey, downscaled to this size in pixels."""
     import cv2
 
     out = np.empty((len(crops), rows, columns), np.float32)

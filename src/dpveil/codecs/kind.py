@@ -13,10 +13,10 @@ from dpveil.core.registry import CODECS
 
 
 def load(path: str | Path, *, expected: str | None = None) -> StoredCodec:
-    """Return the codec of a file; `expected` is its hash, if the user knows it.
+    """Return the codec stored in a file; `expected` is its hash, if the user knows it.
 
     Raises `ModelError` for a file that is missing, truncated, altered since it was written, of another
-    version or of an unknown codec. The hash inside finds damage, not forgery: that needs `expected`.
+    version or of an unknown codec. The hash in the file detects damage; only `expected` detects forgery.
     """
     codec: StoredCodec
     codec, _ = store.load(path, CODECS, expected=expected)
@@ -33,4 +33,4 @@ CODEC: Final = Kind(
     sized=True,
     default="pca",
 )
-"""The kind of file that is a codec; the default is the side package's eigenfaces."""
+"""Files of codecs; the default is dpveil-faces' eigenfaces."""

@@ -1,4 +1,4 @@
-"""Triangle meshes over a crop, to warp pictures between a shape and the mean shape."""
+"""Triangle meshes over a crop, for piecewise-affine warps between a shape and the mean shape."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ INSIDE: Final = 0.01
 LEAST: Final = 0.05
 """Fraction of its area in the mean shape that a triangle keeps in any shape."""
 EDGE: Final = 1e-9
+"""Tolerance for areas and barycentric coordinates."""
 FEWEST: Final = 12
 """Least number of points of a mesh: five landmarks locate a face but do not describe its shape."""
 
@@ -30,10 +31,10 @@ Shapes = Float64[np.ndarray, "n k 2"]
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles over a crop of `height` × `width` pixels, and `AROUND` it.
+    """Triangles over a crop of `height` × `width` pixels and a border `AROUND` it.
 
-    `rest` are points of the mean shape, (x, y) in pixels, whole numbers at the centres of pixels. Rows of
-    `triangles` number them, and after them the points of the border, which never move.
+    `rest` are the points of the mean shape, (x, y) in pixels, integers at the centres of pixels. Rows of
+    `triangles` are indices of these points, followed by those of the border, which never move.
     """
 
     rest: Points
@@ -43,7 +44,7 @@ class Mesh:
 
     @classmethod
     def over(cls, rest: Points, height: int, width: int) -> Self:
-        """Return the Delaunay mesh of a mean shape. Raises `InvalidParameter` where points are too few."""
+        """Return the Delaunay mesh of a mean shape; raises `InvalidParameter` for fewer than 12 points."""
         from scipy.spatial import Delaunay
 
         if len(rest) < FEWEST:
@@ -57,7 +58,7 @@ class Mesh:
         return cls(rest, found[np.abs(turned) > EDGE], height, width)
 
     def check(self) -> None:
-        """Raise `ModelError` unless the triangles cover the crop in the mean shape, none turned over."""
+        """Raise `ModelError` unless the triangles cover the crop in the mean shape and none is flipped."""
         known = self.triangles.min(initial=0) >= 0 and self.triangles.max(initial=0) < len(self._ends)
         areas = self.areas(self.rest[None])[0] if known else np.zeros(1)
         whole = float(np.ptp(self._ends[len(self.rest) :], axis=0).prod())
@@ -66,12 +67,12 @@ class Mesh:
 
     @cached_property
     def _ends(self) -> Points:
-        """The mean shape, and after it the border."""
+        """The points of the mean shape, followed by those of the border."""
         return np.concatenate([self.rest, _border(self.height, self.width)])
 
     @cached_property
     def pixels(self) -> Points:
-        """Every pixel of the crop, row by row."""
+        """The position (x, y) of every pixel of the crop, row by row."""
         return _grid(self.height, self.width)
 
     @cached_property
@@ -79,21 +80,21 @@ class Mesh:
         return self.weights(self.pixels)
 
     def areas(self, shapes: Shapes) -> Float64[np.ndarray, "n t"]:
-        """Return twice the area of every triangle of every shape, negative where it is turned over."""
+        """Return twice the signed area of every triangle of every shape, negative if it is flipped."""
         a, b, c = (self._whole(shapes)[:, self.triangles[:, i]] for i in range(3))
         return _cross(b - a, c - a)
 
     def sound(self, shapes: Shapes) -> Shapes:
-        """Return shapes within the border, no triangle turned over or smaller than `LEAST` of its area.
+        """Return valid shapes: within the border, with every triangle at least `LEAST` times its mean area.
 
-        Points beyond the border are moved inside; a shape that folds is drawn towards the mean shape, all its
-        points by the same part, just so far that it does not. A function of the shape alone.
+        Points beyond the border are clipped to it. If triangles are still too small or flipped, all points
+        are interpolated towards the mean shape by the smallest fraction that avoids it.
         """
         inside = _within(shapes, self.height, self.width)
         a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
         moves = self._whole(inside) - self._ends
         da, db, dc = (moves[:, self.triangles[:, i]] for i in range(3))
-        # The area at a part of the way is quadratic in it: constant, linear and square coefficients.
+        # The area is quadratic in the fraction of the way: constant, linear and square coefficients.
         square = _cross(db - da, dc - da)
         linear = _cross(b - a, dc - da) + _cross(db - da, c - a)
         constant = np.broadcast_to((1 - LEAST) * _cross(b - a, c - a), square.shape)
@@ -102,7 +103,9 @@ class Mesh:
         return kept
 
     def weights(self, points: Points) -> tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]]:
-        """Return, for points in the mean shape, the corners of their triangles, and the corners' parts."""
+        """Return the triangles (as corner indices) of points in the mean shape, and barycentric
+        coordinates.
+        """
         a, b, c = (self._ends[self.triangles[:, i]] for i in range(3))
         at = points[:, None]
         sides = [_cross(f - at, g - at) for f, g in ((b, c), (c, a), (a, b))]
@@ -113,23 +116,26 @@ class Mesh:
     def moved(
         self, shapes: Shapes, at: tuple[Int64[np.ndarray, "p 3"], Float64[np.ndarray, "p 3"]] | None = None
     ) -> Float64[np.ndarray, "n p 2"]:
-        """Return where points in the mean shape lie in shapes; `at` are their `weights`, None for pixels."""
+        """Return the positions in `shapes` of points in the mean shape.
+
+        `at` are the points' `weights`; None means every pixel.
+        """
         corners, parts = self._at_pixels if at is None else at
         whole = self._whole(shapes)
         a, b, c = (parts[:, i, None] * whole[:, corners[:, i]] for i in range(3))
         return np.asarray(a + b + c)
 
     def to_rest(self, crops: Crops, shapes: Shapes) -> Float32[np.ndarray, "n h w c"]:
-        """Return crops moved from their shapes to the mean shape; levels are not rounded."""
+        """Return crops warped from their shapes to the mean shape, with float levels."""
         out = np.empty(crops.shape, np.float32)
         for crop, shape, moved in zip(crops, shapes, out, strict=True):
             moved[...] = _sampled(crop, self.moved(shape[None])[0])
         return out
 
     def from_rest(self, crops: Crops, shapes: Shapes) -> Crops:
-        """Return crops moved from the mean shape to shapes, which have to be `sound`.
+        """Return crops warped from the mean shape to `shapes`, which must be `sound`.
 
-        Every pixel lies in a triangle: a map that is continuous, and leaves the border as it is, covers all.
+        Every pixel then lies in a triangle, because a continuous map that fixes the border is onto.
         """
         out = np.empty_like(crops)
         for crop, shape, moved in zip(crops, shapes, out, strict=True):
@@ -137,7 +143,7 @@ class Mesh:
         return out
 
     def _sources(self, shape: Points) -> Float64[np.ndarray, "p 2"]:
-        """Return where in the mean shape every pixel of a shape's picture comes from."""
+        """Return the position in the mean shape of every pixel of a crop with this shape."""
         ends = np.concatenate([shape, _border(self.height, self.width)])[self.triangles]
         rest = self._ends[self.triangles]
         last = np.array([self.width, self.height]) - 1
@@ -151,7 +157,7 @@ class Mesh:
         x, y = low[which, 0] + right, low[which, 1] + down
         (ax, ay), (bx, by), (cx, cy) = (ends[:, i].T for i in range(3))
         whole = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
-        # Parts of the second and third corner are affine in the pixel: two coefficients and a constant each.
+        # Barycentric coordinates are affine in the pixel: two coefficients and a constant for each corner.
         second = np.stack([(cy - ay) / whole, (ax - cx) / whole, (ay * cx - ax * cy) / whole])
         third = np.stack([(ay - by) / whole, (bx - ax) / whole, (ax * by - ay * bx) / whole])
         s = second[0, which] * x + second[1, which] * y + second[2, which]
@@ -169,7 +175,7 @@ class Mesh:
 
 
 def _border(height: int, width: int) -> Points:
-    """Return the corners of the border and points between them, clockwise."""
+    """Return the corners of the border and the points between them, clockwise from the top left."""
     along = np.arange(ON_A_SIDE + 1) / (ON_A_SIDE + 1)
     zero, one = np.zeros_like(along), np.ones_like(along)
     x = np.concatenate([along, one, 1 - along, zero])
@@ -179,7 +185,7 @@ def _border(height: int, width: int) -> Points:
 
 
 def _within(points: np.ndarray, height: int, width: int) -> np.ndarray:
-    """Return points moved inside of the border."""
+    """Return points clipped to lie inside the border."""
     size = np.array([width, height])
     return np.asarray(np.clip(points, (INSIDE - AROUND) * size - 0.5, (1 + AROUND - INSIDE) * size - 0.5))
 
@@ -194,9 +200,9 @@ def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) -> np.ndarray:
-    """Return the least positive root of square·x² + linear·x + constant, infinity for none; constant > 0."""
+    """Return the least positive root of square·x² + linear·x + constant > 0 at 0; infinity without one."""
     inner = linear * linear - 4 * square * constant
-    # In this form nothing cancels, and a square of 0 does no harm.
+    # This form avoids cancellation and allows square = 0.
     below = -linear + np.sqrt(np.maximum(inner, 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         first, second = 2 * constant / below, 2 * constant / (-linear - np.sqrt(np.maximum(inner, 0)))
@@ -206,7 +212,7 @@ def _first_root(square: np.ndarray, linear: np.ndarray, constant: np.ndarray) ->
 
 
 def _sampled(picture: np.ndarray, at: np.ndarray) -> Float32[np.ndarray, "h w c"]:
-    """Return a picture's levels at as many positions, bilinear; beyond its pixels the last ones go on."""
+    """Return a picture's levels at one position for each pixel, bilinearly; its edge is extended."""
     import cv2
 
     x, y = at.astype(np.float32).T.reshape(2, *picture.shape[:2])

@@ -15,26 +15,29 @@ from dpveil.noise.bits import SeededBits
 SHARES: Final = (0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99)
 """Quantiles of the pair distances that are stored."""
 PAIRS: Final = 20_000
-"""Number of pairs of training codes measured: the lowest quantile has 200 of them below."""
+"""Number of pairs of training codes that are measured; 200 of them lie below the lowest quantile."""
 CHUNK: Final = 2_000
 """Pairs measured at a time."""
 Places = Float64[np.ndarray, "n m"]
+"""Codes scaled so that the box is [-1, 1] in every coordinate."""
 
 
 def in_parts(first: Places, second: Places) -> Float64[np.ndarray, " n"]:
-    """Return the mean difference of codes, places in a box from -1 to 1: d of `croft-metric`, 0 to 1."""
+    """Return the mean absolute difference of coordinates in units of the box: `croft-metric`'s d, 0 to 1."""
     mean: Float64[np.ndarray, " n"] = np.abs(first - second).mean(axis=1) / 2
     return mean
 
 
 def on_sphere(first: Places, second: Places) -> Float64[np.ndarray, " n"]:
-    """Return the chord between directions of codes from the middle of a box: d of `directional`, 0 to 2."""
+    """Return the chord between the codes' directions from the box's centre: d of `directional`, 0 to 2."""
     chord: Float64[np.ndarray, " n"] = np.linalg.norm(_unit(first) - _unit(second), axis=1)
     return chord
 
 
 def from_middle(first: Places, second: Places) -> Float64[np.ndarray, " n"]:
-    """Return how far codes lie from the middle of a box, in half sides: 0 to the root of their length."""
+    """Return the distance of the first codes from the box's centre in half sides, 0 to √m; `second` is
+    unused.
+    """
     length: Float64[np.ndarray, " n"] = np.linalg.norm(first, axis=1)
     return length
 
@@ -51,8 +54,8 @@ MEASURES: Final[dict[str, Callable[[Places, Places], Float64[np.ndarray, " n"]]]
 class PairDistances:
     """Distances between different people of the public training set, in one box of codes.
 
-    `mean`, `chord` and `radius` (see `MEASURES`) map a share of pairs to what this share does not exceed.
-    A training set with several photos of one person has a few pairs of that person among them.
+    `mean`, `chord` and `radius` (see `MEASURES`) map a share of pairs to the quantile of their distances. If
+    the training set has several photos of one person, a few pairs are of the same person.
     """
 
     mean: Mapping[float, float]
@@ -60,7 +63,9 @@ class PairDistances:
     radius: Mapping[float, float]
 
     def of(self, metric: str) -> Mapping[float, float] | None:
-        """Return the distances in the metric of that name of a latent mechanism, or None where not kept."""
+        """Return the quantiles in a latent mechanism's metric of that name, or None if they are not
+        stored.
+        """
         return {"box-mean": self.mean, "chord": self.chord}.get(metric)
 
 
@@ -69,8 +74,8 @@ def distances_of(
 ) -> Float64[np.ndarray, "measures percentiles shares"]:
     """Return quantiles of the distances between pairs of training codes, clipped to each of the boxes.
 
-    Pairs are drawn at random from `seed`, each of two different codes. A coordinate without a side adds
-    nothing to a distance. `codes` are those of at least two images.
+    `sides` are the lower and upper bounds of the boxes. Pairs of different codes are drawn at random by
+    `seed`. A coordinate in which a box is empty adds nothing to a distance. There must be at least two codes.
     """
     first, second = _pairs(len(codes), seed)
     out = np.empty((len(MEASURES), sides.shape[1], len(SHARES)))
@@ -89,7 +94,7 @@ def distances_of(
 def checked_distances(
     tensor: np.ndarray, percentiles: int, length: int
 ) -> Float64[np.ndarray, "measures percentiles shares"]:
-    """Return the distances of a file; raises `ModelError` where they cannot be distances."""
+    """Return the distances stored in a file; raises `ModelError` for another shape, range or order."""
     distances = tensor.astype(np.float64)
     shape = (len(MEASURES), percentiles, len(SHARES))
     if distances.shape != shape or not np.isfinite(distances).all():
@@ -103,7 +108,7 @@ def checked_distances(
 def interpolated(
     distances: Float64[np.ndarray, "measures percentiles shares"], known: list[float], at: float
 ) -> PairDistances:
-    """Return the distances at a clip between those that are kept, by linear interpolation."""
+    """Return the distances for the share `at` of clipping, interpolated linearly between `known` shares."""
     each = (
         {share: float(np.interp(at, known, column)) for share, column in zip(SHARES, rows.T, strict=True)}
         for rows in distances
@@ -112,7 +117,7 @@ def interpolated(
 
 
 def _unit(places: Places) -> Places:
-    """Return the directions of codes; what lies in the very middle has none, and stays there."""
+    """Return the codes scaled to length 1; the centre stays 0."""
     length = np.linalg.norm(places, axis=1, keepdims=True)
     return places / np.where(length > 0, length, 1)
 

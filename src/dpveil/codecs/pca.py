@@ -39,14 +39,14 @@ class PCA(StoredCodec):
 
     @property
     def length(self) -> int:
-        """Components that are kept."""
+        """The number of components."""
         return len(self.components)
 
     def _encode(self, crops: Crops) -> Codes:
         return self.codes_of(crops)
 
     def codes_of(self, pictures: np.ndarray) -> Codes:
-        """Return the codes of pictures of the canvas, whose levels need not be whole numbers."""
+        """Return the codes of pictures of the canvas's shape, whose levels may be floats."""
         return projected(pictures, self.mean, self.components.T)
 
     def _decode(self, codes: Codes) -> Crops:
@@ -55,13 +55,13 @@ class PCA(StoredCodec):
         return pictures_of(rows, len(codes), self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return what was learned; 16-bit floats are enough for components, in grey levels."""
+        """Return the arrays of the file: mean, components as 16-bit floats, and statistics."""
         stored = self.components.astype(np.float16)
         return {"mean": self.mean, "components": stored, **self.statistics.tensors()}
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the codec of a file."""
+        """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
         canvas = canvas_of(facts)
         mean, components = (tensors[name].astype(np.float32) for name in ("mean", "components"))
         if mean.shape != (prod(canvas),) or components.ndim != 2 or components.shape[1:] != mean.shape:
@@ -76,7 +76,7 @@ class PCA(StoredCodec):
 def projected(
     crops: Crops, mean: Float32[np.ndarray, " pixels"], columns: Float32[np.ndarray, "pixels k"]
 ) -> Codes:
-    """Return what crops, less the mean, have along each column."""
+    """Return the inner products of the crops, less the mean, with each column."""
     parts = [(chunk - mean) @ columns for chunk in flat(crops)]
     codes: Codes = np.concatenate([*parts, np.empty((0, columns.shape[1]))]).astype(np.float64)
     return codes

@@ -17,9 +17,10 @@ from dpveil.errors import InvalidParameter, ModelError
 Codes = Float64[np.ndarray, "n m"]
 
 PERCENTILES: Final = tuple(Fraction(p, 1000) for p in (0, 10, 25, 50, 100, 125, 150, 200, 250, 300, 350, 400))
-"""Shares of the training codes that lie below the lower bounds that are kept, from 0 to 40 %; between them
-bounds are interpolated."""
+"""Shares of the training codes below the stored lower bounds, from 0 to 40 %; bounds in between are
+interpolated."""
 SHARES: Final = [float(p) for p in PERCENTILES]
+"""The same as floats."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,12 +39,12 @@ class Bounds:
 
     @property
     def width(self) -> Float64[np.ndarray, " m"]:
-        """The length of every side."""
+        """The length of each side."""
         width: Float64[np.ndarray, " m"] = self.high - self.low
         return width
 
     def clip(self, codes: Codes) -> Codes:
-        """Return codes moved into the box."""
+        """Return the codes clipped to the box."""
         clipped: Codes = np.clip(codes, self.low, self.high)
         return clipped
 
@@ -73,7 +74,7 @@ class Statistics:
         seed: int,
         deviations: Float64[np.ndarray, " m"] | None = None,
     ) -> Self:
-        """Return the statistics of the codes of two or more public crops; `seed` chooses the pairs."""
+        """Return the statistics of the codes of at least two public crops; `seed` draws the pairs."""
         quantiles = quantiles_of(codes)
         return cls(quantiles, distances_of(codes, quantiles, seed), column_energy, deviations)
 
@@ -81,9 +82,9 @@ class Statistics:
     def of_tensors(
         cls, tensors: Mapping[str, Any], column_energy: Float64[np.ndarray, " m"], *, components: bool = False
     ) -> Self:
-        """Return the statistics of a file, with deviations where coordinates are principal `components`.
+        """Return the statistics stored in a file, with deviations if coordinates are principal `components`.
 
-        Raises `ModelError` where they cannot be such, and `KeyError` where one is missing.
+        Raises `ModelError` for invalid values and `KeyError` for missing ones.
         """
         length = len(column_energy)
         quantiles = checked_quantiles(tensors["quantiles"], length)
@@ -96,21 +97,21 @@ class Statistics:
         return cls(quantiles, distances, column_energy, spread)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return what a file keeps of them: all but the energy, which follows from the decoder."""
+        """Return the arrays of the file: all but the energy, which follows from the decoder."""
         kept = {"quantiles": self.quantiles, "apart": self.distances}
         return kept if self.deviations is None else {**kept, "deviations": self.deviations}
 
     @property
     def length(self) -> int:
-        """Coordinates of a code."""
+        """The number of coordinates of a code."""
         return len(self.column_energy)
 
     def bounds(self, clip: Number = 0) -> Bounds:
-        """Return the box that leaves out the outer `clip` per cent of training codes at either end.
+        """Return the box without the outer `clip` per cent (0 to 40) of training codes at either end.
 
-        0 is the whole range seen in training, 50 would be the median. 0 to 40 are allowed; values between the
-        stored shares are interpolated (Li & Clifton 2021 §3.2). Raises `InvalidParameter`, also if the
-        training codes are so concentrated in a coordinate that its side is empty.
+        0 is the whole training range. Bounds between the stored shares are interpolated (Li & Clifton 2021
+        §3.2). Raises `InvalidParameter` for other values, and if the training codes are so concentrated in a
+        coordinate that its side is empty.
         """
         at = _share(clip)
         low, high = (
@@ -127,7 +128,7 @@ class Statistics:
     def pair_distances(self, clip: Number = 0) -> PairDistances:
         """Return the distances between different people of the training set, clipped to `bounds(clip)`.
 
-        Values between the stored shares are interpolated. Raises `InvalidParameter` where `bounds` does.
+        Values between the stored shares are interpolated. Raises as `bounds`.
         """
         self.bounds(clip)
         return interpolated(self.distances, SHARES, _share(clip))
@@ -147,7 +148,7 @@ def _share(clip: Number) -> float:
 
 
 def quantiles_of(codes: Codes) -> Float64[np.ndarray, "2 percentiles m"]:
-    """Return the lower and upper bounds of training codes at every share of `PERCENTILES`."""
+    """Return the lower and upper bounds of training codes for every share in `PERCENTILES`."""
     shares = np.array(SHARES)
     return np.stack([np.quantile(codes, shares, axis=0), np.quantile(codes, 1 - shares, axis=0)])
 
@@ -159,7 +160,7 @@ def energies(rows: Float32[np.ndarray, "m pixels"]) -> Float64[np.ndarray, " m"]
 
 
 def checked_quantiles(tensor: np.ndarray, length: int) -> Float64[np.ndarray, "2 percentiles m"]:
-    """Return the quantiles of a file; raises `ModelError` where they do not fit `length` coordinates."""
+    """Return the quantiles stored in a file; raises `ModelError` for another shape or order."""
     quantiles = tensor.astype(np.float64)
     if quantiles.shape != (2, len(PERCENTILES), length) or not np.isfinite(quantiles).all():
         raise ModelError(f"the file's quantiles are not finite, 2 × {len(PERCENTILES)} × {length}")

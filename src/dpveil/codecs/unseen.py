@@ -1,4 +1,4 @@
-"""Faces that a generator has not seen, as mixtures of faces that it has: least absolute deviations."""
+"""Unseen faces as mixtures of the faces that a generator has seen, by least absolute deviations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dpveil.errors import DataError, InvalidParameter
 
 Rows = Float64[np.ndarray, "n d"]
 RULES: Final = ("simplex", "free")
-"""What weights may be: at least 0 with the sum 1, or any numbers."""
+"""Constraints on the weights: at least 0 with sum 1, or none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +27,10 @@ class Mixture:
     deviations: Float64[np.ndarray, " n"]
 
     def of(self, gallery: Float64[np.ndarray, "m e"]) -> Float64[np.ndarray, "n e"]:
-        """Return the same mixtures of other rows of the same people, such as a generator's own codes."""
+        """Return the same mixtures of another gallery's rows, such as a generator's codes of the same people.
+
+        Raises `InvalidParameter` for another number of rows.
+        """
         if gallery.ndim != 2 or len(gallery) != self.weights.shape[1]:
             problem = f"has not {self.weights.shape[1]} rows"
             raise InvalidParameter("gallery", str(gallery.shape), problem, hint="one for each weight")
@@ -39,12 +42,12 @@ def approximate(targets: Rows, gallery: Float64[np.ndarray, "m d"], *, weights: 
     """Return for every target the mixture of gallery rows with the least absolute deviations.
 
     `targets` is n × d and `gallery` m × d: codes or embeddings of the same kind, finite. `weights` "simplex"
-    keeps weights non-negative with sum 1, so that a mixture stays among the known faces; "free" allows any
-    numbers, and refuses a gallery with linearly dependent rows, where weights are not unique. Minimises the
-    sum of u_i + v_i where y_i - Σ_j W_j·X_ji = u_i - v_i: a difference, where the papers print a sum (errata
-    E3). The weights of a target depend only on it and the gallery. This is not a mechanism, and promises
-    nothing. Raises `InvalidParameter`, and `DataError` if the solver fails. Source: Croft 2022 eq. 11-13,
-    Croft thesis 6.18-6.20; HiGHS.
+    keeps weights non-negative with sum 1, so that a mixture is a convex combination of known faces; "free"
+    allows any numbers, and refuses a gallery with linearly dependent rows, where weights are not unique.
+    Minimises the sum of u_i + v_i where y_i - Σ_j W_j·X_ji = u_i - v_i; the papers print a sum in place of
+    this difference (errata E3). The weights of a target depend only on it and the gallery. This is not a
+    mechanism and has no guarantee. Raises `InvalidParameter`, and `DataError` if the solver fails. Source:
+    Croft 2022 eq. 11-13, Croft thesis 6.18-6.20; HiGHS.
 
     >>> import numpy as np
     >>> known = np.array([[0.0, 0.0, 9.0], [4.0, 0.0, 9.0], [0.0, 4.0, 9.0]])
@@ -69,7 +72,10 @@ def approximate(targets: Rows, gallery: Float64[np.ndarray, "m d"], *, weights: 
 
 
 def _scale(gallery: Float64[np.ndarray, "m d"], weights: str) -> tuple[Float64[np.ndarray, " d"], float]:
-    """Return an origin and a unit that change no solution: weights that sum to 1 allow any origin."""
+    """Return an origin and a unit for scaling that leave the solution unchanged.
+
+    Only weights that sum to 1 allow another origin than 0.
+    """
     centre = gallery.mean(axis=0) if weights == "simplex" else np.zeros(gallery.shape[1])
     return centre, float(np.abs(gallery - centre).max()) or 1.0
 

@@ -18,12 +18,15 @@ from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError
 
 SIDE: Final = 128
+"""Side of a crop in pixels."""
 SMALL: Final = 64
-"""Side of the picture whose gradients are histogrammed, in cells of 8 × 8 pixels and 9 directions."""
+"""Side of the downscaled crop for the HOG features, in pixels: cells of 8 × 8 pixels and 9 orientations."""
 COARSE: Final = 16
-"""Side of the picture whose colours are read."""
+"""Side of the downscaled crop for the colour features, in pixels."""
 LENGTH: Final = 7 * 7 * 36 + COARSE * COARSE * 3
+"""Number of features: 36 for each of 7 × 7 HOG blocks, and three colour channels."""
 MOST_VALUES: Final = 256
+"""Most values of one attribute."""
 
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "gender": ("male", "female"),
@@ -32,12 +35,13 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "pose": ("left", "frontal", "right"),
     "smile": ("no", "yes"),
 }
-"""Every attribute that can be learned, and its values. The first three are what annotators or models saw in
-a picture, not what a person says of themself. The pose is where in the picture the nose points."""
+"""The attributes that a model can predict, and their values. The first three are what annotators or models
+saw in a picture, not what a person says of themself. The pose is the side of the image to which the nose
+points."""
 
 Crops = UInt8[np.ndarray, "n 128 128 3"]
 Answers = dict[str, Int64[np.ndarray, " n"]]
-
+"""For each attribute, the index of its value for each of n faces."""
 
 CAUTION: Final = (
     "Gender, age and race are what annotators or models saw in a picture: not what a person is, or says",
@@ -49,10 +53,10 @@ PROMISE: Final = "What the model reads is private. Privacy comes from randomised
 
 @dataclass(frozen=True, eq=False)
 class AttributeModel(Stored):
-    """Features of a crop, `hidden` units cut at zero, and a score for every value of every attribute.
+    """A network with one hidden layer (ReLU) that scores every value of every attribute from HOG and colour.
 
-    `values` names the attributes and their values in the order of the columns of `out`. Crops are of 128 ×
-    128 pixels in the frame of UTKFace. What it reads is private: only randomised response may release it.
+    `values` names the attributes and their values in the order of the columns of `out`. Crops have 128 × 128
+    pixels in the frame of UTKFace. Its predictions are private: only randomised response may release them.
     """
 
     name: ClassVar[str] = "attributes"
@@ -65,13 +69,13 @@ class AttributeModel(Stored):
     card: Card
 
     def scores(self, crops: Crops) -> Float32[np.ndarray, "n k"]:
-        """Return the score of every value, n × k; the largest of an attribute is what a face looks like."""
+        """Return the score (logit) of every value, n × k; raises `InvalidParameter` for other crops."""
         units = np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0)
         scores: Float32[np.ndarray, "n k"] = units @ self.out + self.out_bias
         return scores
 
     def read(self, crops: Crops) -> Answers:
-        """Return the place in `values` of what each crop looks like, int64 for every attribute.
+        """Return, for every attribute, the index in `values` of the best value of each crop.
 
         Raises `InvalidParameter` for other crops.
         """
@@ -80,22 +84,22 @@ class AttributeModel(Stored):
 
     @cached_property
     def columns(self) -> dict[str, slice]:
-        """Which columns of the scores belong to each attribute."""
+        """The columns of the scores that belong to each attribute."""
         return columns_of(self.values)
 
     def facts(self) -> dict[str, Json]:
-        """Return the attributes and their values."""
+        """Return the attributes and their values, for the file's header."""
         return {"values": [[name, list(words)] for name, words in self.values.items()]}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return what a file keeps; 16-bit floats are enough for weights."""
+        """Return the arrays of the file; the weights as 16-bit floats."""
         kept = {"hidden": self.hidden, "out": self.out}
         biases = {"hidden bias": self.hidden_bias, "out bias": self.out_bias}
         return {name: weights.astype(np.float16) for name, weights in kept.items()} | biases
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the model of what a file holds; raises `ModelError` where something does not fit."""
+        """Return the model stored in a file; raises `ModelError` for contents that do not fit together."""
         values = {str(name): tuple(str(word) for word in words) for name, words in facts["values"]}
         if not values or not all(2 <= len(words) <= MOST_VALUES for words in values.values()):
             raise ModelError("the file's attributes do not have 2 to 256 values each")
@@ -110,7 +114,7 @@ class AttributeModel(Stored):
         return cls(values, hidden, hidden_bias, out, out_bias, card)
 
     def card_words(self) -> CardWords:
-        """Return what the card says of attributes."""
+        """Return the model card's sections about the attributes."""
         return CardWords(
             what="A dpveil model of attributes: what a face of 128 × 128 pixels in colour looks like.",
             labels=[f"{name}: {', '.join(words)}" for name, words in self.values.items()],
@@ -120,7 +124,7 @@ class AttributeModel(Stored):
 
 
 def columns_of(values: Mapping[str, tuple[str, ...]]) -> dict[str, slice]:
-    """Return which columns belong to each attribute, one for each of its values."""
+    """Return the columns that belong to each attribute, one for each of its values."""
     ends = np.cumsum([len(words) for words in values.values()]).tolist()
     starts = [0, *ends[:-1]]
     return {
@@ -129,9 +133,9 @@ def columns_of(values: Mapping[str, tuple[str, ...]]) -> dict[str, slice]:
 
 
 def features(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n f"]:
-    """Return what the network sees: gradients in all directions, cell by cell, and coarse colours (CIE Lab).
+    """Return the network's input: histograms of oriented gradients, and downscaled colours (CIE Lab).
 
-    Raises `InvalidParameter` for other crops. Source: Dalal & Triggs 2005.
+    Raises `InvalidParameter` for other crops. Source: Dalal & Triggs 2005 (HOG).
     """
     if crops.dtype != np.uint8 or crops.ndim != 4 or crops.shape[1:] != (SIDE, SIDE, 3):
         raise InvalidParameter(
@@ -158,4 +162,4 @@ ATTRIBUTES: Final = Kind(
     holds=AttributeModel,
     default="attributes",
 )
-"""The kind of file that is a model of attributes; the default is the side package's."""
+"""Files of attribute models; the default is that of dpveil-faces."""

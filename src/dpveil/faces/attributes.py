@@ -35,7 +35,7 @@ from dpveil.noise.bits import BitSource, check_bits
 
 Numbers = Int64[np.ndarray, " n"]
 Digests = tuple[str, str]
-"""Hashes of the files of a gallery and of the model that reads it."""
+"""SHA-256 of the files of a gallery and of an attribute model."""
 HEADS: Final = replace(
     GALLERY,
     kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
@@ -44,9 +44,9 @@ HEADS: Final = replace(
     build=DrawnGallery,
     hashed=True,
 )
-"""The kind of gallery that this method shows: a file, or heads that this code draws."""
+"""Galleries of this method: files, or the built-in heads that are drawn."""
 READER: Final = replace(ATTRIBUTES, built_in=NONE, build=lambda: default_path(ATTRIBUTES.default))
-"""The kind of model that reads faces: a file, or none where nothing is read."""
+"""Attribute models of this method: files, or none if no attribute is kept."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,44 +95,44 @@ class Attributes(FaceMethod):
             if self.model.name == NONE:
                 kept = " and ".join(name for name, _ in self.costs)
                 raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
-        if self.figures:  # nothing of these is used then, whether it is installed or not
+        if self.figures:  # these files are not used then, installed or not
             if not self.costs:
                 self.__dict__["model"] = Reference.made(READER)
             if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
                 self.__dict__["inpainting"] = Reference.made(INPAINTING)
 
     def with_budget(self, **budget: Any) -> Self:
-        """Return the same with another `epsilon`, of which every attribute has the share that it has now."""
+        """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""
         parts = {name: own * budget["epsilon"] / Fraction(self.epsilon or 1) for name, own in self.costs}
         return replace(self, attributes=parts, epsilon=None)
 
     @cached_property
     def costs(self) -> tuple[tuple[str, Fraction], ...]:
-        """Every attribute that is kept, with what it costs."""
+        """The kept attributes, each with its ε."""
         return shared(self.attributes, self.epsilon)
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
-        """The mechanism of every attribute that is kept."""
+        """The randomised response of each kept attribute."""
         return {
             name: RandomisedResponse(epsilon=budget, values=len(VALUES[name])) for name, budget in self.costs
         }
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return the sum of the attributes' budgets, for any two crops."""
+        """Return pure ε-DP with the sum of the attributes' ε, for any two crops."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
         scope = Scope("the canonical crop of the face")
         return Guarantee(kind="pure", epsilon=total, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON; files by kind and hash."""
+        """Return every parameter as JSON, with files as kind and hash."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
         told: dict[str, Json] = {"attributes": written(self.costs)}
         return {**super().parameters(), **told, "epsilon": to_json(total) if self.costs else None}
 
     @property
     def frame(self) -> Frame:
-        """The crop of every gallery."""
+        """The canonical crop of every gallery."""
         return Frame(128)
 
     @property
@@ -141,13 +141,13 @@ class Attributes(FaceMethod):
         return self.gallery.name not in GALLERY.kinds
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Load both files, and raise what keeps a face from being chosen."""
+        """Load both files; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)
         _ = (self._reader, self.gallery.held) if self.figures else self._chosen
 
     @cached_property
     def _reader(self) -> AttributeModel | None:
-        """What reads faces, if anything is kept."""
+        """The attribute model, or None if no attribute is kept."""
         if not self.costs:
             return None
         model: AttributeModel = self.model.held
@@ -169,11 +169,11 @@ class Attributes(FaceMethod):
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
-        """Which faces of a gallery's file may be shown for every combination of answers: public."""
+        """The faces of a gallery's file, by index, for every combination of responses; public."""
         return self._chosen[1]
 
     def _answers(self, crops: Crops, bits: BitSource) -> list[list[int]]:
-        """Return the drawn answers for every crop: all that a release says of it."""
+        """Return the randomised responses for every crop: all that a release depends on."""
         if self._reader is None:
             return [[] for _ in crops]
         true = self._reader.read(crops)
@@ -190,7 +190,7 @@ class Attributes(FaceMethod):
         return gallery.decoded([evenly(faces[tuple(answer)], bits) for answer in answers])
 
     def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
-        """Return a face of the gallery for every crop; a head that is drawn where it goes, if it is that."""
+        """Return a face of the gallery for every crop, or a figure if heads are drawn."""
         if not self.figures:
             return super().shown(crops, bits=bits)
         answers = self._answers(self._checked(crops), check_bits(bits))
@@ -204,7 +204,7 @@ class Attributes(FaceMethod):
 
 
 def evenly(faces: Numbers, bits: BitSource) -> int:
-    """Return one of `faces`, each with the same chance, exactly."""
+    """Return one of `faces`, exactly uniformly (by rejection sampling)."""
     count = len(faces)
     most = (1 << 64) // count * count
     while (word := int(bits.words(1)[0])) >= most:
@@ -213,10 +213,10 @@ def evenly(faces: Numbers, bits: BitSource) -> int:
 
 
 def looks_of(model: AttributeModel, gallery: FaceGallery, digests: Digests, name: str) -> list[Numbers]:
-    """Return what each face of the gallery looks like: what the model reads in it, and its own label, if any.
+    """Return an attribute's value for each face of the gallery: the model's prediction, and the label if any.
 
-    Both are public. Averages look younger than who is in them, so that labels alone would not do, and
-    readings alone would be wrong where the model is. A label counts where its name and values are the same.
+    Both are public, and both are used: labels describe the contributors, but averages look younger than
+    these, and predictions may be wrong. A label is used if its name and values are those of the model.
     """
     found, known = [_read(model, gallery, digests)[name]], model.values[name]
     for own, words in gallery.values.items():
@@ -228,7 +228,7 @@ def looks_of(model: AttributeModel, gallery: FaceGallery, digests: Digests, name
 
 @lru_cache(maxsize=4)
 def _read(model: AttributeModel, gallery: FaceGallery, digests: Digests) -> dict[str, Numbers]:
-    """Return what the model reads in the gallery: as it is kept for the defaults, else anew."""
+    """Return the model's predictions for the gallery, which are stored for the default files."""
     known = readings.kept()
     if known is not None and (known.gallery, known.model) == digests:
         return known.checked(model.values, len(gallery))
@@ -243,10 +243,10 @@ def _sorted(
     names: tuple[str, ...],
     order: tuple[str, ...],
 ) -> dict[tuple[int, ...], Numbers]:
-    """Return the faces for every combination of answers: those that have it, or else the nearest ones.
+    """Return, for every combination of responses, the faces that have it, or else the nearest ones.
 
-    Nearest are faces whose reading and label together differ least in the first attribute of `order`, then in
-    the second, and so on; by places where values have an order. A rule that knows the gallery and no input.
+    The nearest faces are those whose prediction and label together differ least in the first attribute of
+    `order`, then in the second, and so on. The table depends on the gallery only, not on any input.
     """
     looks = [looks_of(model, gallery, digests, name) for name in order]
     counts = [len(model.values[name]) for name in names]
@@ -262,6 +262,6 @@ def _sorted(
 
 
 def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
-    """Return how far values lie from the one that is wanted: 0 or 1, or places of an ordered attribute."""
+    """Return the distances of values from `wanted`: of their indices for ordered attributes, else 0 or 1."""
     away: Numbers = np.abs(looks - wanted)
     return away if name in ("age", "pose") else np.minimum(away, 1)

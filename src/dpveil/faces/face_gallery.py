@@ -20,15 +20,16 @@ from dpveil.faces import readings
 from dpveil.io import read_bytes
 
 SIDE: Final = 128
+"""Side of a face in pixels."""
 SMALL: Final = 32
-"""Side of the pictures between which distances are computed."""
+"""Side of the downscaled faces from which features are computed, in pixels."""
 QUALITY: Final = 92
 """Quality of the WebP pictures in a file, out of 100."""
 MOST_FACES: Final = 1 << 15
 BATCH: Final = 256
+"""Crops whose features are computed at once."""
 
 Faces = UInt8[np.ndarray, "n 128 128 3"]
-
 
 CAUTION: Final = (
     "Labels are what most of the people in an average are labelled with in the training data. They are",
@@ -44,9 +45,9 @@ PROMISE: Final = "A gallery alone promises nothing. Privacy comes from a mechani
 class FaceGallery(Stored):
     """Faces of nobody, as WebP `pictures` of 128 × 128 pixels in the frame of UTKFace.
 
-    `labels[a][i]` is the index in `values[a]` of what most contributors of face i are labelled with,
-    `agreement[a][i]` the share of them that is. `rows` make the features that `distances` compares: linear in
-    the pixels of a face of 32 × 32, learned from public faces.
+    `labels[a][i]` is the index in `values[a]` of the most frequent label among the contributors to face i,
+    and `agreement[a][i]` the share of them with that label. The `rows` are a linear map, learned from public
+    faces, from the pixels of a face of 32 × 32 to the features that `distances` compares.
     """
 
     name: ClassVar[str] = "gallery"
@@ -59,18 +60,20 @@ class FaceGallery(Stored):
     card: Card
 
     def __len__(self) -> int:
-        """Faces."""
+        """Return the number of faces."""
         return len(self.pictures)
 
     @cached_property
     def faces(self) -> Faces:
-        """Every face, n × 128 × 128 × 3, uint8 in sRGB. Raises `ModelError` where a picture is none."""
+        """Every face, n × 128 × 128 × 3, uint8 sRGB, read-only; raises `ModelError` for an invalid
+        picture.
+        """
         out = self.decoded(range(len(self)))
         out.setflags(write=False)
         return out
 
     def decoded(self, numbers: Sequence[int]) -> Faces:
-        """Return the faces of these numbers, k × 128 × 128 × 3, uint8 in sRGB. Raises `ModelError`."""
+        """Return the faces of these indices, k × 128 × 128 × 3, uint8 sRGB; raises `ModelError`."""
         out = np.empty((len(numbers), SIDE, SIDE, 3), np.uint8)
         for place, number in enumerate(numbers):
             try:
@@ -84,22 +87,22 @@ class FaceGallery(Stored):
 
     @cached_property
     def features(self) -> Float64[np.ndarray, "n k"]:
-        """The features of every face."""
+        """The features of every face, n × k."""
         return features_of(self.faces, self.rows)
 
     def distances(self, crops: UInt8[np.ndarray, "m 128 128 3"]) -> Float64[np.ndarray, "m n"]:
-        """Return how far each crop is from every face: Euclidean, in features."""
+        """Return the Euclidean distance of each crop to every face, in feature space."""
         at, of = features_of(crops, self.rows), self.features
         square = (at**2).sum(axis=1)[:, None] - 2 * at @ of.T + (of**2).sum(axis=1)
         distances: Float64[np.ndarray, "m n"] = np.sqrt(np.maximum(square, 0))
         return distances
 
     def facts(self) -> dict[str, Json]:
-        """Return what labels mean."""
+        """Return the labels' names and values, for the file's header."""
         return {"values": {name: list(words) for name, words in self.values.items()}}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return what a file keeps."""
+        """Return the arrays of the file."""
         sizes = [len(picture) for picture in self.pictures]
         kept: dict[str, np.ndarray] = {
             "pictures": np.frombuffer(b"".join(self.pictures), np.uint8),
@@ -113,7 +116,7 @@ class FaceGallery(Stored):
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
-        """Return the gallery of what a file holds; raises `ModelError` where something does not fit."""
+        """Return the gallery stored in a file; raises `ModelError` for contents that do not fit together."""
         data, ends = tensors["pictures"], tensors["ends"].astype(np.int64)
         starts = np.concatenate([[0], ends[:-1]])
         rows = tensors["rows"].astype(np.float32)
@@ -142,13 +145,13 @@ class FaceGallery(Stored):
         return cls(pictures, labels, agreement, values, rows, card)
 
     def check(self, digest: str) -> None:
-        """Decode every face, but for the default gallery: that was done when its readings were made."""
+        """Decode every face to check it, except for the default gallery, whose stored readings prove it."""
         known = readings.kept()
         if known is None or known.gallery != digest:
             _ = self.faces
 
     def card_words(self) -> CardWords:
-        """Return what the card says of faces and labels."""
+        """Return the model card's sections about faces and labels."""
         return CardWords(
             what=f"A dpveil gallery: {len(self)} faces of nobody, 128 × 128 pixels in colour.",
             labels=[self._counted(name) for name in self.values],
@@ -161,14 +164,14 @@ class FaceGallery(Stored):
         )
 
     def _counted(self, name: str) -> str:
-        """Return how many faces have each label of one name."""
+        """Return, as text, how many faces have each value of a label."""
         labels = self.labels[name].tolist()
         counts = (f"{word} {labels.count(place)}" for place, word in enumerate(self.values[name]))
         return f"{name}: {', '.join(counts)}"
 
 
 def webp(face: UInt8[np.ndarray, "128 128 3"]) -> bytes:
-    """Return a face as a file keeps it."""
+    """Return a face, uint8 sRGB, as WebP; raises `InvalidParameter` if it cannot be encoded."""
     done, data = cv2.imencode(
         ".webp", cv2.cvtColor(face, cv2.COLOR_RGB2BGR), [cv2.IMWRITE_WEBP_QUALITY, QUALITY]
     )
@@ -178,7 +181,7 @@ def webp(face: UInt8[np.ndarray, "128 128 3"]) -> bytes:
 
 
 def small(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 3072"]:
-    """Return crops of 32 × 32 pixels as rows of levels: means of 4 × 4 pixels."""
+    """Return crops downscaled to 32 × 32 pixels (means of 4 × 4) as rows of levels."""
     times = SIDE // SMALL
     means = crops.reshape(len(crops), SMALL, times, SMALL, times, 3).mean(axis=(2, 4), dtype=np.float32)
     rows: Float32[np.ndarray, "n 3072"] = means.reshape(len(crops), -1)
@@ -188,7 +191,7 @@ def small(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Float32[np.ndarray, "n 307
 def features_of(
     crops: UInt8[np.ndarray, "n 128 128 3"], rows: Float32[np.ndarray, "k 3072"]
 ) -> Float64[np.ndarray, "n k"]:
-    """Return the features of crops."""
+    """Return the features of crops, n × k, by the linear map `rows` of `FaceGallery`."""
     starts = range(0, len(crops), BATCH)
     parts = [small(crops[start : start + BATCH]).astype(np.float64) @ rows.T for start in starts]
     found: Float64[np.ndarray, "n k"] = np.concatenate([*parts, np.empty((0, len(rows)))])
@@ -204,4 +207,4 @@ GALLERY: Final = Kind(
     holds=FaceGallery,
     default="gallery",
 )
-"""The kind of file that is a gallery; the default is the side package's."""
+"""Files of galleries; the default is that of dpveil-faces."""

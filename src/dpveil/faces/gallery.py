@@ -1,4 +1,4 @@
-"""A face of nobody that resembles the face: drawn from a gallery by the rank of its distance."""
+"""A face of nobody that resembles the original, drawn from a gallery by the rank of its distance."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Gallery(FaceMethod):
             self._fits()
 
     def _fits(self) -> None:
-        """Raise what does not fit the gallery now, before a photo is read."""
+        """Raise `InvalidParameter` if ε is too large for this gallery."""
         try:
             _ = self._choice.weights
         except NoiseError as error:
@@ -72,21 +72,21 @@ class Gallery(FaceMethod):
             ) from error
 
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
-        """Return ε, for any two crops."""
+        """Return pure ε-DP for any two crops."""
         scope = Scope("the canonical crop of the face", (TIME,))
         return Guarantee(kind="pure", epsilon=self.epsilon, relation=Relation("any-image"), scope=scope)
 
     def parameters(self) -> dict[str, Json]:
-        """Return every parameter as JSON; the gallery by its hash."""
+        """Return every parameter as JSON, with the gallery as its hash."""
         return {**super().parameters(), "gallery": str(self.gallery)}
 
     @property
     def frame(self) -> Frame:
-        """The crop of every gallery."""
+        """The canonical crop of every gallery."""
         return Frame(128)
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Load the gallery, and raise what keeps a face from being drawn."""
+        """Load the gallery; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)
         _ = self._choice.weights, self._faces.features
 

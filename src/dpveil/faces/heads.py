@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
 
 LEAST: Final = 8
-"""Smallest shorter side, in pixels, of a face box given by a user."""
+"""Least shorter side of a user's face box, in pixels."""
 
 
 class Heads(Placement):
-    """Every face goes through a face-space method as a canonical crop, and another takes its head's place."""
+    """The placement of faces: each is released as a canonical crop, and another head takes its place."""
 
     def __init__(self, photo: Photo, regions: Iterable[Region], method: FaceMethod) -> None:
         self.photo, self.method = photo, method
@@ -36,7 +36,7 @@ class Heads(Placement):
         self.regions = tuple(one.region for one in self.places)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return the photo with other faces: after the draw only its outside is read."""
+        """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
         filling = self.method.inpainting.held
         crops = np.stack([one.crop(self.photo) for one in self.places])
         released = self.method.shown(crops, bits=bits)
@@ -46,7 +46,7 @@ class Heads(Placement):
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
-    """Return the place of the face in a box, by the method's rule."""
+    """Return the place of the face in a box, as the method's `placing` says; raises `RegionError`."""
     if region.mask is not None:
         raise RegionError(
             f"{region.origin.in_words()} is a mask", hint="face-space methods take boxes of faces"
@@ -66,7 +66,7 @@ def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
     there = place(photo, region.box, landmarks=False, **settings)  # type: ignore[arg-type]
     if method.placing == "auto":
         return there
-    # From a given box alone nothing was found: the region follows from the box.
+    # By the box alone, the region does not depend on the pixels unless the box does.
     return replace(
         there, region=replace(there.region, origin=replace(there.region.origin, found=region.origin.found))
     )

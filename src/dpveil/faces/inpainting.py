@@ -1,4 +1,4 @@
-"""What is around a new head: a network completes it, or Telea's method or a user's network fills."""
+"""What surrounds a new face: a network completes the head, or Telea's method or a user's network inpaints."""
 
 from __future__ import annotations
 
@@ -34,5 +34,5 @@ INPAINTING: Final = Kind(
     built_in=TELEA,
     build=Telea,
 )
-"""The kind of file that is a network which fills. "default" is that of dpveil-faces, or where it is not
-installed "telea", OpenCV's own rule, which needs no file."""
+"""Files of networks that complete heads or inpaint. "default" is that of dpveil-faces or, if that is not
+installed, "telea", OpenCV's inpainting, which needs no file."""

@@ -1,4 +1,4 @@
-"""Which attributes of a face are kept, and the budget of each."""
+"""The parameter that names the kept attributes of a face and their budgets."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from dpveil.faces.attribute_model import VALUES
 NONE: Final = "none"
 HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
 Budgets = tuple[tuple[str, Fraction | None], ...]
+"""Attributes, each with its ε, or None if the user gives a total."""
 
 
 class Kept(Value[object, Budgets]):
-    """Attributes by name, each with a budget, or all without: "gender=4,age=2", or a mapping."""
+    """Names of attributes, either all with a budget or all without: "gender=4,age=2", or a mapping."""
 
     hint = HINT
 
     def check(self, value: object) -> Budgets:
-        """Return pairs of name and budget, in the order of `attribute_model.VALUES`."""
+        """Return pairs of name and budget, in the order of `attribute_model.VALUES`.
+
+        Raises `UnknownName` for an attribute and `InvalidParameter`.
+        """
         pairs = list(_pairs(value, self.name))
         names = [name for name, _ in pairs]
         for name in names:
@@ -38,9 +42,9 @@ class Kept(Value[object, Budgets]):
 
 
 def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction], ...]:
-    """Return the budget of each attribute: its own, or an equal share of `epsilon`, which is their sum.
+    """Return the budget of each attribute: its own, or an equal share of the total `epsilon`.
 
-    Raises `InvalidParameter`.
+    Raises `InvalidParameter` if the total is missing, is not the sum of the budgets, or nothing is kept.
     """
     own = [budget for _, budget in kept if budget is not None]
     if not kept and epsilon is not None:
@@ -56,7 +60,7 @@ def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction
 
 
 def written(budgets: Iterable[tuple[str, Fraction]]) -> str:
-    """Return budgets as they are written on the command line, exact."""
+    """Return budgets as they are written on the command line, without rounding."""
     return ",".join(f"{name}={to_json(budget)}" for name, budget in budgets) or NONE
 
 

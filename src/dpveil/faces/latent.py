@@ -1,4 +1,4 @@
-"""Faces by way of a code: encoded, noised in a public box, decoded."""
+"""Faces in latent space: encoded, released by a mechanism on codes in a public box, and decoded."""
 
 from __future__ import annotations
 
@@ -25,22 +25,27 @@ from dpveil.noise.bits import BitSource
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
 """Default mechanism for each kind of guarantee."""
 METRICS: Final = {name: kind.metric for name, kind in TABLE.items() if kind.metric is not None}
-"""Mechanism with a metric guarantee to the name of its metric."""
+"""The metric of each mechanism with a metric guarantee."""
 OWN: Final = ("epsilon", "rho", "allocation", "ratio")
-"""Parameters that only some mechanisms take."""
+"""Parameters that only some mechanisms have."""
 WRITTEN: Final = "guarantee"
+"""The parameter of `of` that chooses a mechanism by its kind of guarantee."""
 GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
+"""Weights of red, green and blue in luma (ITU-R BT.601)."""
 
 
 @dataclass(frozen=True)
 class StatedSpace:
-    """A code space known only by its length, from a certificate; everything else needs the codec file."""
+    """A code space of which only the length is known, from a certificate.
+
+    Everything else needs the codec's file, and raises `ModelError` if that is not available.
+    """
 
     codec: Reference
 
     @property
     def length(self) -> int:
-        """Coordinates of a code."""
+        """The number of coordinates of a code."""
         return int(self.codec.length or 0)
 
     @property
@@ -50,26 +55,26 @@ class StatedSpace:
 
     @property
     def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """That of the codec; raises `ModelError` if the file is not available, as all below do."""
+        """`Statistics.column_energy` of the codec."""
         return self._known.column_energy
 
     @property
     def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """Those of the codec."""
+        """`Statistics.deviations` of the codec."""
         return self._known.deviations
 
     def bounds(self, clip: Number = 0) -> Bounds:
-        """Those of the codec."""
+        """Return `Statistics.bounds` of the codec."""
         return self._known.bounds(clip)
 
     def radius(self, clip: Number = 0) -> float:
-        """That of the codec."""
+        """Return `Statistics.radius` of the codec."""
         return self._known.radius(clip)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Latent(FaceMethod):
-    """A face is encoded, a latent mechanism replaces the code by a private one, and that is decoded.
+    """A face is encoded, a latent mechanism releases a private code, and that code is decoded.
 
     `codec` is "default", a model file or a `Codec`; certificates contain its name, length and hash.
     `mechanism` is a row of `mechanisms.latent`: by default "box-truncated-laplace" for `epsilon`,
@@ -121,13 +126,16 @@ class Latent(FaceMethod):
             hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
             raise InvalidParameter("metric", self.metric, "does not belong here", hint=hint)
         if self.codec.source is None:
-            self._own  # noqa: B018  built now, so that what does not fit is refused now
+            self._own  # noqa: B018  a cached property that raises for parameters that do not fit
         else:
             self._own.prepare(self._codec.statistics)
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
-        """Return the method; `guarantee`, "pure", "metric" or "zcdp", chooses a mechanism or fits one."""
+        """Return the method; `guarantee` ("pure", "metric" or "zcdp") chooses a mechanism, or must fit it.
+
+        Raises `InvalidParameter` and `UnknownName`.
+        """
         given = dict(parameters)
         wanted = given.pop(WRITTEN, None)
         if wanted is None:
@@ -146,7 +154,7 @@ class Latent(FaceMethod):
         return cls(**given)
 
     def with_budget(self, **budget: Any) -> Self:
-        """Return the same method with another budget; tables of noise are not made before it draws."""
+        """Return the method with another budget; tables of noise are only computed when it draws."""
         made = replace(self, codec=replace(self.codec, source=None), **budget)
         object.__setattr__(made, "codec", self.codec)
         return made
@@ -158,7 +166,7 @@ class Latent(FaceMethod):
 
     @cached_property
     def _own(self) -> LatentMechanism:
-        """The mechanism, with those of the parameters that it takes; others have to be left out."""
+        """The mechanism with its parameters; raises `InvalidParameter` for those that it does not have."""
         kind = TABLE[str(self.mechanism)]
         taken = {entry.name for entry in fields(kind)}
         given = {name: getattr(self, name) for name in OWN}
@@ -171,8 +179,8 @@ class Latent(FaceMethod):
     def guarantee(self, *, height: int, width: int, channels: int) -> Guarantee:
         """Return the mechanism's guarantee for one face's code, whatever the size of its region.
 
-        A distance between codes depends on the codec, so its name includes the codec; guarantees with
-        different codecs never add.
+        The metric's name includes the codec's hash, because a distance between codes depends on the codec:
+        guarantees with different codecs cannot be composed.
         """
         promised = self._own.guarantee(StatedSpace(self.codec))
         codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec
@@ -183,9 +191,10 @@ class Latent(FaceMethod):
         return replace(promised, scope=scope, metric=metric, distance=self._own.measured(self.codec.digest))
 
     def pair_distances(self) -> Mapping[float, float] | None:
-        """Return how far different people of the codec's training set are from each other, by share of pairs.
+        """Return quantiles of the distance between different people of the codec's training set.
 
-        In the metric of the guarantee; None if it has none, or if the codec is missing or has no distances.
+        The keys are shares of pairs, the distances are in the guarantee's metric. None if it has none, or if
+        the codec's file is missing or has no distances.
         """
         if self.metric is None:
             return None
@@ -196,7 +205,7 @@ class Latent(FaceMethod):
 
     @property
     def frame(self) -> Frame:
-        """The canvas of the codec."""
+        """The codec's canvas; raises `InvalidParameter` if that is not square."""
         height, width, _ = self._codec.canvas
         if height != width:
             raise InvalidParameter("codec", f"{height}×{width}", "has no square canvas", hint="train another")
@@ -208,7 +217,7 @@ class Latent(FaceMethod):
         return codec
 
     def prepare(self, *, height: int, width: int, channels: int) -> None:
-        """Load the codec, and raise what would keep a code from being drawn."""
+        """Load the codec; raises any error that would prevent drawing a code."""
         super().prepare(height=height, width=width, channels=channels)
         self._own.prepare(self._codec.statistics)
 
@@ -220,7 +229,7 @@ class Latent(FaceMethod):
 
 
 def _of_kind(kind: str, metric: object) -> str:
-    """Return the usual mechanism of a kind of guarantee; a metric one by its metric."""
+    """Return the default mechanism of a kind of guarantee; for "metric", the one with that metric."""
     if kind != "metric":
         return DEFAULT_MECHANISMS[kind]
     if metric is None:

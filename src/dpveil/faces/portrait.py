@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
 
 SOFT: Final = 0.12
-"""How soft a portrait becomes beside its square, and how soon, in parts of a crop's side."""
+"""Standard deviation of the blur beside the square, and the distance over which it sets in, relative to the
+crop's side."""
 REACH: Final = 4 * SOFT
-"""How far beside its square a portrait still changes, in parts of a crop's side."""
+"""Distance from the square beyond which rows and columns only repeat, relative to the crop's side."""
 
 
 class Portrait(Placement):
-    """The whole photo is one face: another face, in the canonical place, takes the place of everything.
+    """The placement of a whole photo as one face: another face in canonical position replaces everything.
 
-    Where the face was found, or whether one was, only steers what the code is, and so shows in nothing but
-    the draw: the guarantee holds for any two photos of one size. Whatever is found, the same steps are taken
-    (docs, "Limits": running time).
+    Whether and where a face was found only influences the mechanism's input, so the guarantee holds for any
+    two photos of the same size. The steps are the same whatever is found (docs, "Limits": running time).
     """
 
     def __init__(self, photo: Photo, region: Region, method: FaceMethod) -> None:
         self.photo, self.method, self.regions = photo, method, (region,)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
-        """Return a picture of the photo's size that shows the released crop, and nothing of the photo."""
+        """Return an image of the photo's size that depends on the released crop only."""
         crop = _canonical(self.photo, self.method)
         (released,) = self.method.shown(crop[None], bits=bits)
         if isinstance(released, Figure):
@@ -70,11 +70,11 @@ def _largest_face() -> Faces:
 
 
 def _canonical(photo: Photo, method: FaceMethod) -> Image:
-    """Return the crop of the largest face of a photo; that of its middle square where none is found.
+    """Return the crop of the largest face of a photo, or of its middle square if none is found.
 
-    Every photo of a size goes one way: a search, landmarks in one box, a crop from a reduced copy in which
-    that box is small, and only then is chosen what counts. Whatever goes wrong is as if nothing were found: a
-    refusal would reveal something about the photo that no budget covers.
+    All photos of a size take the same steps: a search, landmarks in one box, a crop from a downscaled copy
+    in which that box is small; only then is a result chosen. Any failure counts as nothing found, because
+    refusing would reveal something about the photo that no budget covers.
     """
     copies, frame = halvings(photo.image), method.frame
     found, middle = _largest(photo), _middle(photo.width, photo.height)
@@ -88,24 +88,24 @@ def _canonical(photo: Photo, method: FaceMethod) -> Image:
 
 
 def _reduced(copies: Sequence[Image], box: Box) -> tuple[Image, Box]:
-    """Return the copy of a photo in which a face in `box` is just large enough, and the box in it."""
+    """Return the smallest copy of the pyramid in which a face in `box` is large enough, and its box there."""
     steps = min(max(0, math.floor(-math.log2(of_box(box).scale))), len(copies) - 1)
     x, y, w, h = (side >> steps for side in (box.x, box.y, box.w, box.h))
     return copies[steps], Box(x, y, max(1, w), max(1, h))
 
 
 def _largest(photo: Photo) -> Box | None:
-    """Return the box of the largest face that is found, if any."""
+    """Return the box of the largest detected face, or None."""
     try:
         boxes = [found.box for found in _largest_face().detect(photo)]
-    except Exception:  # noqa: BLE001  a photo that makes the detector fail is no other case than the rest
+    except Exception:  # noqa: BLE001  a failure must not distinguish one photo from others
         boxes = []
     large = [box for box in boxes if min(box.w, box.h) >= LEAST]
     return max(large, key=lambda box: box.w * box.h, default=None)
 
 
 def _by_landmarks(image: Image, box: Box, frame: Frame) -> Similarity | None:
-    """Return where the face in a box is by its landmarks, or None where they are not sure."""
+    """Return the alignment of the face in a box by its landmarks, or None if they are uncertain."""
     try:
         return of_points(check(predictor().near(image, box)).points, frame.points())
     except Exception:  # noqa: BLE001  as above
@@ -113,30 +113,30 @@ def _by_landmarks(image: Image, box: Box, frame: Frame) -> Similarity | None:
 
 
 def _middle(width: int, height: int) -> Box:
-    """Return the middle square of a photo, to the pixel."""
+    """Return the middle square of a photo, in whole pixels."""
     side = min(width, height)
     return Box((width - side) // 2, (height - side) // 2, side, side)
 
 
 def _middle_square(image: Image, frame: Frame) -> Similarity:
-    """Return the similarity that takes the middle square onto the crop, corners onto corners."""
+    """Return the similarity that maps the middle square to the crop, corner to corner."""
     height, width = image.shape[:2]
     side = min(width, height)
     scale = frame.size / side
-    # Centres of pixels are whole numbers: corners of pixels are mapped onto corners.
+    # Integer positions are centres of pixels, so mapping corners to corners adds this offset.
     move = (scale - 1) / 2
     return Similarity(scale, 0.0, move - scale * (width - side) / 2, move - scale * (height - side) / 2)
 
 
 def _spread(crop: Image, photo: Photo) -> Image:
-    """Return a picture of the photo's size and channels with the crop on its middle square, carried on."""
+    """Return an image of the photo's size and channels: the crop in its middle square, extended beyond."""
     import cv2
 
     height, width, channels = photo.image.shape
     size, side = crop.shape[0], min(width, height)
     scale = side / size
     reach = math.ceil((REACH * size + 4) * scale)
-    # Farther out every line repeats: what is computed does not grow with the photo's aspect ratio.
+    # Beyond the reach all lines are equal, and are added at the end: the cost ignores the aspect ratio.
     right, below = (max(0, (longer - side) // 2 - reach) for longer in (width, height))
     width, height = width - 2 * right, height - 2 * below
     across, down = (math.ceil((longer - side) / 2 / scale) for longer in (width, height))
@@ -153,7 +153,7 @@ def _spread(crop: Image, photo: Photo) -> Image:
 
 
 def _carried_on(crop: Image, across: int, down: int) -> Image:
-    """Return the crop padded on each side with its last pixels, softer farther out."""
+    """Return the crop padded on each side with its last pixels, blurred farther out."""
     import cv2
 
     if not (across or down):
@@ -166,7 +166,7 @@ def _carried_on(crop: Image, across: int, down: int) -> Image:
 
 
 def _beyond(size: int, more: int) -> Float64[np.ndarray, " n"]:
-    """Return how far each of size + 2 × more pixels lies outside the middle ones."""
+    """Return the distance of each of `size` + 2 · `more` pixels from the middle `size`, 0 within them."""
     at = np.arange(size + 2 * more, dtype=np.float64) - more
     beyond: Float64[np.ndarray, " n"] = np.maximum(0, np.maximum(-at, at - size + 1))
     return beyond

@@ -1,7 +1,7 @@
-"""What the default model of attributes reads in the default gallery, kept in a file beside both.
+"""Readings: the default attribute model's predictions for the default gallery, stored in a file beside both.
 
-Reading a gallery means decoding every face of it, which takes longer than a release. The file names both by
-their hashes, so it counts for these two and no others. Nothing in it comes from an input: all is public.
+Computing them means decoding every face of the gallery, which takes longer than a release. The file has the
+hashes of both files and is used for no others. It depends on public data only.
 """
 
 from __future__ import annotations
@@ -23,16 +23,18 @@ from dpveil.io.names import shown
 NAME: Final = "readings"
 HINT: Final = "install dpveil-faces again"
 KEPT: Final = "34d913016469e77d5d00739adb40964072e9900ca8fd9fad98ca2b78cff4b04e"
-"""The hash of the readings in use: they influence which face is shown, and no certificate names them."""
+"""The hash of the only readings that are used: they influence which face is shown, but no certificate names
+them."""
 Answer = Int64[np.ndarray, " n"]
-"""The place of each face's value among an attribute's values."""
+"""The index of each face's value among an attribute's values."""
 
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What a model reads in each face of a gallery, by attribute, and the hashes of both files.
+    """An attribute model's predictions for each face of a gallery, by attribute, and the hashes of both
+    files.
 
-    They are made of a gallery whose faces were all decoded, so whoever finds its hash here need not do so.
+    All faces of a gallery were decoded to compute them, so a gallery with this hash is known to be intact.
     """
 
     gallery: str
@@ -40,13 +42,13 @@ class Readings:
     answers: Mapping[str, Answer]
 
     def pack(self) -> tuple[bytes, str]:
-        """Return the file and its hash."""
+        """Return the file's bytes and their hash."""
         about = {"format": FORMAT, "codec": NAME, "gallery": self.gallery, "model": self.model}
         return sealed(about, {name: read.astype(np.int16) for name, read in self.answers.items()})
 
     @classmethod
     def load(cls, path: Path) -> Readings:
-        """Return what a file holds; raises `ModelError` for one that is damaged or of another kind."""
+        """Return the readings in a file; raises `ModelError` for one that is damaged or of another kind."""
         about, tensors, _ = opened(path)
         gallery, model = about.get("gallery"), about.get("model")
         if about.get("codec") != NAME or not isinstance(gallery, str) or not isinstance(model, str):
@@ -54,7 +56,9 @@ class Readings:
         return cls(gallery, model, {name: read.astype(np.int64) for name, read in tensors.items()})
 
     def checked(self, values: Mapping[str, tuple[str, ...]], faces: int) -> dict[str, Answer]:
-        """Return a value of each of these attributes for each face; raises `ModelError` without them."""
+        """Return the predictions of these attributes; raises `ModelError` if some do not fit `faces`
+        faces.
+        """
         for name, words in values.items():
             read = self.answers.get(name, np.empty(0, np.int64))
             if read.shape != (faces,) or not ((read >= 0) & (read < len(words))).all():
@@ -64,9 +68,9 @@ class Readings:
 
 @lru_cache(maxsize=1)
 def kept() -> Readings | None:
-    """Return the readings that come with the side package; raises `ModelError` for a damaged file.
+    """Return the readings of dpveil-faces; raises `ModelError` for a damaged file.
 
-    None without them, and for any but `KEPT`: what these say is then read anew in the files of certificates.
+    None if they are not installed, or if their hash is not `KEPT`; predictions are then computed when needed.
     """
     try:
         found = Readings.load(default_path(NAME))

@@ -23,6 +23,7 @@ from dpveil.io.exif import orientation, words_of
 from dpveil.io.names import check_path, shown
 from dpveil.io.orientation import TURNS, UPRIGHT, Turn, turned, turned_grid
 from dpveil.io.quiet import quiet_pillow
+from dpveil.io.received import without_blocking
 from dpveil.io.refused import COPY_AGAIN, LIMIT, Refused
 from dpveil.io.screening import check_pixels, screened
 
@@ -119,7 +120,7 @@ def most_bytes(max_pixels: int) -> int:
 def _contents(path: str | Path, most: int) -> bytes:
     """Return the bytes of a regular file of a known format; raises `Refused` for others and over `most`."""
     try:
-        file = open(path, "rb", opener=_without_waiting)  # noqa: SIM115  Path.open takes no opener
+        file = open(path, "rb", opener=without_blocking)  # noqa: SIM115  Path.open takes no opener
     except (OSError, ValueError) as error:
         raise _unopened(error) from error
     with file:
@@ -139,11 +140,6 @@ def _contents(path: str | Path, most: int) -> bytes:
             return file.read(status.st_size)
         except OSError as error:
             raise Refused(f"cannot be read ({error.strerror or 'input error'})", COPY_AGAIN) from error
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    """Open a file like `os.open`, but without blocking on a FIFO that has no writer."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _unopened(error: OSError | ValueError) -> Refused:

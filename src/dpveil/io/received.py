@@ -52,5 +52,10 @@ def _large(size: int, most: int) -> Refused:
     return Refused(f"has {size:,} bytes, and at most {most:,} are read", COPY_AGAIN)
 
 
+def without_blocking(path: str, flags: int) -> int:
+    """Open a file like `os.open`, but without blocking on a FIFO that has no writer."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def _plainly(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0))
+    return without_blocking(path, flags | getattr(os, "O_NOFOLLOW", 0))

@@ -202,7 +202,7 @@ def _keep(target: Path, journal: _Journal) -> None:
             os.link(target, kept, follow_symlinks=False)
         except FileNotFoundError:
             raise
-        except OSError:  # a disk without hard links, or somebody else's file
+        except OSError:  # a disk without hard links, or another user's file
             _copy_or_move(target, kept)
     except FileNotFoundError:
         del journal.kept[target]

@@ -1,6 +1,6 @@
-"""Measures: original and output in, one number out. One file each, and this table, the only list to edit.
+"""Measures of similarity between an original and an output: one file each, and a row in this table.
 
-They read the original, so their numbers are not private: what releases photos never imports them.
+They read the original, so their values are not private; code that releases photos never imports them.
 """
 
 from typing import Final
@@ -11,6 +11,6 @@ from dpveil.metrics.psnr import psnr
 from dpveil.metrics.ssim import ssim
 
 METRICS: Final[dict[str, Measure]] = {"ssim": ssim, "psnr": psnr}
-"""Where more is more alike: what comparisons show. PSNR is `mse` in decibels, which experiments report."""
+"""Measures for comparisons, where larger means more similar; PSNR is `mse` in decibels."""
 
 __all__ = ["METRICS", "Measure", "mse", "psnr", "ssim"]

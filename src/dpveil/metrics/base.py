@@ -12,25 +12,26 @@ from jaxtyping import Shaped
 from dpveil.errors import InvalidParameter
 
 Image = Shaped[np.ndarray, "h w *c"]
-"""Real levels, h × w or h × w × c; both images of a pair have one shape."""
+"""Real levels, h × w or h × w × c; both images of a pair have the same shape."""
 
 STRIP: Final = 24
+"""Rows processed at a time."""
 
 
 class Measure(Protocol):
     """A function of an original and an output; `data_range` is the distance from black to white."""
 
     def __call__(self, original: Image, released: Image, *, data_range: float) -> float:
-        """Return the number."""
+        """Return the similarity, or the error, of the two images."""
 
 
 def strips(rows: int) -> Iterator[slice]:
-    """Yield all rows, a few at a time: what is computed from each few stays in the processor's cache."""
+    """Yield slices of all rows, a few at a time, so that intermediate results fit into the CPU cache."""
     return (slice(top, min(top + STRIP, rows)) for top in range(0, rows, STRIP))
 
 
 def check_pair(original: Image, released: Image, data_range: float) -> None:
-    """Raise `InvalidParameter` unless both are images of one shape, and `data_range` is above zero."""
+    """Raise `InvalidParameter` unless both are images of the same shape and `data_range` is positive."""
     if original.ndim not in (2, 3) or original.size == 0:
         shape = "×".join(map(str, original.shape))
         raise InvalidParameter("original", shape, "is not an image", hint="h × w or h × w × channels levels")

@@ -10,8 +10,8 @@ from dpveil.metrics.base import Image, check_pair, strips
 def mse(original: Image, released: Image, *, data_range: float) -> float:
     """Return the mean squared error over all pixels and channels, in squared levels; 0 means equal.
 
-    Both are h × w or h × w × c, of any real type and one shape. `data_range` is the distance from black to
-    white: 255 for 8-bit levels. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §4.
+    Both are h × w or h × w × c, of any real type and the same shape. `data_range` is the distance from black
+    to white: 255 for 8-bit levels. Raises `InvalidParameter`. Source: Reilly & Fan 2021 §4.
 
     >>> black = np.zeros((4, 4), np.uint8)
     >>> mse(black, black + 2, data_range=255)

@@ -17,11 +17,11 @@ WINDOW: Final = 7
 def ssim(original: Image, released: Image, *, data_range: float) -> float:
     """Return the mean structural similarity, from -1 to 1, over all windows and channels; 1 means equal.
 
-    Both are h × w or h × w × c, of any real type and one shape; `data_range` is the distance from black to
-    white: 255 for 8-bit levels. Windows are squares of 7 × 7 pixels of equal weight that lie inside the
-    image, variances are sample variances, K1 = 0.01 and K2 = 0.03. Where a side is shorter than 7 pixels the
-    window is the largest odd square that fits; where one has 1 or 2 pixels that is a single pixel, and only
-    levels are compared. Raises `InvalidParameter`.
+    Both are h × w or h × w × c, of any real type and the same shape; `data_range` is the distance from black
+    to white: 255 for 8-bit levels. Windows are uniform squares of 7 × 7 pixels inside the image, variances
+    are sample variances, K1 = 0.01 and K2 = 0.03. For a side shorter than 7 pixels, the window is the largest
+    odd square that fits; for 1 or 2 pixels, it is a single pixel, and only levels are compared. Raises
+    `InvalidParameter`.
     Source: Wang, Bovik, Sheikh & Simoncelli 2004, equation 13.
 
     >>> black = np.zeros((9, 9), np.uint8)
@@ -38,9 +38,10 @@ def ssim(original: Image, released: Image, *, data_range: float) -> float:
 
 
 def _summed(a: Image, b: Image, window: int, data_range: float) -> float:
-    """Return the sum of equation 13 over all windows, in sums over windows: those of 8-bit levels are exact.
+    """Return the sum of equation 13 over all windows, computed from sums, which are exact for 8-bit levels.
 
-    Of n pixels, n²·(μ_a·μ_b) = Σa·Σb and n·(n - 1)·σ_ab = n·Σab - Σa·Σb, so both fractions are expanded.
+    In a window of n pixels, n²·(μ_a·μ_b) = Σa·Σb and n·(n - 1)·σ_ab = n·Σab - Σa·Σb, so both fractions are
+    expanded by these factors.
     """
     n = window**2
     c1, c2 = (0.01 * data_range * n) ** 2, (0.03 * data_range) ** 2 * n * max(1, n - 1)
@@ -54,7 +55,7 @@ def _summed(a: Image, b: Image, window: int, data_range: float) -> float:
 
 
 def _windows(values: Image, window: int) -> Image:
-    """Return the sum of every window that lies inside."""
+    """Return the sum over every window inside the image."""
     half = window // 2
     sums = cv2.boxFilter(values, cv2.CV_64F, (window, window), normalize=False)
     return sums[half : len(sums) - half, half : sums.shape[1] - half]

@@ -1,6 +1,6 @@
-"""Post-processing: free steps after a release, one per file, and this table.
+"""Post-processing steps: one file each, and a row in this table.
 
-A step sees the released pixels of one region and nothing else, so no guarantee changes.
+A step only sees the released pixels of one region, so it changes no guarantee.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["TABLE", "GaussianBlur", "Median", "NonLocalMeans", "Step", "TotalVar
 
 
 def parse(step: str | Step) -> Step:
-    """Return the step that a text such as "gaussian:1.5" names; without a number it takes its usual one.
+    """Return the step written as "name:number", such as "gaussian:1.5"; the number has a default.
 
     Raises `UnknownName` and `InvalidParameter`.
 
@@ -43,6 +43,6 @@ def parse(step: str | Step) -> Step:
 
 
 def parse_all(steps: Sequence[str | Step] | str | Step) -> tuple[Step, ...]:
-    """Return the steps that were written, in their order; a single one need not be in a list."""
+    """Return the steps in order; a single one need not be in a list. Raises as `parse`."""
     listed = (steps,) if isinstance(steps, str | Step) else steps
     return tuple(parse(step) for step in listed)

@@ -1,4 +1,4 @@
-"""The interface of a post-processing step: released pixels in, released pixels of the same shape out."""
+"""The interface of a post-processing step, from released pixels to pixels of the same shape."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from dpveil.core.numbers import to_json
 
 
 class Step(ABC):
-    """A frozen dataclass with one number. It reads released pixels only, so it costs nothing.
+    """A post-processing step: a frozen dataclass with one parameter, a number.
 
-    `name` is what users write before the colon, `usual` a whole step as an example, `summary` one line.
+    `name` is what users write before the colon, `usual` the step with its default, `summary` one line.
     """
 
     name: ClassVar[str]
@@ -25,15 +25,15 @@ class Step(ABC):
 
     @abstractmethod
     def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return what follows from `image`, the released levels of one region."""
+        """Return the processed levels; `image` are the released levels 0..255 of one region."""
 
     @classmethod
     def of(cls, number: str) -> Self:
-        """Return the step with this number, as it was written."""
+        """Return the step with this number, given as text."""
         return cls(number)  # type: ignore[call-arg]
 
     @property
     def description(self) -> str:
-        """The step as users write it, and as certificates state it: its name, a colon and its number."""
+        """The step as users and certificates write it: name, colon, number."""
         value = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
         return f"{self.name}:{to_json(value) if isinstance(value, Fraction) else value}"

@@ -15,7 +15,7 @@ from dpveil.postprocessing.base import Step
 
 @dataclass(frozen=True)
 class GaussianBlur(Step):
-    """Every level becomes the Gaussian mean of its surroundings; `sigma` is in pixels, 0.001 to 1000.
+    """Gaussian blur of each channel; `sigma` is the standard deviation in pixels, 0.001 to 1000.
 
     Raises `InvalidParameter`. Source: Croft 2022 §6.
 
@@ -30,7 +30,7 @@ class GaussianBlur(Step):
     sigma: Between = Between("0.001", 1000, hint="in pixels, such as 1")
 
     def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return the blurred levels; the edge is continued."""
+        """Return the blurred levels; the edge is replicated."""
         sigma = float(self.sigma)
         blurred = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
         return np.asarray(blurred, np.uint8).reshape(image.shape)

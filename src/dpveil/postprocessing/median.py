@@ -18,7 +18,7 @@ class OddSide(Value[int | str, int]):
     """The side of a square window in pixels: odd, from 3 to 15."""
 
     def check(self, value: int | str) -> int:
-        """Return `value` as an odd whole number."""
+        """Return `value` as an odd integer; raises `InvalidParameter`."""
         digits = isinstance(value, str) and value.isdecimal() and len(value) < 10
         side = check_count(int(value) if digits else value, self.name)
         if side % 2 == 0 or not 3 <= side <= 15:
@@ -28,7 +28,7 @@ class OddSide(Value[int | str, int]):
 
 @dataclass(frozen=True)
 class Median(Step):
-    """Every level becomes the median of the `side` × `side` pixels around it; `side` is odd, 3 to 15.
+    """Median filter of each channel over `side` × `side` pixels; `side` is odd, 3 to 15.
 
     Raises `InvalidParameter`. Source: Reilly & Fan 2021 §3.4.
 
@@ -43,7 +43,7 @@ class Median(Step):
     side: OddSide = OddSide()
 
     def __call__(self, image: UInt8[np.ndarray, "h w c"]) -> UInt8[np.ndarray, "h w c"]:
-        """Return the filtered levels, channel by channel; the edge is continued."""
+        """Return the filtered levels, channel by channel; the edge is replicated."""
         return np.asarray(cv2.medianBlur(np.ascontiguousarray(image), self.side), np.uint8).reshape(
             image.shape
         )

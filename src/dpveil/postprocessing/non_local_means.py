@@ -13,14 +13,17 @@ from dpveil.core.parameters import Between
 from dpveil.postprocessing.base import Step
 
 PATCH: Final = 7
+"""Side of the compared patches in pixels."""
 WINDOW: Final = 21
+"""Side of the area in which similar patches are searched, in pixels."""
 
 
 @dataclass(frozen=True)
 class NonLocalMeans(Step):
-    """Every level becomes the mean of those whose surroundings look alike; `strength` is in grey levels.
+    """Each level becomes a mean of levels with similar patches around them; `strength` is in grey levels.
 
-    Patches of 7 × 7 pixels are compared within 21 × 21. A strength near the noise's deviation is usual.
+    Patches of 7 × 7 pixels are compared within 21 × 21. The strength is usually close to the standard
+    deviation of the noise.
     Raises `InvalidParameter`. Source: Buades, Coll & Morel 2005, by OpenCV.
 
     >>> NonLocalMeans(10)(np.full((8, 8, 1), 9, np.uint8)).max()

@@ -13,14 +13,15 @@ from dpveil.core.parameters import Between
 from dpveil.postprocessing.base import Step
 
 ITERATIONS: Final = 60
+"""Iterations of the solver."""
 
 
 @dataclass(frozen=True)
 class TotalVariation(Step):
-    """The image of least total variation near the released one; a larger `weight` smooths more.
+    """TV-L1 denoising: minimises total variation plus the L1 distance to the release divided by `weight`.
 
-    `weight` has no unit: 1 keeps edges, 3 leaves large areas only. The distance is L1, robust against
-    outliers. Raises `InvalidParameter`. Source: Chambolle & Pock 2011, by OpenCV.
+    `weight` is from 0.001 to 1000 and has no unit: 1 keeps edges, 3 keeps only large areas. Raises
+    `InvalidParameter`. Source: Chambolle & Pock 2011, by OpenCV.
 
     >>> TotalVariation(1)(np.full((8, 8, 1), 9, np.uint8)).max()
     np.uint8(9)

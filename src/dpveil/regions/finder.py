@@ -43,7 +43,7 @@ class Finder(ABC):
         return None
 
     def scores(self, photo: Photo) -> Mapping[int, float]:
-        """Return how sure the finder is of what it found, 0 to 1, by number; empty: it does not tell."""
+        """Return the finder's score, 0 to 1, of each region by number; empty if it has no scores."""
         return {}
 
     @property

@@ -1,6 +1,6 @@
 """Every sentence of certificates about regions and costs, generated from data and never parsed.
 
-Whoever changes one raises `core.certificate.WORDING`: words of another wording are not compared by `verify`.
+Raise `core.certificate.WORDING` when one changes: `verify` does not compare sentences of unknown wordings.
 """
 
 from __future__ import annotations

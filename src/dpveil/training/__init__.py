@@ -1,12 +1,12 @@
 """Every trainer, callable from Python: codecs, galleries and attribute models, on public images.
 
-An order says from which pictures to learn, and into which file; what it returns is the model, which was
-written with its card. Whatever is learned can be seen in the model: never train on what has to stay private.
+An order names the training images and the output file; the trainer writes the model with its card and
+returns it. A model reveals its training data: never train on images that have to stay private.
 
     order = CodecOrder(codec="pca", paths=(Path("faces-00.tar"),), out=Path("faces.safetensors"), length=40)
     codec = train_codec(order).model
 
-`train_pca`, `train_dictionary` and `train_aam` learn from crops in memory, and write nothing.
+`train_pca`, `train_dictionary` and `train_aam` train on a `Source` of crops and write no file.
 """
 
 from dpveil.training.aam import train_aam

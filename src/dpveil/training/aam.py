@@ -28,10 +28,10 @@ PASSES: Final = 1 + STAGES + 1 + pca.PASSES + 1
 OF_SHAPE: Final = 8
 """One coordinate in this many is shape; the others are texture."""
 LEAST: Final = 1e-6
-"""Variance in squared pixels, over all landmarks, below which a component of shape is nothing."""
+"""Least variance of a component of shape, in squared pixels summed over all landmarks."""
 
 Marker = Callable[[Crops], Shapes]
-"""Finds the landmarks of crops, (x, y) in pixels; not finite where it is not sure."""
+"""Returns the landmarks of crops, (x, y) in pixels; NaN for crops where they are uncertain."""
 
 
 def train_aam(
@@ -43,12 +43,13 @@ def train_aam(
     checkpoint: Checkpoint = NOWHERE,
     landmarks: Marker | None = None,
 ) -> AAM:
-    """Return a model of `length` coordinates, one in `OF_SHAPE` of them of shape.
+    """Return a model of `length` coordinates, of which one in `OF_SHAPE` is shape.
 
-    `landmarks` finds at least 12 of them in each crop; crops where it is not sure are left out. They are not
-    needed after training. `PASSES` passes over `source`, in the memory of a batch, the landmarks, and what
-    `train_pca` needs. `checkpoint` keeps what is finished, and training goes on from what it holds. Raises
-    `UsageError` without landmarks; `InvalidParameter` where crops are too few or too much alike.
+    `landmarks` returns at least 12 points for each crop, and is not needed after training; crops with
+    uncertain landmarks are left out. Makes `PASSES` passes over `source`, with memory for a batch, the
+    landmarks, and what `train_pca` needs. Training resumes from `checkpoint` and saves its progress there.
+    Raises `UsageError` without landmarks, and `InvalidParameter` if crops are too few or too similar. Source:
+    Cootes, Edwards & Taylor 2001.
     """
     check_count(length, "length")
     if landmarks is None:
@@ -74,10 +75,10 @@ def train_aam(
 def all_marks(
     source: Source, landmarks: Marker, length: int, checkpoint: Checkpoint
 ) -> tuple[Float64[np.ndarray, "n k 2"], Canvas]:
-    """Return the landmarks of all crops, not finite where they are not sure, and the canvas.
+    """Return the landmarks of all crops, NaN where uncertain, and the canvas.
 
-    Raises `InvalidParameter` where those that are sure are no more than coordinates, and where crops are
-    not of one canvas.
+    Raises `InvalidParameter` if no more than `length` crops have certain landmarks, or if crops differ in
+    shape.
     """
     state = checkpoint.read()
     if "marks" in state:
@@ -100,7 +101,7 @@ def all_marks(
 
 
 def only(source: Source, sure: Bool[np.ndarray, " n"]) -> Source:
-    """Return the source of those crops that are `sure`, by their number."""
+    """Return the source of the crops for which the mask `sure` is true."""
 
     def kept() -> Iterator[Crops]:
         start = 0
@@ -116,9 +117,9 @@ def only(source: Source, sure: Bool[np.ndarray, " n"]) -> Source:
 def space_of(
     marks: Float64[np.ndarray, "n k 2"], length: int, of_shape: int, canvas: Canvas
 ) -> tuple[ShapeSpace, Parameters]:
-    """Return the first `of_shape` components of landmarks, and the parameters of each crop's.
+    """Return the first `of_shape` principal components of the landmarks, and the parameters of each crop.
 
-    Raises `InvalidParameter` where nothing is left of `length` for texture, or shapes vary too little.
+    Raises `InvalidParameter` if `length` leaves no coordinates for texture, or shapes vary too little.
     """
     if of_shape >= length:
         raise InvalidParameter("length", length, "is too short for shape and texture", hint="2 or more")
@@ -132,7 +133,7 @@ def space_of(
 
 
 def regressions(source: Source, space: ShapeSpace, true: Parameters, checkpoint: Checkpoint) -> Steps:
-    """Return `STAGES` regressions, each learned where those before it leave the crops."""
+    """Return `STAGES` regressions, each trained on the result of those before it."""
     state = checkpoint.read()
     done = min(max(int(state.get("done", np.array(1))) - 1, 0), STAGES)
     empty = np.zeros((0, len(space.basis), space.features_seen), np.float32)
@@ -149,14 +150,14 @@ def regressions(source: Source, space: ShapeSpace, true: Parameters, checkpoint:
 
 
 def at_rest(source: Source, space: ShapeSpace, found: Parameters) -> Source:
-    """Return the source of the same crops moved to the mean shape."""
+    """Return the source of the same crops warped to the mean shape."""
 
     def moved() -> Iterator[Crops]:
         start = 0
         for crops in source():
             shapes = space.shapes(found[start : start + len(crops)])
             start += len(crops)
-            yield space.mesh.to_rest(crops, shapes)  # PCA takes levels that are no whole numbers, too
+            yield space.mesh.to_rest(crops, shapes)  # float levels, which PCA accepts
 
     return moved
 
@@ -164,7 +165,7 @@ def at_rest(source: Source, space: ShapeSpace, found: Parameters) -> Source:
 def texture_of(
     source: Source, card: Card, seed: int, length: int, of_texture: int, checkpoint: Checkpoint
 ) -> PCA:
-    """Return the eigenfaces of crops in the mean shape. Raises `InvalidParameter`, about all coordinates."""
+    """Return the eigenfaces of crops in the mean shape; raises `InvalidParameter`, naming `length`."""
     try:
         return pca.train_pca(source, card=card, seed=seed, length=of_texture, checkpoint=checkpoint)
     except InvalidParameter as error:

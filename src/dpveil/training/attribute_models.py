@@ -1,4 +1,4 @@
-"""Training of an attribute model, from shards to files."""
+"""Training of an attribute model, from shards to its file."""
 
 from __future__ import annotations
 
@@ -25,41 +25,45 @@ from dpveil.training.labelled import Labelled, labelled
 from dpveil.training.order import Order, Progress, Trained, silent
 
 HELD_OUT: Final = 5
-"""One image in this many is held out, from the end: with many shards, from the last ones."""
+"""The last one of so many images is held out: with many shards, the last shards."""
 LABELLED: Final = ("gender", "age", "perceived-race")
 """Attributes labelled in the shards; the others are computed from landmarks."""
 SHIFT: Final = 0.03
+"""Largest shift of an augmented crop, relative to its side."""
 ZOOM: Final = 0.05
+"""Largest relative change of its scale."""
 TURN: Final = 5.0
-"""How far variants are moved (in parts of the side), scaled and turned (in degrees), at most."""
+"""Its largest rotation, in degrees."""
 NOSE: Final = 30
+"""Index among the 68 landmarks of the tip of the nose."""
 TURNED: Final = 0.12
-"""Where the tip of the nose lies beside the middle of the eyes, in their distance, if a head is turned."""
+"""Offset of the tip of the nose from the eyes' middle, in distances between the eyes, of a turned head."""
 WIDE: Final = 0.95
+"""Least width of a smiling mouth, in distances between the eyes."""
 OPEN_LIPS: Final = 0.06
-"""Width of the mouth, and gap between the lips, in distances between the eyes, from which on it smiles."""
+"""Least gap between the lips of a smiling mouth, in distances between the eyes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeOrder(Order):
-    """A model of attributes to be trained; `landmarks` is 68 where pose and smile are to be learned, too."""
+    """An order for an attribute model; with `landmarks` 68, it also learns pose and smile."""
 
     landmarks: int = 5
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
-        """Return the attributes that are learned."""
+        """The attributes that are learned, and their values."""
         return {name: words for name, words in VALUES.items() if self.landmarks == 68 or name in LABELLED}
 
     def settings(self) -> dict[str, Json]:
-        """Return what, beside the images and the seed, decides what is learned."""
+        """Return the settings that determine the model together with the images and the seed."""
         own: dict[str, Json] = {"units": UNITS, "epochs": EPOCHS, "landmarks": self.landmarks}
         return {**own, **super().settings()}
 
 
 @dataclass
 class Rows:
-    """Features of every picture in four variants, and what it is labelled with."""
+    """Features of every image in four augmented variants, its labels, and the images that failed."""
 
     variants: list[np.ndarray] = field(default_factory=list)
     labels: list[dict[str, int]] = field(default_factory=list)
@@ -67,10 +71,10 @@ class Rows:
 
 
 def train_attributes(order: AttributeOrder, progress: Progress = silent) -> Trained[AttributeModel]:
-    """Read the shards, learn from them, measure, and write model and card.
+    """Train an attribute model on labelled shards, evaluate it, and write the model and its card.
 
-    Raises `PhotoError` where no labelled picture can be read, `UsageError` where landmarks are asked for and
-    not installed, and what `Order.check` and writing raise.
+    Raises `PhotoError` if no labelled image can be read, `UsageError` if landmarks are needed and not
+    installed, and the errors of `Order.check` and of writing.
     """
     order.check()
     rows = _rows(order, progress)
@@ -111,7 +115,7 @@ def _rows(order: AttributeOrder, progress: Progress) -> Rows:
 
 
 def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
-    """Return pose and smile of 68 landmarks: public rules, and the only teacher of these two."""
+    """Return the labels of pose and smile, by fixed rules on 68 landmarks (x, y)."""
     left, right = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
     along = (right - left) / np.hypot(*(right - left))
     apart = float(np.hypot(*(right - left)))
@@ -122,7 +126,7 @@ def looks(points: Float64[np.ndarray, "68 2"]) -> dict[str, int]:
 
 
 def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UInt8[np.ndarray, "s s 3"]]:
-    """Yield the crop, its mirror image, and the same of a crop that lies a little elsewhere."""
+    """Yield the crop, its mirror image, a randomly shifted, scaled and rotated copy, and that mirrored."""
     numbers = (bits.words(4) >> np.uint64(11)).astype(np.float64) / (1 << 52) - 1
     across, down, zoom, turn = (numbers * [SHIFT * SIDE, SHIFT * SIDE, ZOOM, TURN]).tolist()
     middle = ((SIDE - 1) / 2, (SIDE - 1) / 2)
@@ -136,7 +140,7 @@ def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UI
 def _truth(
     labels: list[dict[str, int]], values: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Int64[np.ndarray, " n"]]:
-    """Return the labels of the four variants: straight, mirrored, moved, and moved and mirrored."""
+    """Return the labels of the four variants, one variant after the other; mirroring swaps the pose."""
     truth = {}
     for name in values:
         straight = np.array([one[name] for one in labels], np.int64)
@@ -146,7 +150,9 @@ def _truth(
 
 
 def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int]]) -> dict[str, Json]:
-    """Return the share of held-out faces that is read rightly, with 95 % intervals (Wilson), by group."""
+    """Return the accuracy on held-out faces with 95 % confidence intervals (Wilson), in total and by
+    group.
+    """
     if not labels:
         return {}
     scores = np.maximum(seen @ model.hidden + model.hidden_bias, 0) @ model.out + model.out_bias
@@ -166,6 +172,6 @@ def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int
 
 
 def shares(right: np.ndarray) -> str:
-    """Return the share that is true, with its 95 % interval."""
+    """Return the share of true values with its 95 % confidence interval (Wilson)."""
     ends = binomtest(int(right.sum()), len(right)).proportion_ci(method="wilson")
     return f"{right.mean():.3f} ({ends.low:.3f} to {ends.high:.3f})"

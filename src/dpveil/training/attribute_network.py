@@ -16,19 +16,25 @@ from dpveil.faces.attribute_model import AttributeModel, columns_of
 from dpveil.noise.bits import SeededBits
 
 UNITS: Final = 192
+"""Hidden units."""
 EPOCHS: Final = 8
 BATCH: Final = 128
 RATE: Final = 1e-3
+"""Learning rate at the start."""
 DECAY: Final = 1e-3
-"""How much of itself, times the rate, each weight loses at every step."""
+"""Weight decay, multiplied by the learning rate at every step."""
 SEEN: Final = 230
+"""Probability, in 256ths, that dropout keeps a feature."""
 UNITS_SEEN: Final = 180
-"""Of 256, the chance of a feature or of a hidden unit to be seen in a step: the others are left out."""
+"""Probability, in 256ths, that dropout keeps a hidden unit."""
 FIRST: Final = 0.9
+"""Adam's β₁."""
 SECOND: Final = 0.999
+"""Adam's β₂."""
 LEAST_SPREAD: Final = 1e-2
+"""Added to the standard deviations by which features are divided."""
 LEAST: Final = 40
-"""Smallest number of training images."""
+"""Least number of training images."""
 
 Features = Float32[np.ndarray, "n f"]
 Labels = Mapping[str, Int64[np.ndarray, " n"]]
@@ -37,7 +43,10 @@ Weights = list[np.ndarray]
 
 @dataclass
 class Adam:
-    """The optimiser's memory of every weight. Source: Kingma & Ba 2015; Loshchilov & Hutter 2019."""
+    """Adam with decoupled weight decay, and its moments of every weight.
+
+    Source: Kingma & Ba 2015; Loshchilov & Hutter 2019.
+    """
 
     weights: Weights
     steps: int
@@ -47,14 +56,15 @@ class Adam:
         self.second = [np.zeros_like(weights) for weights in self.weights]
         self.done = 0
 
-    def step(self, slopes: Weights) -> None:
-        """Move every weight against its slope, at a rate that falls like a cosine."""
+    def step(self, gradients: Weights) -> None:
+        """Update every weight by its gradient, with a learning rate that falls as a cosine."""
         self.done += 1
         rate = RATE / 2 * (1 + math.cos(math.pi * self.done / self.steps))
         rate *= math.sqrt(1 - SECOND**self.done) / (1 - FIRST**self.done)
-        for weights, slope, first, second in zip(self.weights, slopes, self.first, self.second, strict=True):
-            first += np.float32(1 - FIRST) * (slope - first)
-            second += np.float32(1 - SECOND) * (slope * slope - second)
+        moments = zip(self.weights, gradients, self.first, self.second, strict=True)
+        for weights, gradient, first, second in moments:
+            first += np.float32(1 - FIRST) * (gradient - first)
+            second += np.float32(1 - SECOND) * (gradient * gradient - second)
             if weights.ndim == 2:
                 weights *= np.float32(1 - rate * DECAY)
             weights -= np.float32(rate) * first / (np.sqrt(second) + np.float32(1e-8))
@@ -71,10 +81,11 @@ def fitted(
     epochs: int = EPOCHS,
     step: Callable[[], None] = lambda: None,
 ) -> AttributeModel:
-    """Return the model that predicts `labels`, integers below the number of `values`, from `features`.
+    """Return the model trained to predict `labels`, indices into `values`, from `features`.
 
-    `features` may be of 16-bit floats. `step` is called after each of `epochs`. The same numbers in give the
-    same model on the same machine and number of threads. Raises `InvalidParameter` for fewer than 40 rows.
+    `features` may be 16-bit floats. `step` is called after each of `epochs`. The result is a function of the
+    arguments on the same machine with the same number of threads. Raises `InvalidParameter` for fewer than
+    40 rows.
     """
     if len(features) < LEAST:
         raise InvalidParameter(
@@ -95,22 +106,22 @@ def fitted(
             rows = np.sort(order[start : start + size])
             seen = (features[rows].astype(np.float32) - mean) / spread
             truth = {name: labels[name][rows] for name in values}
-            adam.step(_slopes(weights, seen, truth, columns, bits))
+            adam.step(_gradients(weights, seen, truth, columns, bits))
         step()
-    hidden = (weights[0] / spread[:, None]).astype(np.float16).astype(np.float32)  # what a file keeps
+    hidden = (weights[0] / spread[:, None]).astype(np.float16).astype(np.float32)  # as stored in a file
     out = weights[2].astype(np.float16).astype(np.float32)
     return AttributeModel(values, hidden, weights[1] - mean @ hidden, out, weights[3], card)
 
 
-def _slopes(
+def _gradients(
     weights: Weights, seen: Features, truth: Labels, columns: Mapping[str, slice], bits: SeededBits
 ) -> Weights:
-    """Return the slopes of the mean cross-entropy, with some features and units left out."""
+    """Return the gradients of the mean cross-entropy, with dropout of features and hidden units."""
     hidden, bias, out, out_bias = weights
-    seen = seen * _left(bits, seen.shape, SEEN)
+    seen = seen * _dropout(bits, seen.shape, SEEN)
     raw = seen @ hidden + bias
-    left = _left(bits, raw.shape, UNITS_SEEN)
-    active = np.maximum(raw, 0) * left
+    kept = _dropout(bits, raw.shape, UNITS_SEEN)
+    active = np.maximum(raw, 0) * kept
     scores = active @ out + out_bias
     error = np.empty_like(scores)
     for name, its in columns.items():
@@ -118,12 +129,12 @@ def _slopes(
         chances /= chances.sum(axis=1, keepdims=True)
         chances[np.arange(len(seen)), truth[name]] -= 1
         error[:, its] = chances / np.float32(len(seen))
-    back = (error @ out.T) * left * (raw > 0)
+    back = (error @ out.T) * kept * (raw > 0)
     return [seen.T @ back, back.sum(axis=0), active.T @ error, error.sum(axis=0)]
 
 
-def _left(bits: SeededBits, shape: tuple[int, ...], of_256: int) -> Float32[np.ndarray, "n k"]:
-    """Return 256/`of_256` with that chance, else 0: the mean stays."""
+def _dropout(bits: SeededBits, shape: tuple[int, ...], of_256: int) -> Float32[np.ndarray, "n k"]:
+    """Return a dropout mask: 256/`of_256` with probability `of_256`/256, else 0, so that its mean is 1."""
     count = int(np.prod(shape))
     numbers = bits.words(-(-count // 8)).view(np.uint8)[:count].reshape(shape)
     kept: Float32[np.ndarray, "n k"] = (numbers < of_256) * np.float32(256 / of_256)
@@ -131,7 +142,7 @@ def _left(bits: SeededBits, shape: tuple[int, ...], of_256: int) -> Float32[np.n
 
 
 def _start(bits: SeededBits, rows: int, columns: int) -> Float32[np.ndarray, "rows columns"]:
-    """Return numbers of mean 0 and variance 1/rows, all alike over an interval."""
+    """Return initial weights, uniform with mean 0 and variance 1/rows."""
     words = bits.words(rows * columns) >> np.uint64(40)
     even = words.astype(np.float32) / np.float32(1 << 23) - np.float32(1)
     start: Float32[np.ndarray, "rows columns"] = even.reshape(rows, columns) * np.float32(math.sqrt(3 / rows))

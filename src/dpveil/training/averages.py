@@ -13,13 +13,15 @@ from scipy.spatial import Delaunay
 from dpveil.errors import InvalidParameter
 
 FEWEST: Final = 10
-"""Faces of an average; the darkest and the lightest level at each place are left out, so 8 or more count."""
+"""Least number of faces of an average, of which the extreme levels of each pixel are dropped, so 8 count."""
 BORDER: Final = 5
 """Fixed points on each side of a crop, corners included."""
 BANDS: Final = 3
+"""Frequency bands in which contrast is restored."""
 RESTORED: Final = 0.35
-"""Part of the contrast of fine detail that averaging lost, and that is given back."""
+"""Share of the contrast lost by averaging that is restored."""
 MOST_GAIN: Final = 1.5
+"""Largest gain of a band."""
 
 Crop = UInt8[np.ndarray, "s s 3"]
 Crops = UInt8[np.ndarray, "n s s 3"]
@@ -29,9 +31,10 @@ Levels = Float32[np.ndarray, "s s 3"]
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles over the landmarks `shape` and the border of a crop of `side` pixels.
+    """A Delaunay triangulation of landmarks and border points of a crop with a side of `side` pixels.
 
-    Each pixel lies at `weights` of the three points `corners` around it: Delaunay's triangles.
+    For each pixel, `corners` are the indices of the points of its triangle and `weights` its barycentric
+    coordinates.
     """
 
     side: int
@@ -40,7 +43,7 @@ class Mesh:
 
     @classmethod
     def over(cls, shape: Float64[np.ndarray, "points 2"], side: int) -> Mesh:
-        """Return the mesh over landmarks in pixels; points outside of the crop are moved to its border."""
+        """Return the mesh over landmarks in pixels; points outside the crop are moved to its border."""
         y, x = np.mgrid[0:side, 0:side]
         pixels = np.stack([x.ravel(), y.ravel()], axis=1).astype(np.float64)
         mesh = Delaunay(framed(shape, side))
@@ -51,7 +54,7 @@ class Mesh:
         return cls(side, mesh.simplices[found].astype(np.int64), weights)
 
     def warped(self, crop: Crop, shape: Float64[np.ndarray, "points 2"]) -> Levels:
-        """Return a crop with landmarks at `shape`, with them moved to the mesh's own: affine in triangles."""
+        """Return a crop with landmarks at `shape` warped to the mesh's landmarks, affinely by triangle."""
         at = np.einsum("nk,nkd->nd", self.weights, framed(shape, self.side)[self.corners])
         maps = at.astype(np.float32).reshape(self.side, self.side, 2)
         moved = cv2.remap(crop, maps[..., 0], maps[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
@@ -60,18 +63,19 @@ class Mesh:
 
 
 def framed(shape: Float64[np.ndarray, "points 2"], side: int) -> Float64[np.ndarray, "points 2"]:
-    """Return landmarks, kept inside of the crop, and the fixed points of its border after them."""
+    """Return the landmarks, moved inside the crop, followed by the fixed points of its border."""
     ends = np.linspace(0, side - 1, BORDER)
     around = [(x, y) for x in ends for y in ends if {x, y} & {0, side - 1}]
     return np.concatenate([np.clip(shape, 1, side - 2), np.array(around)])
 
 
 def average(crops: Crops, shapes: Shapes) -> Crop:
-    """Return the average of 10 or more faces at the mean of their shapes.
+    """Return the trimmed mean of at least `FEWEST` faces in the mean of their shapes.
 
-    Every face is warped to the mean shape and gets the mean level and contrast of all in each channel. At
-    each place the darkest and the lightest are left out, which takes away what one alone has, such as
-    letters or glasses. Some of the lost contrast of fine detail is given back. Raises `InvalidParameter`.
+    Every face is warped to the mean shape and normalised to the mean level and contrast of all in each
+    channel. The darkest and the lightest level of each pixel are dropped, which removes what only one face
+    has, such as letters or glasses. Some of the lost contrast of fine detail is restored. Raises
+    `InvalidParameter` for fewer faces, or another number of shapes.
     """
     if len(crops) < FEWEST or len(crops) != len(shapes):
         raise InvalidParameter(
@@ -86,7 +90,7 @@ def average(crops: Crops, shapes: Shapes) -> Crop:
 
 
 def _toned(faces: Float32[np.ndarray, "n s s 3"]) -> Float32[np.ndarray, "n s s 3"]:
-    """Return faces of the same mean and standard deviation in each channel: those of all, on average."""
+    """Return the faces normalised to the average mean and standard deviation of each channel."""
     level = faces.mean(axis=(1, 2), keepdims=True)
     spread = faces.std(axis=(1, 2), keepdims=True) + 1
     toned: Float32[np.ndarray, "n s s 3"]
@@ -95,9 +99,9 @@ def _toned(faces: Float32[np.ndarray, "n s s 3"]) -> Float32[np.ndarray, "n s s 
 
 
 def _restored(face: Levels, faces: Float32[np.ndarray, "n s s 3"]) -> Levels:
-    """Return the face with part of the contrast that each band of detail has in the faces on average.
+    """Return the averaged `face` with some of the contrast that the `faces` have in each frequency band.
 
-    Contrast is that of the mean over channels.
+    Contrast is the root mean square of the mean over channels.
     """
     of_face, of_faces = _bands(face), [_bands(one.mean(axis=2)) for one in faces]
     out = of_face[-1].copy()
@@ -109,7 +113,7 @@ def _restored(face: Levels, faces: Float32[np.ndarray, "n s s 3"]) -> Levels:
 
 
 def _bands(face: Levels) -> list[Levels]:
-    """Return what Gaussian blurs of 1, 2 and 4 pixels take away, one after the other, and what is left."""
+    """Return the frequency bands that Gaussian blurs of 1, 2 and 4 pixels remove in turn, and the rest."""
     out, left = [], face
     for band in range(BANDS):
         low = np.asarray(cv2.GaussianBlur(left, (0, 0), float(1 << band)), np.float32)

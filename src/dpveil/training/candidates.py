@@ -1,4 +1,6 @@
-"""Candidates for a gallery: which of the public faces may contribute. The longest part of making one."""
+"""Candidates for a gallery: the public faces that may contribute. This takes the longest part of making
+one.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Crop = UInt8[np.ndarray, "128 128 3"]
 
 @dataclass(eq=False)
 class Marked:
-    """The candidates so far: numbers of their crops, landmarks, embeddings, and how many crops were seen."""
+    """The candidates so far: indices of their crops, landmarks, embeddings, and the number of crops tried."""
 
     numbers: list[int] = field(default_factory=list)
     shapes: list[Float64[np.ndarray, "68 2"]] = field(default_factory=list)
@@ -37,13 +39,13 @@ class Marked:
 
     @classmethod
     def of(cls, state: Any) -> Marked:
-        """Return what a checkpoint holds."""
+        """Return the candidates in a checkpoint."""
         if "seen" not in state:
             return cls()
         return cls(state["numbers"].tolist(), [*state["shapes"]], [*state["embeddings"]], int(state["seen"]))
 
     def state(self) -> dict[str, np.ndarray]:
-        """Return what a checkpoint keeps."""
+        """Return the arrays for a checkpoint."""
         return {
             "numbers": np.array(self.numbers, np.int64),
             "shapes": np.array(self.shapes, np.float64).reshape(-1, 68, 2),
@@ -55,7 +57,11 @@ class Marked:
 def candidates_of(
     crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCheckpoint, progress: Progress
 ) -> Marked:
-    """Return up to 120 clear faces of each cell, in an order of the seed, with landmarks and embeddings."""
+    """Return up to `PER_CELL` clear faces of each cell of labels, with landmarks and embeddings.
+
+    `cells` has the cell of every crop; crops are tried in a random order given by `seed`. Resumes from
+    `checkpoint`. Raises `UsageError` if dlib or its files are not installed.
+    """
     order = np.argsort(SeededBits(seed, "candidates").words(crops.count), kind="stable")
     marked = Marked.of(checkpoint.read())
     full = np.bincount(cells[marked.numbers], minlength=int(cells.max()) + 1)
@@ -81,7 +87,7 @@ def candidates_of(
 
 
 def shape_of(crop: Crop, landmarks: Predictor) -> Float64[np.ndarray, "68 2"] | None:
-    """Return the landmarks of a crop that shows a bare, plain face."""
+    """Return the landmarks of a crop, or None if the face is not fit for an average."""
     try:
         found = landmarks.of_crop(crop, FRAME)
     except RegionError:

@@ -14,24 +14,24 @@ from dpveil.io import write_together
 
 
 class Checkpoint(Protocol):
-    """A place for the state of one training, of these images and settings and no others."""
+    """Storage for the state of one training, with certain images and settings."""
 
     def read(self) -> Tensors:
-        """Return what was written last, or nothing where nothing was."""
+        """Return the state written last, or an empty mapping."""
 
     def write(self, state: Tensors) -> None:
-        """Keep the state in place of the one before."""
+        """Store the state, replacing the one before."""
 
 
 class Nowhere:
-    """A checkpoint that keeps nothing."""
+    """A checkpoint that stores nothing."""
 
     def read(self) -> Tensors:
-        """Return nothing."""
+        """Return an empty mapping."""
         return {}
 
     def write(self, state: Tensors) -> None:
-        """Keep nothing."""
+        """Discard the state."""
 
 
 NOWHERE: Final = Nowhere()
@@ -39,13 +39,13 @@ NOWHERE: Final = Nowhere()
 
 @dataclass(frozen=True)
 class FileCheckpoint:
-    """A file at `path` that only a training of the same `key` goes on from; any other starts anew."""
+    """A checkpoint file at `path`, ignored unless it was written with the same `key`."""
 
     path: Path
     key: str
 
     def read(self) -> Tensors:
-        """Return what was written last under this key."""
+        """Return the state written last with this key; empty for a missing, damaged or other file."""
         try:
             state, key = tensors_of(self.path)
         except ModelError:
@@ -53,7 +53,7 @@ class FileCheckpoint:
         return state if key == self.key else {}
 
     def write(self, state: Tensors) -> None:
-        """Replace the file, whole or not at all."""
+        """Replace the file atomically; raises `OutputError`."""
         from safetensors.numpy import save
 
         kept = {name: np.array(value, order="C") for name, value in state.items()}
@@ -66,21 +66,21 @@ class FileCheckpoint:
 
 @dataclass(frozen=True)
 class Later:
-    """The checkpoint of a part of a training, of what comes after its first `before` steps.
+    """The checkpoint of the part of a training that follows its first `before` steps.
 
-    What those left in `whole` is kept beside what the part writes.
+    It is stored in the checkpoint `whole`, beside the state that those steps left there.
     """
 
     whole: Checkpoint
     before: int
 
     def read(self) -> Tensors:
-        """Return what the part wrote last, or nothing."""
+        """Return the state of the part, or an empty mapping if it has not started."""
         state = self.whole.read()
         done = int(state["done"]) - self.before if "done" in state else 0
         return {**state, "done": np.array(done)} if done > 0 else {}
 
     def write(self, state: Tensors) -> None:
-        """Keep the part's state beside what was there before it."""
+        """Store the part's state beside that of the steps before it."""
         done = np.array(int(state["done"]) + self.before)
         self.whole.write({**self.whole.read(), **state, "done": done})

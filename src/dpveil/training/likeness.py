@@ -9,10 +9,13 @@ from jaxtyping import Float32, Float64, Int64
 from scipy.linalg import eigh
 
 COMPONENTS: Final = 300
+"""Principal components of the pixels, before the discriminants."""
 DIRECTIONS: Final = 39
+"""Most linear discriminants."""
 RIDGE: Final = 1e-3
+"""Added to the diagonal of the covariance within classes."""
 FEW: Final = 100
-"""Classes of fewer faces count less: by the root of their part of this."""
+"""Classes of n faces, fewer than this, have the weight √(n/FEW)."""
 
 Pixels = Float32[np.ndarray, "n pixels"]
 Rows = Float32[np.ndarray, "k pixels"]
@@ -24,11 +27,11 @@ def fit_rows(
     numbers: Int64[np.ndarray, " m"],
     turns: Float64[np.ndarray, " m"],
 ) -> Rows:
-    """Return rows whose products with a small crop are its features, as 16-bit floats can hold them.
+    """Return rows whose products with a downscaled crop are its features, rounded to 16-bit floats.
 
-    They are linear discriminants of the classes, each scaled by the root of how much more faces of different
-    classes differ in it than those of one, and one more for how far a head is turned (ridge regression
-    on the faces `numbers`, which are turned by `turns`), as wide as the first of them. Source: Fisher 1936.
+    They are linear discriminants of the classes, each scaled by the root of its ratio of variance between and
+    within classes, and the direction of a ridge regression to `turns`, of the faces with indices `numbers`,
+    scaled to the deviation of the first discriminant. Source: Fisher 1936.
     """
     basis = _whitened(pixels)
     codes = pixels @ basis - pixels.mean(axis=0) @ basis
@@ -49,7 +52,7 @@ def fit_rows(
 
 
 def _whitened(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:
-    """Return the first components as columns, each divided by its deviation, and a little shrunk."""
+    """Return the first principal components as columns, each divided by its slightly enlarged deviation."""
     centred = pixels - pixels.mean(axis=0)
     size = min(centred.shape)
     many = min(COMPONENTS, pixels.shape[1] - 1, len(pixels) // 3)
@@ -66,7 +69,7 @@ def _whitened(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:
 def _turning(
     codes: Float64[np.ndarray, "m k"], turns: Float64[np.ndarray, " m"], wide: float
 ) -> Float64[np.ndarray, "k 1"]:
-    """Return the direction that foretells `turns` best, scaled to the deviation `wide`."""
+    """Return the ridge regression of codes to `turns`, scaled to the standard deviation `wide`."""
     inner = codes - codes.mean(axis=0)
     gram = inner.T @ inner
     found = np.linalg.solve(gram + 0.01 * np.trace(gram) * np.eye(len(gram)) / len(gram), inner.T @ turns)

@@ -1,4 +1,4 @@
-"""What all trainings share: an order, its result, and progress reporting."""
+"""Shared by all trainings: an order, its result, and progress reporting."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dpveil.training.checkpoint import FileCheckpoint
 M = TypeVar("M", bound=Stored)
 
 Progress = Callable[[int, str], AbstractContextManager[Callable[[], None]]]
-"""Given a number of parts and a word for them, a block to work in; it yields what to call after each part."""
+"""Called with a number of steps and a word for them; the context yields the function to call after each."""
 
 
 @contextmanager
 def silent(total: int, word: str) -> Iterator[Callable[[], None]]:
-    """Tell nobody."""
+    """Report no progress."""
     yield lambda: None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """What is to be trained: from the pictures in `paths` into the file `out`, the same for the same `seed`.
+    """What is to be trained: from the images in `paths` to the file `out`, reproducibly from `seed`.
 
-    `paths` are files, or .tar shards of WebDataset. `data` and `terms` say on the model card what the
-    pictures are and what their licence allows. `replace` allows a model that exists to be replaced.
+    `paths` are image files or WebDataset shards (.tar). `data` and `terms` describe the images and their
+    licence on the model card. `replace` allows an existing model to be replaced.
     """
 
     paths: tuple[Path, ...]
@@ -46,11 +46,11 @@ class Order:
     replace: bool = False
 
     def settings(self) -> dict[str, Json]:
-        """Return what, beside the pictures and the seed, decides what is learned."""
+        """Return the settings that determine the model together with the images and the seed."""
         return {"dpveil": __version__}
 
     def check(self) -> None:
-        """Raise what can be known to be wrong before anything is read: `InvalidParameter`, `OutputError`."""
+        """Raise `InvalidParameter` or `OutputError` if `out` cannot be written, before anything is read."""
         if self.out.suffix != SUFFIX:
             problem = f"does not end in {SUFFIX}"
             raise InvalidParameter("out", str(self.out), problem, hint="such as model.safetensors")
@@ -61,7 +61,7 @@ class Order:
                 raise refusal(path, FileExistsError(errno.EEXIST, ""))
 
     def checkpoint(self, about: dict[str, Any]) -> FileCheckpoint:
-        """Return the file beside the model that keeps what is finished of this very training."""
+        """Return the checkpoint file beside the model, for this order and the data described by `about`."""
         told = {**about, "seed": self.seed, **self.settings()}
         key = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
         return FileCheckpoint(self.out.with_name(f".{self.out.name}.checkpoint"), key)
@@ -69,7 +69,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Trained(Generic[M]):
-    """What was trained and written, its hash, from how many images, and which were left out and why."""
+    """The model that was written, its file's hash, the number of images, and the errors of others."""
 
     model: M
     digest: str

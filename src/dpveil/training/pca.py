@@ -24,17 +24,18 @@ ROUNDS: Final = 6
 PASSES: Final = ROUNDS + 3
 """Passes over the training crops in all."""
 LEAST: Final = 1e-3
-"""Variance in squared grey levels, over the whole crop, below which a component is nothing."""
+"""Least variance of a component, in squared grey levels over the whole crop."""
 
 
 def train_pca(
     source: Source, *, card: Card, seed: int, length: int = 100, checkpoint: Checkpoint = NOWHERE
 ) -> PCA:
-    """Return the first `length` components, found by subspace iteration over the crops.
+    """Return the first `length` principal components, by randomised subspace iteration over the crops.
 
-    `PASSES` passes over `source`, in the memory of a batch and `length` + 16 components. `checkpoint` keeps
-    what is finished, and training goes on from what it holds. Raises `InvalidParameter` where crops are no
-    more than components, or vary in fewer directions. Source: Halko, Martinsson & Tropp 2011, algorithm 4.4.
+    Makes `PASSES` passes over `source`, with memory for a batch and `length` + 16 components. Training
+    resumes from `checkpoint` and saves its progress there. Raises `InvalidParameter` if there are no more
+    crops than components, or they vary in fewer directions. Source: Halko, Martinsson & Tropp 2011,
+    algorithm 4.4.
     """
     check_count(length, "length")
     mean, count, canvas = mean_of(source, length)
@@ -52,7 +53,7 @@ def train_pca(
     largest = turn[:, np.argsort(values)[::-1][:length]].astype(np.float32)
     components = np.ascontiguousarray((basis @ largest).T)
     components *= np.where(components.sum(axis=1) < 0, np.float32(-1), np.float32(1))[:, None]
-    components = components.astype(np.float16).astype(np.float32)  # what a file keeps
+    components = components.astype(np.float16).astype(np.float32)  # as stored in a file
     final = np.concatenate([projected(crops, mean, components.T) for crops in source()])
     spread = final.std(axis=0)
     statistics = Statistics.of(final, energies(components), seed=seed, deviations=spread)
@@ -62,7 +63,7 @@ def train_pca(
 def _subspace(
     source: Source, mean: Float32[np.ndarray, " pixels"], size: int, seed: int, checkpoint: Checkpoint
 ) -> Float32[np.ndarray, "pixels k"]:
-    """Return an orthonormal basis of about the first `size` components."""
+    """Return an orthonormal basis of approximately the first `size` components, as columns."""
     state = checkpoint.read()
     done = int(state["done"]) if "done" in state else 0
     basis = state["basis"] if "basis" in state else _start(mean.size, size, seed)
@@ -73,7 +74,7 @@ def _subspace(
 
 
 def _start(pixels: int, size: int, seed: int) -> Float32[np.ndarray, "pixels k"]:
-    """Return random signs, which no component is likely to miss."""
+    """Return a random start of signs, scaled to columns of norm 1."""
     words = SeededBits(seed, "pca").words(-(-pixels * size // 64))
     signs = np.unpackbits(words.astype("<u8").view(np.uint8), count=pixels * size).reshape(pixels, size)
     start: Float32[np.ndarray, "pixels k"] = 2 * signs.astype(np.float32) - 1
@@ -83,7 +84,7 @@ def _start(pixels: int, size: int, seed: int) -> Float32[np.ndarray, "pixels k"]
 def _spread(
     source: Source, mean: Float32[np.ndarray, " pixels"], basis: Float32[np.ndarray, "pixels k"]
 ) -> Float32[np.ndarray, "pixels k"]:
-    """Return the covariance of the crops, times the basis and their number."""
+    """Return the product of the crops' scatter matrix (covariance times their number) with the basis."""
     out = np.zeros_like(basis)
     for crops in source():
         for chunk in flat(crops):

@@ -1,4 +1,4 @@
-"""Learning the shapes of an active appearance model: principal components, and ridge regressions to them."""
+"""Shapes of an active appearance model: their principal components, and ridge regressions to them."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from dpveil.codecs.fitting import Parameters, ShapeSpace
 from dpveil.codecs.mesh import Mesh, Shapes
 
 RIDGE: Final = 0.5
-"""What is added to the variance of every feature, in parts of their mean variance."""
+"""Ridge penalty, relative to the mean variance of the features."""
 
 
 class Regression:
-    """The least squares of one stage, summed up batch by batch: what is missing from features."""
+    """The ridge regression of one stage, accumulated batch by batch."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -23,13 +23,13 @@ class Regression:
         self._products: np.ndarray = np.zeros(())
 
     def add(self, features: Float32[np.ndarray, "n f"], missing: Parameters) -> None:
-        """Take in crops: their features, and what their parameters still miss."""
+        """Add a batch: features, and the remaining error of the parameters."""
         self._squares = self._squares + features.T @ features
         self._products = self._products + features.T @ missing.astype(np.float32)
         self._count += len(features)
 
     def solved(self) -> Float32[np.ndarray, "k f"]:
-        """Return the ridge regression; the last feature, a constant, is not shrunk."""
+        """Return the coefficients; the last feature, a constant, has no penalty."""
         from scipy.linalg import solve
 
         squares = self._squares.astype(np.float64) / self._count
@@ -43,7 +43,7 @@ class Regression:
 
 
 def shape_space(shapes: Shapes, length: int, mesh: Mesh) -> tuple[ShapeSpace, Float64[np.ndarray, " d"]]:
-    """Return the first `length` principal components of shapes, and all variances, in pixels squared."""
+    """Return the first `length` principal components of shapes, and all variances in squared pixels."""
     moves = (shapes - mesh.rest).reshape(len(shapes), -1)
     values, turn = np.linalg.eigh(moves.T @ moves / len(moves))
     basis = np.ascontiguousarray(turn[:, ::-1][:, :length].T)

@@ -1,4 +1,4 @@
-"""The input of trainers: public crops in batches, which can be read repeatedly."""
+"""The input of trainers: batches of public crops that can be read several times."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from dpveil.codecs.base import Canvas, Crops
 from dpveil.errors import InvalidParameter
 
 Source = Callable[[], Iterable[Crops]]
-"""Gives the training crops in batches, anew at each call and in the same order."""
+"""Returns the training crops in batches, in the same order at every call."""
 
 
 def mean_of(source: Source, length: int) -> tuple[Float32[np.ndarray, " pixels"], int, Canvas]:
-    """Return the mean crop as a row, the number of crops and their canvas.
+    """Return the mean crop as a row of levels, the number of crops, and their canvas.
 
-    Raises `InvalidParameter` where there are not more crops than coordinates, or they differ in shape.
+    Raises `InvalidParameter` if there are no more than `length` crops, or they differ in shape.
     """
     total, count, canvas = np.zeros(0), 0, (0, 0, 0)
     for crops in source():

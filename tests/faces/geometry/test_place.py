@@ -25,13 +25,12 @@ from dpveil.errors import InvalidParameter, RegionError, UsageError
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, recombine
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import FIVE, Similarity
-from dpveil.faces.geometry.head import between, outline
+from dpveil.faces.geometry.head import between, inside, outline
 from dpveil.faces.geometry.head_frame import (
     AROUND,
     HEAD,
     HeadFrame,
     head_shape,
-    in_ellipse,
     in_head,
     pixel_grid,
 )
@@ -138,7 +137,7 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
     there = cv2.warpAffine(head, to_head, (400, 400), flags=cv2.INTER_NEAREST) > 0
     assert mask[there].all()
     grid = np.stack(np.meshgrid(*2 * [np.arange(400.0)]), axis=-1)
-    face = in_ellipse((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2), grid)
+    face = inside((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2), grid)
     assert mask[face].all()
     assert mask.sum() < 0.5 * mask.size
 

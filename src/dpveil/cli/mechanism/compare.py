@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from dpveil.numbers import Candidate, Utility
 
 EPSILONS = ("0.1", "0.2", "0.5", "1", "2", "5")
+"""Default values of ε."""
 MOST_EPSILONS = 24
+"""Most values of ε in one comparison."""
 
 
 def compare_command(
@@ -143,7 +145,9 @@ def _error(one: Candidate) -> str:
 
 
 def _recommend(at: list[Candidate]) -> None:
-    """Say which has the least error, by how much, and where another way of counting would choose others."""
+    """Print the mechanism with the least mean error, the next one, and others that win by another
+    criterion.
+    """
     able = [(one.name, one.utility) for one in at if one.utility]
     if not able:
         say.answer(f"at epsilon {show(at[0].epsilon)}: nothing fits")

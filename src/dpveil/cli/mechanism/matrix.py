@@ -68,7 +68,9 @@ def matrix_command(
 
 
 def _points(chosen: ScalarMechanism, name: str, text: str | None) -> list[Fraction]:
-    """Return the numbers that were asked for, in order, or the mechanism's own."""
+    """Return the numbers given by the user, or else the mechanism's; raises `InvalidParameter` if
+    unordered.
+    """
     given = chosen.numbers(name, options.listed(text, name))
     if any(a >= b for a, b in pairwise(given)):
         raise InvalidParameter(

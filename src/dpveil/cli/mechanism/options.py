@@ -49,7 +49,7 @@ Seed = Annotated[
 
 
 def range_of(text: str | None, gaps: list[str] | None = None) -> Range:
-    """Return the range that was written. Raises `InvalidParameter`."""
+    """Return the range written as LOW:HIGH with its gaps; raises `InvalidParameter`."""
     from dpveil.mechanisms.scalar import Range
     from dpveil.mechanisms.scalar.ranges import HINT
 
@@ -61,14 +61,17 @@ def range_of(text: str | None, gaps: list[str] | None = None) -> Range:
 
 
 def typed(**values: str | None) -> dict[str, Any]:
-    """Return numbers as they were written, whole ones as such, without those that were not given."""
+    """Return the options that were given, with integers as int and other numbers as exact text."""
     return {name: number(value) for name, value in values.items() if value is not None}
 
 
 def built(
     name: str | None, allowed: str | None, gaps: list[str] | None, relation: str | None, **numbers: str | None
 ) -> ScalarMechanism:
-    """Return the mechanism of that name for a query, all as it was written."""
+    """Return the mechanism of that name, from options as the user wrote them.
+
+    Raises `InvalidParameter` and `UnknownName`.
+    """
     from dpveil.mechanisms.scalar import TABLE
     from dpveil.numbers import build
 
@@ -79,14 +82,14 @@ def built(
 
 
 def source(seed: int | None) -> BitSource:
-    """Return secure bits, or those that follow from a seed."""
+    """Return a secure bit source, or a seeded one."""
     from dpveil.noise.bits import SecureBits, SeededBits
 
     return SecureBits() if seed is None else SeededBits(seed, "mechanism")
 
 
 def listed(text: str | None, name: str) -> list[Any] | None:
-    """Return numbers that were written with commas between."""
+    """Return the numbers of a comma-separated list, or None; raises `InvalidParameter`."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
@@ -96,7 +99,7 @@ def listed(text: str | None, name: str) -> list[Any] | None:
 
 
 def table(rows: list[list[str]], indent: str = "") -> None:
-    """Print rows of cells in columns, the first to the left and the others to the right."""
+    """Print rows of cells, with the first column left-aligned and the others right-aligned."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         cells = [row[0].ljust(widths[0])]

@@ -22,7 +22,7 @@ def draw_errors(found: list[list[Candidate]], title: str, path: Path, *, replace
     """Write a PNG with a line for each mechanism: expected absolute error over epsilon.
 
     `found` holds the candidates of each epsilon. Raises `UsageError` without matplotlib, `UnknownName` for
-    another suffix, and `OutputError`, also for a file that exists unless `replace`.
+    another suffix, and `OutputError`, also if the file exists and `replace` is false.
     """
     if path.suffix.lower() != ".png":
         raise UnknownName("plot format", path.suffix or str(path), [".png"])
@@ -30,7 +30,7 @@ def draw_errors(found: list[list[Candidate]], title: str, path: Path, *, replace
 
 
 def errors_png(found: list[list[Candidate]], title: str) -> bytes:
-    """Return the plot as PNG."""
+    """Return the plot as PNG; raises `UsageError` without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

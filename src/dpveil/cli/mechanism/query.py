@@ -109,10 +109,13 @@ TAKES = {
     "histogram": {"range", "missing", "bins"},
     "count": {"equals", "above", "below"},
 }
+"""The options of each query."""
 
 
 def _settings(query: str | None, given: dict[str, str]) -> dict[str, Any]:
-    """Return what the query takes. Raises `InvalidParameter` for what it does not, or is missing."""
+    """Return the query's settings; raises `InvalidParameter` for options of other queries and missing
+    ones.
+    """
     if query is None:
         raise InvalidParameter("--query", None, "is missing", hint=f"one of {', '.join(QUERIES)}")
     if query not in QUERIES:

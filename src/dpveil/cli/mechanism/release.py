@@ -74,7 +74,7 @@ def release_command(
 
 
 def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
-    """Return what `count` answers about the same records promise in total, and how it was added up."""
+    """Return the composed guarantee of `count` answers about the same records, and the rule in words."""
     from dataclasses import replace
     from fractions import Fraction
 
@@ -84,7 +84,7 @@ def total_of(each: Guarantee, count: int) -> tuple[Guarantee, str]:
 
     if each.kind == "pure":
         total = compose([each] * count)
-    else:  # nobody but the user knows the queries, so that `words` have to say what d is
+    else:  # only the user knows the queries' distance, so `words` define d
         total = replace(each, epsilon=(each.epsilon or Fraction(0)) * count)
     if count > 1:
         scope = Scope(f"{count} answers, each {each.scope.covers}", each.scope.in_the_clear)

@@ -13,24 +13,29 @@ from dpveil.core.parameters import check_count
 from dpveil.errors import InvalidParameter, RegionError
 
 FIVE: Final = ((0.7590, 0.3010), (0.6071, 0.3091), (0.2264, 0.2999), (0.3787, 0.3087), (0.4927, 0.5916))
-"""Where dlib's five landmarks lie in a crop of UTKFace, as parts of its side: means over 986 crops. The outer
-and inner corner of the eye on the right, the same of the eye on the left, and the base of the nose. The eyes'
-centres are (0.3025, 0.3043) and (0.6830, 0.3051)."""
+"""Positions (x, y) of dlib's five landmarks in a crop of UTKFace, in units of its side (means over 986
+crops): outer and inner corner of the eye on the right, the same of the eye on the left, and the base of the
+nose. The eyes' centres are (0.3025, 0.3043) and (0.6830, 0.3051)."""
 BLUR: Final = 0.5
-"""Pixels of Gaussian blur, for each step of one pixel beyond the first, before a picture is made smaller."""
+"""Standard deviation of the Gaussian blur before downscaling by a factor s, divided by √(s² - 1), in
+pixels."""
 MOST: Final = 1 << 20
+"""Largest scale of a similarity; the smallest is its inverse."""
 SMALLEST: Final = 64
-"""Pixels of the shorter side down to which a photo is halved."""
+"""Least shorter side of a halved photo, in pixels."""
 
 Points = Float64[np.ndarray, "n 2"]
+"""Positions (x, y)."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A canonical crop: `size` × `size` pixels with the face where UTKFace has it, and a margin around.
+    """A canonical crop: `size` × `size` pixels with the face positioned as in UTKFace, and a margin around
+    it.
 
-    `margin` is what is added on each side, in parts of the crop without it: 0 is UTKFace's own crop, which
-    cuts hair and ears, 0.35 takes in ears, most hair and the neck. Raises `InvalidParameter`.
+    `margin` is added on each side, in units of UTKFace's crop: 0 is that crop, which cuts off hair and ears,
+    0.35 includes ears, most hair and the neck. Raises `InvalidParameter` for sizes outside 16 to 4096 and
+    margins outside 0 to 2.
 
     >>> Frame(size=128).points().round().astype(int).tolist()
     [[97, 38], [77, 39], [28, 38], [48, 39], [63, 75]]
@@ -48,17 +53,17 @@ class Frame:
 
     @property
     def unit(self) -> float:
-        """Pixels along a side of UTKFace's crop."""
+        """The side of UTKFace's crop, in pixels of this frame."""
         return self.size / (1 + 2 * self.margin)
 
     def pixels(self, parts: Points) -> Points:
-        """Return positions in the crop, in pixels, of positions in parts of UTKFace's crop."""
+        """Return positions in pixels of this frame, from positions in units of UTKFace's crop."""
         wide = 1 + 2 * self.margin
         at: Points = (parts + self.margin) / wide * self.size - 0.5
         return at
 
     def points(self) -> Points:
-        """Return where the five landmarks belong, in pixels of the crop."""
+        """Return the canonical positions of the five landmarks, in pixels of this frame."""
         return self.pixels(np.array(FIVE))
 
     def corners(self) -> Points:
@@ -69,10 +74,11 @@ class Frame:
 
 @dataclass(frozen=True)
 class Similarity:
-    """Turns, scales and moves the photo's pixels onto the crop's: p ↦ `scale`·R(`angle`)·p + (`x`, `y`).
+    """A similarity transform from the photo to a crop: p ↦ `scale`·R(`angle`)·p + (`x`, `y`).
 
-    Positions are (x, y) in pixels, whole numbers at the centres of pixels; `angle` is in radians, clockwise
-    on the screen. The inverse is exact up to rounding of doubles.
+    Positions are (x, y) in pixels, integers at the centres of pixels; `angle` is in radians, clockwise on the
+    screen. The inverse is exact up to rounding. Raises `RegionError` for non-finite values and extreme
+    scales.
 
     >>> there = Similarity(0.5, 0.1, 3.0, 4.0)
     >>> bool(np.allclose(there.back(there.to(np.array([[7.25, 9.5]]))), [[7.25, 9.5]], atol=1e-12))
@@ -93,7 +99,7 @@ class Similarity:
 
     @property
     def matrix(self) -> Float64[np.ndarray, "2 3"]:
-        """The map from photo to crop, as OpenCV takes it."""
+        """The map from photo to crop as an affine matrix for OpenCV."""
         c, s = self.scale * math.cos(self.angle), self.scale * math.sin(self.angle)
         return np.array([[c, -s, self.x], [s, c, self.y]])
 
@@ -114,9 +120,9 @@ class Similarity:
         return self.inverse.to(points)
 
     def crop(self, image: UInt8[np.ndarray, "H W c"], frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
-        """Return the canonical crop, in sRGB; where it leaves the photo, the photo's last pixels go on.
+        """Return the canonical crop, uint8 sRGB; beyond the photo's edge its last pixels are repeated.
 
-        This reads the pixels that are to be protected: only a codec may see what it returns.
+        This reads protected pixels: only a mechanism may use what it returns.
         """
         import cv2
 
@@ -137,9 +143,9 @@ class Similarity:
 
 
 def of_points(found: Points, wanted: Points) -> Similarity:
-    """Return the similarity that takes `found` nearest to `wanted`, in the sum of squares.
+    """Return the least-squares similarity from the points `found` to `wanted`.
 
-    Raises `RegionError` where the points are all one. Source: Umeyama 1991, in complex numbers.
+    Raises `RegionError` if all points of `found` coincide. Source: Umeyama 1991, in complex numbers.
     """
     a, b = (p[:, 0] + 1j * p[:, 1] for p in (found, wanted))
     spread = complex(np.vdot(a - a.mean(), a - a.mean()))
@@ -151,9 +157,9 @@ def of_points(found: Points, wanted: Points) -> Similarity:
 
 
 def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c"]]:
-    """Return the photo and copies of half its sides, a quarter and so on, to `SMALLEST` pixels and above.
+    """Return an image pyramid: the photo, and copies at 1/2, 1/4, ... of its size, of at least `SMALLEST`.
 
-    An odd last row or column is left out of the next one. How many there are follows from the size alone.
+    An odd last row or column is left out of the next level. The number of levels depends on the size only.
     """
     copies = [image]
     while min(copies[-1].shape[:2]) >= 2 * SMALLEST:
@@ -162,7 +168,7 @@ def halvings(image: UInt8[np.ndarray, "H W c"]) -> list[UInt8[np.ndarray, "h w c
 
 
 def _reduced(patch: UInt8[np.ndarray, "H W c"], times: int) -> tuple[UInt8[np.ndarray, "h w c"], int]:
-    """Return the means of whole squares of `times` pixels, and `times`; the patch and 1 where it is small."""
+    """Return the patch downscaled by `times` (block means), and `times`; unchanged with 1 if it is small."""
     import cv2
 
     height, width = patch.shape[0] // max(times, 1), patch.shape[1] // max(times, 1)
@@ -176,7 +182,7 @@ def _reduced(patch: UInt8[np.ndarray, "H W c"], times: int) -> tuple[UInt8[np.nd
 def _patch(
     image: UInt8[np.ndarray, "H W c"], corners: Points, border: int
 ) -> tuple[UInt8[np.ndarray, "h w c"], int, int]:
-    """Return the part of the photo around the corners, and its left and top; never empty."""
+    """Return the part of the photo around the corners, never empty, and its left and top in pixels."""
     height, width = image.shape[:2]
     left, top = (int(v) - border for v in np.floor(corners.min(axis=0)))
     right, bottom = (int(v) + border for v in np.ceil(corners.max(axis=0)))

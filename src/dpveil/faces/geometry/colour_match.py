@@ -1,4 +1,4 @@
-"""Colour matching of released faces to the pixels outside: saturation and brightness."""
+"""Colour matching of released faces to the pixels outside the regions: saturation and brightness."""
 
 from __future__ import annotations
 
@@ -9,29 +9,30 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 SAMPLES: Final = 1 << 16
-"""Approximate limit on the outside pixels that are examined."""
+"""Approximate number of outside pixels that are sampled."""
 GREY: Final = (3.0, 9.0)
-"""Levels between the largest and the least channel: a photo whose most colourful pixels have less than the
-first has no colour; from the second on it has."""
+"""Differences between the largest and the least channel, in levels: if even the most colourful pixels have
+less than the first, the photo is grey; from the second on it is in colour."""
 BRIGHT: Final = 60.0
-"""Levels by which a face may be brighter than the brightest part of the photo around it, where more than half
-of the photo is seen: a face before a dark wall is not dark."""
+"""Levels by which a face may exceed the brightest part of the photo outside, if more than half of the photo
+is outside: a face in front of a dark wall need not be dark."""
 DARKEST: Final = 0.35
-"""Largest factor by which a face is darkened."""
+"""Least factor by which a face is darkened."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
+"""Weights of red, green and blue in luma (ITU-R BT.601)."""
 
 
 @dataclass(frozen=True)
 class ColourMatch:
-    """What is done to a face's levels: `colour` is how much of its colour stays, `bright` the level that its
-    brightest parts may reach.
+    """A change of a face's levels: `colour` from 0 to 1 scales its saturation, `bright` is the level that its
+    98 % quantile may reach.
     """
 
     colour: float
     bright: float
 
     def __call__(self, levels: Float32[np.ndarray, "h w c"]) -> Float32[np.ndarray, "h w c"]:
-        """Return released levels, matched; reads nothing else."""
+        """Return the matched levels of a released face."""
         if levels.shape[2] == 3 and self.colour < 1:
             grey = (levels @ WEIGHTS)[..., None]
             levels = grey + np.float32(self.colour) * (levels - grey)
@@ -41,7 +42,7 @@ class ColourMatch:
 
 
 def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]) -> ColourMatch:
-    """Return the match to the pixels that are not hidden; one that changes nothing where they are few."""
+    """Return the match to the pixels that are not hidden; the identity if they are few."""
     step = max(1, int((hidden.size / SAMPLES) ** 0.5))
     seen = outside[::step, ::step][~hidden[::step, ::step]].astype(np.int16)
     if len(seen) < 256:

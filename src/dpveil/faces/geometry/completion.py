@@ -1,4 +1,4 @@
-"""Completion: a network paints a head around a released face, from the photo outside and nothing else."""
+"""Completion: a network paints a head around a released face, given only the photo outside the region."""
 
 from __future__ import annotations
 
@@ -18,33 +18,37 @@ from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.fill import Filling, fill
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_ellipse, in_head, pixel_grid
+from dpveil.faces.geometry.head import between, inside
+from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
 
 SIDES: Final = range(64, 513, 8)
+"""Possible sides of a network's frame, in pixels."""
 MOST: Final = 1 << 25
-"""Size limit of a network in bytes."""
+"""Largest network in bytes."""
 ENOUGH: Final = 0.12
-"""Part of the frame that has to be shown to the network: with less around it, it has nothing to go by."""
+"""Least share of the frame that must be outside the region for the network to be used."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
+"""The identity."""
 PROMISE: Final = (
     "The network alone promises nothing, and takes nothing away: it sees the photo outside the head, and a"
     " face that a mechanism released."
 )
 
 NETS: Final = threading.local()
+"""The net of each thread, and the file contents it was loaded from."""
 
 Levels = Float32[np.ndarray, "_ _ c"]
 
 
 @dataclass(frozen=True, eq=False)
 class Completion(Stored, Filling):
-    """A network that paints hair, ears, neck and background around a released face, in the light outside.
+    """A network that paints hair, ears, neck and background around a released face, matching the photo's
+    light.
 
     `network` is an ONNX file, run by OpenCV from these bytes. Its input "seen" is 1 × 6 × `side` × `side`:
-    what is known, RGB from -1 to 1, of the photo outside and of the face, and 0 elsewhere; the masks of both,
-    0 or 1; and `noise`, which is public. Its output is 1 × 3 × `side` × `side`, RGB from -1 to 1. It is run
+    RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the masks of both, 0 or 1; and
+    `noise`, which is public and constant. Its output is 1 × 3 × `side` × `side`, RGB from -1 to 1. It is run
     once when it is loaded. Source: docs, "Face geometry".
     """
 
@@ -57,13 +61,13 @@ class Completion(Stored, Filling):
 
     @property
     def side(self) -> int:
-        """Pixels along a side of the network's frame."""
+        """The side of the network's frame, in pixels."""
         return len(self.noise)
 
     def __call__(
         self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
     ) -> UInt8[np.ndarray, "H W c"]:
-        """Return `part` of a picture in which the hole was filled as `fill` does: what heads are put on."""
+        """Return `part` of the image with the hole filled by `fill`: the background behind the heads."""
         return fill(known, hole, part)
 
     def complete(
@@ -74,11 +78,10 @@ class Completion(Stored, Filling):
         crop: UInt8[np.ndarray, "t t 3"],
         frame: Frame,
     ) -> Painted | None:
-        """Return a head around the face `crop` of `frame`, which `place` takes the photo to.
+        """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
-        `outside` is the photo with 0 under `hidden`, which is all that may be seen of it: no pixel under
-        `hidden` changes what is returned. None where too little is left around the face. Raises `ModelError`
-        where the network's numbers are not finite.
+        `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. None if
+        too little of the frame is outside. Raises `ModelError` if the network's output is not finite.
         """
         head = HeadFrame(self.side)
         pose = between(place, frame, head)
@@ -88,7 +91,7 @@ class Completion(Stored, Filling):
         if known.mean() < ENOUGH:
             return None
         face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
-        oval = in_ellipse(OVAL, grid) & ~known
+        oval = inside(OVAL, grid) & ~known
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, self.noise]
         out = self._run(np.stack(planes).astype(np.float32)[None])
@@ -96,7 +99,7 @@ class Completion(Stored, Filling):
         return Painted(healed(painted, grid), pose, face, crop, frame)
 
     def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
-        """Return what the network makes of a frame."""
+        """Return the network's output; raises `ModelError` if it is not finite."""
         net = self._net()
         net.setInput(planes, "seen")
         out = np.asarray(net.forward(), np.float32)
@@ -105,7 +108,7 @@ class Completion(Stored, Filling):
         return out
 
     def _net(self) -> Any:
-        """Return the net of this thread: OpenCV's may not be shared by threads, and take long to read."""
+        """Return this thread's net: OpenCV's nets are not thread-safe and slow to load."""
         import cv2
 
         if getattr(NETS, "of", None) is not self.network:
@@ -114,11 +117,11 @@ class Completion(Stored, Filling):
         return NETS.net
 
     def facts(self) -> dict[str, Json]:
-        """Return the side of the frame."""
+        """Return the side of the frame in pixels, for the file's header."""
         return {"side": self.side}
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return what a file keeps."""
+        """Return the arrays of the file."""
         return {
             "network": np.frombuffer(self.network, np.uint8),
             "noise": self.noise.astype(np.float16),
@@ -126,7 +129,7 @@ class Completion(Stored, Filling):
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Completion:
-        """Return the network of what a file holds; raises `ModelError` where it is none."""
+        """Return the network stored in a file; raises `ModelError` for contents that do not fit together."""
         data, noise = tensors["network"], tensors["noise"].astype(np.float32)
         side = facts["side"]
         if side not in SIDES or noise.shape != (side, side) or not np.isfinite(noise).all():
@@ -139,7 +142,9 @@ class Completion(Stored, Filling):
 
     @cached_property
     def tried(self) -> bool:
-        """Run the network once on grey; raises `ModelError` where OpenCV cannot, or levels are far off."""
+        """Whether the network runs on grey input; raises `ModelError` if it fails or its output is far
+        off.
+        """
         import cv2
 
         planes = np.zeros((1, 6, self.side, self.side), np.float32)
@@ -153,7 +158,7 @@ class Completion(Stored, Filling):
         return True
 
     def card_words(self) -> CardWords:
-        """Return what the card says of the network."""
+        """Return the model card's sections about the network."""
         return CardWords(
             what=f"A dpveil network that completes heads, in frames of {self.side} × {self.side} pixels.",
             facts=[f"ONNX, {len(self.network) / 1e6:.1f} MB"],

@@ -1,4 +1,4 @@
-"""Inpainting a hole from the pixels around it, never from those that were in it."""
+"""Inpainting of a hole from the pixels around it, without reading those inside."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box
 
 FINE: Final = 320
-"""Pixels of the longer side of the picture in which a filling meets its surroundings."""
+"""Longer side, in pixels, of the downscaled image in which the filling is fitted to the hole's edge."""
 COARSE: Final = 72
-"""Pixels of the longer side of the picture in which a hole is filled: what is behind a face is a guess."""
+"""Longer side, in pixels, of the downscaled image in which the hole is inpainted."""
 RADIUS: Final = 4
+"""Radius of Telea's inpainting, in pixels of the coarse image."""
 REACH: Final = 6.0
-"""How far what is missed at a hole's edge is carried into it, in pixels of `FINE`."""
+"""Distance over which the mismatch at the hole's edge decays inside it, in pixels of the fine image."""
 SOME: Final = 0.1
-"""Fraction of a downscaled pixel that must be known for it to count."""
+"""Share of a downscaled pixel that must be known for it to count as known."""
 
 Picture = Float32[np.ndarray, "h w c"]
 
 
 class Filling(ABC):
-    """What fills the place that a head leaves free, from the pixels around it and nothing else.
+    """Fills the background that a new head leaves uncovered, from the pixels around it only.
 
-    `around` is how much around regions it sees, in parts of their longer side.
+    `around` is the width of the surroundings it is given, relative to the longer side of the regions.
     """
 
     around: ClassVar[float]
@@ -35,29 +36,29 @@ class Filling(ABC):
     def __call__(
         self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
     ) -> UInt8[np.ndarray, "H W c"]:
-        """Return `part` of a picture in which every pixel of `hole` was filled; none under it is read."""
+        """Return `part` of the image with every pixel of `hole` filled; no pixel in the hole is read."""
 
 
 class Telea(Filling):
-    """A smooth guess by OpenCV's inpainting (Telea 2004): `fill`."""
+    """Smooth inpainting by `fill` (Telea 2004)."""
 
     around: ClassVar[float] = 0.15
 
     def __call__(
         self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
     ) -> UInt8[np.ndarray, "H W c"]:
-        """Return `part` of a picture in which the hole was filled, as `fill` does."""
+        """Return `part` of the image with the hole filled by `fill`."""
         return fill(known, hole, part)
 
 
 def fill(
     known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box | None = None
 ) -> UInt8[np.ndarray, "H W c"]:
-    """Return `part` of a picture, or all of it, in which every pixel of `hole` was filled from the others.
+    """Return `part` of the image `known`, or all of it, with every pixel of `hole` filled from the others.
 
-    Nothing of `known` under the hole is read. It is filled coarsely (Telea 2004), made smooth, and moved so
-    that it meets what is around; pixels outside the hole are returned smoothed, for the caller to leave.
-    A hole that is everything becomes grey.
+    No pixel under the hole is read. The hole is inpainted at low resolution (Telea 2004), smoothed, and
+    shifted to match the levels at its edge. Pixels outside the hole come back smoothed too; callers ignore
+    them. If the hole is the whole image, the result is grey (128).
     """
     import cv2
 
@@ -87,7 +88,7 @@ def fill(
 def _shrunk(
     image: np.ndarray, weight: Float32[np.ndarray, "H W"], longer: int
 ) -> tuple[Picture, Float32[np.ndarray, "h w"]]:
-    """Return the mean of what is known (`image` is 0 elsewhere) in a smaller picture, and how much was."""
+    """Return the downscaled mean of the known pixels (`image` is 0 elsewhere), and their share per pixel."""
     import cv2
 
     height, width = weight.shape
@@ -101,7 +102,7 @@ def _shrunk(
 
 
 def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
-    """Return the filled picture without the streaks of the filling, deeper inside the hole more so."""
+    """Return the inpainted image with the hole blurred against streaks, more so deeper inside it."""
     import cv2
 
     deep = cv2.distanceTransform(empty.astype(np.uint8), cv2.DIST_L2, 3)
@@ -114,7 +115,7 @@ def _smoothed(small: Picture, empty: Bool[np.ndarray, "h w"]) -> Picture:
 
 
 def _met(large: Picture, fine: Picture, weight: Float32[np.ndarray, "h w"]) -> Picture:
-    """Return the filling moved, near the hole's edge, by what it misses of what is known there."""
+    """Return the filling shifted, near the hole's edge, by its difference from the known pixels there."""
     import cv2
 
     missed = (fine - large) * weight[..., None]

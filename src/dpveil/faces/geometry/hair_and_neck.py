@@ -1,4 +1,7 @@
-"""Hair and neck around a released face whose crop has none, drawn from the crop's own pixels."""
+"""Hair and neck around a released face whose crop has none, in colours of the crop's own pixels.
+
+Positions are in units of UTKFace's crop.
+"""
 
 from __future__ import annotations
 
@@ -11,35 +14,37 @@ from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.head import grid, inside
 
 TEMPLES: Final = ((0.0, 0.16), (0.84, 1.0))
-"""Columns at the upper corners of UTKFace's crop that show hair more often than not, in parts of it."""
+"""Columns at the upper corners of the crop that usually show hair."""
 HIGH: Final = 0.30
-"""Down to where they do."""
+"""Lower end of the rows that do."""
 DARK: Final = 0.2
-"""Share of those pixels that are darker than the hair that is drawn."""
+"""Quantile of those pixels' luma up to which they are averaged to the hair's colour."""
 FOREHEAD: Final = (0.493, 0.44, 0.425, 0.43)
-"""What hair leaves free: centre and half axes, in parts of UTKFace's crop."""
+"""Ellipse that hair does not cover: centre and half axes."""
 BELOW: Final = 0.38
 """Lower end of the hair at the sides."""
 CHEEKS: Final = (0.493, 0.70, 0.20, 0.10)
-"""Where the skin's colour is taken for the neck."""
+"""Ellipse from which the skin's colour is taken for the neck: centre and half axes."""
 SHADE: Final = 0.74
-"""How bright a neck in the shadow of a chin is, beside the cheeks."""
+"""Brightness of the neck relative to the cheeks."""
 NECK: Final = 0.24
-"""Half the width of a neck."""
+"""Half the width of the neck."""
 UNDER: Final = (0.96, 1.10)
-"""Between these rows the crop goes over into the neck."""
+"""Rows between which the crop blends into the neck."""
 SOFT: Final = 0.07
+"""Width of the soft edges of hair and neck."""
 LIGHTEST: Final = 0.75
-"""Largest brightness of hair relative to the skin: a white wall is not hair."""
+"""Largest luma of hair relative to the skin's: a white wall is not hair."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
+"""Weights of red, green and blue in luma (ITU-R BT.601)."""
 
 Levels = Float32[np.ndarray, "t t 3"]
 
 
 def with_hair_and_neck(levels: Levels, frame: Frame, crop: UInt8[np.ndarray, "s s 3"], own: Frame) -> Levels:
-    """Return the levels of a larger frame with hair and neck, where `crop`, of the frame `own`, has none.
+    """Return `levels`, an extension of `crop` to a larger frame, with hair and a neck drawn on it.
 
-    Reads nothing but the crop and what was made of it.
+    `frame` is that of the levels and `own` that of the crop. The result depends on released pixels only.
     """
     parts, mine = grid(frame), grid(own)
     skin = crop[inside(CHEEKS, mine)].reshape(-1, 3).mean(axis=0)
@@ -53,7 +58,7 @@ def with_hair_and_neck(levels: Levels, frame: Frame, crop: UInt8[np.ndarray, "s 
 def _hair(
     crop: UInt8[np.ndarray, "s s 3"], parts: Float64[np.ndarray, "s s 2"], skin: Float64[np.ndarray, 3]
 ) -> Float64[np.ndarray, 3]:
-    """Return the colour of what is darker than most at the crop's upper corners, no lighter than skin."""
+    """Return the mean colour of the darkest pixels at the crop's upper corners, darker than the skin."""
     x, y = parts[..., 0], parts[..., 1]
     sides: Bool[np.ndarray, "s s"] = np.logical_or.reduce([(x >= low) & (x <= high) for low, high in TEMPLES])
     seen = crop[sides & (y <= HIGH)].reshape(-1, 3).astype(np.float64)
@@ -64,7 +69,7 @@ def _hair(
 
 
 def _cap(parts: Float64[np.ndarray, "t t 2"]) -> Float32[np.ndarray, "t t"]:
-    """Return how much hair there is at each position, 0 to 1."""
+    """Return the alpha of the hair at each position, 0 to 1."""
     x, y, a, b = FOREHEAD
     far = np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b)
     over = _step((far - 1) / (2 * SOFT / b))

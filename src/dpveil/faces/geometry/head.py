@@ -1,4 +1,4 @@
-"""Where a head may be: ellipses around the landmarks."""
+"""Ellipses around a head, in units of UTKFace's crop."""
 
 from __future__ import annotations
 
@@ -12,39 +12,41 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Frame, Points, Similarity
 
 Ellipse = tuple[float, float, float, float]
+"""Centre (x, y) and half axes."""
 Yaws = tuple[float, ...]
+"""Possible yaws of a head, in radians."""
 MOST: Final[Ellipse] = (0.493, 0.40, 0.98, 1.06)
 """Outer limit of a head, except for long hair and hats."""
 BEHIND: Final = 0.5
-"""How far behind its face the back of a head in full profile lies, in parts of UTKFace's crop."""
+"""How far the back of a head in full profile lies behind its face."""
 
 
 def inside(ellipse: Ellipse, parts: Float64[np.ndarray, "... 2"]) -> Bool[np.ndarray, ...]:
-    """Return which positions, in parts of UTKFace's crop, lie within an ellipse."""
+    """Return whether each position (x, y) lies within an ellipse, in any unit that both share."""
     x, y, a, b = ellipse
     return np.asarray(((parts[..., 0] - x) / a) ** 2 + ((parts[..., 1] - y) / b) ** 2 <= 1)
 
 
 def backs(ellipse: Ellipse, yaws: Yaws) -> list[Ellipse]:
-    """Return the ellipse moved to where the back of a head is, for every angle by which it may be turned."""
+    """Return the ellipse moved to the back of the head, for every possible yaw."""
     return [(ellipse[0] - BEHIND * math.sin(yaw), *ellipse[1:]) for yaw in yaws]
 
 
 def grid(frame: Frame) -> Float64[np.ndarray, "s s 2"]:
-    """Return the position of every pixel of a frame in parts of UTKFace's crop."""
+    """Return the position (x, y) of every pixel of a frame, in units of UTKFace's crop."""
     along = (np.arange(frame.size) + 0.5) / frame.size * (1 + 2 * frame.margin) - frame.margin
     return np.stack(np.meshgrid(along, along), axis=-1)
 
 
 def outline(ellipse: Ellipse, steps: int = 72) -> Points:
-    """Return points on an ellipse."""
+    """Return `steps` points on an ellipse."""
     x, y, a, b = ellipse
     angle = np.arange(steps) * (2 * math.pi / steps)
     return np.stack([x + a * np.cos(angle), y + b * np.sin(angle)], axis=1)
 
 
 def bounds(points: Points, width: int, height: int) -> Box | None:
-    """Return the smallest box of whole pixels around points, clipped to a photo; None if nothing is left."""
+    """Return the bounding box of points, in whole pixels, clipped to the photo; None if it is empty."""
     left, top = np.floor(points.min(axis=0) + 0.5).astype(int).tolist()
     right, bottom = np.ceil(points.max(axis=0) + 0.5).astype(int).tolist()
     left, top, right, bottom = max(left, 0), max(top, 0), min(right, width), min(bottom, height)
@@ -53,18 +55,18 @@ def bounds(points: Points, width: int, height: int) -> Box | None:
 
 @runtime_checkable
 class AnyFrame(Protocol):
-    """A picture of a face whose pixels have places in parts of UTKFace's crop."""
+    """A frame for faces whose pixels have positions in units of UTKFace's crop."""
 
     @property
     def unit(self) -> float:
-        """Pixels along a side of UTKFace's crop."""
+        """The side of UTKFace's crop, in pixels of this frame."""
 
     def pixels(self, parts: Points) -> Points:
-        """Return positions in pixels."""
+        """Return positions in pixels of this frame, from positions in units of UTKFace's crop."""
 
 
 def between(pose: Similarity, frame: AnyFrame, other: AnyFrame) -> Similarity:
-    """Return the similarity to `other`, of one to `frame`."""
+    """Return the similarity to the frame `other` that corresponds to `pose`, which is one to `frame`."""
     ratio = other.unit / frame.unit
     zero = np.zeros((1, 2))
     move = other.pixels(zero)[0] - ratio * frame.pixels(zero)[0]

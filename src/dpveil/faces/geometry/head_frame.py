@@ -1,6 +1,6 @@
-"""The frame in which heads are completed, and the public shape of what is hidden in it.
+"""The frame in which heads are completed, and the public shape of the replaced head in it.
 
-Positions are (x, y) in parts of the frame's side. Eyes lie at (0.40, 0.44) and (0.60, 0.44).
+Positions are (x, y) in units of the frame's side. The eyes are at (0.40, 0.44) and (0.60, 0.44).
 """
 
 from __future__ import annotations
@@ -13,83 +13,71 @@ from jaxtyping import Bool, Float64
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head import AnyFrame, between, bounds, outline
+from dpveil.faces.geometry.head import AnyFrame, between, bounds, inside, outline
 
 SIDE: Final = 1.9025
-"""The frame's side, in parts of UTKFace's crop."""
+"""The frame's side, in units of UTKFace's crop."""
 LEFT: Final = -0.4585
 TOP: Final = -0.5324
-"""Where the frame begins, in parts of UTKFace's crop."""
+"""The frame's left and top, in units of UTKFace's crop."""
 HEAD: Final = (0.50, 0.47, 0.31, 0.41)
-"""The head with its hair: centre and half axes of an ellipse."""
+"""Ellipse of the head with its hair: centre and half axes."""
 NECK: Final = (0.185, 0.70, 0.95)
-"""Half the width of the neck, and where it begins and ends."""
+"""Half the width of the neck, and its upper and lower end."""
 AROUND: Final = 1.06
-"""How much larger what is replaced is than the head."""
+"""Least factor by which the replaced shape is larger than HEAD."""
 ROUNDING: Final = 1.02
-"""The same beside a face's box, so that no row of pixels is lost."""
+"""Factor by which it is larger than needed to hold a face's box, so that rounding loses no row of pixels."""
 OVAL: Final = (0.50, 0.535, 0.165, 0.22)
-"""Where a released face goes: brows, eyes, nose and mouth."""
+"""Ellipse of the released face, from brows to mouth: centre and half axes."""
 
 Parts = Float64[np.ndarray, "... 2"]
 
 
 @dataclass(frozen=True)
 class HeadFrame:
-    """The frame with `size` pixels along a side; it gives positions as `Frame` does."""
+    """The frame with a side of `size` pixels; an `AnyFrame`, as `Frame` is."""
 
     size: int
 
     @property
     def unit(self) -> float:
-        """Pixels along a side of UTKFace's crop."""
+        """The side of UTKFace's crop, in pixels of this frame."""
         return self.size / SIDE
 
     def pixels(self, parts: Parts) -> Parts:
-        """Return positions in the frame, in pixels, of positions in parts of UTKFace's crop."""
+        """Return positions in pixels of this frame, from positions in units of UTKFace's crop."""
         at: Parts = frame_parts(parts) * self.size - 0.5
         return at
 
 
 def frame_parts(parts: Parts) -> Parts:
-    """Return positions in the frame, of positions in parts of UTKFace's crop."""
+    """Return positions in units of the frame's side, from positions in units of UTKFace's crop."""
     moved: Parts = (parts - (LEFT, TOP)) / SIDE
     return moved
 
 
-def crop_parts(at: Parts) -> Parts:
-    """Return positions in parts of UTKFace's crop, of positions in the frame."""
-    moved: Parts = at * SIDE + (LEFT, TOP)
-    return moved
-
-
 def pixel_grid(size: int) -> Float64[np.ndarray, "s s 2"]:
-    """Return the position of the centre of every pixel of a frame of this size."""
+    """Return the position (x, y) of every pixel of a frame of `size` × `size` pixels."""
     along = (np.arange(size) + 0.5) / size
     return np.stack(np.meshgrid(along, along), axis=-1)
 
 
-def in_ellipse(ellipse: tuple[float, float, float, float], at: Parts) -> Bool[np.ndarray, ...]:
-    """Return which positions lie within an ellipse."""
-    x, y, a, b = ellipse
-    return np.asarray(((at[..., 0] - x) / a) ** 2 + ((at[..., 1] - y) / b) ** 2 <= 1)
-
-
 def in_head(at: Parts) -> Bool[np.ndarray, ...]:
-    """Return which positions lie in the head or its neck: what a release replaces."""
+    """Return whether each position lies in the head or its neck, which a release replaces."""
     half, top, bottom = NECK
     neck = (np.abs(at[..., 0] - HEAD[0]) <= half) & (at[..., 1] >= top) & (at[..., 1] <= bottom)
-    return np.asarray(in_ellipse(HEAD, at) | neck)
+    return np.asarray(inside(HEAD, at) | neck)
 
 
 def head_shape(
     pose: Similarity, frame: AnyFrame, box: Box, width: int, height: int, *, whole: bool = False
 ) -> tuple[Box, Bool[np.ndarray, "h w"]] | None:
-    """Return the box and mask of the head with its neck that `pose` takes to `frame`, clipped to a photo.
+    """Return the bounding box and mask of a head with its neck, clipped to a photo of this size in pixels.
 
-    The shape is public, and the same for everybody. It follows from the pose, and is larger where that does
-    not hold the ellipse in `box`, a face's; with `whole` the corners of the box are added. None where nothing
-    of it lies in the photo.
+    `pose` maps the photo to `frame`. The shape is public and the same for everybody; it is enlarged until it
+    holds the ellipse inscribed in `box`, the face's. With `whole`, all pixels of the box are added. None if
+    nothing of it lies in the photo.
     """
     head = between(pose, frame, HeadFrame(1))
     x, y, a, b = HEAD

@@ -15,20 +15,20 @@ from dpveil.faces.geometry.fill import Filling
 from dpveil.io.names import shown
 
 SIDE: Final = 512
-"""Pixels along a side of what the network sees: every picture is brought to this one size."""
+"""Side of the network's input in pixels, to which every image is resized."""
 MOST: Final = 1 << 30
-"""Size limit in bytes of files that are read."""
+"""Largest network file in bytes."""
 HINT: Final = "name an ONNX file with the inputs and the output of OpenCV's inpainting_lama, or leave it out"
 WHOLE: Final = 1 - 1e-4
-"""Part of a small pixel that has to be known for it to be shown to the network."""
+"""Share of a downscaled pixel that must be outside the hole for the network to see it."""
 
 
 class Lama(Filling):
-    """A network of LaMa's layout from an ONNX file, run by OpenCV from the bytes that were hashed.
+    """A network with LaMa's inputs and output from an ONNX file, run by OpenCV from the hashed bytes.
 
-    Its inputs are "image", 1 × 3 × 512 × 512, RGB from 0 to 1, and "mask", 1 × 1 × 512 × 512, 1 where to
-    fill; its output is 1 × 3 × 512 × 512, RGB from 0 to 255. It is run once when it is made. Raises
-    `ModelError` for a file that cannot be read, or that holds no such network.
+    Its inputs are "image", 1 × 3 × 512 × 512, RGB from 0 to 1, and "mask", 1 × 1 × 512 × 512, 1 in the hole;
+    its output is 1 × 3 × 512 × 512, RGB from 0 to 255. It is run once when it is loaded. Raises `ModelError`
+    for a file that cannot be read or has no such network.
     Source: Suvorov et al. 2022; OpenCV's model zoo, inpainting_lama.
     """
 
@@ -44,14 +44,14 @@ class Lama(Filling):
     def __call__(
         self, known: UInt8[np.ndarray, "h w c"], hole: Bool[np.ndarray, "h w"], part: Box
     ) -> UInt8[np.ndarray, "H W c"]:
-        """Return `part` of a picture as the network continues it into `hole`, under which nothing is read.
+        """Return `part` of the image with `hole` filled by the network; no pixel in the hole is read.
 
-        A pixel of the network's picture that lies in the hole, if only by a part, is 0 in it and is filled.
-        Raises `ModelError` where what comes out are no finite levels.
+        A pixel of the downscaled image that overlaps the hole is set to 0 and filled. Raises `ModelError` if
+        the network's output is not finite.
         """
         import cv2
 
-        # First of all, since a part too small for the mask may still decide how a mean is rounded.
+        # Done first: even an overlap too small for the mask could change how a mean is rounded.
         clean = cv2.copyTo(known, (~hole).astype(np.uint8))
         small = cv2.resize(clean, (SIDE, SIDE), interpolation=cv2.INTER_AREA)
         sure = cv2.resize((~hole).astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
@@ -70,9 +70,9 @@ class Lama(Filling):
     def _run(
         self, image: UInt8[np.ndarray, "s s 3"], mask: Bool[np.ndarray, "s s"]
     ) -> Float32[np.ndarray, "s s 3"]:
-        """Return what the network makes of a picture of its size.
+        """Return the network's output, RGB from 0 to 255, for an image of its size.
 
-        A fresh net for each: OpenCV's nets keep what they saw, and may not be shared by threads.
+        Loads a new net for each call: OpenCV's nets keep earlier inputs and are not thread-safe.
         """
         import cv2
 
@@ -93,9 +93,9 @@ class Lama(Filling):
         return np.asarray(out[0].transpose(1, 2, 0), np.float32)
 
     def _try(self) -> None:
-        """Run the network on grey with a hole: around the hole it has to stay about that grey.
+        """Raise `ModelError` unless the network keeps grey around a hole grey.
 
-        So one that gives 0 to 1, and would fill with black, is refused before any photo is read.
+        This detects networks whose output is from 0 to 1, which would fill holes with black.
         """
         mask = np.zeros((SIDE, SIDE), np.bool_)
         mask[SIDE // 4 : -SIDE // 4, SIDE // 4 : -SIDE // 4] = True

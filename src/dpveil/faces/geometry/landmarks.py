@@ -20,13 +20,13 @@ from dpveil.faces.geometry.align import Frame, Points, Similarity, of_points
 PACKAGE: Final = "face_recognition_models"
 FILES: Final = {5: "shape_predictor_5_face_landmarks.dat", 68: "shape_predictor_68_face_landmarks.dat"}
 OF_68: Final = (45, 42, 36, 39, 33)
-"""Which of the 68 landmarks correspond to the five."""
+"""The indices among the 68 landmarks of the five."""
 
 SEEN: Final = Frame(216, 0.4)
-"""Crop for the predictor and the detector: the upright face with a wide margin."""
+"""The crop given to the predictor and the detector: the upright face with a wide margin."""
 SQUARE: Final = ((0.0591, 0.0519), (0.9239, 0.9167))
-"""Where dlib's own detector has its square, left top and right bottom, in parts of UTKFace's crop (means over
-986 crops)."""
+"""Left top and right bottom of the square of dlib's detector, in units of UTKFace's crop (means over 986
+crops)."""
 STARTS: Final = (
     (0, 0, 1),
     (-0.07, 0, 1),
@@ -36,23 +36,25 @@ STARTS: Final = (
     (0, 0, 0.88),
     (0, 0, 1.12),
 )
-"""Offsets (relative to the square) and scales of the predictor's starting positions."""
+"""Starting positions of the predictor: offsets x and y relative to the side of SQUARE, and scale."""
 TURNS: Final = 3
+"""How often the face is aligned again by the landmarks found last."""
 BOX: Final = (0.0826, 0.0172, 0.8407, 0.9389)
-"""Where CenterFace has its box, left, top, width and height, in parts of UTKFace's crop (295 crops)."""
+"""Left, top, width and height of CenterFace's box, in units of UTKFace's crop (means over 295 crops)."""
 LEAST: Final = -1.5
+"""Least score that the frontal detector is asked to report."""
 NEAR: Final = 0.3
-"""How far each side of the detector's square may lie from where it should be, in parts of the square."""
+"""How far each edge of the detector's square may be from SQUARE, relative to its side."""
 
 
 @dataclass(frozen=True, eq=False)
 class Landmarks:
-    """Landmarks of one face in pixels of the photo, (x, y), whole numbers at the centres of pixels.
+    """Landmarks of one face in pixels of the photo, (x, y), integers at the centres of pixels.
 
-    `points` are five: the outer and inner corner of the eye on the right of the picture, the same of the eye
-    on the left, the base of the nose. `all68` are dlib's 68, if they were asked for. `spread` says how far
-    results from different starts differ, in distances between the eyes; `score` what a frontal face
-    detector gives the aligned face (0 is its own cut).
+    `points` are five: the outer and inner corner of the eye on the right of the image, the same of the eye on
+    the left, and the base of the nose. `all68` are dlib's 68 if they were asked for. `spread` is the root
+    mean square deviation between different starting positions, in units of the distance between the eyes.
+    `score` is that of dlib's frontal face detector on the aligned face (its own threshold is 0).
     """
 
     points: Float64[np.ndarray, "5 2"]
@@ -62,23 +64,23 @@ class Landmarks:
 
     @property
     def eyes(self) -> Points:
-        """The eyes' centres, that on the left of the picture first."""
+        """The eyes' centres, the one on the left of the image first."""
         pairs: Points = np.stack([self.points[2:4].mean(axis=0), self.points[:2].mean(axis=0)])
         return pairs
 
     @property
     def distance(self) -> float:
-        """Pixels between the eyes."""
+        """The distance between the eyes in pixels."""
         return float(np.hypot(*(self.eyes[1] - self.eyes[0])))
 
 
 class Predictor:
-    """dlib's shape predictor, 5 landmarks, or 68 from a file that the user names.
+    """dlib's shape predictor (Kazemi & Sullivan 2014) for 5 or 68 landmarks.
 
-    The file of 5 comes with the package face_recognition_models (CC0). That of 68 was trained on pictures
-    whose terms exclude commercial use: it is only taken when the user names it with `model`, or allows the
-    package's own with `points=68`. Raises `UsageError` where something is missing, `InvalidParameter` for
-    another number of points or a file that is none.
+    The file for 5 comes with the package face_recognition_models (CC0). That for 68 was trained on pictures
+    whose terms exclude commercial use: it is only loaded if the user names it with `model`, or allows the
+    package's own with `points=68`. Raises `UsageError` if a package is missing, and `InvalidParameter` for
+    another number of points or a file that is no such predictor.
     """
 
     def __init__(self, points: int = 5, model: str | Path | None = None) -> None:
@@ -103,7 +105,7 @@ class Predictor:
         self.points = points
 
     def _check(self, points: int, path: Path) -> None:
-        """Raise `InvalidParameter` for a file of another number of landmarks."""
+        """Raise `InvalidParameter` if the file predicts another number of landmarks."""
         blank = np.zeros((SEEN.size, SEEN.size, 3), np.uint8)
         has = self._predict(blank, self._square(0, 0, 99, 99)).num_parts
         if has != points:
@@ -114,8 +116,8 @@ class Predictor:
     def near(self, image: UInt8[np.ndarray, "H W c"], box: Box) -> Landmarks:
         """Return the landmarks of the face in `box`, which reaches from the forehead to the chin.
 
-        Whatever is in the box, dlib returns points: see `spread` and `score`, which `place` judges. Raises
-        `RegionError` where they fall together.
+        dlib returns points for anything in the box: `place.check` decides by `spread` and `score` whether it
+        is a face. Raises `RegionError` if they coincide.
         """
         pose, many = of_box(box), np.zeros((1, 5, 2))
         for _ in range(TURNS):
@@ -126,18 +128,20 @@ class Predictor:
     def _agreed(
         self, image: UInt8[np.ndarray, "H W c"], pose: Similarity, many: Float64[np.ndarray, "starts n 2"]
     ) -> Landmarks:
-        """Return the landmarks in the middle of the answers from all starts."""
+        """Return the median of the landmarks from all starting positions, with their spread and score."""
         middle = np.median(many, axis=0)
         apart = float(np.sqrt(((many - middle) ** 2).sum(axis=2).mean()))
         five = _five(middle)
         distance = float(np.hypot(*(five[:2].mean(axis=0) - five[2:4].mean(axis=0))))
-        score = self._score(image, pose)  # in any case: how long this takes tells nothing then
+        score = self._score(image, pose)  # computed in any case, so that running time reveals less
         if not distance > 0:
             raise RegionError("the eyes of a face coincide", hint="it may not be a face, or be too small")
         return Landmarks(five, apart / distance, score, middle if len(middle) == 68 else None)
 
     def look(self, crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> Points:
-        """Return the landmarks of an aligned crop, in its pixels, from one start: quick, unjudged."""
+        """Return the landmarks of an aligned crop, in its pixels, from one start, without spread and
+        score.
+        """
         import cv2
 
         seen = Frame(SEEN.size, frame.margin)
@@ -148,7 +152,9 @@ class Predictor:
         return (points + 0.5) * (frame.size / SEEN.size) - 0.5
 
     def _ask(self, image: UInt8[np.ndarray, "H W c"], pose: Similarity) -> Float64[np.ndarray, "starts n 2"]:
-        """Return the predictor's answers, in the photo, from every start around an aligned face."""
+        """Return the landmarks from every starting position around an aligned face, in pixels of the
+        photo.
+        """
         seen = pose.crop(image, SEEN)
         low, high = SEEN.pixels(np.array(SQUARE))
         side, answers = high - low, []
@@ -162,7 +168,7 @@ class Predictor:
         return found
 
     def _score(self, image: UInt8[np.ndarray, "H W c"], pose: Similarity) -> float:
-        """Return what dlib's frontal detector says where the aligned face should be; -inf for nothing."""
+        """Return the frontal detector's best score near the aligned face, or -inf if it finds nothing."""
         low, high = SEEN.pixels(np.array(SQUARE))
         boxes, scores, _ = self._detect.run(pose.crop(image, SEEN), 0, LEAST)
         fits = [
@@ -174,16 +180,16 @@ class Predictor:
         return float(max(fits, default=-np.inf))
 
     def of_crop(self, crop: UInt8[np.ndarray, "s s c"], frame: Frame) -> Landmarks:
-        """Return the landmarks of a crop that is aligned already, in its pixels: `near` without the search.
+        """Return the landmarks of a crop that is already aligned to `frame`, in pixels of the crop.
 
-        Raises `RegionError` where they fall together.
+        Raises `RegionError` if they coincide.
         """
         pose = of_points(frame.points(), SEEN.points())
         return self._agreed(crop, pose, self._ask(crop, pose))
 
 
 def of_box(box: Box) -> Similarity:
-    """Return the upright similarity of a face whose box reaches from the forehead to the chin."""
+    """Return the similarity to the frame `SEEN` of an upright face with this box, forehead to chin."""
     left, top, wide, high = BOX
     low, side = SEEN.pixels(np.array([[left, top], [left + wide, top + high]]))
     zoom = float(np.hypot(*(side - low))) / float(np.hypot(box.w, box.h))
@@ -193,8 +199,9 @@ def of_box(box: Box) -> Similarity:
 
 
 def model_path(points: int = 5) -> Path:
-    """Return the file of the package face_recognition_models, which is never imported (it needs
-    pkg_resources); raises `UsageError` without it.
+    """Return the predictor's file in the package face_recognition_models; raises `UsageError` without it.
+
+    The package is not imported, as it would need pkg_resources.
     """
     spec = find_spec(PACKAGE)
     places = (spec.submodule_search_locations if spec else None) or ()
@@ -207,7 +214,7 @@ def model_path(points: int = 5) -> Path:
 
 @lru_cache(maxsize=2)
 def predictor(points: int = 5) -> Predictor:
-    """Return the predictor of the package, loaded once."""
+    """Return the package's predictor, loaded once."""
     return Predictor(points)
 
 

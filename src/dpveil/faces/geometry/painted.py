@@ -1,4 +1,4 @@
-"""From a photo into the frame in which a network completes a head, and back."""
+"""Resampling between a photo and the frame in which a network completes a head."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from dpveil.faces.geometry.head import between, bounds, outline
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
 
 RIM: Final = 0.25
-"""Width of the edge over which fine detail of a released face fades, in parts of the oval's half axes."""
+"""Width of the edge over which fine detail of a released face fades out, relative to the oval's half axes."""
 HEALED: Final = (0.8, 2.0)
-"""Pixels of the frame inside and outside the oval's edge between which one goes over into the other."""
+"""Width of the blend inside and outside the oval's edge, in pixels of the frame."""
 GAIN: Final = (0.6, 1.4)
-"""Limits of how much stronger that detail becomes in other light."""
+"""Limits of the gain by which fine detail is adapted to the light of the painted head."""
 
 Picture = Shaped[np.ndarray, "_ _ c"]
 Levels = Float32[np.ndarray, "_ _ c"]
@@ -27,7 +27,10 @@ Levels = Float32[np.ndarray, "_ _ c"]
 
 @dataclass(frozen=True, eq=False)
 class Painted:
-    """A head in the network's frame, `pose` from the photo to it, and the face that it was painted around."""
+    """A head painted by a network: `levels` 0..255 in its frame, to which `pose` maps the photo.
+
+    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`.
+    """
 
     levels: Levels
     pose: Similarity
@@ -36,9 +39,9 @@ class Painted:
     frame: Frame
 
     def on(self, box: Box, channels: int) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-        """Return how much of the head shows in a box of the photo (0 to 1), and the head there.
+        """Return alpha (0 to 1) and levels of the head, resampled to a box of the photo.
 
-        Where the photo is finer than the frame, the released face brings its own fine detail.
+        If the photo has a higher resolution than the frame, fine detail of the released crop is added.
         """
         import cv2
 
@@ -55,13 +58,13 @@ class Painted:
         return np.asarray(shown, np.float32), rounded.reshape(box.h, box.w, channels)
 
     def _oval(self, box: Box) -> Box | None:
-        """Return the part of a box of the photo in which the oval of the face lies, if any does."""
+        """Return the part of a box of the photo that holds the oval of the face, or None."""
         ends = self.pose.back(outline(OVAL) * len(self.levels) - 0.5) - (box.x, box.y)
         found = bounds(ends, box.w, box.h)
         return found and Box(found.x + box.x, found.y + box.y, found.w, found.h)
 
     def _detail(self, box: Box) -> Levels:
-        """Return what the crop shows beyond the frame's resolution, in the light of the head."""
+        """Return the crop's detail beyond the frame's resolution, with gain for the light of the head."""
         import cv2
 
         side = len(self.levels)
@@ -77,7 +80,7 @@ class Painted:
         return np.asarray((fine - coarse) * self._placed(gain, self.pose, box), np.float32)
 
     def _placed(self, picture: Picture, pose: Similarity, box: Box) -> Picture:
-        """Return a picture of the frame to which `pose` takes the photo, in a box of the photo."""
+        """Return a picture in the frame to which `pose` maps the photo, resampled to a box of the photo."""
         import cv2
 
         if pose.scale > 1:
@@ -94,7 +97,7 @@ def _rounded(levels: Levels) -> UInt8[np.ndarray, "_ _ c"]:
 
 
 def healed(levels: Levels, grid: np.ndarray) -> Levels:
-    """Return what was painted with a smooth passage over the oval's edge, where networks leave a line."""
+    """Return painted levels blended across the oval's edge, where networks leave a visible line."""
     import cv2
 
     x, y, a, b = OVAL
@@ -112,7 +115,7 @@ def healed(levels: Levels, grid: np.ndarray) -> Levels:
 
 
 def _into(pose: Similarity, box: Box) -> np.ndarray:
-    """Return the map from a frame into a box of the photo."""
+    """Return the affine matrix from a frame to a box of the photo."""
     matrix: np.ndarray = pose.inverse.matrix
     matrix[:, 2] -= box.x, box.y
     return matrix
@@ -121,7 +124,10 @@ def _into(pose: Similarity, box: Box) -> np.ndarray:
 def seen(
     outside: UInt8[np.ndarray, "H W k"], hidden: Bool[np.ndarray, "H W"], pose: Similarity, side: int
 ) -> tuple[Levels, Bool[np.ndarray, "s s"]]:
-    """Return what of the frame is outside, mirrored beyond the photo, and which pixels are."""
+    """Return the photo outside the regions resampled to a frame, and which pixels of the frame are known.
+
+    The photo is mirrored at its edges.
+    """
     import cv2
 
     corners = pose.back(np.array([[-0.5, -0.5], [side, -0.5], [side, side], [-0.5, side]]))
@@ -139,7 +145,7 @@ def seen(
 
 
 def shrunk(picture: Picture, pose: Similarity, side: int) -> Picture:
-    """Return the frame to which `pose` takes a picture, from means where the picture is finer."""
+    """Return a picture resampled to the frame to which `pose` maps it, with anti-aliasing."""
     import cv2
 
     step = 1 / pose.scale

@@ -1,4 +1,4 @@
-"""A detected face: its alignment, the pixels that are protected, and what that leaves in the clear."""
+"""The place of a detected face: its alignment, the protected pixels, and what they leave in the clear."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from dpveil.faces.geometry.pose import Pose, pose_of
 
 PROTECTIONS: Final = ("box", "head")
 SPREAD: Final = 0.06
-"""Landmarks that lie farther apart than this, in distances between the eyes, are refused. For 99 of 100
-portraits of LFW it is below 0.04, for boxes in photographs of other things 0.02 to 0.3."""
+"""Largest accepted `Landmarks.spread`: for 99 % of portraits of LFW it is below 0.04, for boxes in
+photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
-"""Lowest accepted score of an aligned face by dlib's frontal detector."""
+"""Least accepted `Landmarks.score`."""
 
 FOUND: Final = Origin(FACE, found=True)
 UNKNOWN: Final = (-0.8, 0.8)
-"""Range of turns, in radians, of a head known only by its box."""
+"""Range of yaws, in radians, of a head that is placed by its box only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """One face: `region` is what has to be replaced, `pose` takes the photo to the pixels of `frame`.
+    """One face: `region` has to be replaced, `pose` maps the photo to the pixels of `frame`.
 
-    `landmarks` and `turned` are None where the face was placed by its box alone. Everything here follows from
-    private pixels; `in_the_clear` says in words what a release reveals of it.
+    `landmarks` and `turned`, the head's pose, are None if the face was placed by its box only. All of this
+    depends on private pixels; `in_the_clear` says what a release reveals of it.
     """
 
     region: Region
@@ -47,7 +47,7 @@ class Placed:
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
-        """What a picture made with this place shows of the original, beside the code."""
+        """What a release at this place reveals of the original, apart from the released face."""
         where: tuple[str, ...] = ("position and size of the face's box",)
         if self.landmarks is not None:
             where += (
@@ -56,7 +56,7 @@ class Placed:
         return (*where, "everything outside the region, such as hair, neck and clothes beyond it")
 
     def crop(self, photo: Photo) -> UInt8[np.ndarray, "s s 3"]:
-        """Return the canonical crop, which holds protected pixels: for a codec and nobody else."""
+        """Return the canonical crop, which holds protected pixels: only a mechanism may use it."""
         return self.pose.crop(photo.image, self.frame)
 
 
@@ -69,14 +69,13 @@ def place(
     landmarks: bool | Predictor = True,
     origin: Origin = FOUND,
 ) -> Placed:
-    """Return where the face in `box` is, and what of the photo has to be replaced to protect it.
+    """Return the place of the face in `box`, and the region of the photo that protects it.
 
     `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is "box", the
-    whole box around any head that could be here, or "head", an ellipse with a neck that is the same for
-    everybody. `landmarks` may be a `Predictor` of the user's own; False places the face by its box alone,
-    upright, for faces that are tiny or turned away. Raises `InvalidParameter`; `UsageError` where landmarks
-    are not installed; `RegionError` where the box leaves the photo or what is in it is not taken for a face:
-    then nothing may be released.
+    bounding box of any head that could be here, or "head", an ellipse with a neck of the same shape for
+    everybody. `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for
+    tiny faces or those turned away. Raises `InvalidParameter`; `UsageError` if landmarks are not installed;
+    and `RegionError` if the box extends beyond the photo or its content is not accepted as a face.
     Source: docs, "Face geometry".
     """
     frame = Frame() if frame is None else frame
@@ -96,7 +95,7 @@ def place(
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:
-    """Return landmarks of what is taken for a face; else raise `RegionError`, with what is wrong."""
+    """Return `found` if it is accepted as a face by `SPREAD` and `SCORE`; else raise `RegionError`."""
     wrong = []
     if not found.spread <= SPREAD:
         wrong.append(f"they lie {found.spread:.2f} of the eyes' distance apart, more than {SPREAD}")
@@ -113,10 +112,11 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
 def head_region(
     photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, origin: Origin, yaws: Yaws
 ) -> Region:
-    """Return the region to replace: the public shape with "head", else the box of the largest head here.
+    """Return the region to replace: the public shape for "head", else the bounding box of any head here.
 
-    The shape holds the ellipse in a detector's `box`, and all of a box that a user gave; the box holds all
-    of either. A turned head reaches farther behind its face: its box is wider.
+    The shape holds the ellipse inscribed in a detector's `box`, and all of a box given by a user; the
+    bounding box holds all of either. `yaws`, in radians, widen the bounding box by the back of a turned head.
+    Raises `RegionError` if the region lies outside the photo.
     """
     found = replace(origin, found=True)
     if protect == "head":

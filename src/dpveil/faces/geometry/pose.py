@@ -23,20 +23,25 @@ HEAD: Final = {
     48: (-26.0, 74.0, -4.0),
     54: (26.0, 74.0, -4.0),
 }
-"""A mean adult head in millimetres, by the number of dlib's 68 landmarks: to the right of the picture, down,
-and away from the camera, from the line between the eyes. The five that are in both sets have the width and
-height of their means over 986 crops of UTKFace; depths, and the other four, are rounded anthropometry."""
+"""A mean adult head in millimetres, by the index among dlib's 68 landmarks: to the right of the image, down,
+and away from the camera, from the middle between the eyes. Width and height of the five landmarks of both
+sets are means over 986 crops of UTKFace; depths, and the other four, are rounded anthropometry."""
+EYES: Final = 64.5
+"""Distance between the eyes of that head, in millimetres."""
+NOSE: Final = 0.753
+"""Distance from the eyes' middle to the base of the nose, in units of the distance between the eyes."""
 FOCAL: Final = 1000.0
+"""Assumed focal length in pixels."""
 EYE_PIXELS: Final = 50.0
-"""Assumed distance of the eyes in pixels; with `FOCAL`, the camera is 1.3 m away."""
+"""Assumed distance between the eyes in pixels; with `FOCAL`, the camera is 1.3 m away."""
 
 
 @dataclass(frozen=True)
 class Pose:
-    """How a head is turned, in radians, as seen in the picture; all 0 when it looks into the camera.
+    """The orientation of a head, in radians; all 0 when it looks into the camera.
 
-    `yaw` is positive towards the right of the picture, `pitch` downwards, `roll` clockwise. `error` is the
-    root mean square of what the model does not explain, in distances between the eyes.
+    `yaw` is positive towards the right of the image, `pitch` downwards, `roll` clockwise. `error` is the root
+    mean square reprojection error, in units of the distance between the eyes.
     """
 
     yaw: float
@@ -57,11 +62,11 @@ class Pose:
 
 
 def pose_of(landmarks: Landmarks) -> Pose:
-    """Return the pose that explains 5 landmarks, or 9 of 68, best.
+    """Return the pose with the least reprojection error for 5 landmarks, or for 9 of 68.
 
-    Five points give yaw to about 10°, pitch to about 15°: their depths differ by 3 cm only. Raises
-    `RegionError` where no pose explains them. Source: Levenberg–Marquardt from a head that looks straight
-    ahead (OpenCV solvePnP), so that the mirrored second solution of flat points is not met.
+    Five landmarks give yaw to about 10° and pitch to about 15°, because their depths differ by only 3 cm.
+    Raises `RegionError` if no pose fits. Source: OpenCV's solvePnP, Levenberg–Marquardt started from a head
+    that looks straight ahead, which avoids the mirrored second solution of nearly coplanar points.
     """
     import cv2
 
@@ -74,13 +79,13 @@ def pose_of(landmarks: Landmarks) -> Pose:
     model = np.array([HEAD[n] for n in numbers])
     middle = landmarks.eyes.mean(axis=0)
     across = landmarks.eyes[1] - landmarks.eyes[0]
-    unit = max(landmarks.distance, float(np.hypot(*(landmarks.points[4] - middle))) / 0.753)
+    unit = max(landmarks.distance, float(np.hypot(*(landmarks.points[4] - middle))) / NOSE)
     if not unit > 0:
         raise RegionError("the landmarks of a face coincide", hint="it may not be a face, or be too small")
     seen = (points - middle) * EYE_PIXELS / unit
     camera = np.array([[FOCAL, 0, 0], [0, FOCAL, 0], [0, 0, 1]])
     turn = np.array([[0.0], [0.0], [math.atan2(across[1], across[0])]])
-    move = np.array([[0.0], [0.0], [FOCAL * 64.5 / EYE_PIXELS]])
+    move = np.array([[0.0], [0.0], [FOCAL * EYES / EYE_PIXELS]])
     done, turn, move = cv2.solvePnP(
         model, seen, camera, None, turn, move, useExtrinsicGuess=True, flags=cv2.SOLVEPNP_ITERATIVE
     )

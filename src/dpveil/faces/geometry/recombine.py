@@ -22,20 +22,21 @@ from dpveil.faces.geometry.head import grid
 from dpveil.faces.geometry.place import Placed
 
 SEAM: Final = 0.08
-"""Width of the seam within a region's edge, in parts of UTKFace's crop."""
+"""Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
-"""The same where a network completed the head."""
+"""The same if a network completed the head."""
 NEEDED: Final = 0.45
-"""Margin that a crop has to have to hold a head; a smaller one is carried on from its own pixels."""
+"""Least `Frame.margin` of a crop that holds a head; a crop with less is extended from its own pixels."""
 SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
-"""What shows of a crop, head and neck: centres and half axes, in parts of UTKFace's crop."""
+"""Ellipses of the visible part of a crop, head and neck: centres and half axes, in units of UTKFace's
+crop."""
 SOFT: Final = 0.09
-"""Width of the edge of what shows, in parts of the half axes."""
+"""Width of their soft edge, relative to the half axes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A released crop or figure and where it goes: nothing here reads a photo."""
+    """A released crop or figure and its place; independent of the photo's pixels."""
 
     region: Region
     pose: Similarity
@@ -44,7 +45,7 @@ class Part:
 
     @property
     def unit(self) -> float:
-        """Pixels of the photo along a side of UTKFace's crop."""
+        """The side of UTKFace's crop, in pixels of the photo."""
         return self.frame.unit / self.pose.scale
 
 
@@ -55,16 +56,16 @@ def recombine(
     *,
     filling: Filling | None = None,
 ) -> UInt8[np.ndarray, "H W c"]:
-    """Return the photo with every region replaced by its released crop, and what is left of it filled in.
+    """Return the photo with every region replaced by its released face and a filled background.
 
-    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 of each place's own frame, or figures,
-    which are drawn where they go. No pixel under any region is read: all are set to 0 first. Pixels outside
-    the regions stay as they are, bit for bit. Of faces that overlap the larger lies on top. `filling` is by
-    default `Telea`. Raises `InvalidParameter` where crops do not fit, `RegionError` where a region leaves the
-    photo, and what the filling raises.
+    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, or figures, which
+    are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
+    do not change. Of overlapping faces, the larger is on top. `filling` is `Telea` by default. Raises
+    `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo, and the errors
+    of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
-    clear, in words, by `Placed.in_the_clear`), and of the crops, which were released: post-processing. ∎
+    clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
     """
     if len(places) != len(crops):
         raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
@@ -90,7 +91,9 @@ def recombine(
 
 
 def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
-    """Return the parts in groups whose boxes overlap, each from the smallest face to the largest."""
+    """Return the parts grouped by overlap of their boxes; each group from the smallest face to the
+    largest.
+    """
     groups: list[list[Part]] = []
     for part in parts:
         near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
@@ -107,9 +110,9 @@ def _put(
     match: ColourMatch,
     filling: Filling,
 ) -> None:
-    """Write one group of faces that overlap into `out`, within their regions.
+    """Write one group of overlapping faces into `out`, within their regions.
 
-    Where nothing is outside, the mean of the largest face goes around it.
+    If nothing around them is known, the background is the mean colour of the largest face.
     """
     import cv2
 
@@ -132,7 +135,7 @@ def _put(
 
 
 def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
-    """Return the box around boxes, wider by a part of its longer side, within the photo."""
+    """Return the bounding box of boxes, extended by `wider` times its longer side, clipped to the photo."""
     left, top = min(b.x for b in boxes), min(b.y for b in boxes)
     right, bottom = max(b.x + b.w for b in boxes), max(b.y + b.h for b in boxes)
     more = math.ceil(wider * max(right - left, bottom - top))
@@ -147,7 +150,7 @@ def _head(
     match: ColourMatch,
     filling: Filling,
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return how much of a head shows in the region's box (0 to 1), and the head: completed, or drawn."""
+    """Return alpha (0 to 1) and levels of a head in the region's box: completed by a network, or drawn."""
     import cv2
 
     channels, mask, box = outside.shape[2], part.region.mask, part.region.box
@@ -173,7 +176,7 @@ def _figure(
     hidden: Bool[np.ndarray, "H W"],
     match: ColourMatch,
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return how much of a figure shows in the region's box (0 to 1), and the figure in the photo's light."""
+    """Return alpha (0 to 1) and levels of a figure in the region's box, in the photo's light."""
     import cv2
 
     shown, face = figure.on(part.pose, part.frame, part.region.box, outside, hidden)
@@ -187,7 +190,7 @@ def _figure(
 def _drawn(
     part: Part, crop: UInt8[np.ndarray, "s s 3"], channels: int, match: ColourMatch
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return how much of the crop shows in the region's box (0 to 1), and the crop where it goes."""
+    """Return alpha (0 to 1) and levels of the crop, resampled to the region's box."""
     import cv2
 
     box = part.region.box
@@ -208,7 +211,7 @@ def _drawn(
 def _whole(
     part: Part, crop: UInt8[np.ndarray, "s s 3"]
 ) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
-    """Return the crop, carried on from its own pixels as far as a head reaches, with its frame and pose."""
+    """Return the crop, extended from its own pixels to hold a whole head, with its new frame and pose."""
     frame = part.frame
     one = frame.unit
     more = max(0, math.ceil((NEEDED - frame.margin) * one))
@@ -226,7 +229,7 @@ def _whole(
 
 
 def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:
-    """Return how much of a crop shows at each of its pixels: all of a head, nothing beyond."""
+    """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it."""
     parts = grid(frame)
     far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
     soft = np.clip((1 - far) / SOFT, 0, 1)

@@ -1,6 +1,5 @@
 """The interface of a scalar mechanism: a query, a lattice, a guarantee, draws and a mechanism matrix."""
 
-# ruff: noqa: A002  `range` is the name that the public signature has
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
@@ -27,7 +26,6 @@ ANY: Final = "any-database"
 RECORD: Final = "database-record"
 MOST: Final = 1 << 12
 """Points of the largest lattice whose matrix is computed."""
-SAMPLES: Final = "how long the draw took, which depends a little on the answer"
 REFUSED: Final = "that the answer is no float too large for the step, which is refused"
 
 
@@ -94,11 +92,15 @@ class ScalarMechanism(ABC):
     finite_only: ClassVar[bool] = True
     """Whether it needs a range with two ends."""
     most: ClassVar[int] = MOST
-    """Points of the largest finite lattice."""
 
     @classmethod
     def for_query(
-        cls, range: Any, sensitivity: Number, epsilon: Number, relation: str | None = None, **more: Any
+        cls,
+        range: Any,  # noqa: A002  the query's own word
+        sensitivity: Number,
+        epsilon: Number,
+        relation: str | None = None,
+        **more: Any,
     ) -> Self:
         """Return the mechanism for a query: the constructor with positional arguments."""
         return cls(range=range, sensitivity=sensitivity, epsilon=epsilon, relation=relation, **more)

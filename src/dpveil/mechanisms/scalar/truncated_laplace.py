@@ -11,7 +11,7 @@ from jaxtyping import Float64, Int64
 
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
-from dpveil.mechanisms.scalar.base import ANY, SAMPLES
+from dpveil.mechanisms.scalar.base import ANY
 from dpveil.mechanisms.scalar.certify import Rows
 from dpveil.mechanisms.scalar.noises import LaplaceNoise
 from dpveil.mechanisms.scalar.noisy import NoisyMechanism
@@ -71,7 +71,7 @@ class TruncatedLaplace(NoisyMechanism):
         return [weights[np.abs(points - point)].tolist() for point in points]
 
     def _shows(self) -> tuple[str, ...]:
-        return (SAMPLES,)
+        return ("how long the draw took, which depends a little on the answer",)
 
     @property
     def _hull(self) -> int | None:

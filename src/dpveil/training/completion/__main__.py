@@ -1,7 +1,7 @@
 """Train the completion network: `python -m dpveil.training.completion SHARDS... --out FOLDER`.
 
-Frames are made first and kept in the folder; a checkpoint there is taken up. What comes out is
-`completion.safetensors`, with its card. Needs torch and onnx: `pip install 'dpveil[neural]'`.
+Frames are made first and kept in the folder; training resumes from a checkpoint there. The result is
+`completion.safetensors` with its card. Needs torch and onnx: `pip install 'dpveil[neural]'`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The trained network as an ONNX file of fixed size, its weights in 16 bits, and as dpveil keeps it."""
+"""Export of the trained network as an ONNX file of fixed size with 16-bit weights, and as dpveil's file."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from dpveil.faces.geometry.completion import Completion
 
 OPSET: Final = 17
 SMALL: Final = 64
-"""Weights of fewer numbers stay as they are."""
+"""Tensors with fewer weights are not converted."""
 
 
 def completion_of(network: nn.Module, side: int, card: Card, *, seed: int = 0) -> Completion:
-    """Return the network with public noise of this seed, for frames of `side` × `side` pixels."""
+    """Return the network for frames of `side` × `side` pixels, with public noise from this seed."""
     noise = torch.randn(side, side, generator=torch.Generator().manual_seed(seed)).numpy()
     made = Completion(halved(exported(network, side)), noise.astype(np.float16).astype(np.float32), card)
     _ = made.tried
@@ -29,7 +29,7 @@ def completion_of(network: nn.Module, side: int, card: Card, *, seed: int = 0) -
 
 
 def exported(network: nn.Module, side: int) -> bytes:
-    """Return the ONNX file of a network for one size, without operators that depend on shapes."""
+    """Return the ONNX file of a network for a fixed size, without operators that depend on shapes."""
     file = io.BytesIO()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -46,7 +46,7 @@ def exported(network: nn.Module, side: int) -> bytes:
 
 
 def halved(data: bytes) -> bytes:
-    """Return the file with its large weights in 16 bits, and casts that bring them back to 32."""
+    """Return the ONNX file with large weights stored as 16-bit floats, and casts to 32 bits."""
     model = onnx.load_model_from_string(data)
     graph, casts = model.graph, []
     for weights in graph.initializer:

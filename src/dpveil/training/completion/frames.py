@@ -1,4 +1,4 @@
-"""Frames of public photos for training: aligned once, and kept in one file that is mapped into memory."""
+"""Frames of public photos for training: aligned once, and stored in one memory-mapped file."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from dpveil.io import FORMATS, read_bytes
 from dpveil.training.completion.scenes import EDGE, INNER, STORED
 
 MIDDLE: Final = (0.312, 0.248, 0.376, 0.488)
-"""Where LFW has the face, left, top, width and height, in parts of its photos' side."""
+"""The face's left, top, width and height in photos of LFW, in units of their side."""
 SPREAD: Final = 0.2
-"""Landmarks that differ by more, in distances between the eyes, are left out: profiles are kept."""
+"""Largest accepted `Landmarks.spread`; profiles stay below it."""
 BLACK: Final = 4
-"""Highest level of the wedges that a turned photo has at its edges."""
+"""Highest level of the black wedges at the edges of a rotated photo."""
 LEAST: Final = 24
-"""Pixels of the smallest wedge."""
+"""Area of the smallest wedge in pixels."""
 
 Frame = UInt8[np.ndarray, "192 192 4"]
 
 
 def write_frames(paths: Iterable[Path], folder: Path, step: Callable[[], None] = lambda: None) -> int:
-    """Write the frames of all photos in shards as `frames.npy`, and whose they are as `people.npy`.
+    """Write the frames of all photos in shards as `frames.npy`, and the numbers of people as `people.npy`.
 
-    Returns how many were left out. `step` follows each photo.
+    Returns the number of photos that were left out. `step` is called after each photo.
     """
     predictor, left = Predictor(5), 0
     people: list[int] = []
@@ -53,9 +53,9 @@ def write_frames(paths: Iterable[Path], folder: Path, step: Callable[[], None] =
 
 
 def frame_of(image: UInt8[np.ndarray, "h w 3"], predictor: Predictor) -> Frame:
-    """Return the frame of the face in the middle of a photo; its last channel is as in `scenes`.
+    """Return the frame of the face in the middle of a photo, uint8 sRGB with the mask channel of `EDGE`.
 
-    Raises `PhotoError` where the landmarks are far from sure, or the photo is grey.
+    Raises `PhotoError` if the landmarks are very uncertain or the photo is grey.
     """
     height, width, channels = image.shape
     if channels != 3:
@@ -79,7 +79,7 @@ def frame_of(image: UInt8[np.ndarray, "h w 3"], predictor: Predictor) -> Frame:
 
 
 def wedges(image: UInt8[np.ndarray, "h w 3"]) -> np.ndarray:
-    """Return where a photo is black from its edge on: nothing was photographed there."""
+    """Return a mask of the black areas at a photo's edge, slightly dilated."""
     dark = (image.max(axis=2) <= BLACK).astype(np.uint8)
     _, labels, sizes, _ = cv2.connectedComponentsWithStats(dark, connectivity=8)
     rim = np.concatenate([labels[0], labels[-1], labels[:, 0], labels[:, -1]])
@@ -89,7 +89,7 @@ def wedges(image: UInt8[np.ndarray, "h w 3"]) -> np.ndarray:
 
 
 def _members(paths: Iterable[Path]) -> Iterator[tuple[bytes, int]]:
-    """Yield every picture of the shards, and the number of its person from the .json beside it."""
+    """Yield every image of the shards with its person's number, from the .json beside it."""
     for path in sorted(paths):
         pairs: dict[str, dict[str, bytes]] = {}
         with tarfile.open(path, "r:") as shard:

@@ -1,4 +1,4 @@
-"""The network that completes heads, and the critic that it is trained against."""
+"""The network that completes heads, and the critic of its adversarial training."""
 
 from __future__ import annotations
 
@@ -12,12 +12,15 @@ from torch.nn.utils.parametrizations import spectral_norm
 WIDTHS: Final = (32, 64, 128)
 """Channels at a half, a quarter and an eighth of the frame's side."""
 DILATIONS: Final = (1, 2, 4, 2, 1)
+"""Dilations of the residual blocks at the lowest resolution."""
 GROUPS: Final = 8
+"""Groups of the group normalisation."""
 SLOPE: Final = 0.2
+"""Negative slope of leaky ReLUs."""
 
 
 class Block(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Adds to its input what two convolutions make of it; the first is dilated."""
+    """A residual block of two convolutions, the first dilated."""
 
     def __init__(self, width: int, dilation: int = 1) -> None:
         super().__init__()
@@ -31,16 +34,16 @@ class Block(nn.Module):  # type: ignore[misc,unused-ignore]
         )
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the sum, of the input's shape."""
+        """Return the output, of the input's shape."""
         out: Tensor = x + self.inner(x)
         return out
 
 
 class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Paints what is hidden of a head: n × 6 × s × s in, n × 3 × s × s out, RGB from -1 to 1.
+    """Paints the hidden part of a head: n × 6 × s × s in, n × 3 × s × s out, RGB from -1 to 1.
 
-    What goes in: three channels with the outside and the released face where they are known and 0 elsewhere,
-    the mask of the outside, the mask of the face, and noise. s is a multiple of 8.
+    The input channels are RGB of the outside and of the released face, 0 elsewhere; the mask of the outside;
+    the mask of the face; and noise. s is a multiple of 8.
     """
 
     def __init__(self) -> None:
@@ -64,7 +67,7 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
         )
 
     def forward(self, seen: Tensor) -> Tensor:
-        """Return the completed frame; it counts only where something is hidden."""
+        """Return the completed frame; only its hidden part is used."""
         fine = self.fine(self.stem(seen))
         middle = self.middle(self.to_middle(fine))
         x = self.deep(self.to_deep(middle))
@@ -77,7 +80,7 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
 
 
 class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Scores patches of a frame: high for photographs. Sees the frame and what of it was hidden."""
+    """Scores patches of a frame, high for photographs, given the frame and the mask of its hidden part."""
 
     def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 160)) -> None:
         super().__init__()
@@ -90,7 +93,7 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         self.score = spectral_norm(nn.Conv2d(before, 1, 3, padding=1))
 
     def forward(self, frame: Tensor, hidden: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """Return the scores of patches, and what each stage saw."""
+        """Return the scores of patches, and the features of each stage."""
         x, seen = torch.cat([frame, hidden], dim=1), []
         for stage in self.stages:
             x = nn.functional.leaky_relu(stage(x), SLOPE)

@@ -13,24 +13,26 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
-from dpveil.faces.geometry.head_frame import OVAL, frame_parts, in_ellipse, in_head, pixel_grid
+from dpveil.faces.geometry.head import inside
+from dpveil.faces.geometry.head_frame import OVAL, frame_parts, in_head, pixel_grid
 
 STORED: Final = 192
-"""Side of the stored pictures: a frame with a margin of a sixth on each side."""
+"""Side of the stored images in pixels: a frame with a margin of a sixth on each side."""
 INNER: Final = 144
+"""Side of the frame in them, in pixels."""
 EDGE: Final = 128
-"""In the fourth channel: 255 inside the photo, 128 where it is mirrored beyond its edge, 0 unknown."""
+"""Value of the fourth channel where the photo is mirrored beyond its edge; 255 inside it, 0 if unknown."""
 
 Stored = UInt8[np.ndarray, "n 192 192 4"]
 
 
 @dataclass(frozen=True, eq=False)
 class Scenes:
-    """A batch: everything n × c × s × s, colours from -1 to 1, masks 0 or 1.
+    """A batch of tensors n × c × s × s: colours from -1 to 1, masks 0 or 1.
 
-    `truth` is the photo, `hidden` what is to be painted, `known` the outside that is given, `face` and `oval`
-    the given face and where it is, `counts` where `truth` is a photograph, `noise` the public noise. `own`
-    (n) says whose face is that of the photo.
+    `truth` is the photo. The masks are `hidden`, the part to paint; `known`, the outside that is given;
+    `oval`, the part with the given `face`; and `counts`, where `truth` is a photograph. `noise` is the public
+    noise. `own` (n) says which faces are the photo's own.
     """
 
     truth: Tensor
@@ -44,19 +46,19 @@ class Scenes:
 
     @property
     def seen(self) -> Tensor:
-        """What the network is given."""
+        """The network's input, n × 6 × s × s."""
         return torch.cat(
             [self.truth * self.known + self.face * self.oval, self.known, self.oval, self.noise], dim=1
         )
 
     def composed(self, painted: Tensor) -> Tensor:
-        """Return the photo with what is painted in the hidden part, 0 where nothing counts."""
+        """Return the photo with its hidden part painted, and 0 where there is no photograph."""
         return (self.truth + self.hidden * (painted - self.truth)) * self.counts
 
 
 @dataclass(frozen=True)
 class Jitter:
-    """One random placement: `roll` in radians, `scale`, shifts in parts of the frame, `mirrored`."""
+    """A random placement: `roll` in radians, `scale`, shifts in units of the frame's side, and mirroring."""
 
     roll: float = 0.0
     scale: float = 1.0
@@ -79,7 +81,7 @@ def _moved(right: float, down: float) -> np.ndarray:
 
 
 class Maker:
-    """Makes scenes of stored photos and of a gallery's faces; all chance comes from `generator`."""
+    """Makes scenes from stored photos and a gallery's faces; `generator` is the only randomness."""
 
     def __init__(
         self,
@@ -94,7 +96,7 @@ class Maker:
         self.grid = pixel_grid(side)
 
     def random(self, count: int, others: int) -> Scenes:
-        """Return `count` scenes, of which the last `others` have a face that is not the photo's own."""
+        """Return `count` augmented scenes; the last `others` of them have a face that is not the photo's."""
         picks = self.rows[self._whole(len(self.rows), 2 * count)]
         numbers = self._whole(len(self.faces), count) if len(self.faces) else None
         chance = torch.rand(count, 24, generator=self.generator, dtype=torch.float64).tolist()
@@ -118,7 +120,10 @@ class Maker:
         return self._batch(parts, own, vary=True)
 
     def plain(self, photos: list[int], faces: list[int] | None, others: list[int] | None) -> Scenes:
-        """Return scenes of which only the noise is chance: with gallery faces, others' faces or their own."""
+        """Return scenes without augmentation, with faces of the gallery, of other photos, or their own.
+
+        `photos`, `faces` and `others` are indices; only the noise is random.
+        """
         parts, at = [], Jitter()
         for place, number in enumerate(photos):
             photo = self.photo(number, at)
@@ -131,7 +136,7 @@ class Maker:
         return self._batch(parts, torch.full((len(photos),), not (faces or others)), vary=False)
 
     def photo(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 4"]:
-        """Return the frame of one stored photo."""
+        """Return the frame of one stored photo, jittered, with its mask channel."""
         shrink = np.diag([self.side, self.side, 1.0])
         zero = (STORED - INNER) / 2
         to_stored = np.array([[INNER, 0, zero], [0, INNER, zero], [0, 0, 1.0]])
@@ -142,7 +147,7 @@ class Maker:
         return out
 
     def gallery(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 3"]:
-        """Return a gallery's face in its place in the frame."""
+        """Return a face of the gallery at its position in the frame, jittered."""
         ends = frame_parts(np.array([[0.0, 0.0], [1.0, 1.0]]))
         size = self.faces.shape[1]
         zoom = size / (ends[1] - ends[0])
@@ -153,10 +158,10 @@ class Maker:
         return self._warped(soft, _half(to_face @ at.inverse() @ shrink))
 
     def mask(self, at: Jitter, *, oval: bool = False) -> np.ndarray:
-        """Return the hidden shape, or the oval of the face, where the jitter puts it."""
+        """Return the mask of the hidden shape, or of the face's oval, jittered."""
         matrix = at.inverse()
         parts = self.grid @ matrix[:2, :2].T + matrix[:2, 2]
-        return in_ellipse(OVAL, parts) if oval else in_head(parts)
+        return inside(OVAL, parts) if oval else in_head(parts)
 
     def _warped(self, picture: np.ndarray, back: np.ndarray) -> np.ndarray:
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
@@ -168,7 +173,7 @@ class Maker:
         return numbers
 
     def _strip(self, known: np.ndarray, u: list[float]) -> np.ndarray:
-        """Return what is known, now and then less a strip at one edge: a neighbour who is hidden, too."""
+        """Return the known mask, sometimes without a strip at one edge, as if a neighbour were hidden."""
         if u[0] > 0.12:
             return known
         known, wide = known.copy(), int(u[1] * 0.25 * self.side)
@@ -197,7 +202,7 @@ class Maker:
         )
 
     def _coloured(self, photo: Tensor, face: Tensor, own: Tensor, oval: Tensor) -> tuple[Tensor, Tensor]:
-        """Return photos in a little other light, and faces in one that often is none of their photo's."""
+        """Return photos with a slight colour augmentation, and faces with one that often differs from it."""
         n = len(photo)
         u = torch.rand(n, 16, 1, 1, 1, generator=self.generator)
         gain, gamma = 0.85 + 0.3 * u[:, 0], 0.85 + 0.35 * u[:, 1]
@@ -224,7 +229,7 @@ class Maker:
 
 
 def in_blocks(mask: np.ndarray, u: list[float]) -> np.ndarray:
-    """Return a mask, in seven of ten cases grown to squares like a JPEG's blocks, of four even numbers."""
+    """Return a mask, in seven of ten cases grown to blocks as of a JPEG; `u` are four uniform numbers."""
     if u[0] > 0.7:
         return mask
     side = len(mask)
@@ -238,19 +243,19 @@ def in_blocks(mask: np.ndarray, u: list[float]) -> np.ndarray:
 
 
 def _of(at: Jitter) -> tuple[float, float]:
-    """Return how far the middle of a face is moved by a jitter."""
+    """Return the shift of the face's centre by a jitter, in units of the frame's side."""
     middle = np.linalg.inv(at.inverse()) @ np.array([OVAL[0], OVAL[1], 1.0])
     return float(middle[0] - OVAL[0]), float(middle[1] - OVAL[1])
 
 
 def _jitter(u: list[float], roll: float, scale: float, shift: float) -> Jitter:
-    """Return a jitter within these limits of five even numbers."""
+    """Return a jitter within these limits; `u` are five uniform numbers from 0 to 1."""
     a, b, c, d = (2 * value - 1 for value in u[:4])
     return Jitter(roll * a, math.exp(scale * b), shift * c, shift * d, mirrored=u[4] < 0.5)
 
 
 def _half(back: np.ndarray) -> np.ndarray:
-    """Return a map between corners of pixels as one between their centres."""
+    """Return a matrix for positions counted from corners of pixels as one for those from centres."""
     out: np.ndarray = _moved(-0.5, -0.5) @ back @ _moved(0.5, 0.5)
     return out
 

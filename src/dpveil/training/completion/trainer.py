@@ -1,4 +1,4 @@
-"""Training of the completion network: reconstruction first, then against a critic as well."""
+"""Training of the completion network: reconstruction first, then with an adversarial loss too."""
 
 from __future__ import annotations
 
@@ -20,17 +20,20 @@ from dpveil.training.completion.network import Completer, Critic
 from dpveil.training.completion.scenes import Maker, Scenes
 
 EVERY: Final = 20
-"""People whose number this divides are held out."""
+"""People whose number is a multiple of this are held out."""
 CHANCES: Final = 0.99
+"""Least share of a downscaled pixel within a mask for it to count."""
 BESIDE: Final = 25
-"""Pixels within half of which something is beside a face."""
+"""Pixels by which the face's oval is dilated (half on each side) to exclude what is close to it."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How long and at what rates to train, and how much each loss weighs; `critic_from` is a part of `steps`.
+    """Hyperparameters: steps, learning rates and weights of the losses.
 
-    Differences of pixels weigh little: what cannot be known would be painted without any texture.
+    `side` is that of the frame in pixels. The adversarial loss starts at the fraction `critic_from` of
+    `steps`. `slope`, `kept`, `adversarial` and `features` are weights relative to the loss of levels, which
+    alone would paint unknown areas without texture. `average` is the decay of the exponential moving average.
     """
 
     steps: int = 4000
@@ -48,7 +51,7 @@ class Plan:
 
 
 class Trainer:
-    """Everything that training changes, so that it can be kept and taken up again."""
+    """The state of a training: networks, optimisers and random generator, for checkpoints."""
 
     def __init__(self, plan: Plan, photos: np.ndarray, people: np.ndarray, faces: np.ndarray) -> None:
         torch.manual_seed(plan.seed)
@@ -66,20 +69,20 @@ class Trainer:
         self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator)
 
     def state(self) -> dict[str, Any]:
-        """Return everything a file has to keep."""
+        """Return the state for a checkpoint."""
         parts = {name: getattr(self, name).state_dict() for name in PARTS}
         about = {"done": self.done, "spent": self.spent, "plan": asdict(self.plan)}
         return {**parts, **about, "generator": self.generator.get_state()}
 
     def take_up(self, state: dict[str, Any]) -> None:
-        """Go on where another training was."""
+        """Restore the state of a checkpoint."""
         for name in PARTS:
             getattr(self, name).load_state_dict(state[name])
         self.generator.set_state(state["generator"])
         self.done, self.spent = state["done"], state["spent"]
 
     def step(self) -> dict[str, float]:
-        """Take one step and return the losses."""
+        """Make one training step and return the losses."""
         started, plan = time.monotonic(), self.plan
         against = self.done >= plan.critic_from * plan.steps
         self._rates()
@@ -143,25 +146,26 @@ class Trainer:
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def painted(self, scenes: Scenes) -> Tensor:
-        """Return what the averaged network makes of scenes."""
+        """Return the scenes with their hidden part painted by the averaged network."""
         out: Tensor = self.mean(scenes.seen).clamp(-1, 1)
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 
 PARTS: Final = ("net", "critic", "mean", "optimiser", "critic_optimiser")
+"""Attributes of `Trainer` whose state is in a checkpoint."""
 
 
 def over(scores: Tensor, hidden: Tensor) -> Tensor:
-    """Return the mean of patches, each as much as of it is hidden: all others are photographs in any case."""
+    """Return the mean score of patches, weighted by the share of each that is hidden."""
     weight = adaptive_avg_pool2d(hidden, scores.shape[-2:])
     mean: Tensor = (scores.float() * weight).sum() / weight.sum().clamp(min=1)
     return mean
 
 
 def reconstruction(scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
-    """Return how far what is painted lies from the photo, and others' faces from what was given.
+    """Return the reconstruction losses: of levels, of gradients, and of the given face's gradients.
 
-    Farther from another's face the photo's own hair and background count, which go with what is outside.
+    Around a face that is not the photo's own, only hair and background at some distance from it count.
     """
     own = scenes.own[:, None, None, None].float()
     near = max_pool2d(scenes.oval, BESIDE, stride=1, padding=BESIDE // 2)
@@ -175,7 +179,7 @@ def reconstruction(scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
 
 
 def _slopes(a: Tensor, b: Tensor, where: Tensor) -> Tensor:
-    """Return how far the differences of neighbouring pixels lie apart, at three scales."""
+    """Return the mean absolute difference of image gradients within a mask, summed over three scales."""
     total = a.new_zeros(())
     for scale in (1, 2, 4):
         if scale > 1:
@@ -188,7 +192,9 @@ def _slopes(a: Tensor, b: Tensor, where: Tensor) -> Tensor:
 
 
 def sheet(trainer: Trainer, rows: list[int]) -> np.ndarray:
-    """Return a picture of held-out people: original, seen, and completed around three faces."""
+    """Return a contact sheet of held-out photos: original, then input and completion for each kind of
+    face.
+    """
     maker = trainer.maker
     kept = maker.generator
     maker.generator = torch.Generator().manual_seed(0)
@@ -203,7 +209,7 @@ def sheet(trainer: Trainer, rows: list[int]) -> np.ndarray:
 
 
 def run(trainer: Trainer, folder: Path, *, minutes: float, log: Callable[[str], None]) -> None:
-    """Train until the plan's end or this many minutes, with checkpoints, a log and sheets in `folder`."""
+    """Train until the plan's end or for this many minutes, writing checkpoints and sheets to `folder`."""
     began = shown = saved = time.monotonic()
     held = trainer.held_out
     rows = held[:: max(1, len(held) // 12)][:12].tolist()
@@ -228,7 +234,7 @@ def run(trainer: Trainer, folder: Path, *, minutes: float, log: Callable[[str], 
 
 
 def keep(trainer: Trainer, folder: Path) -> None:
-    """Write the checkpoint, whole or not at all."""
+    """Write the checkpoint atomically."""
     new = folder / "checkpoint.new"
     torch.save(trainer.state(), new)
     new.replace(folder / "checkpoint.pt")
@@ -236,7 +242,7 @@ def keep(trainer: Trainer, folder: Path) -> None:
 
 @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
 def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
-    """Return how well the averaged network does on people who were held out."""
+    """Return the averaged network's reconstruction errors on held-out people."""
     rows = trainer.held_out[:most].tolist()
     sums: dict[str, float] = {}
     for start in range(0, len(rows), 16):
