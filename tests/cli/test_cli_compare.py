@@ -130,9 +130,7 @@ def test_several_regions_are_stated_together(cli):
     assert "3-DP" not in out
 
 
-@pytest.mark.parametrize(
-    "shape", [(1, 1, 1), (1, 1, 3), (3, 5, 3), (1, 40, 3), (40, 1, 1), (30, 500, 3), (400, 40, 1)]
-)
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 3), (40, 1, 1), (30, 500, 3), (400, 40, 1)])
 def test_photos_of_every_shape_and_size(cli, shape):
     photo("b.png", shape)
     code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--json")

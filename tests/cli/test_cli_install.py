@@ -73,12 +73,10 @@ def test_code_of_the_current_folder_is_not_run(shell, index, monkeypatch, tmp_pa
     assert not Path("ran").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("PIP_DRY_RUN", "1"), ("PIP_REQUIREMENT", "more.txt"), ("PIP_PYTHON", "no-python")]
-)
-def test_settings_of_pip_add_nothing_and_divert_nothing(shell, index, monkeypatch, tmp_path, name, value):
+def test_settings_of_pip_add_nothing_and_divert_nothing(shell, index, monkeypatch, tmp_path):
     listed(monkeypatch, digest(index))
-    monkeypatch.setenv(name, value)
+    for name, value in {"PIP_DRY_RUN": "1", "PIP_REQUIREMENT": "more.txt", "PIP_PYTHON": "no-python"}.items():
+        monkeypatch.setenv(name, value)
     assert shell("install", "faces", "--yes")[0] == 0
     assert (tmp_path / "installed" / NAME.replace("-", "_") / "network.onnx").exists()
 

@@ -92,8 +92,8 @@ ALIKE = {(n, s) for n in SETTINGS for s in SETTINGS[n] if n in BASELINES}
 ALIKE |= {("snow", "pure noise"), ("dp-samp", "pure noise")}
 """Settings in which all releases are the same picture."""
 
-SHAPES = [(1, 1), (1, 1, 1), (1, 1, 3), (1, 9), (9, 1), (1, 9, 3), (9, 1, 3), (7, 5), (7, 5, 1), (7, 5, 3)]
-SHAPES += [(4, 4), (17, 33, 3), (33, 17), (8, 12, 3)]
+SHAPES = [(1, 1), (1, 1, 1), (1, 1, 3), (9, 1), (1, 9, 3), (4, 4), (7, 5, 1), (7, 5, 3)]
+SHAPES += [(33, 17), (17, 33, 3)]
 HIDES_ALL = [name for name in NOISY if "metric" not in TABLE[name].kinds]
 """Methods whose noise hides every pixel; a metric guarantee shows the rest, such as singular vectors."""
 CASES = [(name, setting) for name, settings in SETTINGS.items() for setting in settings]

@@ -1,4 +1,7 @@
-"""The real program in its own process: exit codes, full disks, interruption."""
+"""The program from its first command to its last: exit codes, full disks, interruption.
+
+What hangs on a process, its streams and its signals is seen in a process of its own; the rest in this one.
+"""
 
 import json
 import os
@@ -6,12 +9,14 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import dpveil
+from dpveil.cli import run
 
 PROGRAM = [sys.executable, "-c", "from dpveil.cli import main; main()"]
 GOOD = ["--method", "dp-pix", "--epsilon", "2", "--block", "8", "--neighbourhood", "16"]
@@ -33,20 +38,32 @@ def dpveil_(*arguments, **more):
     )
 
 
-def test_release_verify_rerun_edit(place):
+@pytest.fixture
+def here(place, capsys):
+    """Runs the same in this process."""
+
+    def call(*arguments):
+        code = run(arguments)
+        said = capsys.readouterr()
+        return SimpleNamespace(returncode=code, stdout=said.out, stderr=said.err)
+
+    return call
+
+
+def test_release_verify_rerun_edit(place, here):
     done = dpveil_("obfuscate", "in", "--out", "out", *GOOD, "--json")
     assert (done.returncode, len(json.loads(done.stdout)["released"])) == (0, 2)
     assert dpveil_("verify", "out").returncode == 0
-    again = dpveil_("obfuscate", "in", "--out", "out", *GOOD, "--json")
+    again = here("obfuscate", "in", "--out", "out", *GOOD, "--json")
     assert (again.returncode, len(json.loads(again.stdout)["skipped"])) == (0, 2)
     certificate = Path("out/sub/b.png.certificate.json")
     certificate.write_text(
         certificate.read_text(encoding="utf-8").replace('"epsilon": 2', '"epsilon": 1'), encoding="utf-8"
     )
-    edited = dpveil_("verify", "out", "--json")
+    edited = here("verify", "out", "--json")
     assert edited.returncode == 1
     assert [Path(e["output"]).name for e in json.loads(edited.stdout)["failed"]] == ["b.png"]
-    third = dpveil_("obfuscate", "in", "--out", "out", *GOOD)
+    third = here("obfuscate", "in", "--out", "out", *GOOD)
     assert third.returncode == 1
     assert "Traceback" not in done.stderr + again.stderr + edited.stderr + third.stderr
 
@@ -62,15 +79,21 @@ def test_release_verify_rerun_edit(place):
         (("frobnicate",), 2, "frobnicate"),
     ],
 )
-def test_exit_codes(place, arguments, code, words):
-    done = dpveil_(*arguments)
+def test_exit_codes(here, arguments, code, words):
+    done = here(*arguments)
     assert done.returncode == code
     assert words in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     assert not Path("out").exists()
 
 
-def test_a_terminal_shows_a_bar_and_a_pipe_does_not(place):
+def test_a_refusal_is_the_exit_code_of_the_process(place):
+    for arguments, code in ((("obfuscate", "missing.jpg", "--out", "out", *GOOD), 4), (("frobnicate",), 2)):
+        done = dpveil_(*arguments)
+        assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (code, "", False)
+
+
+def test_a_terminal_shows_a_bar_and_a_pipe_does_not(place, here):
     pty = pytest.importorskip("pty")
     leader, follower = pty.openpty()
     command = [*PROGRAM, "obfuscate", "in", "--out", "out", *GOOD]
@@ -82,7 +105,7 @@ def test_a_terminal_shows_a_bar_and_a_pipe_does_not(place):
     assert "releasing" in shown
     assert "2/2" in shown
     assert shown.rstrip().endswith("released 2, failed 0, skipped 0, no region 0")
-    assert "releasing" not in dpveil_("obfuscate", "in", "--out", "out", *GOOD).stderr
+    assert "releasing" not in here("obfuscate", "in", "--out", "out", *GOOD).stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
@@ -143,9 +166,9 @@ def test_an_interrupted_batch_leaves_whole_pairs_only(place, number):
     assert {p.suffix for p in Path("out").rglob("*") if p.is_file()} == {".png", ".json"}
 
 
-def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(place):
+def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(here):
     pytest.importorskip("skimage")
-    done = dpveil_("demo", "--out", "show")
+    done = here("demo", "--out", "show")
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].startswith("look at show/sheet.png")
     releases = sorted(Path("show").glob("*epsilon*.png"))
@@ -154,10 +177,10 @@ def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(place):
     sheet = np.asarray(Image.open("show/sheet.png"))
     assert sheet.shape[0] > 1000
     assert sheet.shape[1] > 1500
-    assert dpveil_("demo", "--out", "show").returncode == 0
+    assert here("demo", "--out", "show").returncode == 0
     Path("mine").mkdir()
     Path("mine/sheet.png").write_bytes(b"mine")
-    done = dpveil_("demo", "--out", "mine")
+    done = here("demo", "--out", "mine")
     assert (done.returncode, done.stderr.count("\n")) == (4, 1)
     assert "it exists and is not of an earlier demonstration: choose another --out" in done.stderr
     assert [path.name for path in Path("mine").iterdir()] == ["sheet.png"]

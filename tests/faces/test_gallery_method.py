@@ -79,7 +79,7 @@ def test_every_two_faces_keep_epsilon(law, epsilon):
 def test_faces_are_drawn_by_their_rank(law, level):
     """Against the law by hand: a right sampler is rejected with probability 1e-9 at most."""
     own = Gallery(epsilon=3, law=law, gallery=FACES)
-    crops = np.repeat(grey(level)[None], 2000, axis=0)
+    crops = np.repeat(grey(level)[None], 800, axis=0)
     ranks = np.argsort(order(level))[shown(own, crops, seed=level)]
     law_ = finite_distribution([float(p) for p in RankChoice(count=12, epsilon=3, law=law).probabilities])
     assert not fit(ranks, law_).rejected

@@ -164,16 +164,15 @@ def _together(orders: Sequence[Order], place: Path) -> list[dict[str, Any]]:
 
 
 def _serve(place: Path) -> None:
-    """Answer one list of orders a line; the first run of all compiles, imports and fills caches."""
+    """Answer one list of orders a line; the first runs of all import everything and fill caches."""
     answers = os.fdopen(os.dup(1), "w")
-    Image.fromarray(noise(0)).save(place / "warm.png")
-    warm = (*settings(1), "--out", str(place / "warm"), "--json")
+    warm = obfuscate(originals(place / "warm", 2), place / "warmed")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     os.dup2(1, 2)
     from dpveil.cli import run
 
-    run(["obfuscate", str(place / "warm.png"), *warm])
-    run(["obfuscate", str(place / "warm.png"), *warm])
+    run(warm)
+    run(warm)
     for line in sys.stdin:
         answers.write(json.dumps(_together([Order(**order) for order in json.loads(line)], place)) + "\n")
         answers.flush()

@@ -58,11 +58,13 @@ def test_every_method_has_an_honest_certificate():
     assert {data["method"] for data in HONEST.values()} == {*METHODS, None}
 
 
-PLACES = {
-    (name, key): data
+COMMON = ("request", "post_processing", "bits", "method", "tool")
+"""What all certificates have: looked at in one of a method of pixels, one of faces, and one of a copy."""
+PLACES = [
+    (name, key)
     for name, data in HONEST.items()
-    for key in (*data["parameters"], "request", "post_processing", "bits", "method", "tool")
-}
+    for key in (*data["parameters"], *(COMMON if name in ("dp-pix 0", "latent 14", "copy") else ()))
+]
 
 
 @pytest.mark.parametrize(("name", "key"), PLACES)
@@ -92,7 +94,7 @@ def test_a_parameter_that_is_left_out_is_not_taken_from_the_defaults(tmp_path, n
 
 def test_forged_certificates_end_in_one_line_each_and_open_nothing():
     """A short run of the fuzzer: `make fuzz` feeds it 100 000."""
-    entries = fuzz(len(FORGED), first=FORGED.start, workers=2)
+    entries = fuzz(len(FORGED), first=FORGED.start, workers=1)
     assert [(entry["index"], entry["finding"]) for entry in entries if entry["finding"]] == []
     assert len(entries) == len(FORGED)
     assert {entry["kind"] for entry in entries} == {"schema", "mutant", "bytes", "legal"}

@@ -23,7 +23,7 @@ from dpveil.noise.gaussian import below_exp
 WAYS = ("enumeration", "rejection", "counts")
 WINDOWS = [([141, 73, 73, 0], 2), ([1, 93, 94, 192], 4), ([5], 16), ([0, 0, 0, 0], 3), ([255, 0, 255, 9], 3)]
 NINE = [10, 20, 30, 60, 140, 200, 210, 90, 90]
-N = 60_000
+N = 30_000
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_coarse_words_and_frequent_ties_leave_the_law_alone(window, levels, expo
 
     monkeypatch.setattr(sampler, "below_exp", watched)
     sample = drawn(
-        window, levels, exponent, way, 6_000, word_bits=14 if way == "enumeration" else 12, margin=0.3
+        window, levels, exponent, way, 3_000, word_bits=14 if way == "enumeration" else 12, margin=0.3
     )
     assert not fit(sample, law_of(window, levels, exponent)).rejected
     assert len(asked) > 100

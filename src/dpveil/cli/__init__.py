@@ -7,7 +7,8 @@ import signal
 import sys
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Final
+from functools import cache
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -124,13 +125,19 @@ def _one_line(
     return f"warning: {' '.join(str(message).split())}\n"
 
 
+@cache
+def _program() -> Any:
+    """Return all commands, which take longer to put together than most of them to run."""
+    return typer.main.get_command(app)
+
+
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; an error is one line on stderr."""
     if not arguments:
         run(["--help"])
         return exits.USAGE
     try:
-        code = typer.main.get_command(app).main(list(arguments), prog_name="dpveil", standalone_mode=False)
+        code = _program().main(list(arguments), prog_name="dpveil", standalone_mode=False)
         sys.stdout.flush()
     except USAGE_ERROR as error:
         page = help_page(getattr(error, "ctx", None))

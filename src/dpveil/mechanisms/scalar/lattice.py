@@ -54,7 +54,7 @@ class Lattice:
                     hint=f"choose one that does, such as {show(coarsest(self.range, self.step), 12)}",
                 )
 
-    @property
+    @cached_property
     def origin(self) -> Fraction:
         """The value of point 0: the lower end, else the upper one, else an end of a gap, else 0."""
         ends = (self.range.low, self.range.high, *(left for left, _ in self.range.gaps), Fraction(0))
