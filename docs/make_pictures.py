@@ -291,13 +291,8 @@ def comparison() -> bytes:
     return encode(made.draw(), "png")
 
 
-def main(folder: Path) -> None:
-    """Write every picture into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, content in pictures().items():
-        (folder / name).write_bytes(content)
-        print(folder / name)
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "site/pictures"))
+    target = Path(sys.argv[1] if len(sys.argv) > 1 else "site/pictures")
+    target.mkdir(parents=True, exist_ok=True)
+    for file, content in pictures().items():
+        (target / file).write_bytes(content)
