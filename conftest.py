@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import hypothesis
 import pytest
@@ -39,46 +39,36 @@ check_first_calls()
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-class Measured:
-    """What coverage looks at, and the tracers by which it does so."""
-
-    tests: ClassVar[set[str]] = set()
-    tracer: Any = None
-    of_threads: Any = None
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure coverage in the first case of each test only; what is reported is a lower bound.
 
     On Python 3.11 a tracer takes two to four times the time of plain Python, and most of the time goes into
     further cases of a test, which seldom reach other lines.
     """
-    first = {item.nodeid.partition("[")[0]: item for item in reversed(items)}
-    Measured.tests = {item.nodeid for item in first.values() if not item.get_closest_marker("unmeasured")}
+    traced: set[str] = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if test in traced:
+            item.add_marker("no_cover")
+        traced.add(test)
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtestloop() -> Iterator[Any]:
-    """Take the tracer away once everything is imported: it would slow down pytest, which nobody measures."""
-    Measured.tracer, Measured.of_threads = sys.gettrace(), threading.gettrace()
-    if Measured.tracer:
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
-    return (yield)
+@pytest.hookimpl(wrapper=True, trylast=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Run tests that are not measured without any tracer.
 
-
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Iterator[Any]:
-    """Trace the tests that are measured, with what they set up."""
-    if not Measured.tracer or item.nodeid not in Measured.tests:
+    pytest-cov pauses one tracer, and in xdist's workers there are others below it, which go on.
+    """
+    tracer, of_threads = sys.gettrace(), threading.gettrace()
+    if tracer is None or not item.get_closest_marker("no_cover"):
         return (yield)
-    sys.settrace(Measured.tracer)
-    threading.settrace(Measured.of_threads)
+    sys.settrace(None)
+    threading.settrace(None)  # type: ignore[arg-type]
     try:
         return (yield)
     finally:
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+        threading.settrace(of_threads)  # type: ignore[arg-type]
+        sys.settrace(tracer)
 
 
 def pytest_runtest_setup() -> None:
