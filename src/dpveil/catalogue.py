@@ -111,8 +111,14 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     if method is None:
         method, usual = DEFAULT
         for name, value in parameters.items():
-            if name not in METHODS[method].accepted_parameters() or name in BUDGETS:
-                hint = "name the method that it is for, or leave it out"
+            known = METHODS[method].accepted_parameters()
+            if name not in known or (name in BUDGETS and not parameters.keys() & usual):
+                near = nearest(name, known)
+                hint = (
+                    f"did you mean {near}?"
+                    if near not in (None, name)
+                    else "name the method that it is for, or leave it out"
+                )
                 raise InvalidParameter(name, value, "was given without a method", hint=hint)
         parameters = {**usual, **parameters}
     if method not in METHODS:

@@ -77,7 +77,7 @@ def page_of(finder, *names):
     for name in names:
         planned = dpveil.plan(photo, "fill", regions=finder)
         collected.add(Task(Path(name), Path("o.png"), "o.png"), planned, planned.release())
-    return collected.page(Report({}))
+    return collected.page(Report({})).decode()
 
 
 def test_small_and_unsure_regions_come_first():
@@ -92,6 +92,38 @@ def test_what_cannot_be_shown_is_listed_and_the_run_goes_on(monkeypatch):
     assert "a.png: cannot be shown (ZeroDivisionError): look at it yourself" in page
 
 
+def test_a_page_beside_the_folders_of_releases_is_among_them(shell, photos):
+    (photos / "deep").mkdir()
+    for name in ("a.png", "b <i>.png"):
+        (photos / name).rename(photos / "deep" / name)
+    Path("out").mkdir()
+    code, _, err = shell("obfuscate", "in", "--out", "out", "--review", "out/r.html", *SETTINGS)
+    assert (code, "would lie among the releases" in err) == (2, True)
+    assert not list(Path("out").iterdir())
+
+
+def test_scores_are_those_of_the_finder_that_found_a_region():
+    class Sure(Unsure):
+        description = "sure signs"
+
+        def scores(self, photo):
+            return dict.fromkeys((1, 2, 3), 0.5)
+
+    both, photo = [Sure(), Unsure()], np.full((120, 200, 3), 99, np.uint8)
+    collected = review.Review(both)
+    planned = dpveil.plan(photo, "fill", regions=both[1])
+    collected.add(Task(Path("a.png"), Path("o.png"), "o.png"), planned, planned.release())
+    page = collected.page(Report({})).decode()
+    assert sorted(re.findall(r"score (0\.\d+)", page)) == ["0.10", "0.90", "0.95"]
+
+
+def test_a_page_that_cannot_be_made_never_costs_the_report(shell, photos, monkeypatch):
+    monkeypatch.setattr(review.Review, "page", lambda self, report: [][1])
+    code, out, err = shell("obfuscate", "in", "--out", "out", "--review", "r.html", *SETTINGS)
+    assert (code, out.count("->")) == (4, 2)
+    assert "unexpected IndexError" in err
+
+
 def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     (photos / "c.png").write_bytes(b"no picture")
     whole = ("--method", "blur", "--sigma", "9", "--regions", "faces")
@@ -100,11 +132,16 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     page = Path("r.html").read_text(encoding="utf-8")
     assert code == 1
     names = re.findall(r"<h2>(.*?)</h2>", page)
-    assert names == ["in/a.png", "in/b &lt;i&gt;.png", "in/d.png", "Not shown"]
-    assert page.count("No region was found: faces") == 2
+    assert names == ["Not shown below", "in/a.png", "in/b &lt;i&gt;.png", "in/d.png"]
+    assert page.count("Not found, and left as it is: faces") == 2
     assert "<li>in/c.png: " in page
-    shell("obfuscate", "in", "--out", "out", "--review", "r.html", *whole, "--if-none", "copy")
-    assert "in/d.png: released by an earlier run, not shown here" in Path("r.html").read_text(
+    again = ("--out", "out", *whole, "--if-none", "copy")
+    code, _, err = shell("obfuscate", "in", "--review", "r.html", *again)
+    assert code == 4
+    assert "cannot write r.html: it exists: choose another name, or replace it with --force" in err
+    assert Path("r.html").read_text(encoding="utf-8") == page
+    shell("obfuscate", "in", "--review", "s.html", *again)
+    assert "in/d.png: released by an earlier run, not shown here" in Path("s.html").read_text(
         encoding="utf-8"
     )
 
@@ -115,7 +152,7 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
         ("r.txt", "--review r.txt is not the name of a page: end it in .html"),
         ("out/r.html", "the review out/r.html would lie among the releases, and shows the originals"),
         ("none/r.html", "none/r.html"),
-        ("notes.html", "cannot write notes.html: it exists and is not a review: choose another name, or"),
+        ("notes.html", "cannot write notes.html: it exists: choose another name, or replace it with --force"),
     ],
 )
 def test_a_page_that_cannot_be_is_refused_before_anything_is_drawn(shell, photos, name, words):

@@ -93,6 +93,24 @@ def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
     assert (code, "promised:" in err) == (0, False)
 
 
+def test_a_budget_goes_with_what_is_kept(shell, photo):
+    code, out, _ = shell("obfuscate", photo, "--out", "a.png", "--attributes", "gender,age", "--epsilon", "2")
+    assert (code, "at 2-DP each" in out) == (0, True)
+    assert "and no method is named" in shell("obfuscate", photo, "--out", "b.png", "--epsilon", "2")[2]
+
+
+def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
+    err = shell("obfuscate", photo, "--out", "a.png", "--regions", "0,0,60,60", "--placing", "box")[2]
+    assert "no face was looked for: every face outside the given boxes stays in the clear" in err
+    both = ("--regions", "faces", "--regions", "0,0,60,60", "--placing", "box")
+    assert "no face was looked for" not in shell("obfuscate", photo, "--out", "b.png", *both)[2]
+    nobody = photo.with_name("nobody.png")
+    assert (
+        "the whole photo is replaced instead"
+        in shell("obfuscate", nobody, "--out", "c.png", "--if-none", "whole")[2]
+    )
+
+
 def test_python_has_the_same_default(photo):
     bits = [dpveil.SeededBits(1), dpveil.SeededBits(1)]
     name, parameters = DEFAULT
@@ -100,8 +118,13 @@ def test_python_has_the_same_default(photo):
     assert np.array_equal(release.image, named.release(bits=bits[1]).image)
     assert dpveil.plan(photo, attributes="gender=2").method == build(name, {"attributes": "gender=2"})
     assert dpveil.obfuscate(photo).certificate.parameters == release.certificate.parameters
-    with pytest.raises(InvalidParameter, match=r"epsilon = 1 was given without a method: name the method"):
-        dpveil.plan(photo, epsilon=1)
+    assert (
+        dpveil.plan(photo, attributes="gender", epsilon=3).total
+        == dpveil.plan(photo, attributes="gender=3").total
+    )
+    for wrong, hint in (("epsilon", "name the method"), ("galery", r"did you mean gallery\?")):
+        with pytest.raises(InvalidParameter, match=rf"{wrong} = 1 was given without a method: {hint}"):
+            dpveil.plan(photo, **{wrong: 1})
 
 
 @pytest.mark.parametrize("command", [["obfuscate", "--out", "private.png"], ["explain"]])
@@ -112,7 +135,7 @@ def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo,
     assert "0-DP" in out
     promised, drawn = err.splitlines()[-2:]
     assert promised.startswith("promised: each new face was chosen without looking at the old one, 0-DP")
-    assert drawn.startswith("heads are drawn, as faces that look real")
+    assert drawn.startswith("heads are drawn: faces that look like photographs")
     assert "pip install packages/dpveil-faces" in drawn
     if "obfuscate" in command:
         assert drawn in shell(*command, photo, "--force", "--placing", "box")[2]

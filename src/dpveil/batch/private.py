@@ -15,12 +15,14 @@ from dpveil.io.writing import refusal
 from dpveil.release.saving import certificate_path
 
 
-def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes, replace: bool) -> None:
+def check_private(
+    path: Path, tasks: Sequence[Task], *, what: str, start: bytes | None, replace: bool
+) -> None:
     """Raise any error that would prevent writing a file about a run, before anything is drawn.
 
     `what` is its name in messages and `start` its first bytes: without `replace` an existing file must start
-    with them. Raises `UsageError` if the path is an input or an output of the run, and `OutputError` if the
-    folder is missing or not writable, or another file exists.
+    with them, and with None no file may exist. Raises `UsageError` if the path is an input or an output of
+    the run, and `OutputError` if the folder is missing or not writable, or another file exists.
     """
     taken = [place for task in tasks for place in (task.source, task.output, certificate_path(task.output))]
     if identity(path) in set(map(identity, taken)):
@@ -29,9 +31,11 @@ def check_private(path: Path, tasks: Sequence[Task], *, what: str, start: bytes,
         raise refusal(path, FileNotFoundError(errno.ENOENT, ""))
     if not os.access(path.parent, os.W_OK | os.X_OK):
         raise refusal(path, PermissionError(errno.EACCES, ""))
-    if path.exists() and (not path.is_file() or not (replace or _begins(path, start))):
+    if path.exists() and (
+        not path.is_file() or not (replace or (start is not None and _begins(path, start)))
+    ):
         raise OutputError(
-            f"cannot write {shown(path)}: it exists and is not a {what}",
+            f"cannot write {shown(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
             hint="choose another name, or replace it with {replace}",
             arguments={"replace": "replace=True"},
         )

@@ -24,7 +24,7 @@ from dpveil.cli.options import (
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import tell, tell_drawn
-from dpveil.errors import InvalidParameter, OutputError, PhotoError
+from dpveil.errors import InvalidParameter, PhotoError
 
 if TYPE_CHECKING:
     from dpveil.batch import Report
@@ -150,7 +150,7 @@ def _written(path: Path | None, write: Callable[[Path], None]) -> int:
     try:
         if path is not None:
             write(path)
-    except OutputError as error:
-        say.note(f"dpveil: {error}")
+    except Exception as error:  # noqa: BLE001  the releases are written, and their report is due
+        say.note(f"dpveil: {say.one_line(error)}")
         return exits.IMPOSSIBLE
     return exits.DONE

@@ -41,7 +41,7 @@ class _Entry:
     """One photo on the page; entries are sorted by `doubt`, lowest first."""
 
     doubt: float
-    text: str
+    text: bytes
 
 
 class Review:
@@ -59,30 +59,29 @@ class Review:
                 f"{task.source}: cannot be shown ({type(error).__name__}): look at it yourself"
             )
 
-    def page(self, report: Report) -> str:
-        """Return the page as HTML."""
+    def page(self, report: Report) -> bytes:
+        """Return the page as HTML in UTF-8."""
         rest = [f"{e.source}: {e.failure.message}" for e in report.entries if e.failure is not None]
         skipped = [f"{e.source}: released by an earlier run, not shown here" for e in report.skipped]
         notes = "".join(f"<li>{html.escape(text)}</li>" for text in (*self.problems, *rest, *skipped))
-        shown = "".join(entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt))
-        return Template(files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")).substitute(
+        template = files("dpveil.cli").joinpath("review.html").read_text(encoding="utf-8")
+        page = Template(template).substitute(
             count=counted(len(self.entries), "release"),
-            photos=shown,
-            notes=f"<article><h2>Not shown</h2><ol>{notes}</ol></article>" if notes else "",
+            notes=f"<article><h2>Not shown below</h2><ol>{notes}</ol></article>" if notes else "",
         )
+        shown = [entry.text for entry in sorted(self.entries, key=lambda entry: entry.doubt)]
+        return b"".join([page.encode("utf-8", "backslashreplace"), *shown, b"</html>\n"])
 
     def _entry(self, task: Task, plan: Plan, release: Release) -> _Entry:
-        scores: dict[int, float] = {}
-        for finder in self.finders:
-            scores |= finder.scores(plan.photo)
+        scores = {finder.description: finder.scores(plan.photo) for finder in self.finders}
         rows = []
         for region in plan.regions:
-            score = scores.get(region.origin.number or 0)
+            score = scores.get(region.origin.finder, {}).get(region.origin.number or 0)
             rows.append((region.box.h * (1.0 if score is None else score), region, score))
         rows.sort(key=lambda row: row[0])
         name = html.escape(str(task.source))
         missing = "".join(
-            f"<p class=missing>No region was found: {html.escape(text)}</p>"
+            f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>"
             for text in release.certificate.missing
         )
         whole = _image(_framed(plan.photo, plan.regions), "original") + _image(
@@ -91,7 +90,7 @@ class Review:
         close = "".join(_close(plan.photo.image, release.image, region, score) for _, region, score in rows)
         close = f"<ul>{close}</ul>" if close else ""
         text = f"<article><h2>{name}</h2>{missing}<div class=whole>{whole}</div>{close}</article>\n"
-        return _Entry(rows[0][0] if rows and not missing else 0.0, text)
+        return _Entry(rows[0][0] if rows and not missing else 0.0, text.encode("utf-8", "backslashreplace"))
 
 
 def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
@@ -101,22 +100,25 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
     releases, and as `check_private`.
     """
     from dpveil.batch.private import check_private, within
+    from dpveil.io.folders import real
     from dpveil.io.names import shown
 
     if path.suffix.lower() != ".html":
         raise InvalidParameter("--review", str(path), "is not the name of a page", hint="end it in .html")
-    if any(within(path, task) for task in tasks if task.output != out):
+    among = any(
+        within(path, task) or real(path).is_relative_to(real(out)) for task in tasks if task.output != out
+    )
+    if among:
         problem = f"the review {shown(path)} would lie among the releases, and shows the originals"
         raise UsageError(problem, hint="choose another folder")
-    check_private(path, tasks, what="review", start=START, replace=replace)
+    check_private(path, tasks, what="review", start=None, replace=replace)
 
 
 def write_review(review: Review, report: Report, path: Path) -> None:
     """Write the page, readable by the user only; raises `OutputError`."""
     from dpveil.io import write_together
 
-    page = review.page(report).encode("utf-8", "backslashreplace")
-    write_together([(path, page)], replace=True, private=True)
+    write_together([(path, review.page(report))], replace=True, private=True)
 
 
 def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3"]:

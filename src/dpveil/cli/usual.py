@@ -19,8 +19,8 @@ PROMISED: Final = (
 )
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
-    "heads are drawn, as faces that look real, and the model that could keep gender or age, are not"
-    " installed: {files}"
+    "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
+    " package that is not installed: {files}"
 )
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,12 @@ from dpveil.regions import grow
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
 
+TURNED: Final = math.radians(20)
+"""Yaw in radians from which hair and an ear often show beside the public shape."""
+TURNED_NOTE: Final = (
+    "{face} is turned by {degrees}°: hair, an ear or a cheek beside the new head may stay in the clear;"
+    ' look at the release, or replace more with protect "box"'
+)
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -34,6 +41,7 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
+        self.notes = () if method.protect != "head" else tuple(_turned(self.places))
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -43,6 +51,14 @@ class Heads(Placement):
         for step in steps:
             released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
         return recombine(self.photo.image, self.places, released, filling=filling)
+
+
+def _turned(places: Iterable[Placed]) -> Iterator[str]:
+    """Yield a note for every face that is turned so far that parts of its head show beside the shape."""
+    for one in places:
+        if one.turned is not None and abs(one.turned.yaw) > TURNED:
+            face = replace(one.region.origin, grown_to=None).in_words()
+            yield TURNED_NOTE.format(face=face, degrees=round(math.degrees(abs(one.turned.yaw))))
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

@@ -29,6 +29,8 @@ class Placement(ABC):
     """The regions of one photo in the order of the request, each grown and placed by a method."""
 
     regions: tuple[Region, ...]
+    notes: tuple[str, ...] = ()
+    """Notes for the owner of the original, which no certificate has."""
 
     @abstractmethod
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:

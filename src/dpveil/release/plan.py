@@ -11,6 +11,7 @@ from dpveil.accounting.meaning import at_least, check_strength_name
 from dpveil.catalogue import build
 from dpveil.core.certificate import MOST_REGIONS, UNPROTECTED, Certificate
 from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.origin import BOX, FACE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import InvalidParameter, RegionError, TooWeak
@@ -26,6 +27,8 @@ from dpveil.release.saving import Release
 from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
 
 IF_NONE: Final = (None, "whole", "copy")
+BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
+INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 """If a requested region is not found: refuse, protect the whole photo, or leave it in the clear."""
 
 
@@ -100,7 +103,12 @@ class Plan:
     def remarks(self) -> tuple[str, ...]:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
         unseen = tuple(not_searched(kind, height) for kind, height in self.smallest.items())
-        return (*self.photo.notes, *self.grown, *unseen)
+        origins = [region.origin for region in self.regions]
+        boxes = self.method.regions == FACES and any(origin.kind == BOX for origin in origins)
+        alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
+        whole = (INSTEAD,) * any(origin.fallback for origin in origins)
+        placed = () if self.placement is None else self.placement.notes
+        return (*self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.

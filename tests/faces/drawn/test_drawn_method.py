@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -130,6 +131,22 @@ def test_the_answers_of_randomised_response_are_what_is_drawn(monkeypatch: pytes
     assert [each.person.gender for each in figures if isinstance(each, DrawnHead)] == shown
     chance = math.e / (math.e + 1)
     assert abs(shown.count("female") - 2000 * chance) < 6.2 * math.sqrt(2000 * chance * (1 - chance))
+
+
+def test_what_is_drawn_depends_on_the_answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two people whose responses are equal get the same head: no trait knows what was true."""
+    method = kept("gender=3,age=2")
+    heads: list[list[Any]] = []
+    for level in (0, 255):
+        crops = np.full((6, 128, 128, 3), level, np.uint8)
+        true = {name: np.full(6, (level > 0) * (len(VALUES[name]) - 1)) for name in VALUES}
+        reader = SimpleNamespace(read=lambda _, true=true: true)
+        monkeypatch.setitem(method.__dict__, "_reader", reader)
+        drawn = SimpleNamespace(draw=lambda true, bits: np.arange(6) % 2)
+        monkeypatch.setattr(Attributes, "responses", {"gender": drawn, "age": drawn})
+        heads.append([head.person for head in method.shown(crops, bits=SeededBits(4))])  # type: ignore[union-attr]
+    assert heads[0] == heads[1]
+    assert len(set(map(str, heads[0]))) == 6
 
 
 def test_what_is_kept_costs_what_it_costs_with_a_file() -> None:
