@@ -18,7 +18,7 @@ from dpveil.core.origin import FACE, WHOLE, Origin
 from dpveil.core.parameters import Between
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.faces import FaceMethod
+from dpveil.faces import Attributes, FaceMethod
 from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place
 from dpveil.faces.geometry.landmarks import SEEN, of_box
 from dpveil.faces.heads import Heads
@@ -81,7 +81,8 @@ class MadeLandmarks(Predictor):
 class RecombinationCase:
     """A synthetic photo and the boxes of its faces; none for a portrait.
 
-    `angle` is that of synthetic landmarks, in radians; None places faces by their boxes alone.
+    `angle` is that of synthetic landmarks, in radians; None places faces by their boxes alone. With
+    `figures` heads are drawn (`gallery="drawn"`) instead of made of bits alone.
     """
 
     boxes: tuple[Box, ...]
@@ -94,10 +95,13 @@ class RecombinationCase:
     margin: str = "0.5"
     steps: tuple[str, ...] = ()
     encoding: Encoding | None = None
+    figures: bool = False
 
     @property
-    def method(self) -> MadeFaces:
-        """The stub method."""
+    def method(self) -> FaceMethod:
+        """The stub method, or the one that draws heads."""
+        if self.figures:
+            return Attributes(attributes="none", gallery="drawn", protect=self.protect, placing="box")
         return MadeFaces(margin=self.margin, protect=self.protect, placing="box", inpainting="telea")
 
     @property
@@ -154,7 +158,8 @@ class RecombinationCase:
         how = "" if self.angle is None else f", landmarks at {self.angle}"
         more = [self.scene, *self.steps, *([] if self.encoding is None else [str(self.encoding)])]
         size = f"{self.width} × {self.height} × {self.channels}"
-        return f"{size}, {', '.join(more)}, {self.protect} of {where}{how}, margin {self.margin}"
+        face = "drawn heads" if self.figures else f"margin {self.margin}"
+        return f"{size}, {', '.join(more)}, {self.protect} of {where}{how}, {face}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -56,6 +56,9 @@ def _quick() -> tuple[RecombinationCase, ...]:
         case(LARGE),
         case(TWO, encoding=Encoding("4:2:2", 95, turn=6)),
         case(CORNER, encoding=Encoding("grey", 60), channels=1),
+        case(TWO, figures=True, protect="head"),
+        case(WIDE, height=331, width=421, encoding=Encoding("4:2:0", 90), figures=True),
+        case((), height=40, width=61, figures=True),
     )
 
 
