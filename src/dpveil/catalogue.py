@@ -21,7 +21,7 @@ REQUIRED: Final = "required"
 DEFAULT: Final[tuple[str, Mapping[str, Json]]] = ("attributes", {"attributes": "none"})
 """The default method and its parameters: every face becomes a face of nobody that keeps no attribute."""
 BUDGETS: Final = ("epsilon", "delta", "rho")
-"""Parameters that state a budget; they always need a named method."""
+"""Parameters that state a budget: alone they choose no method, and the default one keeps nothing."""
 
 
 class MethodRow(TypedDict):
@@ -98,9 +98,9 @@ def latent_mechanisms() -> list[MechanismRow]:
 def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters, or a ready-made method unchanged.
 
-    None stands for `DEFAULT`, whose parameters may be changed, except for a budget. Raises `UnknownName`, and
-    `InvalidParameter` for parameters that are missing, out of range or unknown to the method; both suggest
-    the nearest name.
+    None stands for `DEFAULT`, whose parameters may be changed; a budget only beside what is kept. Raises
+    `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or unknown to the
+    method; both suggest the nearest name.
     """
     if isinstance(method, Method):
         for name, value in parameters.items():

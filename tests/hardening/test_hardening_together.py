@@ -45,7 +45,7 @@ def test_other_settings_never_replace_and_say_so(runs, place, photos):
     for number in range(ROUNDS):
         out = place / f"out-{number}"
         ends = runs.together(*[Order(obfuscate(photos, out, epsilon=epsilon)) for epsilon in (1, 2)])
-        assert {end.code for end in ends} <= {0, 1, 4}  # 4: the other was faster with every photo
+        assert all(end.code == bool(end.report["failed"]) for end in ends)
         released = sorted(name for end in ends for name in inputs(end, "released"))
         assert released == sorted(path.name for path in photos.iterdir())
         for entry in ends[0].report["failed"] + ends[1].report["failed"]:

@@ -91,11 +91,7 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     if _exists(task.output):
         if stated := same(task.output, choices):
             return task.output, stated
-        raise DPVeilError(
-            f"{shown(task.output)} exists and is not a release with these settings",
-            hint=f"choose another {{out}}, or {ALONE}, which replaces it and costs again",
-            arguments=ARGUMENTS,
-        )
+        raise taken(task.output)
     for place in earlier(task):
         raise DPVeilError(
             f"{shown(place)} may be an earlier release of it, so releasing it again would cost twice",
@@ -109,6 +105,15 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
     if longer and (stated := same(task.former, choices)):
         return task.former, stated
     raise _of_whom(task, task.former, state)
+
+
+def taken(output: Path) -> DPVeilError:
+    """Return the error for a photo whose output is something else than its release with these settings."""
+    return DPVeilError(
+        f"{shown(output)} exists and is not a release with these settings",
+        hint=f"choose another {{out}}, or {ALONE}, which replaces it and costs again",
+        arguments=ARGUMENTS,
+    )
 
 
 def _of_whom(task: Task, former: Path, state: State) -> DPVeilError:

@@ -14,7 +14,7 @@ from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.numbering import check_numbers, keep_numbers
 from dpveil.batch.prefetch import prefetch
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNWRITABLE, Report
-from dpveil.batch.resume import earlier, finished, same
+from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.state import Stamp, State, stamp_of
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
@@ -115,15 +115,16 @@ class _Run:
         try:
             with uninterrupted():
                 self._save(task, release, ready.stamp)
-            self.released(task, ready.plan, release)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
             there = same(task.output, self.choices)
             if there is None:
-                raise
+                raise taken(task.output) from error
             # Another run over the same photos was faster: its release stays, and ours is discarded.
             self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
+        else:
+            self.released(task, ready.plan, release)
 
     def _open(self, folder: Path) -> None:
         """Make the folder of the first output; raises `OutputError` if it was replaced since, as by
