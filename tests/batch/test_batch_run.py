@@ -15,8 +15,7 @@ from dpveil.batch import Choices, plan_tasks, release_all
 from dpveil.batch import run as batch
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.cli.run_report import cost, exit_code
-from dpveil.core.canonical import canonical
-from dpveil.core.certificate import checksum
+from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import BudgetExceeded, NoRegion
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.regions import Finder, parse

@@ -15,8 +15,7 @@ import pytest
 
 from dpveil import verify
 from dpveil.cli import run
-from dpveil.core.canonical import canonical
-from dpveil.core.certificate import checksum
+from dpveil.core.certificate import canonical, checksum
 from dpveil.release.words import NOT_CHECKED
 
 KEPT = Path(__file__).parent.parent / "fixtures" / "certificates-1"

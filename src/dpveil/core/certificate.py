@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from typing import Final
 
-from dpveil.core.canonical import canonical
 from dpveil.core.guarantee import Guarantee, counted
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import check_count
@@ -50,6 +50,14 @@ def checksum(data: Mapping[str, Json]) -> str:
     """
     rest = {key: value for key, value in data.items() if key != "checksum"}
     return hashlib.sha256(canonical(rest).encode()).hexdigest()
+
+
+def canonical(data: Mapping[str, Json]) -> str:
+    """Return the canonical JSON text: sorted keys, indented by two spaces, one newline at the end.
+
+    Raises `ValueError` for NaN and infinities.
+    """
+    return json.dumps(data, sort_keys=True, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from collections.abc import Callable
 from dataclasses import fields
 from typing import Any, Final, cast
 
-from dpveil.core.canonical import canonical
-from dpveil.core.certificate import MOST_DIGITS, SCHEMA, Certificate, Output, checksum
+from dpveil.core.certificate import MOST_DIGITS, SCHEMA, Certificate, Output, canonical, checksum
 from dpveil.core.distance import Distance
 from dpveil.core.guarantee import KINDS, Guarantee, Relation, Scope
 from dpveil.core.numbers import Json
