@@ -1,7 +1,7 @@
 """Attackers on whole photos: who is it, from the face, from its placement, from what lies outside of it?
 
 Each has photos of everybody, other than the released ones, and knows dpveil: it learns from clean photos
-(`identify`) or from its own releases of them (`identify` and `parrot`), whichever names more.
+or from its own releases of them, by the nearest mean, the parrot and the nearest photo: whichever names most.
 """
 
 from __future__ import annotations
@@ -11,16 +11,27 @@ from collections.abc import Mapping, Sequence
 
 import cv2
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from dpveil.attacks import Identified, identify, parrot, strongest
 from heads_releases import Kept, Look
 
-SIDE = 32
-"""Side of the photo whose outside is compared, in pixels."""
+SIDE = 16
+"""Side of the thumbnail of the outside, in pixels."""
 BINS = 6
 HOG = cv2.HOGDescriptor((64, 64), (16, 16), (8, 8), (8, 8), 8)
 MOST = 200
 """Most dimensions of what attackers see of the context, by principal components of their own photos."""
+
+FAR = 1e9
+"""The distance of what was not found."""
+
+TOGETHER = {
+    "context": ("context",),
+    "context and placement": ("context", "placement"),
+    "all of them": ("context", "placement", "face"),
+}
+"""Attackers who add up normalised distances, and the kinds of features whose distances they add."""
 
 Features = np.ndarray
 
@@ -39,21 +50,20 @@ def measured(look: Look) -> Features:
     return np.array([np.log(size), np.arctan2(across[1], across[0]), *eyes.mean(axis=0), look.yaw, *look.box])
 
 
-def context(kept: Kept) -> Features:
-    """Return colours, gradients and a thumbnail of what a release does not replace."""
+def context(kept: Kept) -> dict[str, Features]:
+    """Return a thumbnail, colours and gradients of what a release does not replace."""
     open_ = ~kept.hidden
     seen = np.where(open_[..., None], kept.image, 0).astype(np.float32)
     weight = cv2.resize(open_.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     small = cv2.resize(seen, (SIDE, SIDE), interpolation=cv2.INTER_AREA) / np.maximum(weight, 0.05)[..., None]
-    thumb = cv2.resize(small, (16, 16), interpolation=cv2.INTER_AREA)
     lab = cv2.cvtColor(kept.image, cv2.COLOR_RGB2LAB)[open_]
     colours, _ = np.histogramdd(lab, BINS, [(0, 255), (96, 160), (96, 160)])
     filled = cv2.inpaint(kept.image, kept.hidden.astype(np.uint8), 3, cv2.INPAINT_TELEA)
-    slopes = HOG.compute(cv2.resize(filled, (64, 64), interpolation=cv2.INTER_AREA)).ravel()
-    shades = np.sqrt(colours.ravel() / max(1.0, colours.sum()))
-    return np.concatenate(
-        [part / np.sqrt(len(part)) for part in (thumb.ravel() / 64, 8 * shades, 4 * slopes)]
-    )
+    return {
+        "thumbnail": small.ravel(),
+        "colours": np.sqrt(colours.ravel() / max(1.0, colours.sum())),
+        "gradients": HOG.compute(cv2.resize(filled, (64, 64), interpolation=cv2.INTER_AREA)).ravel(),
+    }
 
 
 def standard(known: Features, probes: Features) -> tuple[Features, Features]:
@@ -69,11 +79,27 @@ def standard(known: Features, probes: Features) -> tuple[Features, Features]:
     return known, probes
 
 
+def away(known: Features, owners: Sequence[str], probes: Features) -> Features:
+    """Return the distance of each probe to the nearest photo of each person, in the order of names."""
+    names, of = np.unique(np.array(owners), return_inverse=True)
+    far = cdist(probes, known, "cityblock")
+    far[~np.isfinite(far)] = FAR
+    return np.stack([far[:, of == place].min(axis=1) for place in range(len(names))], axis=1)
+
+
+def nearest(far: Features, owners: Sequence[str], people: Sequence[str]) -> Identified:
+    """Return the naming of the nearest person; a probe that is far from everybody is not named."""
+    names = np.unique(np.array(owners))
+    right = (names[far.argmin(axis=1)] == np.array(people)) & (far.min(axis=1) < FAR)
+    return Identified(right, tuple(people), 1 / len(names))
+
+
 def best(known: Features, owners: Sequence[str], probes: Features, people: Sequence[str]) -> Identified:
-    """Return the better of the nearest mean and the parrot."""
+    """Return the best of the nearest mean, the parrot and the nearest photo."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)
-        return strongest(identify(known, owners, probes, people), parrot(known, owners, probes, people))
+        usual = identify(known, owners, probes, people), parrot(known, owners, probes, people)
+    return strongest(*usual, nearest(away(known, owners, probes), owners, people))
 
 
 def attacks(
@@ -83,23 +109,21 @@ def attacks(
     owners: Sequence[str],
     people: Sequence[str],
 ) -> dict[str, Identified]:
-    """Return the attack by each kind of features, and by all of them together.
+    """Return the attack by each kind of features, and by sums of their normalised distances.
 
     `clean` are features of the attacker's photos, `own` those of its releases of them, in the same order.
     """
-    found, whole = {}, []
-    for name, seen in probes.items():
-        tried = []
-        for known in (clean.get(name), own[name]):
-            if known is not None:
-                pair = (known, seen) if name == "face" else standard(known, seen)
-                tried.append(best(pair[0], owners, pair[1], people))
-        found[name] = strongest(*tried)
-        known, seen = standard(own[name], seen)
-        size = np.sqrt(np.nanmean((known**2).sum(axis=1)))
-        whole.append([np.nan_to_num(part) / size for part in (known, seen)])
-    together = [np.concatenate(parts, axis=1) for parts in zip(*whole, strict=True)]
-    found["all of them"] = best(together[0], owners, together[1], people)
+    found: dict[str, Identified] = {}
+    parts: dict[str, Features] = {}
+    for name, part in probes.items():
+        held = [known for known in (clean.get(name), own[name]) if known is not None]
+        pairs = [(known, part) if name == "face" else standard(known, part) for known in held]
+        found[name] = strongest(*(best(known, owners, seen, people) for known, seen in pairs))
+        far = away(pairs[-1][0], owners, pairs[-1][1])
+        parts[name] = (far - far.mean(axis=1, keepdims=True)) / (far.std(axis=1, keepdims=True) + 1e-9)
+    for name, kinds in TOGETHER.items():
+        whole = sum(part for kind, part in parts.items() if kind.startswith(kinds))
+        found[name] = nearest(np.asarray(whole), owners, people)
     return found
 
 

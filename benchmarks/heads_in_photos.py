@@ -123,8 +123,9 @@ def named(
         "face": np.stack([look.embedding for look in seen]),
         "placement, certified": np.stack([placements(kept) for _, kept in pairs]),
         "placement, measured": np.stack([measured(look) for look in seen]),
-        "context": np.stack([context(kept) for _, kept in pairs]),
     }
+    around = [context(kept) for _, kept in pairs]
+    of_made |= {f"context, {kind}": np.stack([one[kind] for one in around]) for kind in around[0]}
     sides = [{name: part[side] for name, part in both.items()} for both, side in
              ((of_clean, known), (of_made, known), (of_made, ~known))]  # fmt: skip
     found = attacks(*sides, owners, probed)
