@@ -50,15 +50,15 @@ def measured(look: Look) -> Features:
     return np.array([np.log(size), np.arctan2(across[1], across[0]), *eyes.mean(axis=0), look.yaw, *look.box])
 
 
-def context(kept: Kept) -> dict[str, Features]:
+def context(image: np.ndarray, hidden: np.ndarray) -> dict[str, Features]:
     """Return a thumbnail, colours and gradients of what a release does not replace."""
-    open_ = ~kept.hidden
-    seen = np.where(open_[..., None], kept.image, 0).astype(np.float32)
+    open_ = ~hidden
+    seen = np.where(open_[..., None], image, 0).astype(np.float32)
     weight = cv2.resize(open_.astype(np.float32), (SIDE, SIDE), interpolation=cv2.INTER_AREA)
     small = cv2.resize(seen, (SIDE, SIDE), interpolation=cv2.INTER_AREA) / np.maximum(weight, 0.05)[..., None]
-    lab = cv2.cvtColor(kept.image, cv2.COLOR_RGB2LAB)[open_]
+    lab = cv2.cvtColor(image, cv2.COLOR_RGB2LAB)[open_]
     colours, _ = np.histogramdd(lab, BINS, [(0, 255), (96, 160), (96, 160)])
-    filled = cv2.inpaint(kept.image, kept.hidden.astype(np.uint8), 3, cv2.INPAINT_TELEA)
+    filled = cv2.inpaint(image, hidden.astype(np.uint8), 3, cv2.INPAINT_TELEA)
     return {
         "thumbnail": small.ravel(),
         "colours": np.sqrt(colours.ravel() / max(1.0, colours.sum())),

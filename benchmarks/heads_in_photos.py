@@ -124,7 +124,7 @@ def named(
         "placement, certified": np.stack([placements(kept) for _, kept in pairs]),
         "placement, measured": np.stack([measured(look) for look in seen]),
     }
-    around = [context(kept) for _, kept in pairs]
+    around = [context(kept.image, kept.hidden) for _, kept in pairs]
     of_made |= {f"context, {kind}": np.stack([one[kind] for one in around]) for kind in around[0]}
     sides = [{name: part[side] for name, part in both.items()} for both, side in
              ((of_clean, known), (of_made, known), (of_made, ~known))]  # fmt: skip
@@ -140,6 +140,20 @@ def named(
         "told the gender alone": share(gender.rate, gender.interval()),
         "chance": round(found[best].chance, 4),
     }
+
+
+def unprotected(taken: Sequence[Shot], folder: Path) -> str:
+    """Return what the attackers name in the originals, with nothing hidden, as a sentence."""
+    pairs = [(shot, Kept(shot.path, {})) for shot in taken]
+    faces = np.stack([look.embedding for look in looks_of(folder / "originals", pairs)])
+    around = [context(shot.image, np.zeros(shot.image.shape[:2], np.bool_)) for shot in taken]
+    seen = {"face": faces} | {f"context, {k}": np.stack([one[k] for one in around]) for k in around[0]}
+    known = np.array([shot.known for shot in taken])
+    owners, people = ([s.person for s in taken if s.known == side] for side in (True, False))
+    sides = [{name: part[side] for name, part in seen.items()} for side in (known, ~known)]
+    found = attacks({}, *sides, owners, people)
+    face, outside = (share(found[name].rate, found[name].interval()) for name in ("face", "context"))
+    return f"Of the originals the same attackers name {face} by the face and {outside} by context."
 
 
 def _mean(values: np.ndarray, people: list[str]) -> str:
@@ -173,8 +187,8 @@ def main() -> None:
             elif name != "former" or (folder / name).is_dir():
                 rows.append(row(name, taken, folder))
                 print(rows[-1], file=sys.stderr)
-    if rows:
-        report(asked.name, rows, notes=(load_note(),))
+        if rows:
+            report(asked.name, rows, notes=(unprotected(taken, folder), load_note()))
 
 
 if __name__ == "__main__":
