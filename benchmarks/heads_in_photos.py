@@ -13,9 +13,8 @@ over people. See `heads_releases`, `heads_classifier` and `heads_attackers`.
     python benchmarks/heads_in_photos.py --cache FOLDER
 
 keeps the releases in FOLDER, which a change of dpveil makes stale: take a new one. `--step 1` takes
-everybody, `--settings "none;drawn"` some rows. The row `former` is what the last commit before the
-completion network released, 732f054^; `--settings former --release-only` makes it with that commit on
-PYTHONPATH.
+everybody, `--settings "none;drawn"` some rows. With `box` heads are painted as without the network: of these
+photos the last commit before it, 732f054^, released the same by default, bit for bit.
 """
 
 from __future__ import annotations
@@ -172,7 +171,6 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=2)
     parser.add_argument("--settings", default=";".join(SETTINGS))
     parser.add_argument("--name", default="heads_in_photos")
-    parser.add_argument("--release-only", action="store_true")
     asked = parser.parse_args()
     if not DATA.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
@@ -181,14 +179,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.cache or Path(temporary)
         for name in asked.settings.split(";"):
-            if asked.release_only:
-                for shot in taken:
-                    release(shot, folder / name, SETTINGS[name])
-            elif name != "former" or (folder / name).is_dir():
-                rows.append(row(name, taken, folder))
-                print(rows[-1], file=sys.stderr)
-        if rows:
-            report(asked.name, rows, notes=(unprotected(taken, folder), load_note()))
+            rows.append(row(name, taken, folder))
+            print(rows[-1], file=sys.stderr)
+        report(asked.name, rows, notes=(unprotected(taken, folder), load_note()))
 
 
 if __name__ == "__main__":

@@ -30,8 +30,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "gender, ε = 8": {"method": "attributes", "attributes": "gender=8"},
     "drawn": {"method": "attributes", "attributes": "none", "gallery": "drawn"},
     "gallery, ε = 8": {"method": "gallery", "epsilon": 8},
-    "no network": {"method": "attributes", "attributes": "none", "inpainting": "telea"},
-    "former": {"method": "attributes", "attributes": "none"},
 }
 FOUND = 0.3
 """Intersection over union above which two boxes are of one face."""
@@ -115,12 +113,12 @@ def placement(places: Any, shape: tuple[int, ...]) -> dict[str, Any]:
     middle = np.array([width / 2, height / 2])
     frames = [(one, one.pose.back(np.array([[one.frame.size / 2] * 2]))[0]) for one in places]
     main, centre = min(frames, key=lambda pair: float(np.hypot(*(pair[1] - middle))))
-    box, turned = main.region.box, main.turned
+    box, turned = main.region.box, getattr(main, "cell", None) or getattr(main, "turned", None)
     return {
         "scale": math.log(main.frame.size / (1 + 2 * main.frame.margin) / main.pose.scale),
         "roll": main.pose.angle,
         "centre": centre.tolist(),
-        "yaw": 0.0 if turned is None else turned.yaw,
+        "yaw": float(getattr(turned, "yaw", None) or 0),
         "box": [box.x, box.y, box.w, box.h],
         "frame": [main.frame.size, main.frame.margin],
         "pose": [main.pose.scale, main.pose.angle, main.pose.x, main.pose.y],
