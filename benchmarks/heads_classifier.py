@@ -66,6 +66,22 @@ def published(image: np.ndarray, hidden: np.ndarray, box: Sequence[float]) -> Cr
     return Crop(levels[part], mask[part])
 
 
+def mixed(real: np.ndarray, made: np.ndarray, hidden: np.ndarray, oval: np.ndarray) -> dict[str, np.ndarray]:
+    """Return releases of which a part is real, by that part, to see what the rest gives away.
+
+    `oval` is the mask of the released face; all are of the same size.
+    """
+    share = cv2.GaussianBlur(oval.astype(np.float32), (0, 0), LOW)[..., None]
+    fine = [one - cv2.GaussianBlur(one.astype(np.float32), (0, 0), LOW) for one in (real, made)]
+    parts = {
+        "real face": share * real + (1 - share) * made,
+        "real around the face": share * made + (1 - share) * real,
+        "real fine detail": made + fine[0] - fine[1],
+    }
+    whole = {name: np.clip(np.rint(part), 0, 255).astype(np.uint8) for name, part in parts.items()}
+    return {name: np.where(hidden[..., None], part, made) for name, part in whole.items()}
+
+
 def zones(hidden: np.ndarray) -> dict[str, np.ndarray]:
     """Return the masks of the zones."""
     inside = cv2.distanceTransform(hidden.astype(np.uint8), cv2.DIST_L2, 5)

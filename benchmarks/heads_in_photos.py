@@ -13,8 +13,9 @@ over people. See `heads_releases`, `heads_classifier` and `heads_attackers`.
     python benchmarks/heads_in_photos.py --cache FOLDER
 
 keeps the releases in FOLDER, which a change of dpveil makes stale: take a new one. `--step 1` takes
-everybody, `--settings "none;drawn"` some rows. With `box` heads are painted as without the network: of these
-photos the last commit before it, 732f054^, released the same by default, bit for bit.
+everybody, `--settings "none;drawn"` some rows, `--parts` also tells apart releases of which a part is real.
+At c722192 the `box` of these photos is painted as before there was a completion network: the releases by
+default of 732f054^ are the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import numpy as np
 import dpveil
 from dpveil.attacks.resampling import by_person
 from heads_attackers import attacks, context, measured, placements, told
-from heads_classifier import published
+from heads_classifier import mixed, published
 from heads_classifier import seen as seen_in
 from heads_classifier import told as told_apart
 from heads_releases import SETTINGS, Kept, Look, Shot, looks_of, release, shots
@@ -41,7 +42,7 @@ KNOWN, PROBES = 4, 2
 Row = dict[str, object]
 
 
-def row(name: str, taken: Sequence[Shot], folder: Path) -> Row:
+def row(name: str, taken: Sequence[Shot], folder: Path, *, parts: bool) -> Row:
     """Return the figures of one setting."""
     made = {shot: kept for shot in taken if (kept := release(shot, folder / name, SETTINGS[name]))}
     pairs = list(made.items())
@@ -54,23 +55,36 @@ def row(name: str, taken: Sequence[Shot], folder: Path) -> Row:
         "people": len({shot.person for shot in taken}),
         "photos": len(taken),
         "not released": len(taken) - len(made),
-        **{f"told apart, {key}": value for key, value in classified(pairs).items()},
+        **{f"told apart, {key}": value for key, value in classified(pairs, parts=parts).items()},
         **kept_of(pairs, clean, seen),
         **named(pairs, clean, seen, taken),
     }
 
 
-def classified(pairs: Sequence[tuple[Shot, Kept]]) -> dict[str, str]:
-    """Return the accuracies of the classifiers, and which one is the best."""
-    people = [shot.person for shot, _ in pairs]
-    real = [seen_in(published(shot.image, kept.hidden, kept.facts["box"])) for shot, kept in pairs]
-    made = [seen_in(published(kept.image, kept.hidden, kept.facts["box"])) for _, kept in pairs]
-    found = {}
+def classified(pairs: Sequence[tuple[Shot, Kept]], *, parts: bool) -> dict[str, str]:
+    """Return the accuracies of the classifiers, and which one is the best; with `parts`, also of mixtures."""
+    people, found = [shot.person for shot, _ in pairs], {}
+    real = [_seen(shot.image, kept) for shot, kept in pairs]
+    made = [_seen(kept.image, kept) for _, kept in pairs]
     for name in real[0]:
-        before, after = (np.stack([one[name] for one in side]) for side in (real, made))
-        one = told_apart(before, after, people)
-        found[name] = f"{share(one.accuracy, one.interval)} {one.kind}"
+        found[name] = _told([one[name] for one in real], [one[name] for one in made], people)
+    if parts:
+        every = [mixed(shot.image, kept.image, kept.hidden, kept.oval) for shot, kept in pairs]
+        for name in every[0]:
+            own = [_seen(one[name], kept) for one, (_, kept) in zip(every, pairs, strict=True)]
+            found[name] = _told(
+                [one["everything"] for one in real], [one["everything"] for one in own], people
+            )
     return found
+
+
+def _seen(image: np.ndarray, kept: Kept) -> dict[str, np.ndarray]:
+    return seen_in(published(image, kept.hidden, kept.facts["box"]))
+
+
+def _told(real: list[np.ndarray], made: list[np.ndarray], people: list[str]) -> str:
+    one = told_apart(np.stack(real), np.stack(made), people)
+    return f"{share(one.accuracy, one.interval)} {one.kind}"
 
 
 def kept_of(pairs: Sequence[tuple[Shot, Kept]], clean: Sequence[Look], seen: Sequence[Look]) -> Row:
@@ -171,6 +185,7 @@ def main() -> None:
     parser.add_argument("--step", type=int, default=2)
     parser.add_argument("--settings", default=";".join(SETTINGS))
     parser.add_argument("--name", default="heads_in_photos")
+    parser.add_argument("--parts", action="store_true", help="releases of which a part is real, too")
     asked = parser.parse_args()
     if not DATA.is_dir():
         print("needs the shared data sets in ../shared/data", file=sys.stderr)
@@ -179,7 +194,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = asked.cache or Path(temporary)
         for name in asked.settings.split(";"):
-            rows.append(row(name, taken, folder))
+            rows.append(row(name, taken, folder, parts=asked.parts))
             print(rows[-1], file=sys.stderr)
         report(asked.name, rows, notes=(unprotected(taken, folder), load_note()))
 

@@ -19,7 +19,9 @@ from dpveil.errors import RegionError
 from dpveil.faces import Attributes
 from dpveil.faces.embedding import LENGTH, aligned, embedder
 from dpveil.faces.geometry import Frame
-from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.align import Similarity, of_points
+from dpveil.faces.geometry.head import between, inside
+from dpveil.faces.geometry.head_frame import OVAL, HeadFrame
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.pose import pose_of
 from dpveil.regions import Faces
@@ -67,6 +69,14 @@ class Kept:
     @cached_property
     def hidden(self) -> np.ndarray:
         return np.asarray(Image.open(f"{self.stem}-hidden.png")) > 0
+
+    @cached_property
+    def oval(self) -> np.ndarray:
+        """The mask of the released face, from brows to mouth."""
+        pose = between(Similarity(*self.facts["pose"]), Frame(*self.facts["frame"]), HeadFrame(1))
+        rows, columns = np.indices(self.hidden.shape)
+        at = pose.to(np.stack([columns.ravel(), rows.ravel()], axis=1).astype(float)) + 0.5
+        return inside(OVAL, at).reshape(self.hidden.shape)
 
 
 def shots(data: Path, step: int, known: int, probes: int) -> list[Shot]:
