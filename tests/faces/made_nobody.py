@@ -57,7 +57,8 @@ def model():
 def gallery(names=("gender", "age"), each=2, without=(), younger=0, least=0):
     """A gallery with `each` faces of every combination of `names`, but none of those `without`.
 
-    Every second one smiles; their levels begin at `least`. The first `younger` of a combination look one age band younger than their label.
+    Every second one smiles; their levels begin at `least`. The first `younger` of a combination look one age
+    band younger than their label.
     """
     combinations = [c for c in product(*(range(len(VALUES[n])) for n in names)) if c not in without]
     rows = [dict(zip(names, c, strict=True)) for c in combinations for _ in range(each)]
