@@ -24,13 +24,13 @@ GAMMAS: Final = (-1.6, 1.6)
 """Logarithms of the least and the largest exponent of a curve that changes a tone."""
 HALVINGS: Final = 16
 """Steps of the search for the exponent."""
-AROUND: Final = 1.35
+AROUND: Final = 1.4
 """Ellipse around a face within which a painted head's skin follows its face, relative to the oval."""
 SOFT: Final = 0.3
 """Width of the soft edge of that ellipse, relative to the oval's half axes."""
-COLUMN: Final = (0.13, 0.72)
+COLUMN: Final = (0.15, 0.70)
 """Half the width of the neck that follows, and where it begins, in units of the frame's side."""
-ALIKE: Final = (8.0, 20.0)
+ALIKE: Final = (12.0, 28.0)
 """Distances in CIE a*b* from the face's colour up to which a pixel is skin, and from which on it is none."""
 LUMINANCE: Final = np.array([0.2126, 0.7152, 0.0722])
 """Weights of linear red, green and blue in luminance (ITU-R BT.709)."""
