@@ -17,7 +17,7 @@ crop."""
 CROP: Final = Frame(128)
 """The frame of crops whose tone is read."""
 CUTS: Final = (65.0, 59.0, 54.0, 48.0)
-"""CIE L* between the classes, from the lightest to the darkest: quintiles of 1 200 photos of LFW, rounded."""
+"""CIE L* between the classes, from the lightest to the darkest: quintiles of 1200 photos of LFW, rounded."""
 LEVELS: Final = (70.0, 62.0, 56.5, 51.0, 43.0)
 """CIE L* to which a face of each class is brought: the means of the classes in the same photos, rounded."""
 GAMMAS: Final = (-1.6, 1.6)
