@@ -14,7 +14,7 @@ from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import show
-from dpveil.core.origin import FACE, SAME
+from dpveil.core.origin import FACE, ROUNDED, SAME
 from dpveil.core.region import Box, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
@@ -27,8 +27,8 @@ SPREAD: Final = (
     "{}: lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
-FACE_BOX: Final = f"position and size of the face box, {SAME}"
-PLACE: Final = f"position and size of the region, {SAME}"
+FACE_BOX: Final = "position and size of the face box"
+PLACE: Final = "position and size of the region"
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
@@ -48,6 +48,8 @@ FEW: Final = (
 )
 FEW_SINCE: Final = 3
 """The first wording with this warning."""
+CELLS_SINCE: Final = 5
+"""The first wording of which every face that a face method replaces lies in a cell of the public grid."""
 FREE_SINCE: Final = 4
 """The first wording that does not warn of overlapping regions if the total is 0-DP."""
 NOT_CHECKED: Final = "not all of its certificate is checked"
@@ -78,16 +80,18 @@ def covers(record: RegionRecord, channels: int) -> str:
 def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
-    found = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
+    place, count = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT)
+    rounded = place if origin.cell is None else f"{place}, {ROUNDED}"
+    found = (f"{rounded}, {SAME}", count) if face or origin.found else ()
     stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = () if record.masked is None else (SILHOUETTE if origin.outlined else MASKED,)
     traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
-    place = found or ("position and size of the region",)
+    where = found or (PLACE,)
     rest = NO_OTHER_FACE if face else "everything outside the region"
-    return (*place, *outline, *stored, *traces, rest)
+    return (*where, *outline, *stored, *traces, rest)
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:
