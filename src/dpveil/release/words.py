@@ -27,8 +27,8 @@ SPREAD: Final = (
     "{}: lossy {} leaves traces of a region anywhere in the photo, and those are released as they are;"
     " protect the whole photo, or start from its JPEG or PNG original"
 )
-FACE_BOX: Final = "position and size of the face box"
-PLACE: Final = "position and size of the region"
+FACE_BOX: Final = f"position and size of the face box, {SAME}"
+PLACE: Final = f"position and size of the region, {SAME}"
 SILHOUETTE: Final = f"the head's silhouette with its hair, {SAME}"
 MASKED: Final = "the mask's silhouette"
 COUNT: Final = "how many regions were found, and that none was found elsewhere"
@@ -80,18 +80,18 @@ def covers(record: RegionRecord, channels: int) -> str:
 def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
-    place, count = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT)
-    rounded = place if origin.cell is None else f"{place}, {ROUNDED}"
-    found = (f"{rounded}, {SAME}", count) if face or origin.found else ()
+    found = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
+    if origin.cell is not None:
+        found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
     stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()
         return ("the photo's size in pixels and its number of channels", *found, *none, *stored)
     outline = () if record.masked is None else (SILHOUETTE if origin.outlined else MASKED,)
     traces = (TRACES.format(origin.grown_to),) if origin.escapes else ()
-    where = found or (PLACE,)
+    place = found or ("position and size of the region",)
     rest = NO_OTHER_FACE if face else "everything outside the region"
-    return (*where, *outline, *stored, *traces, rest)
+    return (*place, *outline, *stored, *traces, rest)
 
 
 def bit_cautions(bits: str) -> tuple[str, ...]:

@@ -170,6 +170,11 @@ def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
     return out
 
 
+def _where_it_is(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Put every face exactly where the one that it replaces was."""
+    return recombine(image, [replace(one, pose=one.exact or one.pose) for one in faces], crops)
+
+
 def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
     """Smooth the photo at the seam, from both sides, before faces are put back."""
     inside = _hidden(image, faces).astype(np.uint8)
@@ -226,6 +231,7 @@ MUTANTS: Final = (
         gates=("hidden", "copy"),
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
+    wrong("placement not rounded", _where_it_is, gates=HIDDEN),
     wrong("seam blurred before", _softened, gates=("hidden", "outside")),
     wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
     wrong("last row and column left out", _left_out, gates=("hidden", "copy")),

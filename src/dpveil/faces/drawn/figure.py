@@ -21,7 +21,7 @@ from dpveil.faces.geometry.head_frame import HeadFrame
 UNITS: Final = HeadFrame(125)
 ORIGIN: Final = (62.0, 55.25)
 """The point between the eyes in that frame's pixels: the origin of `shapes`."""
-LARGER: Final = 1.16
+LARGER: Final = 1.07
 """How much larger than life a head is drawn, so that it fills the shape that is replaced."""
 RIM: Final = 1.1
 """Width of the white rim, in units of `shapes`."""

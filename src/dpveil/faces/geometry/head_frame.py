@@ -16,10 +16,10 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Points, Similarity
 from dpveil.faces.geometry.head import bounds
 
-SIDE: Final = 2.3781
+SIDE: Final = 2.378125
 """The frame's side, in units of UTKFace's crop."""
-LEFT: Final = -0.6963
-TOP: Final = -0.7559
+LEFT: Final = -0.6963125
+TOP: Final = -0.75594375
 """The frame's left and top, in units of UTKFace's crop."""
 MIDDLE: Final = (0.50, 0.47)
 """Centre of the head and of its shapes."""
