@@ -80,7 +80,7 @@ def covers(record: RegionRecord, channels: int) -> str:
 def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
-    found = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
+    found: tuple[str, ...] = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
     if origin.cell is not None:
         found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
     stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)

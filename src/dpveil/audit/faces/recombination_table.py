@@ -25,7 +25,7 @@ ONE: Final = (Box(35, 22, 9, 11),)
 CORNER: Final = (Box(0, 49, 9, 10),)
 TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))
 """Overlapping regions."""
-BESIDE: Final = (Box(15, 20, 9, 11), Box(46, 20, 9, 11))
+BESIDE: Final = (Box(9, 20, 7, 9), Box(43, 20, 7, 9))
 """Regions with a common edge and no common pixel."""
 POINT: Final = (Box(84, 60, 1, 1),)
 LARGE: Final = (Box(10, 5, 65, 55),)
