@@ -8,7 +8,7 @@ from skimage import data
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.faces.geometry import Placed, place, recombine
+from dpveil.faces.geometry import Placed, place, pose_of, recombine
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 
@@ -29,7 +29,10 @@ def places() -> list[Tile]:
         pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=(255, 0, 0))
     crop = Image.fromarray(box.crop(photo)).resize((300, 300), Image.Resampling.BICUBIC)
     return [
-        (np.asarray(dots)[VIEW], f"five landmarks\n{box.turned.in_words if box.turned else ''}"),
+        (
+            np.asarray(dots)[VIEW],
+            f"five landmarks\n{pose_of(box.landmarks).in_words if box.landmarks else ''}",
+        ),
         (shaded(photo.image, box.region), 'protect="box"\nshaded: replaced'),
         (shaded(photo.image, head.region), 'protect="head"\nshaded: replaced'),
         (np.asarray(crop), "canonical crop\n128 by 128, margin 0"),
