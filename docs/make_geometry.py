@@ -23,6 +23,7 @@ def places() -> list[Tile]:
     photo = Photo(data.astronaut())
     box, head = (place(photo, FACE, protect=protect) for protect in ("box", "head"))
     points = [] if box.landmarks is None else box.landmarks.points
+    turned = "" if box.landmarks is None else pose_of(box.landmarks).in_words
     dots = Image.fromarray(photo.image.copy())
     pen = ImageDraw.Draw(dots)
     for x, y in points:
@@ -31,7 +32,7 @@ def places() -> list[Tile]:
     return [
         (
             np.asarray(dots)[VIEW],
-            f"five landmarks\n{pose_of(box.landmarks).in_words if box.landmarks else ''}",
+            f"five landmarks\n{turned}",
         ),
         (shaded(photo.image, box.region), 'protect="box"\nshaded: replaced'),
         (shaded(photo.image, head.region), 'protect="head"\nshaded: replaced'),
