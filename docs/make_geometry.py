@@ -8,7 +8,7 @@ from skimage import data
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.faces.geometry import Placed, place, recombine
+from dpveil.faces.geometry import Placed, place, pose_of, recombine
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 
@@ -23,13 +23,17 @@ def places() -> list[Tile]:
     photo = Photo(data.astronaut())
     box, head = (place(photo, FACE, protect=protect) for protect in ("box", "head"))
     points = [] if box.landmarks is None else box.landmarks.points
+    turned = "" if box.landmarks is None else pose_of(box.landmarks).in_words
     dots = Image.fromarray(photo.image.copy())
     pen = ImageDraw.Draw(dots)
     for x, y in points:
         pen.ellipse((x - 2, y - 2, x + 2, y + 2), fill=(255, 0, 0))
     crop = Image.fromarray(box.crop(photo)).resize((300, 300), Image.Resampling.BICUBIC)
     return [
-        (np.asarray(dots)[VIEW], f"five landmarks\n{box.turned.in_words if box.turned else ''}"),
+        (
+            np.asarray(dots)[VIEW],
+            f"five landmarks\n{turned}",
+        ),
         (shaded(photo.image, box.region), 'protect="box"\nshaded: replaced'),
         (shaded(photo.image, head.region), 'protect="head"\nshaded: replaced'),
         (np.asarray(crop), "canonical crop\n128 by 128, margin 0"),

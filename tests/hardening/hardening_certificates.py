@@ -18,6 +18,7 @@ from dpveil.catalogue import build
 from dpveil.core.certificate import UNPROTECTED, Certificate, Output
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
+from dpveil.faces.geometry.cell import PITCH, Cell, side
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
@@ -85,9 +86,10 @@ def output() -> Output:
 def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[str, Any]:
     """The certificate of a release of these regions, as the pipeline states it."""
     faces = method.regions == "faces"
+    placed = [on_grid(method, r) if faces and r.origin.kind == "face" else r for r in records]
     named = tuple(
         replace(r, origin=replace(r.origin, finder=r.origin.finder or ("faces" if faces else str(r.box))))
-        for r in records
+        for r in placed
     )
     quote = Quote(method, named, width=WIDTH, height=HEIGHT, channels=3)
     usual: dict[str, Any] = {
@@ -105,6 +107,19 @@ def stated(method: Method, records: list[RegionRecord], **fields: Any) -> dict[s
         "output": output(),
     }
     return json.loads(Certificate(**usual | fields).to_text())
+
+
+def on_grid(method: Method, face: RegionRecord) -> RegionRecord:
+    """The region of the cell in which the middle of a face's box lies."""
+    across, down = (
+        int((start + length / 2) / (PITCH * side(12)))
+        for start, length in ((face.box.x, face.box.w), (face.box.y, face.box.h))
+    )
+    cell = Cell(12, 1, across, down, 1)
+    shape, head = cell.shape(method.protect), method.protect == "head"
+    box, mask = shape.region(cell.pose, WIDTH, HEIGHT, masked=head)
+    masked = None if mask is None else int(mask.sum())
+    return RegionRecord(box, replace(face.origin, cell=cell.numbers), masked)
 
 
 def honest() -> dict[str, dict[str, Any]]:

@@ -13,9 +13,10 @@ from PIL import Image
 import dpveil
 from dpveil.core.certificate import SEEDED, UNPROTECTED
 from dpveil.errors import NoRegion, UnknownName
+from dpveil.faces import Attributes
 from dpveil.regions import Finder
 from dpveil.release.quote import Quote
-from dpveil.release.requests import request_problems
+from dpveil.release.requests import place_problems, request_problems
 from dpveil.release.verification import UNFORESEEN
 
 
@@ -246,7 +247,7 @@ def test_a_release_of_an_older_wording_is_compared_with_that(saved):
     rewrite(beside, data | {"warnings": []})
     assert "overlap" in dpveil.verify(image).problems[0]
     rewrite(beside, data | {"wording": 1})
-    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 4, not 1",)
+    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 5, not 1",)
 
 
 def test_an_older_wording_hides_no_caution(tmp_path):
@@ -382,9 +383,50 @@ def test_a_mask_of_few_pixels_is_no_head(tmp_path):
     assert [*request_problems(stated, stated.output)] == []
     assert head.masked * 2 > head.box.w * head.box.h
     forged = replace(stated, regions=(replace(head, masked=head.masked // 3),))
-    assert [*request_problems(forged, stated.output)] == [
-        "faces were requested, and no protected region is one"
+    assert problems(forged) == [
+        f"the region {forged.regions[0].in_words()} is not that of its cell of the grid"
     ]
+    former = replace(head, masked=head.masked // 3, origin=replace(head.origin, cell=None))
+    assert problems(replace(stated, regions=(former,))) == [
+        "faces were requested, and no protected region is one",
+        f"the region {former.in_words()} is not placed on the public grid",
+    ]
+
+
+def problems(certificate):
+    asked = [*request_problems(certificate, certificate.output)]
+    return [*asked, *place_problems(certificate, certificate.output, Attributes(attributes="none"))]
+
+
+@pytest.mark.parametrize("protect", ["head", "box"])
+def test_a_face_that_is_not_on_the_grid_is_refused(tmp_path, protect):
+    """Each number of its cell moved, the region moved or resized, the cell left out, none or impossible."""
+    data = pytest.importorskip("skimage.data")
+    pytest.importorskip("dpveil_faces")
+    made = dpveil.obfuscate(data.astronaut(), "attributes", attributes="none", protect=protect)
+    path, beside = made.save(tmp_path / "a.png")
+    assert dpveil.verify(path).problems == ()
+    stated = json.loads(beside.read_text(encoding="utf-8"))
+    x, y, w, h = stated["regions"][0]["box"]
+    cell = stated["regions"][0]["origin"]["cell"]
+    others = [[*cell[:n], cell[n] + 1, *cell[n + 1 :]] for n in range(5)]
+    for changed in (*others, cell[:3], [99, *cell[1:]], [cell[0], 24, *cell[2:]], [*cell[:4], 3], [], None):
+        edited = json.loads(json.dumps(stated))
+        edited["regions"][0]["origin"] |= {"cell": changed}
+        if changed is None:
+            del edited["regions"][0]["origin"]["cell"]
+        rewrite(beside, edited)
+        assert "grid" in " ".join(dpveil.verify(path).problems), changed
+    for box in ([x + 1, y, w - 1, h], [x, y, w, h - 1], [x, y + 1, w, h - 2]):
+        edited = json.loads(json.dumps(stated))
+        edited["regions"][0]["box"] = box
+        rewrite(beside, edited)
+        assert "grid" in " ".join(dpveil.verify(path).problems), box
+    for text in ([1.5, 0, 0, 0], "4000", [True, 0, 0, 0], 7):
+        edited = json.loads(json.dumps(stated))
+        edited["regions"][0]["origin"]["cell"] = text
+        rewrite(beside, edited)
+        assert "malformed" in " ".join(dpveil.verify(path).problems), text
 
 
 def test_every_face_that_was_asked_for_has_to_be_protected_wholly(tmp_path):
@@ -396,5 +438,10 @@ def test_every_face_that_was_asked_for_has_to_be_protected_wholly(tmp_path):
     first, second = stated.regions
     assert [*request_problems(stated, stated.output)] == []
     forged = replace(stated, regions=(first, replace(second, masked=1)))
-    [problem] = request_problems(forged, stated.output)
-    assert problem == "faces were requested, and one is protected in part alone"
+    assert problems(forged) == [
+        f"the region {forged.regions[1].in_words()} is not that of its cell of the grid"
+    ]
+    former = replace(second, masked=1, origin=replace(second.origin, cell=None))
+    assert "faces were requested, and one is protected in part alone" in problems(
+        replace(stated, regions=(first, former))
+    )

@@ -36,10 +36,13 @@ ORIGINS = [
     Origin("face", "faces", number=3, found=True, outlined=True),
     Origin("licence plate", "plates", found=True),
 ]
+IN_A_CELL = Origin("face", "faces", number=2, found=True, cell=(23, 0, 10, 9, -1))
+"""An origin of which certificates say so since wording 5."""
 SENTENCES = {
     2: "d99ec7ac4ca5dff3c6d3489f0301a291b451fca1404b3e853e152d681e01cf24",
     3: "0643c4591474f645658fedee7a31b2b3be4182076bf3976e0c740fba96873a11",
     4: "afbe239973e80279a4bd8dac00d564efbc290b44b93cae2fbca686809c2ee3ab",
+    5: "78348e184087e0b1bae8c6da047929abf6e7f1333348fd1c6f5c70ba91025d64",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
@@ -48,7 +51,7 @@ SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4,
 
 def sentences(wording: int) -> list[str]:
     told = [*bit_cautions("seeded"), *bit_cautions("mine"), MISSING]
-    for method, origin in product(METHODS + SINCE_3 * (wording > 2), ORIGINS):
+    for method, origin in product(METHODS + SINCE_3 * (wording > 2), ORIGINS + [IN_A_CELL] * (wording > 4)):
         box = Box(0, 0, 90, 60) if origin.kind == "whole" else Box(0, 0, 20, 20)
         masked = 99 if origin.kind == "mask" or origin.outlined else None
         one = RegionRecord(box, origin, masked)

@@ -21,6 +21,10 @@ CODEC: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9 -]{0,19}")
 """Names of lossy formats, such as "JPEG"."""
 SAME: Final = "which follow from the photo's pixels: the guarantee compares photos in which the same is found"
 """The end of every sentence of a certificate about something that was chosen by looking at the photo."""
+ROUNDED: Final = "rounded to a public grid"
+"""What certificates say of a placement in a `cell`."""
+MOST_CELL: Final = 1 << 24
+"""The largest number of a cell."""
 MOST_LETTERS: Final = 10_000
 """The longest description of a finder, in characters."""
 
@@ -33,8 +37,8 @@ class Origin:
     finder, one of the certificate's requests, and `number` counts from 1 among its regions. `found` is true
     if position or presence follow from the photo's pixels, `outlined` if the region follows the outline of a
     head, `fallback` if it is the whole photo because nothing was found. `grown_to` names the lossy format to
-    whose blocks the region grew; `escapes` says that this format spreads traces beyond any margin. Raises
-    `InvalidParameter`.
+    whose blocks the region grew; `escapes` says that this format spreads traces beyond any margin. `cell`
+    numbers the cell of a public grid to which a face's placement was rounded. Raises `InvalidParameter`.
 
     >>> Origin("face", "faces", number=2, found=True, grown_to="JPEG").in_words()
     'face 2, grown to the JPEG blocks'
@@ -48,6 +52,7 @@ class Origin:
     grown_to: str | None = None
     escapes: bool = False
     fallback: bool = False
+    cell: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         given: dict[str, object] = {field.name: getattr(self, field.name) for field in fields(self)}
@@ -61,6 +66,8 @@ class Origin:
             check_count(self.number, "number")
         if codec is not None and not (isinstance(codec, str) and CODEC.fullmatch(codec)):
             raise InvalidParameter("grown_to", str(codec), "is not the name of a format")
+        if self.cell is not None and not all(type(n) is int and abs(n) <= MOST_CELL for n in self.cell):
+            raise InvalidParameter("cell", None, "is not a tuple of whole numbers")
         for name in ("found", "outlined", "escapes", "fallback"):
             if not isinstance(given[name], bool):
                 raise InvalidParameter(name, None, "is neither true nor false")
@@ -77,9 +84,11 @@ class Origin:
         """Return the JSON object of a certificate: the kind, and every field that is not its default."""
         usual = {field.name: field.default for field in fields(self)}
         values = {name: getattr(self, name) for name in usual}
-        return {n: value for n, value in values.items() if n == "kind" or value != usual[n]}
+        told = {n: value for n, value in values.items() if n == "kind" or value != usual[n]}
+        return told if self.cell is None else told | {"cell": list(self.cell)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Origin:
         """Return the origin that `to_json` wrote; raises `InvalidParameter` and `TypeError`."""
-        return cls(**data)
+        cell = data.get("cell")
+        return cls(**data) if cell is None else cls(**{**data, "cell": tuple(cell)})

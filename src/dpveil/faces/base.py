@@ -11,12 +11,13 @@ import numpy as np
 from jaxtyping import UInt8
 
 from dpveil.assets.reference import AssetField
-from dpveil.core.origin import MASK, SAME, WHOLE
+from dpveil.core.origin import FACE, MASK, ROUNDED, SAME, WHOLE
 from dpveil.core.parameters import OneOf
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
+from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
+from dpveil.faces.geometry.cell import off_grid
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.heads import Heads
 from dpveil.faces.inpainting import INPAINTING
@@ -30,10 +31,10 @@ Crops = UInt8[np.ndarray, "n s s 3"]
 
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
-    "landmarks": f"{BY_LANDMARKS}, and that these were sure, {SAME}",
-    "auto": f"{BY_LANDMARKS}, or that these were not sure, {SAME}",
+    "landmarks": f"{{}}, and that these were sure, {SAME}",
+    "auto": f"{{}}, or that these were not sure, {SAME}",
 }
-"""What the position of the new face reveals of the original one, by the value of `placing`."""
+"""What the position of the new face reveals of the original one by landmarks, by the value of `placing`."""
 DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
 """Stated for portraits too: their steps do not depend on the photo, but the running time does."""
 PROTECT: Final = ("head", "box")
@@ -111,9 +112,18 @@ class FaceMethod(Method):
             raise _more_than_all()
         return Portrait(photo, whole[0], self) if whole else Heads(photo, regions, self)
 
-    def shown_by_place(self, *, found: bool) -> tuple[str, ...]:
+    def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of the new face reveals about the original, depending on `placing`."""
-        return (*((POSE[self.placing],) if found and self.placing in POSE else ()), DURATION)
+        if not record.found or self.placing not in POSE:
+            return (DURATION,)
+        by_landmarks = BY_LANDMARKS if record.origin.cell is None else f"{BY_LANDMARKS}, {ROUNDED}"
+        return (POSE[self.placing].format(by_landmarks), DURATION)
+
+    def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
+        """Return why no face is replaced at a region; empty if it is that of a cell of the public grid."""
+        if record.origin.cell is not None:
+            return off_grid(record, str(self.protect), width, height, counted=counted)
+        return "is not placed on the public grid" if record.origin.kind == FACE else ""
 
     def noise_scale(self, *, height: int, width: int, channels: int) -> None:
         """Return None: no noise is added to levels."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
@@ -13,6 +12,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Region
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
+from dpveil.faces.geometry.cell import TURNED
 from dpveil.faces.geometry.figure import Figure
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
@@ -21,10 +21,8 @@ from dpveil.regions import grow
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
 
-TURNED: Final = math.radians(20)
-"""Yaw in radians from which hair and an ear often show beside the public shape."""
 TURNED_NOTE: Final = (
-    "{face} is turned by {degrees}°: hair, an ear or a cheek beside the new head may stay in the clear;"
+    "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
     ' look at the release, or replace more with protect "box"'
 )
 LEAST: Final = 8
@@ -54,11 +52,10 @@ class Heads(Placement):
 
 
 def _turned(places: Iterable[Placed]) -> Iterator[str]:
-    """Yield a note for every face that is turned so far that parts of its head show beside the shape."""
+    """Yield a note for every face that is turned so far that hair may show beside the shape."""
     for one in places:
-        if one.turned is not None and abs(one.turned.yaw) > TURNED:
-            face = replace(one.region.origin, grown_to=None).in_words()
-            yield TURNED_NOTE.format(face=face, degrees=round(math.degrees(abs(one.turned.yaw))))
+        if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
+            yield TURNED_NOTE.format(face=replace(one.region.origin, grown_to=None).in_words())
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

@@ -15,7 +15,7 @@ from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import Parameter
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
+from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
 from dpveil.regions import Finder
@@ -147,9 +147,16 @@ class Method(ABC):
         Raises `RegionError` if a region does not fit the method.
         """
 
-    def shown_by_place(self, *, found: bool) -> tuple[str, ...]:
-        """Return what the position of a region reveals besides its origin; `found` as in `Origin`."""
+    def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
+        """Return what the position of a region reveals besides its origin."""
         return ()
+
+    def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
+        """Return why the method replaces no such region in a photo of this size; empty if it may.
+
+        Pixels of masks are only `counted` if asked for, as that takes time.
+        """
+        return ""
 
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
         """Return the total cost of disjoint regions of these sizes; `total` is the sum of their costs."""

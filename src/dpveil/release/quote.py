@@ -110,7 +110,7 @@ class Quote:
     def _promise(self, record: RegionRecord) -> Guarantee:
         cost = self.method.guarantee(**self._size(record))
         clear = shown(record, width=self.width, height=self.height)
-        clear += self.method.shown_by_place(found=record.found)
+        clear += self.method.shown_by_place(record)
         scope = Scope(covers(record, self.channels), cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
 

@@ -14,12 +14,15 @@ from dpveil.core.origin import FACE, WHOLE
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
+from dpveil.mechanisms.method import Method
 from dpveil.regions.boxes import box_of_text
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 """Requests of numbers only, which have to be boxes."""
 MASK_REQUEST: Final = re.compile(r"(?:.* )?mask sha256:[0-9a-f]{64}")
 """Requests of masks, and of regions with a mask."""
+MOST_LOOKED: Final = 4
+"""Of how many pixels, in sizes of the photo, the masks of heads are compared."""
 KEPT: Final = re.compile(r" except=[0-9,]+$")
 """The end of a request that excludes faces, at which all others may be cut."""
 FACES: Final = "faces"
@@ -69,11 +72,24 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
 
 
 def _holds_head(record: RegionRecord) -> bool:
-    """Whether a mask covers at least a third of its box, as a head does.
+    """Whether a mask can be that of a head: of a cell of the grid, else at least a third of its box.
 
-    The public head shape fills more than half of its box, and less where the photo's edge cuts it off.
+    The public head shape fills more than half of its box, and less where the photo's edge cuts it off. That
+    of a cell is known, and `Method.misplaced` compares it.
     """
-    return record.masked is not None and record.masked * 3 >= record.box.w * record.box.h
+    cell = record.origin.cell is not None
+    return record.masked is not None and (cell or record.masked * 3 >= record.box.w * record.box.h)
+
+
+def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:
+    """Yield the regions that the method does not replace in such a photo."""
+    size, looked = {"width": output.width, "height": output.height}, 0
+    whole = not any(KEPT.search(text) for text in certificate.request)
+    for record in certificate.regions:
+        looked += record.box.w * record.box.h
+        counted = whole and looked <= MOST_LOOKED * output.width * output.height
+        if problem := method.misplaced(record, **size, counted=counted):
+            yield f"the region {record.in_words()} {problem}"
 
 
 def _origin_problems(regions: Sequence[RegionRecord], request: frozenset[str]) -> Iterator[str]:

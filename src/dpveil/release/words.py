@@ -14,7 +14,7 @@ from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
 from dpveil.core.numbers import show
-from dpveil.core.origin import FACE, SAME
+from dpveil.core.origin import FACE, ROUNDED, SAME
 from dpveil.core.region import Box, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 
@@ -48,6 +48,8 @@ FEW: Final = (
 )
 FEW_SINCE: Final = 3
 """The first wording with this warning."""
+CELLS_SINCE: Final = 5
+"""The first wording of which every face that a face method replaces lies in a cell of the public grid."""
 FREE_SINCE: Final = 4
 """The first wording that does not warn of overlapping regions if the total is 0-DP."""
 NOT_CHECKED: Final = "not all of its certificate is checked"
@@ -78,7 +80,9 @@ def covers(record: RegionRecord, channels: int) -> str:
 def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:
     """Return what the release of a region of a width × height photo leaves in the clear, by its origin."""
     origin, face = record.origin, record.origin.kind == FACE
-    found = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
+    found: tuple[str, ...] = (FACE_BOX, FACE_COUNT) if face else (PLACE, COUNT) if origin.found else ()
+    if origin.cell is not None:
+        found = tuple(text.replace(SAME, f"{ROUNDED}, {SAME}") for text in found)
     stored = () if origin.grown_to is None else (STORED.format(origin.grown_to),)
     if record.masked is None and record.box == Box(0, 0, width, height):
         none = (NOTHING,) if origin.fallback else ()

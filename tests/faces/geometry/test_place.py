@@ -22,19 +22,12 @@ from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, RegionError, UsageError
-from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, recombine
+from dpveil.faces.geometry import Frame, Landmarks, Placed, Predictor, place, pose_of, recombine
 from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import FIVE, Similarity
 from dpveil.faces.geometry.head import between, inside, outline
-from dpveil.faces.geometry.head_frame import (
-    AROUND,
-    HEAD,
-    HeadFrame,
-    head_shape,
-    in_head,
-    pixel_grid,
-)
-from dpveil.faces.geometry.place import FOUND, check
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, in_head, pixel_grid
+from dpveil.faces.geometry.place import FOUND, LARGER, check
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,
@@ -59,10 +52,11 @@ def test_astronaut_is_aligned(astronaut):
     found = place(astronaut, FACE_OF_ASTRONAUT)
     assert found.landmarks is not None
     assert np.abs(found.landmarks.eyes - EYES_OF_ASTRONAUT).max() < 4
-    assert np.abs(found.pose.to(found.landmarks.points) - found.frame.points()).max() < 6
-    assert found.turned is not None
-    assert abs(found.turned.yaw) < 0.35
-    assert abs(found.turned.pitch) < 0.5
+    assert np.abs(found.exact.to(found.landmarks.points) - found.frame.points()).max() < 6
+    pose = pose_of(found.landmarks)
+    assert abs(pose.yaw) < 0.35
+    assert abs(pose.pitch) < 0.5
+    assert abs(found.cell.yaw) <= 1
     assert found.crop(astronaut).shape == (128, 128, 3)
 
 
@@ -83,8 +77,9 @@ def test_landmarks_do_not_depend_on_the_box_or_the_size(astronaut):
 def test_a_tilted_head_is_aligned(astronaut, degrees):
     image, box = turned(data.astronaut(), degrees, FACE_OF_ASTRONAUT)
     straight, tilted = (place(photo, box) for photo in (astronaut, Photo(image)))
-    change = tilted.pose.angle - straight.pose.angle
+    change = tilted.exact.angle - straight.exact.angle
     assert change == pytest.approx(math.radians(degrees), abs=0.06)
+    assert tilted.cell.roll - straight.cell.roll == pytest.approx(-degrees / 15, abs=1)
     difference = tilted.crop(Photo(image)).astype(int) - straight.crop(astronaut)
     assert np.abs(difference).mean() < 8
 
@@ -132,7 +127,7 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
     mask = np.zeros((400, 400), bool)
     mask[found[0].region.box.slices] = found[0].region.mask
     side = 200
-    to_head = between(found[0].pose, found[0].frame, HeadFrame(side)).inverse.matrix
+    to_head = between(found[0].exact, found[0].frame, HeadFrame(side)).inverse.matrix
     head = in_head(pixel_grid(side)).astype(np.uint8)
     there = cv2.warpAffine(head, to_head, (400, 400), flags=cv2.INTER_NEAREST) > 0
     assert mask[there].all()
@@ -145,13 +140,13 @@ def test_the_shape_is_public_and_holds_the_head_and_the_face(box):
 @pytest.mark.parametrize("box", [Box(150, 150, 100, 120), Box(0, 0, 90, 30), Box(300, 350, 90, 30)])
 def test_a_box_that_a_user_gave_is_replaced_with_its_corners(box):
     photo, given = Photo(np.zeros((400, 400, 3), np.uint8)), Origin(BOX, finder=str(box))
-    found = [place(photo, box, landmarks=False, origin=origin).region for origin in (given, FOUND)]
-    mask, detected = np.zeros((2, 400, 400), bool)
-    mask[found[0].box.slices], detected[found[1].box.slices] = found[0].mask, found[1].mask
+    mine, found = (place(photo, box, landmarks=False, origin=origin) for origin in (given, FOUND))
+    mask = np.zeros((400, 400), bool)
+    mask[mine.region.box.slices] = mine.region.mask
     assert mask[box.slices].all()
-    assert detected[box.slices].all() == (box.x == 150)
-    detected[box.slices] = True
-    assert np.array_equal(mask, detected)
+    assert (mine.cell, mine.region.origin.cell, mine.pose) == (None, None, found.exact)
+    assert found.region.origin.cell == found.cell.numbers
+    assert len(found.cell.numbers) == 4
 
 
 @pytest.mark.parametrize("angle", [0.0, 0.5])
@@ -161,12 +156,11 @@ def test_the_shape_is_turned_with_the_face_and_no_larger_than_it_has_to_be(angle
     x, y = (60, 50) - Similarity(1.2, angle, 0.0, 0.0).to(np.array([[300.0, 300.0]]))[0]
     pose = Similarity(1.2, angle, float(x), float(y))
     head = between(pose, frame, HeadFrame(1))
-    x, y, a, b = HEAD
-    inner = head.back(outline((x, y, 0.99 * AROUND * a, 0.99 * AROUND * b)) - 0.5).round().astype(int)
-    upper = outline((x, y, 1.02 * AROUND * a, 1.02 * AROUND * b))
+    (x, y), (a, b) = MIDDLE, HEAD.larger(LARGER).half
+    inner = head.back(outline((x, y, 0.99 * a, 0.99 * b)) - 0.5).round().astype(int)
+    upper = outline((x, y, 1.02 * a, 1.02 * b))
     outer = head.back(upper[upper[:, 1] < y] - 0.5).round().astype(int)
-    middle = head.back(np.array([[x - 0.5, y - 0.5]]))[0].round().astype(int).tolist()
-    box, mask = head_shape(pose, frame, Box(*middle, 2, 2), 600, 600)
+    box, mask = HEAD.larger(LARGER).region(head, 600, 600)
     full = np.zeros((600, 600), bool)
     full[box.slices] = mask
     assert full[inner[:, 1], inner[:, 0]].all()
@@ -307,7 +301,7 @@ def test_68_landmarks_only_when_asked_and_they_agree(astronaut):
     five = place(astronaut, FACE_OF_ASTRONAUT)
     assert found.landmarks.all68.shape == (68, 2)
     assert np.abs(found.landmarks.points - five.landmarks.points).max() < 0.12 * five.landmarks.distance
-    assert abs(found.turned.yaw - five.turned.yaw) < math.radians(20)
+    assert abs(pose_of(found.landmarks).yaw - pose_of(five.landmarks).yaw) < math.radians(20)
 
 
 def test_parameters_are_checked(astronaut):

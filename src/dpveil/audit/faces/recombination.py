@@ -28,6 +28,8 @@ from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import grow
 
 SIDE: Final = 32
+NEARBY: Final = 0.002
+"""Angle in radians between the synthetic landmarks of two photos."""
 DRAWN_WITH: Final = 1
 """Seed of draws that are to be the same for every photo."""
 SCENES: Final[dict[str, Callable[[Pixels], Pixels]]] = {
@@ -81,7 +83,8 @@ class MadeLandmarks(Predictor):
 class RecombinationCase:
     """A synthetic photo and the boxes of its faces; none for a portrait.
 
-    `angle` is that of synthetic landmarks, in radians; None places faces by their boxes alone. With
+    `angle` is that of synthetic landmarks, in radians, which differs by `NEARBY` from photo to photo, within
+    one cell of the public grid; None places faces by their boxes alone. With
     `figures` heads are drawn (`gallery="drawn"`) instead of made of bits alone.
     """
 
@@ -119,12 +122,13 @@ class RecombinationCase:
         """The post-processing steps."""
         return parse_all(self.steps)
 
-    def treated(self, photo: Photo) -> Placement:
-        """Return dpveil's own placement for a photo, with faces placed as in this case."""
+    def treated(self, photo: Photo, number: int = 0) -> Placement:
+        """Return dpveil's own placement for a photo with this number, with faces placed as in this case."""
         treated = self.method.place(photo, self.regions)
         if self.angle is not None and isinstance(treated, Heads):
             treated.places = [
-                replace(one, region=grow(one.region, photo)) for one in self._by_landmarks(photo, self.angle)
+                replace(one, region=grow(one.region, photo))
+                for one in self._by_landmarks(photo, self.angle + number * NEARBY)
             ]
             treated.regions = tuple(one.region for one in treated.places)
         return treated
@@ -193,11 +197,11 @@ class Made:
         return treated
 
     def drawn(self, version: RecombinationVersion, number: int = 0) -> Pixels:
-        """Return a version's release of a photo with the common draw, with faces placed as in the first
-        photo.
+        """Return a version's release of a photo with the common draw, with faces in the same cells as in the
+        first photo.
         """
         if (version, number) not in self.kept:
-            treated = self._among(self.by(version), self.photos[number][1])
+            treated = self._among(self.by(version), number)
             bits = SeededBits(DRAWN_WITH)
             self.kept[version, number] = version.draw(treated, bits, self.case.following)
         released: Pixels = self.kept[version, number]
@@ -207,10 +211,11 @@ class Made:
         """Return which pixels a version says it replaces."""
         return places(version.listed(self.by(version)), self.case.height, self.case.width)
 
-    def _among(self, treated: Placement, photo: Photo) -> Placement:
-        """Return this placement applied to another photo; positions are in the clear."""
-        if not isinstance(treated, Heads):
-            return self.case.treated(photo)
+    def _among(self, treated: Placement, number: int) -> Placement:
+        """Return this placement applied to another photo; cells, and boxes alone, are in the clear."""
+        photo = self.photos[number][1]
+        if not isinstance(treated, Heads) or self.case.angle is not None:
+            return self.case.treated(photo, number)
         other = copy(treated)
         other.photo = photo
         return other

@@ -25,7 +25,7 @@ ONE: Final = (Box(35, 22, 9, 11),)
 CORNER: Final = (Box(0, 49, 9, 10),)
 TWO: Final = (Box(22, 20, 9, 11), Box(38, 25, 11, 13))
 """Overlapping regions."""
-BESIDE: Final = (Box(15, 20, 9, 11), Box(46, 20, 9, 11))
+BESIDE: Final = (Box(9, 20, 7, 9), Box(43, 20, 7, 9))
 """Regions with a common edge and no common pixel."""
 POINT: Final = (Box(84, 60, 1, 1),)
 LARGE: Final = (Box(10, 5, 65, 55),)
@@ -170,6 +170,11 @@ def _one_by_one(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
     return out
 
 
+def _where_it_is(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
+    """Put every face exactly where the one that it replaces was."""
+    return recombine(image, [replace(one, pose=one.exact or one.pose) for one in faces], crops)
+
+
 def _softened(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:
     """Smooth the photo at the seam, from both sides, before faces are put back."""
     inside = _hidden(image, faces).astype(np.uint8)
@@ -226,6 +231,7 @@ MUTANTS: Final = (
         gates=("hidden", "copy"),
     ),
     wrong("each face filled on its own", _one_by_one, gates=HIDDEN),
+    wrong("placement not rounded", _where_it_is, gates=HIDDEN),
     wrong("seam blurred before", _softened, gates=("hidden", "outside")),
     wrong("seam blurred after", _smooth_after, gates=OUTSIDE),
     wrong("last row and column left out", _left_out, gates=("hidden", "copy")),

@@ -18,8 +18,8 @@ from dpveil.faces.geometry.figure import Figure, Shown, Step
 from dpveil.faces.geometry.head import AnyFrame, between
 from dpveil.faces.geometry.head_frame import HeadFrame
 
-UNITS: Final = HeadFrame(100)
-ORIGIN: Final = (49.5, 43.5)
+UNITS: Final = HeadFrame(125)
+ORIGIN: Final = (62.0, 55.25)
 """The point between the eyes in that frame's pixels: the origin of `shapes`."""
 LARGER: Final = 1.07
 """How much larger than life a head is drawn, so that it fills the shape that is replaced."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float64
@@ -13,23 +13,12 @@ from dpveil.faces.geometry.align import Frame, Points, Similarity
 
 Ellipse = tuple[float, float, float, float]
 """Centre (x, y) and half axes."""
-Yaws = tuple[float, ...]
-"""Possible yaws of a head, in radians."""
-MOST: Final[Ellipse] = (0.493, 0.40, 0.98, 1.06)
-"""Outer limit of a head, except for long hair and hats."""
-BEHIND: Final = 0.5
-"""How far the back of a head in full profile lies behind its face."""
 
 
 def inside(ellipse: Ellipse, parts: Float64[np.ndarray, "... 2"]) -> Bool[np.ndarray, ...]:
     """Return whether each position (x, y) lies within an ellipse, in any unit that both share."""
     x, y, a, b = ellipse
     return np.asarray(((parts[..., 0] - x) / a) ** 2 + ((parts[..., 1] - y) / b) ** 2 <= 1)
-
-
-def backs(ellipse: Ellipse, yaws: Yaws) -> list[Ellipse]:
-    """Return the ellipse moved to the back of the head, for every possible yaw."""
-    return [(ellipse[0] - BEHIND * math.sin(yaw), *ellipse[1:]) for yaw in yaws]
 
 
 def grid(frame: Frame) -> Float64[np.ndarray, "s s 2"]:
@@ -47,8 +36,8 @@ def outline(ellipse: Ellipse, steps: int = 72) -> Points:
 
 def bounds(points: Points, width: int, height: int) -> Box | None:
     """Return the bounding box of points, in whole pixels, clipped to the photo; None if it is empty."""
-    left, top = np.floor(points.min(axis=0) + 0.5).astype(int).tolist()
-    right, bottom = np.ceil(points.max(axis=0) + 0.5).astype(int).tolist()
+    left, top = np.floor(points.min(axis=0) + 0.5 - 1e-6).astype(int).tolist()
+    right, bottom = np.ceil(points.max(axis=0) + 0.5 + 1e-6).astype(int).tolist()
     left, top, right, bottom = max(left, 0), max(top, 0), min(right, width), min(bottom, height)
     return Box(left, top, right - left, bottom - top) if left < right and top < bottom else None
 

@@ -1,35 +1,32 @@
-"""The frame in which heads are completed, and the public shape of the replaced head in it.
+"""The frame in which heads are completed, and the public shapes of replaced heads in it.
 
-Positions are (x, y) in units of the frame's side. The eyes are at (0.40, 0.44) and (0.60, 0.44).
+Positions are (x, y) in units of the frame's side. The eyes are at (0.42, 0.446) and (0.58, 0.446).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 from jaxtyping import Bool, Float64
 
 from dpveil.core.region import Box
-from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.head import AnyFrame, between, bounds, inside, outline
+from dpveil.faces.geometry.align import Points, Similarity
+from dpveil.faces.geometry.head import bounds
 
-SIDE: Final = 1.9025
+SIDE: Final = 2.378125
 """The frame's side, in units of UTKFace's crop."""
-LEFT: Final = -0.4585
-TOP: Final = -0.5324
+LEFT: Final = -0.6963125
+TOP: Final = -0.75594375
 """The frame's left and top, in units of UTKFace's crop."""
-HEAD: Final = (0.50, 0.47, 0.31, 0.41)
-"""Ellipse of the head with its hair: centre and half axes."""
-NECK: Final = (0.185, 0.70, 0.95)
-"""Half the width of the neck, and its upper and lower end."""
-AROUND: Final = 1.06
-"""Least factor by which the replaced shape is larger than HEAD."""
-ROUNDING: Final = 1.02
-"""Factor by which it is larger than needed to hold a face's box, so that rounding loses no row of pixels."""
-OVAL: Final = (0.50, 0.535, 0.165, 0.22)
+MIDDLE: Final = (0.50, 0.47)
+"""Centre of the head and of its shapes."""
+OVAL: Final = (0.50, 0.522, 0.132, 0.176)
 """Ellipse of the released face, from brows to mouth: centre and half axes."""
+EDGE: Final = 1e-6
+"""How far beyond its edge a shape holds pixels, so that rounding errors move none."""
 
 Parts = Float64[np.ndarray, "... 2"]
 
@@ -63,35 +60,88 @@ def pixel_grid(size: int) -> Float64[np.ndarray, "s s 2"]:
     return np.stack(np.meshgrid(along, along), axis=-1)
 
 
-def in_head(at: Parts) -> Bool[np.ndarray, ...]:
-    """Return whether each position lies in the head or its neck, which a release replaces."""
-    half, top, bottom = NECK
-    neck = (np.abs(at[..., 0] - HEAD[0]) <= half) & (at[..., 1] >= top) & (at[..., 1] <= bottom)
-    return np.asarray(inside(HEAD, at) | neck)
+@dataclass(frozen=True)
+class Shape:
+    """A public shape around `MIDDLE`: an ellipse, and a neck below it.
 
-
-def head_shape(
-    pose: Similarity, frame: AnyFrame, box: Box, width: int, height: int, *, whole: bool = False
-) -> tuple[Box, Bool[np.ndarray, "h w"]] | None:
-    """Return the bounding box and mask of a head with its neck, clipped to a photo of this size in pixels.
-
-    `pose` maps the photo to `frame`. The shape is public and the same for everybody; it is enlarged until it
-    holds the ellipse inscribed in `box`, the face's. With `whole`, all pixels of the box are added. None if
-    nothing of it lies in the photo.
+    `half` are the half axes; `neck` is half its width, its upper and its lower end, from `MIDDLE`. `left` and
+    `right` stretch the two halves of the shape sideways.
     """
-    head = between(pose, frame, HeadFrame(1))
-    x, y, a, b = HEAD
-    middle, half = (box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5), (box.w / 2, box.h / 2)
-    far = np.hypot(*((head.to(outline((*middle, *half))) + 0.5 - (x, y)) / (a, b)).T)
-    larger = max(AROUND, ROUNDING * float(far.max()))
-    reach = np.array([[-a, -b], [a, -b], [a, NECK[2] - y], [-a, NECK[2] - y]]) * larger + (x, y) - 0.5
-    corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], np.float64)[: 2 * whole]
-    found = bounds(np.concatenate([head.back(reach), corners]), width, height)
-    if found is None:
-        return None
-    across, down = found.x + np.arange(found.w), found.y + np.arange(found.h)
-    at = [m[0] * across + (m[1] * down + m[2] + 0.5)[:, None] for m in head.matrix]
-    mask = in_head(np.stack([(one - c) / larger + c for one, c in zip(at, (x, y), strict=True)], axis=-1))
-    if whole:
-        mask[box.y - found.y :, box.x - found.x :][: box.h, : box.w] = True
-    return (found, mask) if mask.any() else None
+
+    half: tuple[float, float]
+    neck: tuple[float, float, float] | None = None
+    left: float = 1.0
+    right: float = 1.0
+
+    def holds(self, at: Parts) -> Bool[np.ndarray, ...]:
+        """Return whether each position lies in the shape."""
+        x, y = self._unstretched(at)
+        inside = np.asarray((x / self.half[0]) ** 2 + (y / self.half[1]) ** 2 <= 1 + EDGE)
+        if self.neck is not None:
+            half, top, bottom = self.neck
+            inside |= (np.abs(x) <= half + EDGE) & (y >= top) & (y <= bottom + EDGE)
+        return inside
+
+    def far(self, at: Parts) -> Float64[np.ndarray, ...]:
+        """Return by how much the ellipse would have to be enlarged to reach each position."""
+        x, y = self._unstretched(at)
+        return np.asarray(np.hypot(x / self.half[0], y / self.half[1]))
+
+    def larger(self, factor: float) -> Shape:
+        """Return the shape enlarged around `MIDDLE`."""
+        neck = self.neck and (self.neck[0] * factor, self.neck[1] * factor, self.neck[2] * factor)
+        return replace(self, half=(self.half[0] * factor, self.half[1] * factor), neck=neck)
+
+    def region(
+        self, head: Similarity, width: int, height: int, *, box: Box | None = None, masked: bool = True
+    ) -> tuple[Box, Bool[np.ndarray, "h w"] | None] | None:
+        """Return the pixels of the shape and of `box` in a photo of this size: a bounding box, and a mask.
+
+        `head` maps the photo to a frame with a side of 1. Without `masked`, the whole
+        bounding box is meant. None if nothing of it lies in the photo.
+        """
+        ends = head.back(self._ends(head.angle) - 0.5)
+        if box is not None:
+            corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], np.float64)
+            ends = np.concatenate([ends, corners])
+        found = bounds(ends, width, height)
+        if found is None:
+            return None
+        if not masked:
+            return found, None
+        across, down = found.x + np.arange(found.w), found.y + np.arange(found.h)
+        at = [m[0] * across + (m[1] * down + m[2] + 0.5)[:, None] for m in head.matrix]
+        mask = self.holds(np.stack(at, axis=-1))
+        if box is not None:
+            mask[box.y - found.y :, box.x - found.x :][: box.h, : box.w] = True
+        return (found, mask) if mask.any() else None
+
+    def _unstretched(self, at: Parts) -> tuple[np.ndarray, np.ndarray]:
+        """Return x and y from `MIDDLE`, as if no half were stretched."""
+        x, y = at[..., 0] - MIDDLE[0], at[..., 1] - MIDDLE[1]
+        if (self.left, self.right) != (1, 1):
+            x = x / np.where(x < 0, self.left, self.right)
+        return x, y
+
+    def _ends(self, angle: float) -> Points:
+        """Return the outermost points of the shape in a photo that is turned by `angle` into its frame."""
+        half, _, low = self.neck or (0.0, 0.0, 0.0)
+        ends = [(-half * self.left, low), (half * self.right, low)]
+        for way in range(4):
+            x, y = math.cos(angle + way * math.pi / 2), math.sin(angle + way * math.pi / 2)
+            a, b = self.half[0] * (self.left if x < 0 else self.right), self.half[1]
+            far = math.hypot(a * x, b * y)
+            ends.append((a * a * x / far, b * b * y / far))
+        points: Points = np.array(ends) + MIDDLE
+        return points
+
+
+HEAD: Final = Shape((0.248, 0.328), (0.148, 0.184, 0.344))
+"""A head with its hair, and its neck."""
+AROUND: Final = Shape((0.416, 0.464))
+"""All around any head, with hair, ears and neck."""
+
+
+def in_head(at: Parts) -> Bool[np.ndarray, ...]:
+    """Return whether each position lies in `HEAD`."""
+    return HEAD.holds(at)

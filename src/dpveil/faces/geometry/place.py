@@ -13,11 +13,11 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
-from dpveil.faces.geometry.head import MOST as HEAD
-from dpveil.faces.geometry.head import Yaws, backs, between, bounds, outline
-from dpveil.faces.geometry.head_frame import head_shape
+from dpveil.faces.geometry.cell import EITHER, ROUNDING, SMALLER, Cell, cell_of
+from dpveil.faces.geometry.head import between, outline
+from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
-from dpveil.faces.geometry.pose import Pose, pose_of
+from dpveil.faces.geometry.pose import pose_of
 
 PROTECTIONS: Final = ("box", "head")
 SPREAD: Final = 0.06
@@ -25,39 +25,41 @@ SPREAD: Final = 0.06
 photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
 """Least accepted `Landmarks.score`."""
+LARGER: Final = 1.06
+"""Least factor by which the shape is larger than a head that a user's box places."""
+ONE: Final = HeadFrame(1)
 
 FOUND: Final = Origin(FACE, found=True)
-UNKNOWN: Final = (-0.8, 0.8)
-"""Range of yaws, in radians, of a head that is placed by its box only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Placed:
     """One face: `region` has to be replaced, `pose` maps the photo to the pixels of `frame`.
 
-    `landmarks` and `turned`, the head's pose, are None if the face was placed by its box only. All of this
-    depends on private pixels; `in_the_clear` says what a release reveals of it.
+    If anything of the placement was found by looking at pixels, region and pose are those of the public
+    `cell`, which is all that a release shows of it; else `cell` is None. `exact` is the face's own pose, None
+    if that is `pose`. `landmarks` is None if the face was placed by its box only. Both are private.
     """
 
     region: Region
     pose: Similarity
     frame: Frame
     landmarks: Landmarks | None = None
-    turned: Pose | None = None
+    cell: Cell | None = None
+    exact: Similarity | None = None
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
         """What a release at this place reveals of the original, apart from the released face."""
-        where: tuple[str, ...] = ("position and size of the face's box",)
+        what = "position and size of the face's box"
         if self.landmarks is not None:
-            where += (
-                "position, size and angle of the face and the turn of its head, from landmarks found in it",
-            )
-        return (*where, "everything outside the region, such as hair, neck and clothes beyond it")
+            what = "position, size and angle of the face and the turn of its head, from landmarks found in it"
+        where = what if self.cell is None else f"{what}, rounded to a public grid"
+        return (where, "everything outside the region, such as hair, neck and clothes beyond it")
 
     def crop(self, photo: Photo) -> UInt8[np.ndarray, "s s 3"]:
         """Return the canonical crop, which holds protected pixels: only a mechanism may use it."""
-        return self.pose.crop(photo.image, self.frame)
+        return (self.exact or self.pose).crop(photo.image, self.frame)
 
 
 def place(
@@ -71,12 +73,13 @@ def place(
 ) -> Placed:
     """Return the place of the face in `box`, and the region of the photo that protects it.
 
-    `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is "box", the
-    bounding box of any head that could be here, or "head", an ellipse with a neck of the same shape for
-    everybody. `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for
-    tiny faces or those turned away. Raises `InvalidParameter`; `UsageError` if landmarks are not installed;
-    and `RegionError` if the box extends beyond the photo or its content is not accepted as a face.
-    Source: docs, "Face geometry".
+    `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is "head", an
+    ellipse with a neck of the same shape for everybody, or "box", all around any head that could be here.
+    `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for tiny faces or
+    those turned away. What was found by looking at pixels, by `origin` or by landmarks, is rounded to a
+    public `Cell`; a user's own box is not, and all of it is replaced. Raises `InvalidParameter`; `UsageError`
+    if landmarks are not installed; and `RegionError` if the box extends beyond the photo or its content is
+    not accepted as a face. Source: docs, "Face geometry".
     """
     frame = Frame() if frame is None else frame
     if protect not in PROTECTIONS:
@@ -87,11 +90,20 @@ def place(
     if landmarks is not False:
         asked = predictor() if landmarks is True else landmarks
         found = check(asked.near(photo.image, box), origin.in_words())
-    pose = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
-    looks = None if found is None else pose_of(found)
-    yaws = UNKNOWN if looks is None else (looks.yaw,)
-    region = head_region(photo, box, pose, frame, protect=protect, origin=origin, yaws=yaws)
-    return Placed(region, pose, frame, found, looks)
+    exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
+    own, cell = (None if origin.found else box), None
+    if found is None and own is not None:
+        there, shape = between(exact, frame, ONE), _around(exact, frame, box, protect)
+    else:
+        yaw = None if found is None else pose_of(found).yaw
+        cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
+        there, shape = cell.pose, cell.shape(protect)
+    pixels = shape.region(there, photo.width, photo.height, box=own, masked=protect == "head")
+    if pixels is None:
+        raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
+    region = Region(*pixels, origin=replace(origin, found=True, cell=None if cell is None else cell.numbers))
+    pose = exact if cell is None else between(there, ONE, frame)
+    return Placed(region, pose, frame, found, cell, exact)
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:
@@ -109,24 +121,10 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
     return found
 
 
-def head_region(
-    photo: Photo, box: Box, pose: Similarity, frame: Frame, *, protect: str, origin: Origin, yaws: Yaws
-) -> Region:
-    """Return the region to replace: the public shape for "head", else the bounding box of any head here.
-
-    The shape holds the ellipse inscribed in a detector's `box`, and all of a box given by a user; the
-    bounding box holds all of either. `yaws`, in radians, widen the bounding box by the back of a turned head.
-    Raises `RegionError` if the region lies outside the photo.
-    """
-    found = replace(origin, found=True)
-    if protect == "head":
-        shape = head_shape(pose, frame, box, photo.width, photo.height, whole=not origin.found)
-        if shape is None:
-            raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
-        return Region(*shape, origin=found)
-    ends = [frame.pixels(outline(ellipse)) for ellipse in (HEAD, *backs(HEAD, yaws))]
-    corners = np.array([[box.x, box.y], [box.x + box.w - 1, box.y + box.h - 1]], float)
-    whole = bounds(np.concatenate([*(pose.back(end) for end in ends), corners]), photo.width, photo.height)
-    if whole is None:
-        raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
-    return Region(whole, origin=found)
+def _around(pose: Similarity, frame: Frame, box: Box, protect: str) -> Shape:
+    """Return the shape for a face that a user's box places, so large that it holds the ellipse in the box."""
+    if protect == "box":
+        return replace(SMALLER[protect], left=EITHER, right=EITHER)
+    ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
+    far = HEAD.far(between(pose, frame, ONE).to(ends) + 0.5)
+    return HEAD.larger(max(LARGER, ROUNDING * float(far.max())))

@@ -1,0 +1,170 @@
+"""The public grid to which the placement of a face is rounded before anything of it shows.
+
+A release shows the cell, and nothing else of where the face was. The shapes that are replaced hold the head
+of every face of the cell. Source: docs, "Face geometry".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from dpveil.core.origin import BOX
+from dpveil.core.region import Box, RegionRecord
+from dpveil.errors import RegionError
+from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.head import outline
+from dpveil.faces.geometry.head_frame import AROUND, HEAD, MIDDLE, Shape
+from dpveil.regions.boxes import box_of_text
+
+SCALES: Final = range(64)
+"""Exponents of the scale: the frame's side is 1.25^scale pixels."""
+ROLLS: Final = 24
+"""Rolls of a full turn: multiples of 15°."""
+PITCH: Final = HEAD.half[0] / 8
+"""Distance between the centres, a sixteenth of the head's width, in sides of the frame."""
+YAW: Final = 20
+"""Degrees between the classes of yaw."""
+TURNED: Final = 2
+"""The outermost class of yaw, on either side: everything from 30° on."""
+STRETCHES: Final = (1.0, 1.3, 1.6)
+"""By how much the half of the shape at the back of a turned head is stretched, by class of yaw."""
+EITHER: Final = 1.4
+"""The stretch of both halves of the box around a head whose yaw is not known."""
+WHOLE_CELL: Final = {
+    "head": replace(HEAD.larger(1.25), neck=(0.24, 0.184, 0.44)),
+    "box": AROUND.larger(1.25),
+}
+"""For each protection, a shape at the cell's centre that holds that of every face of the cell."""
+SMALLER: Final = {"head": HEAD, "box": AROUND}
+"""The shape of one face, by protection."""
+MOST_GROWTH: Final = 160
+"""Most pixels by which a region grows to the blocks of a format."""
+ROUNDING: Final = 1.02
+"""Factor by which a shape is larger than needed to hold a face's box, so that no row of pixels is lost."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the grid, by whole numbers.
+
+    The side of the head frame is 1.25^`scale` pixels of the photo, and its roll 15° · `roll`, clockwise from
+    -11 to 12. The head's centre is in the middle of square (`across`, `down`) of a grid that starts at the
+    photo's left top, whose squares are a sixteenth of the head's width. The head is turned by 20° · `yaw`,
+    positive towards the right of the image, from -2 to 2; None if that is not known.
+    """
+
+    scale: int
+    roll: int
+    across: int
+    down: int
+    yaw: int | None = None
+
+    @classmethod
+    def near(cls, head: Similarity, yaw: float | None, *, raised: int = 0) -> Cell:
+        """Return the cell of a head that `head` maps to a frame with a side of 1; `yaw` is in radians.
+
+        With `raised`, the scale is larger by so many steps. Raises `RegionError` for impossible sizes.
+        """
+        scale = round(-math.log(head.scale) / math.log(1.25)) + raised
+        if scale not in SCALES:
+            raise RegionError("a head is smaller than a pixel, or impossibly large", hint="it may be no face")
+        turns = -head.angle * ROLLS / (2 * math.pi)
+        x, y = head.back(np.array([MIDDLE]) - 0.5)[0] + 0.5
+        pitch = PITCH * side(scale)
+        turned = None if yaw is None else max(-TURNED, min(TURNED, round(math.degrees(yaw) / YAW)))
+        return cls(scale, _wrapped(round(turns)), math.floor(x / pitch), math.floor(y / pitch), turned)
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> Cell | None:
+        """Return the cell with these `numbers`; None if there is none."""
+        if not 4 <= len(numbers) <= 5:
+            return None
+        cell = cls(*numbers)
+        known = cell.scale in SCALES and cell.roll == _wrapped(cell.roll)
+        return cell if known and abs(cell.yaw or 0) <= TURNED else None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The cell as certificates state it: without the yaw if that is not known."""
+        return (self.scale, self.roll, self.across, self.down, *(() if self.yaw is None else (self.yaw,)))
+
+    @property
+    def pose(self) -> Similarity:
+        """The map from the photo to a frame with a side of 1, with the head at the cell's centre."""
+        size = side(self.scale)
+        centre = np.array([[self.across + 0.5, self.down + 0.5]]) * PITCH * size - 0.5
+        turned = Similarity(1 / size, -self.roll * 2 * math.pi / ROLLS, 0.0, 0.0)
+        x, y = MIDDLE - turned.to(centre)[0] - 0.5
+        return replace(turned, x=float(x), y=float(y))
+
+    def shape(self, protect: str) -> Shape:
+        """Return the shape that is replaced, which holds that of every face of the cell."""
+        return self.stretched(WHOLE_CELL[protect], protect)
+
+    def stretched(self, shape: Shape, protect: str) -> Shape:
+        """Return a shape whose half at the back of the turned head is wider."""
+        if self.yaw is None:
+            return replace(shape, left=EITHER, right=EITHER) if protect == "box" else shape
+        behind = STRETCHES[abs(self.yaw)]
+        return replace(shape, left=behind) if self.yaw > 0 else replace(shape, right=behind)
+
+
+def side(scale: int) -> float:
+    """Return the side of the head frame in pixels, correctly rounded, so that it is the same everywhere."""
+    size: float = 5**scale / 4**scale
+    return size
+
+
+def _wrapped(roll: int) -> int:
+    """Return a roll from -11 to 12."""
+    return (roll + ROLLS // 2 - 1) % ROLLS - ROLLS // 2 + 1
+
+
+def cell_of(head: Similarity, yaw: float | None, box: Box | None) -> Cell:
+    """Return the cell of a head; its scale is raised until the shape holds the ellipse inscribed in `box`.
+
+    `head` maps the photo to a frame with a side of 1, `yaw` is in radians. Raises `RegionError`.
+    """
+    cell = Cell.near(head, yaw)
+    if box is None:
+        return cell
+    ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
+    for raised in SCALES:
+        cell = Cell.near(head, yaw, raised=raised)
+        if ROUNDING * float(cell.shape("head").far(cell.pose.to(ends) + 0.5).max()) <= 1:
+            break
+    return cell
+
+
+def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, counted: bool) -> str:
+    """Return why a region of a photo of this size is not that of its cell; empty if it may be.
+
+    A region that grew to the blocks of a format holds that of its cell. Pixels of masks are only `counted` if
+    asked for, and not where a region grew.
+    """
+    cell = Cell.of(record.origin.cell or ())
+    if cell is None:
+        return "is in no cell of the grid"
+    own = box_of_text(record.origin.finder) if record.origin.kind == BOX else None
+    masked = counted and protect == "head"
+    pixels = cell.shape(protect).region(cell.pose, width, height, box=own, masked=masked)
+    if pixels is None:
+        return "is in a cell of the grid that lies outside the photo"
+    box, mask = pixels
+    if record.origin.grown_to is not None:
+        fits = all(0 <= more <= MOST_GROWTH for more in _beyond(box, record.box))
+    else:
+        count = None if mask is None else int(mask.sum())
+        fits = record.box == box and (record.masked == count or not counted)
+    return "" if fits else "is not that of its cell of the grid"
+
+
+def _beyond(inner: Box, outer: Box) -> tuple[int, int, int, int]:
+    """Return how far a box extends beyond another one on each side, in pixels."""
+    left, top = inner.x - outer.x, inner.y - outer.y
+    return left, top, outer.w - inner.w - left, outer.h - inner.h - top

@@ -1,0 +1,227 @@
+"""The public grid: every face of a cell is held by its shape, and nothing else of its place shows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+from geometry_made import textured
+
+import dpveil
+from dpveil.core.origin import FACE, Origin
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box, Region
+from dpveil.errors import RegionError
+from dpveil.faces.geometry import Landmarks, Similarity, place
+from dpveil.faces.geometry.align import of_points
+from dpveil.faces.geometry.cell import PITCH, SMALLER, WHOLE_CELL, Cell, cell_of, off_grid, side
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
+from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.noise.bits import SeededBits
+from dpveil.regions import Finder
+
+YAWS = (-2, -1, 0, 1, 2, None)
+
+
+def edge(shape: Shape) -> np.ndarray:
+    """Points on the edge of a shape, those of a stretched half included."""
+    angle = np.linspace(0, 2 * math.pi, 721)
+    points = [np.stack([shape.half[0] * np.cos(angle), shape.half[1] * np.sin(angle)], axis=1)]
+    if shape.neck is not None:
+        half, top, bottom = shape.neck
+        down, across = np.linspace(top, bottom, 41), np.linspace(-half, half, 41)
+        points += [np.stack([np.full(41, end), down], axis=1) for end in (-half, half)]
+        points += [np.stack([across, np.full(41, bottom)], axis=1)]
+    out = np.concatenate(points)
+    out[:, 0] *= np.where(out[:, 0] < 0, shape.left, shape.right)
+    return out + MIDDLE
+
+
+def member(cell: Cell, scale: float, roll: float, across: float, down: float) -> Similarity:
+    """The pose of a face of a cell, by its position in it: four numbers from -1 to 1."""
+    size = side(cell.scale)
+    own = size * 1.25 ** (scale / 2)
+    turned = Similarity(1 / own, -math.radians(15 * cell.roll + 7.5 * roll), 0.0, 0.0)
+    x = (cell.across + 0.5 + across / 2) * PITCH * size - 0.5
+    y = (cell.down + 0.5 + down / 2) * PITCH * size - 0.5
+    moved = MIDDLE - turned.to(np.array([[x, y]]))[0] - 0.5
+    return replace(turned, x=float(moved[0]), y=float(moved[1]))
+
+
+def members(cell: Cell) -> list[Similarity]:
+    """The corners and edges of a cell, and some faces inside it."""
+    ends = np.stack(np.meshgrid(*[[-1.0, 1.0]] * 2, [-1, 0, 1], [-1, 1]), axis=-1).reshape(-1, 4)
+    inside = np.random.default_rng(cell.roll + 50).uniform(-1, 1, (20, 4))
+    return [member(cell, *position) for position in [*ends.tolist(), *inside.tolist()]]
+
+
+@pytest.mark.parametrize("protect", ["head", "box"])
+@pytest.mark.parametrize("yaw", YAWS)
+def test_the_shape_holds_every_face_of_its_cell(protect: str, yaw: int | None) -> None:
+    for roll in range(-11, 13):
+        cell = Cell(20, roll, 40, 30, yaw)
+        whole = cell.shape(protect)
+        own = edge(cell.stretched(SMALLER[protect], protect)) - 0.5
+        for pose in members(cell):
+            there = cell.pose.to(pose.back(own)) + 0.5
+            assert whole.holds(there).all(), (cell, pose)
+
+
+@pytest.mark.parametrize("protect", ["head", "box"])
+def test_the_shape_is_not_much_larger_than_it_has_to_be(protect: str) -> None:
+    """Shrunk by 4 %, or without a wider neck, it does not hold every face of the cell."""
+    cell = Cell(20, 3, 40, 30, 0)
+    own = edge(SMALLER[protect]) - 0.5
+    smaller = [WHOLE_CELL[protect].larger(0.94)]
+    if protect == "head":
+        smaller = [WHOLE_CELL["head"].larger(0.985), replace(WHOLE_CELL["head"], neck=(0.23, 0.184, 0.44))]
+    for shape in smaller:
+        missed = [~shape.holds(cell.pose.to(pose.back(own)) + 0.5) for pose in members(cell)]
+        assert np.any(missed)
+
+
+def test_the_mask_of_a_cell_holds_the_masks_of_its_faces() -> None:
+    cell = Cell(23, 2, 12, 10, -1)
+    box, mask = cell.shape("head").region(cell.pose, 400, 400)
+    whole = np.zeros((400, 400), bool)
+    whole[box.slices] = mask
+    for pose in members(cell)[::3]:
+        inner, part = cell.stretched(HEAD, "head").region(pose, 400, 400)
+        own = np.zeros((400, 400), bool)
+        own[inner.slices] = part
+        assert (whole | ~own).all()
+
+
+def test_a_face_is_rounded_to_the_cell_it_lies_in() -> None:
+    """Every face of a cell, and the cell's own centre; one just beyond an edge is in another."""
+    for roll in (-11, -3, 0, 12):
+        cell = Cell(18, roll, 20, 31, 1)
+        assert Cell.near(cell.pose, math.radians(20)) == cell
+        for yaw in (10.01, 29.99):
+            inside = {Cell.near(member(cell, *(0.99 * np.array(at))), math.radians(yaw)) for at in np.eye(4)}
+            assert inside == {cell}
+        for at in [*np.eye(4), *-np.eye(4)]:
+            assert Cell.near(member(cell, *(1.01 * at)), math.radians(20)) != cell
+        assert Cell.near(cell.pose, 2.0).yaw == 2
+        assert Cell.near(cell.pose, math.radians(-30.1)).yaw == -2
+        assert Cell.of(cell.numbers) == cell
+    assert Cell.of(Cell(18, 0, 1, 2).numbers) == Cell(18, 0, 1, 2, None)
+    for numbers in ((), (1, 2, 3), (64, 0, 0, 0), (-1, 0, 0, 0), (9, 13, 0, 0), (9, 0, 0, 0, 3), (1,) * 6):
+        assert Cell.of(numbers) is None, numbers
+
+
+def test_the_scale_is_raised_until_the_shape_holds_the_face_in_the_box() -> None:
+    head = Cell(20, 0, 20, 20).pose
+    assert cell_of(head, 0.0, None).scale == 20
+    x, y = head.back(np.array([MIDDLE]) - 0.5)[0]
+    for size, scale in ((0.4, 20), (0.7, 21), (1.6, 25)):
+        half = size * side(20) / 2
+        box = Box(round(x - half), round(y - half), round(2 * half), round(2 * half))
+        assert cell_of(head, 0.0, box).scale == scale
+    with pytest.raises(RegionError):
+        Cell.near(Similarity(3.0, 0.0, 0.0, 0.0), None)
+
+
+def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
+    """The half behind the face is wider, and the one before it is not."""
+    straight, right, left = (Cell(23, 0, 20, 20, yaw) for yaw in (0, 2, -2))
+    boxes = [cell.shape("head").region(cell.pose, 900, 900)[0] for cell in (straight, right, left)]
+    wider = 0.6 * 0.31 * side(23)
+    assert boxes[0].x - boxes[1].x == pytest.approx(wider, abs=2)
+    assert boxes[2].w - boxes[0].w == pytest.approx(wider, abs=2)
+    assert boxes[2].x == boxes[0].x
+    assert boxes[1].x + boxes[1].w == boxes[0].x + boxes[0].w
+
+
+class Moved:
+    """Landmarks of a mean face in the box, turned as the photo's first hidden pixel says."""
+
+    def near(self, image: np.ndarray, box: Box) -> Landmarks:
+        points = of_box(box).back(SEEN.points())
+        turn = np.exp(0.02j * int(image[150, 150, 0]))
+        turned = np.array([[turn.real, turn.imag], [-turn.imag, turn.real]])
+        middle = points.mean(axis=0)
+        return Landmarks((points - middle) @ turned + middle, 0.0, 1.0)
+
+
+def box_of(kind: int) -> Box:
+    """The box that a detector finds: those of kinds 0 to 2 fall into one cell, that of 3 does not."""
+    return Box(105 + (24 if kind == 3 else kind), 98, 90 + kind, 108)
+
+
+@dataclass(frozen=True)
+class Where(Finder):
+    """A detector whose box follows the hidden pixels, too."""
+
+    kind = FACE
+
+    @property
+    def description(self) -> str:
+        return "where"
+
+    def __call__(self, photo: Photo) -> list[Region]:
+        kind = int(photo.image[150, 150, 0])
+        return [Region(box_of(kind), origin=Origin(FACE, number=1, found=True))]
+
+
+@pytest.mark.parametrize("protect", ["head", "box"])
+@pytest.mark.parametrize("placing", ["landmarks", "box"])
+@pytest.mark.parametrize("gallery", ["drawn", "default"])
+def test_faces_of_one_cell_give_the_same_release(
+    monkeypatch: pytest.MonkeyPatch, protect: str, placing: str, gallery: str
+) -> None:
+    """Hidden pixels, the box, the landmarks and the size differ, and no bit of image or certificate does."""
+    pytest.importorskip("dpveil_faces")
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
+    image = textured(320, 300, seed=3)
+    first = place(Photo(image * 0), box_of(0), protect=protect, landmarks=placing == "landmarks")
+    hidden = np.zeros(image.shape[:2], bool)
+    hidden[first.region.box.slices] = True if first.region.mask is None else first.region.mask
+    made = {}
+    for kind in range(4):
+        other = np.where(hidden[..., None], textured(320, 300, seed=10 + kind), image)
+        other[150, 150, 0] = kind
+        release = dpveil.obfuscate(
+            other, "attributes", attributes="none", gallery=gallery, protect=protect, placing=placing,
+            regions=Where(), bits=SeededBits(1),
+        )  # fmt: skip
+        made[kind] = (release.image.tobytes(), release.certificate.to_text())
+    assert len({made[kind] for kind in range(3)}) == 1
+    assert made[3] not in (made[0],)
+
+
+def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
+    image = np.zeros((320, 300, 3), np.uint8)
+    image[150, 150, 0] = 1
+    found = place(Photo(image), box_of(0))
+    wanted = of_points(Moved().near(image, box_of(0)).points, found.frame.points())
+    assert found.exact == wanted
+    assert found.pose != wanted
+    assert found.region.origin.cell == found.cell.numbers
+
+
+@pytest.mark.parametrize("protect", ["head", "box"])
+def test_regions_of_cells_are_told_from_others(protect: str) -> None:
+    cell = Cell(22, 1, 18, 20, 1)
+    box, mask = cell.shape(protect).region(cell.pose, 400, 400, masked=protect == "head")
+    origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
+    right = Region(box, mask, origin).record
+
+    def problem(record, *, counted=True, size=400):
+        return off_grid(record, protect, size, size, counted=counted)
+
+    assert problem(right) == ""
+    for moved in (Box(box.x + 1, *(box.y, box.w, box.h)), Box(box.x, box.y, box.w, box.h - 1)):
+        assert "not that of its cell" in problem(replace(right, box=moved))
+    assert "not that of its cell" in problem(replace(right, masked=(right.masked or 99) - 1))
+    assert problem(replace(right, masked=5), counted=False) == ""
+    grown = replace(right, origin=replace(origin, grown_to="JPEG"))
+    assert problem(replace(grown, box=Box(box.x - 9, box.y, box.w + 20, box.h))) == ""
+    for wrong in (Box(box.x + 1, box.y, box.w, box.h), Box(box.x, box.y, box.w + 400, box.h)):
+        assert "not that of its cell" in problem(replace(grown, box=wrong))
+    assert "outside" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
+    assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))
