@@ -90,9 +90,13 @@ def test_blocks_hold_the_shape_and_jitters_move_it() -> None:
     assert grown.sum() > shape.sum()
     assert in_blocks(shape, [0.95, 0.9, 0.3, 0.6]) is shape
     maker = Maker(photos(2), np.arange(2), np.empty((0, 128, 128, 3), np.uint8), 64, torch.Generator())
-    moved = maker.mask(Jitter(right=0.1))
+    moved = maker.hidden(Jitter(right=0.1), 0)
     columns = [np.flatnonzero(mask.any(axis=0)).mean() for mask in (shape, moved)]
     assert columns[1] - columns[0] == pytest.approx(6.4, abs=1)
+    turned = maker.hidden(Jitter(), 2)
+    assert turned[maker.hidden(Jitter(), 0)].all()
+    assert turned[:, :32].sum() > 1.4 * turned[:, 32:].sum(), "the back of a head that looks right is left"
+    assert (maker.hidden(Jitter(mirrored=True), 2) == turned[:, ::-1]).all()
 
 
 def test_wedges_are_black_and_hang_together_with_the_edge() -> None:

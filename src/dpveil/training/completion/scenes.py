@@ -13,15 +13,19 @@ import torch
 from jaxtyping import Int64, UInt8
 from torch import Tensor
 
+from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.head import inside
-from dpveil.faces.geometry.head_frame import OVAL, frame_parts, in_head, pixel_grid
+from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
 
 STORED: Final = 192
-"""Side of the stored images in pixels: a frame with a margin of a sixth on each side."""
-INNER: Final = 144
+"""Side of the stored images in pixels: a frame with a margin of a thirtieth on each side."""
+INNER: Final = 180
 """Side of the frame in them, in pixels."""
 EDGE: Final = 128
 """Value of the fourth channel where the photo is mirrored beyond its edge; 255 inside it, 0 if unknown."""
+
+TURNED: Final = ((0.55, 0), (0.92, 1), (1.0, 2))
+"""Classes of yaw (to either side) of the cells whose shapes are hidden, by the cumulated share of scenes."""
 
 Stored = UInt8[np.ndarray, "n 192 192 4"]
 
@@ -99,14 +103,15 @@ class Maker:
         """Return `count` augmented scenes; the last `others` of them have a face that is not the photo's."""
         picks = self.rows[self._whole(len(self.rows), 2 * count)]
         numbers = self._whole(len(self.faces), count) if len(self.faces) else None
-        chance = torch.rand(count, 24, generator=self.generator, dtype=torch.float64).tolist()
+        chance = torch.rand(count, 26, generator=self.generator, dtype=torch.float64).tolist()
         parts = []
         for row in range(count):
             u, other = chance[row], row >= count - others
-            where = _jitter(u[:5], 0.14, 0.13, 0.03)
-            faces_at = _jitter(u[5:10], 0.08, 0.06, 0.012) if other else where
-            hidden = _jitter([*u[10:14], 0.9], 0.05, 0.0, 0.03)
-            hidden = Jitter(hidden.roll, 0.94 + 0.24 * u[14], hidden.right, hidden.down)
+            where = _jitter(u[:5], 0.17, 0.13, 0.024)
+            faces_at = _jitter(u[5:10], 0.08, 0.06, 0.01) if other else where
+            hidden = _jitter([*u[10:14], 0.9], 0.05, 0.0, 0.024)
+            hidden = Jitter(hidden.roll, 0.96 + 0.14 * u[14], hidden.right, hidden.down, mirrored=u[25] < 0.5)
+            yaw = next(turn for share, turn in TURNED if u[24] <= share)
             if other and numbers is not None and u[15] < 0.5:
                 given = self.gallery(int(numbers[row]), faces_at)
             else:
@@ -114,8 +119,8 @@ class Maker:
             photo = self.photo(int(picks[row]), where)
             oval = Jitter(0.0, 0.9 + 0.25 * u[16], *_of(where if not other else faces_at))
             known = self._strip(photo[..., 3] > 0, u[17:21])
-            shape = in_blocks(self.mask(hidden), u[20:24])
-            parts.append((photo, given, shape, self.mask(oval, oval=True), known))
+            shape = in_blocks(self.hidden(hidden, yaw), u[20:24])
+            parts.append((photo, given, shape, self.oval(oval), known))
         own = torch.arange(count) < count - others
         return self._batch(parts, own, vary=True)
 
@@ -131,8 +136,7 @@ class Maker:
                 given = self.gallery(faces[place], at)
             else:
                 given = self.photo((others or photos)[place], at)[..., :3]
-            hidden, oval = self.mask(Jitter(scale=1.06)), self.mask(at, oval=True)
-            parts.append((photo, given, hidden, oval, photo[..., 3] > 0))
+            parts.append((photo, given, self.hidden(at, 0), self.oval(at), photo[..., 3] > 0))
         return self._batch(parts, torch.full((len(photos),), not (faces or others)), vary=False)
 
     def photo(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 4"]:
@@ -157,11 +161,19 @@ class Maker:
         soft = cv2.GaussianBlur(self.faces[number], (0, 0), 0.57 * size / self.side)
         return self._warped(soft, _half(to_face @ at.inverse() @ shrink))
 
-    def mask(self, at: Jitter, *, oval: bool = False) -> np.ndarray:
-        """Return the mask of the hidden shape, or of the face's oval, jittered."""
+    def hidden(self, at: Jitter, yaw: int) -> np.ndarray:
+        """Return the mask of the public shape of a cell with this class of yaw, jittered."""
+        return Cell(0, 0, 0, 0, yaw).shape("head").holds(self._before(at))
+
+    def oval(self, at: Jitter) -> np.ndarray:
+        """Return the mask of the face's oval, jittered."""
+        return inside(OVAL, self._before(at))
+
+    def _before(self, at: Jitter) -> np.ndarray:
+        """Return the position of every pixel before the jitter."""
         matrix = at.inverse()
-        parts = self.grid @ matrix[:2, :2].T + matrix[:2, 2]
-        return inside(OVAL, parts) if oval else in_head(parts)
+        parts: np.ndarray = self.grid @ matrix[:2, :2].T + matrix[:2, 2]
+        return parts
 
     def _warped(self, picture: np.ndarray, back: np.ndarray) -> np.ndarray:
         flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP

@@ -41,7 +41,7 @@ class Plan:
 
     steps: int = 4000
     batch: int = 16
-    side: int = 112
+    side: int = 144
     critic_from: float = 0.25
     rate: float = 1e-3
     critic_rate: float = 2e-4
