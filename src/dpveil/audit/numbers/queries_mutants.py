@@ -175,8 +175,7 @@ def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, b
     columns = [
         np.minimum(np.searchsorted(ends[int(answer)], uniform, side="right"), last) for answer in plan.answers
     ]
-    found: Values = np.stack(columns, axis=1).astype(np.float64)
-    return found
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 MEAN: Final = (

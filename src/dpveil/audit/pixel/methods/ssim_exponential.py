@@ -68,8 +68,7 @@ def log_distribution(x: object, exponent: float, levels: int, quality: Quality =
     window = np.asarray(x, np.float64).ravel()
     logs = exponent * quality(window, outputs(len(window), levels))
     logs -= logs.max()
-    normal: Numbers = logs - math.log(np.exp(logs).sum())
-    return normal
+    return logs - math.log(np.exp(logs).sum())
 
 
 def windows_of(image: UInt8[np.ndarray, "h w"], block: int, side: int) -> list[Int64[np.ndarray, "s s"]]:
