@@ -103,9 +103,7 @@ def _root_unclipped(case: QueryCase, table: Table) -> Plan:
 
 
 def _sample_root(case: QueryCase, table: Table) -> Plan:
-    low, high = (exact(end) for end in case.settings["range"])
-    numbers = [min(max(number, low), high) for number in _unclipped(case, table)]
-    return _root(case, table, numbers, case.rows - 1)
+    return _root(case, table, _clipped(case, table), case.rows - 1)
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
@@ -132,11 +130,6 @@ def _top(case: QueryCase, table: Table) -> Plan:
     present = sum(case.cells[cell].written not in (None, "") for cell in table)
     plan = own_plan(case, table)
     return _changed(plan, range=(0, max(present, 1)))
-
-
-def _stated_alone(case: QueryCase, table: Table) -> Plan:
-    """Draw every bin with all of ε, and state ε."""
-    return _doubled(case, table)
 
 
 def _stated_too(case: QueryCase, table: Table) -> Plan:
@@ -200,7 +193,7 @@ COUNT: Final = (
     wrong("response without noise", lambda case, table: _changed(own_plan(case, table), epsilon=40)),
 )
 HISTOGRAM: Final = (
-    wrong("ε for every bin", _stated_alone),
+    wrong("ε for every bin", _doubled),
     wrong("ε for every bin, and stated", _stated_too),
     wrong("bins that overlap", _overlapping),
     wrong("bins from the data", _from_data),
