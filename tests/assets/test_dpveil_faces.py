@@ -12,7 +12,7 @@ from dpveil.assets import card_path, defaults
 from dpveil.assets.defaults import default_path
 from dpveil.codecs import load
 from dpveil.errors import UsageError
-from dpveil.faces.attribute_model import AttributeModel
+from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.readings import KEPT, Readings
@@ -62,8 +62,9 @@ def test_its_licence_is_its_own_and_dpveils_distributions_do_not_contain_it():
 def test_readings_are_what_the_model_reads_in_the_gallery(gallery):
     model, known = AttributeModel.load(FILES / "attributes.safetensors"), Readings.load(READINGS)
     assert (known.gallery, known.model) == (gallery.digest, model.digest)
-    answers = known.checked(model.values, len(gallery))
-    assert all(np.array_equal(read, answers[name]) for name, read in model.read(gallery.faces).items())
+    answers = known.checked(VALUES, len(gallery))
+    read = model.read(gallery.faces) | {TONE: gallery.tones}
+    assert all(np.array_equal(read[name], answers[name]) for name in VALUES)
     assert known.pack() == (READINGS.read_bytes(), KEPT)
 
 

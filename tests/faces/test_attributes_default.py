@@ -10,7 +10,7 @@ from dpveil.assets.defaults import default_path
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import UsageError
-from dpveil.faces.attribute_model import VALUES, AttributeModel
+from dpveil.faces.attribute_model import READ, VALUES, AttributeModel
 from dpveil.faces.geometry import place
 
 
@@ -25,7 +25,7 @@ def model():
 def test_it_is_small_and_its_card_says_where_it_is_from(model):
     path = default_path("attributes")
     assert path.stat().st_size < 3_000_000
-    assert dict(model.values) == dict(VALUES)
+    assert dict(model.values) == dict(READ)
     assert "non-commercial" in model.card.terms
     words = path.with_suffix(".card.md").read_text(encoding="utf-8")
     assert model.digest in words

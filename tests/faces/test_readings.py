@@ -8,7 +8,8 @@ from made_nobody import gallery, model
 
 from dpveil.assets import save
 from dpveil.errors import ModelError
-from dpveil.faces import attributes, readings
+from dpveil.faces import looks, readings
+from dpveil.faces.attributes import Attributes
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.readings import Readings
 
@@ -29,14 +30,14 @@ def _nothing_cached():
 
 
 def forget():
-    for cached in (attributes._read, attributes._sorted):
+    for cached in (looks._read, looks.faces_for):
         cached.cache_clear()
 
 
 def table(monkeypatch, known):
     monkeypatch.setattr(readings, "kept", lambda: known)
     forget()
-    return attributes.Attributes(attributes="gender=2,age=1", gallery=FACES, model=MODEL).table
+    return Attributes(attributes="gender=2,age=1", gallery=FACES, model=MODEL).table
 
 
 def test_they_come_back_and_are_refused_when_damaged(tmp_path):

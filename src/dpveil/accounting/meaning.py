@@ -16,6 +16,8 @@ from dpveil.errors import UnknownName
 
 STRENGTHS: Final = {"strong": Fraction(3, 4), "moderate": Fraction(19, 20), "weak": Fraction(9999, 10000)}
 """Largest success probability of a guess between two equally likely candidates, by strength."""
+LIMITS: Final = {name: float_above(share) for name, share in STRENGTHS.items()}
+"""The same as floats, rounded up."""
 NONE: Final = "practically none"
 """The strength of a guarantee beyond "weak"."""
 HARM: Final = {"strong": Fraction(1, 10**4), "moderate": Fraction(1, 10**3), "weak": Fraction(1, 10)}
@@ -91,7 +93,10 @@ def detection_bound(guarantee: Guarantee, false_alarm: float) -> float:
 
 def strength(guarantee: Guarantee) -> str:
     """Return strong, moderate, weak or practically none, by `STRENGTHS` and `HARM`."""
-    return next((name for name in STRENGTHS if reaches(guarantee, name)), NONE)
+    if not guarantee.formal:
+        return NONE
+    best, delta = success_bound(guarantee, 2), guarantee.delta or 0
+    return next((name for name in STRENGTHS if delta <= HARM[name] and best <= LIMITS[name]), NONE)
 
 
 def check_strength_name(name: str) -> str:
@@ -115,7 +120,7 @@ def reaches(guarantee: Guarantee, name: str) -> bool:
     """Return whether the guarantee has at least the strength `name`."""
     if not guarantee.formal or (guarantee.delta or 0) > HARM[name]:
         return False
-    return success_bound(guarantee, 2) <= float_above(STRENGTHS[name])
+    return success_bound(guarantee, 2) <= LIMITS[name]
 
 
 def exp_above(epsilon: float) -> float:

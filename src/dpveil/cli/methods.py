@@ -28,6 +28,7 @@ def methods_command(
       dpveil methods dp-pix box-laplace
     """
     from dpveil.catalogue import latent_mechanisms, methods
+    from dpveil.core.registry import METHODS
 
     rows, mechanisms = methods(), latent_mechanisms()
     if names:
@@ -44,6 +45,8 @@ def methods_command(
         say.answer(_line(row["name"], row["kinds"], row["summary"]))
         if names:
             _detail(row, row["budgets"][1:])
+            for name, words in METHODS[row["name"]].help.items():
+                say.answer(f"    --{name.replace('_', '-')}: {words}")
     if mechanisms:
         say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:")
     for mechanism in mechanisms:

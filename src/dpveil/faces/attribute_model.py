@@ -34,10 +34,14 @@ VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "perceived-race": ("white", "black", "asian", "indian", "other"),
     "pose": ("left", "frontal", "right"),
     "smile": ("no", "yes"),
+    "tone": ("lightest", "light", "medium", "dark", "darkest"),
 }
-"""The attributes that a model can predict, and their values. The first three are what annotators or models
-saw in a picture, not what a person says of themself. The pose is the side of the image to which the nose
-points."""
+"""The attributes that can be kept, and their values. The first three are what annotators or models saw in a
+picture, not what a person says of themself. The pose is the side of the image to which the nose points. The
+tone, how light the face is in the photo, is measured (`geometry.tone`); models predict the others."""
+TONE: Final = "tone"
+READ: Final[Mapping[str, tuple[str, ...]]] = {name: VALUES[name] for name in VALUES if name != TONE}
+"""The attributes that a model can predict, and their values."""
 
 Crops = UInt8[np.ndarray, "n 128 128 3"]
 Answers = dict[str, Int64[np.ndarray, " n"]]

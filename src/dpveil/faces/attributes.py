@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
-from itertools import product
+from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Int64
 
 from dpveil.assets.defaults import FILES, default_path
 from dpveil.assets.reference import AssetField, Reference
@@ -18,8 +16,7 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.faces import readings
-from dpveil.faces.attribute_model import ATTRIBUTES, VALUES, AttributeModel
+from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.drawn.figure import DrawnHead
 from dpveil.faces.drawn.gallery import WORD, DrawnGallery
@@ -27,15 +24,14 @@ from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.tone import tones
 from dpveil.faces.inpainting import INPAINTING
-from dpveil.faces.kept import NONE, Kept, shared, written
+from dpveil.faces.kept import NONE, Kept, chosen, shared, written
+from dpveil.faces.looks import Numbers, faces_for
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.placement import Image
 from dpveil.noise.bits import BitSource, check_bits
 
-Numbers = Int64[np.ndarray, " n"]
-Digests = tuple[str, str]
-"""SHA-256 of the files of a gallery and of an attribute model."""
 HEADS: Final = replace(
     GALLERY,
     kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
@@ -54,16 +50,17 @@ class Attributes(FaceMethod):
     """A face of nobody whose attributes are those of the original, each after randomised response.
 
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
-    total `epsilon` shared equally, or "none", which costs nothing. The output is drawn uniformly from the
-    faces of `gallery` with the attribute values that were drawn. `gallery` and `model`, which reads the face,
-    are "default" or a file; certificates contain kind and hash. `gallery` may also be "drawn", heads that
-    this package draws where they are shown: the default where dpveil-faces is not installed. They need no
-    network to complete them, and no `model` (then "none") unless an attribute is kept. Pure ε-DP for any two
-    crops, where ε is the sum: each attribute is a function of the crop followed by independent randomised
-    response, so log-ratios add, and the face depends on the responses alone. `protect`, `placing` and
-    `inpainting` as in `FaceMethod`. Raises `InvalidParameter`, `UnknownName` for an attribute, `ModelError`,
-    and `UsageError` if attributes are kept and the default `model` is not installed. Source: Warner 1965;
-    docs, "Attributes".
+    total `epsilon` shared equally, or "none", which costs nothing. A value for a budget, "tone=medium", is
+    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the faces of
+    `gallery` with the attribute values that were drawn; one whose tone is kept gets the lightness of its
+    class. `gallery` and `model`, which reads the face, are "default" or a file; certificates contain kind and
+    hash. `gallery` may also be "drawn", heads that this package draws where they are shown: the default where
+    dpveil-faces is not installed. They need no network to complete them, and no `model` (then "none") unless
+    an attribute other than the tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute
+    is a function of the crop followed by independent randomised response, so log-ratios add, and the face
+    depends on the responses alone. `protect`, `placing` and `inpainting` as in `FaceMethod`. Raises
+    `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if attributes are kept
+    and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -77,7 +74,7 @@ class Attributes(FaceMethod):
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
     help: ClassVar[Mapping[str, str]] = {
-        "attributes": "What is kept, such as gender=4,age=2 with their budgets, or none.",
+        "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,tone=2 with budgets, or none.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
         "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
@@ -92,11 +89,11 @@ class Attributes(FaceMethod):
     def __post_init__(self) -> None:
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
-            if self.model.name == NONE:
-                kept = " and ".join(name for name, _ in self.costs)
-                raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
+        if self.modelled and self.model.name == NONE:
+            kept = " and ".join(self.modelled)
+            raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
         if self.figures:  # these files are not used then, installed or not
-            if not self.costs:
+            if not self.modelled:
                 self.__dict__["model"] = Reference.made(READER)
             if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
                 self.__dict__["inpainting"] = Reference.made(INPAINTING)
@@ -104,12 +101,27 @@ class Attributes(FaceMethod):
     def with_budget(self, **budget: Any) -> Self:
         """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""
         parts = {name: own * budget["epsilon"] / Fraction(self.epsilon or 1) for name, own in self.costs}
-        return replace(self, attributes=parts, epsilon=None)
+        return replace(self, attributes=parts | self.chosen, epsilon=None)
 
     @cached_property
     def costs(self) -> tuple[tuple[str, Fraction], ...]:
-        """The kept attributes, each with its ε."""
+        """The attributes that are read, each with its ε."""
         return shared(self.attributes, self.epsilon)
+
+    @cached_property
+    def chosen(self) -> dict[str, str]:
+        """The attributes whose value the user chose, and that value."""
+        return chosen(self.attributes)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The attributes of answers, in their order: those that are read, and those that were chosen."""
+        return tuple(name for name, _ in self.attributes)
+
+    @cached_property
+    def modelled(self) -> tuple[str, ...]:
+        """The attributes for which the attribute model is asked, about photos or about gallery faces."""
+        return tuple(n for n in self.names if n != TONE and not (self.figures and n in self.chosen))
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
@@ -127,7 +139,8 @@ class Attributes(FaceMethod):
     def parameters(self) -> dict[str, Json]:
         """Return every parameter as JSON, with files as kind and hash."""
         total = sum((budget for _, budget in self.costs), Fraction(0))
-        told: dict[str, Json] = {"attributes": written(self.costs)}
+        own = dict(self.costs) | self.chosen
+        told: dict[str, Json] = {"attributes": written((name, own[name]) for name in self.names)}
         return {**super().parameters(), **told, "epsilon": to_json(total) if self.costs else None}
 
     @property
@@ -145,13 +158,18 @@ class Attributes(FaceMethod):
         super().prepare(height=height, width=width, channels=channels)
         _ = (self._reader, self.gallery.held) if self.figures else self._chosen
 
+    @property
+    def toned(self) -> bool:
+        """Whether the tone of a released crop says something, so that it is to be shown as it is."""
+        return TONE in self.names
+
     @cached_property
     def _reader(self) -> AttributeModel | None:
-        """The attribute model, or None if no attribute is kept."""
-        if not self.costs:
+        """The attribute model, or None if nothing is asked of it."""
+        if not self.modelled:
             return None
         model: AttributeModel = self.model.held
-        for name, _ in self.costs:
+        for name in self.modelled:
             if model.values.get(name) != VALUES[name]:
                 hint = f"the model reads {', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
@@ -160,12 +178,13 @@ class Attributes(FaceMethod):
     @cached_property
     def _chosen(self) -> tuple[FaceGallery, dict[tuple[int, ...], Numbers]]:
         model, gallery = self._reader, self.gallery.held
-        if model is None:
+        if not self.names:
             return gallery, {(): np.arange(len(gallery))}
-        names = tuple(name for name, _ in self.costs)
-        order = tuple(sorted(names, key=lambda name: -dict(self.costs)[name]))
+        costs, first = dict(self.costs), Fraction(1 << 64)
+        order = tuple(sorted(self.names, key=lambda name: -costs.get(name, first)))
+        wanted = tuple((n, self.chosen.get(n)) for n in self.names)
         digests = self.gallery.digest, self.model.digest
-        return gallery, _sorted(model, gallery, digests, names, order)
+        return gallery, faces_for(model, gallery, digests, wanted, order)
 
     @property
     def table(self) -> dict[tuple[int, ...], Numbers]:
@@ -174,11 +193,15 @@ class Attributes(FaceMethod):
 
     def _answers(self, crops: Crops, bits: BitSource) -> list[list[int]]:
         """Return the randomised responses for every crop: all that a release depends on."""
-        if self._reader is None:
-            return [[] for _ in crops]
-        true = self._reader.read(crops)
-        drawn = [response.draw(true[name], bits) for name, response in self.responses.items()]
-        answers: list[list[int]] = np.stack(drawn, axis=1).tolist()
+        true = {} if not self.costs or self._reader is None else self._reader.read(crops)
+        if TONE in self.responses:
+            true[TONE] = tones(crops)
+        drawn = {name: response.draw(true[name], bits) for name, response in self.responses.items()}
+        for name, word in self.chosen.items():
+            drawn[name] = np.full(len(crops), VALUES[name].index(word), np.int64)
+        answers: list[list[int]] = [
+            [int(drawn[name][row]) for name in self.names] for row in range(len(crops))
+        ]
         return answers
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
@@ -187,7 +210,10 @@ class Attributes(FaceMethod):
             heads = [head.crop(self.frame) for head in self._heads(answers, bits)]
             return np.array(heads, np.uint8).reshape(crops.shape)
         gallery, faces = self._chosen
-        return gallery.decoded([evenly(faces[tuple(answer)], bits) for answer in answers])
+        numbers = [evenly(faces[tuple(answer)], bits) for answer in answers]
+        if not self.toned:
+            return gallery.decoded(numbers)
+        return gallery.decoded(numbers, [answer[self.names.index(TONE)] for answer in answers])
 
     def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
         """Return a face of the gallery for every crop, or a figure if heads are drawn."""
@@ -198,8 +224,7 @@ class Attributes(FaceMethod):
 
     def _heads(self, answers: list[list[int]], bits: BitSource) -> list[DrawnHead]:
         gallery: DrawnGallery = self.gallery.held
-        names = [name for name, _ in self.costs]
-        kept = [{n: VALUES[n][at] for n, at in zip(names, answer, strict=True)} for answer in answers]
+        kept = [{n: VALUES[n][at] for n, at in zip(self.names, answer, strict=True)} for answer in answers]
         return [gallery.head(bits, each) for each in kept]
 
 
@@ -210,58 +235,3 @@ def evenly(faces: Numbers, bits: BitSource) -> int:
     while (word := int(bits.words(1)[0])) >= most:
         pass
     return int(faces[word % count])
-
-
-def looks_of(model: AttributeModel, gallery: FaceGallery, digests: Digests, name: str) -> list[Numbers]:
-    """Return an attribute's value for each face of the gallery: the model's prediction, and the label if any.
-
-    Both are public, and both are used: labels describe the contributors, but averages look younger than
-    these, and predictions may be wrong. A label is used if its name and values are those of the model.
-    """
-    found, known = [_read(model, gallery, digests)[name]], model.values[name]
-    for own, words in gallery.values.items():
-        if own == name and set(words) == set(known):
-            places = np.array([known.index(word) for word in words], np.int64)
-            found.append(places[gallery.labels[own].astype(np.int64)])
-    return found
-
-
-@lru_cache(maxsize=4)
-def _read(model: AttributeModel, gallery: FaceGallery, digests: Digests) -> dict[str, Numbers]:
-    """Return the model's predictions for the gallery, which are stored for the default files."""
-    known = readings.kept()
-    if known is not None and (known.gallery, known.model) == digests:
-        return known.checked(model.values, len(gallery))
-    return model.read(gallery.faces)
-
-
-@lru_cache(maxsize=8)
-def _sorted(
-    model: AttributeModel,
-    gallery: FaceGallery,
-    digests: Digests,
-    names: tuple[str, ...],
-    order: tuple[str, ...],
-) -> dict[tuple[int, ...], Numbers]:
-    """Return, for every combination of responses, the faces that have it, or else the nearest ones.
-
-    The nearest faces are those whose prediction and label together differ least in the first attribute of
-    `order`, then in the second, and so on. The table depends on the gallery only, not on any input.
-    """
-    looks = [looks_of(model, gallery, digests, name) for name in order]
-    counts = [len(model.values[name]) for name in names]
-    table = {}
-    for answer in product(*map(range, counts)):
-        left = np.arange(len(gallery))
-        for rows, name in zip(looks, order, strict=True):
-            wanted = answer[names.index(name)]
-            away = np.sum([_away(row[left], wanted, name) for row in rows], axis=0)
-            left = left[away == away.min()]
-        table[answer] = left
-    return table
-
-
-def _away(looks: Numbers, wanted: int, name: str) -> Numbers:
-    """Return the distances of values from `wanted`: of their indices for ordered attributes, else 0 or 1."""
-    away: Numbers = np.abs(looks - wanted)
-    return away if name in ("age", "pose") else np.minimum(away, 1)

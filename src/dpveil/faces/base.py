@@ -82,6 +82,11 @@ class FaceMethod(Method):
         """Whether the method shows figures, which are drawn in place and need no landmarks."""
         return False
 
+    @property
+    def toned(self) -> bool:
+        """Whether released crops have a tone of their own, which nothing outside may change."""
+        return False
+
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
         """Return the finders without margins, as the replaced area is larger than a detected box anyway.
 

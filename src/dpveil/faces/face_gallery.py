@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final, Self
 
 import cv2
 import numpy as np
-from jaxtyping import Float32, Float64, Int8, UInt8
+from jaxtyping import Float32, Float64, Int8, Int64, UInt8
 
 from dpveil.assets.cards import Card, CardWords
 from dpveil.assets.reference import Kind
@@ -17,6 +17,7 @@ from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces import readings
+from dpveil.faces.geometry import tone
 from dpveil.io import read_bytes
 
 SIDE: Final = 128
@@ -72,8 +73,16 @@ class FaceGallery(Stored):
         out.setflags(write=False)
         return out
 
-    def decoded(self, numbers: Sequence[int]) -> Faces:
-        """Return the faces of these indices, k × 128 × 128 × 3, uint8 sRGB; raises `ModelError`."""
+    @cached_property
+    def tones(self) -> Int64[np.ndarray, " n"]:
+        """The class of every face's own tone."""
+        return tone.tones(self.faces)
+
+    def decoded(self, numbers: Sequence[int], tones: Sequence[int] = ()) -> Faces:
+        """Return the faces of these indices, k × 128 × 128 × 3, uint8 sRGB; raises `ModelError`.
+
+        With `tones`, a class for every face, each is brought to the lightness of its class.
+        """
         out = np.empty((len(numbers), SIDE, SIDE, 3), np.uint8)
         for place, number in enumerate(numbers):
             try:
@@ -83,6 +92,8 @@ class FaceGallery(Stored):
             if photo.image.shape != out.shape[1:]:
                 raise ModelError(f"face {number} is not {SIDE} × {SIDE} in colour")
             out[place] = photo.image
+        for place, wanted in enumerate(tones):
+            out[place] = np.rint(tone.toned(out[place], tone.CROP, tone.LEVELS[wanted]))
         return out
 
     @cached_property

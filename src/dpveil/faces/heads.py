@@ -50,7 +50,7 @@ class Heads(Placement):
         released = self.method.shown(crops, bits=bits)
         for step in steps:
             released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
-        return recombine(self.photo.image, self.places, released, filling=filling)
+        return recombine(self.photo.image, self.places, released, filling=filling, toned=self.method.toned)
 
 
 def _turned(places: Iterable[Placed]) -> Iterator[str]:

@@ -13,12 +13,16 @@ from dpveil.faces.attribute_model import VALUES
 
 NONE: Final = "none"
 HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
-Budgets = tuple[tuple[str, Fraction | None], ...]
-"""Attributes, each with its ε, or None if the user gives a total."""
+Budgets = tuple[tuple[str, Fraction | str | None], ...]
+"""Attributes, each with its ε, or None if the user gives a total, or the value that the user chose."""
 
 
 class Kept(Value[object, Budgets]):
-    """Names of attributes, either all with a budget or all without: "gender=4,age=2", or a mapping."""
+    """Names of attributes, either all with a budget or all without: "gender=4,age=2", or a mapping.
+
+    A value for a budget, "tone=medium", is what every face will show, whatever the photo shows: it costs
+    nothing, for nothing is read.
+    """
 
     hint = HINT
 
@@ -34,34 +38,55 @@ class Kept(Value[object, Budgets]):
                 raise UnknownName("attribute", name, VALUES)
             if names.count(name) > 1:
                 raise InvalidParameter(self.name, name, "is given twice", hint=HINT)
-        budgets = {name: None if own is None else positive(own, f"epsilon of {name}") for name, own in pairs}
-        if len({own is None for own in budgets.values()}) > 1:
+        budgets = {name: _budget(name, own) for name, own in pairs}
+        if len({own is None for own in budgets.values() if not isinstance(own, str)}) > 1:
             bare = next(name for name, own in budgets.items() if own is None)
             raise InvalidParameter(self.name, bare, "has no budget, and others have", hint=HINT)
         return tuple((name, budgets[name]) for name in VALUES if name in budgets)
 
 
 def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction], ...]:
-    """Return the budget of each attribute: its own, or an equal share of the total `epsilon`.
+    """Return the budget of each attribute that is read: its own, or an equal share of the total `epsilon`.
 
-    Raises `InvalidParameter` if the total is missing, is not the sum of the budgets, or nothing is kept.
+    Raises `InvalidParameter` if the total is missing, is not the sum of the budgets, or nothing is read.
     """
-    own = [budget for _, budget in kept if budget is not None]
-    if not kept and epsilon is not None:
+    asked = [(name, own) for name, own in kept if not isinstance(own, str)]
+    told = tuple((name, own) for name, own in asked if own is not None)
+    if not asked and epsilon is not None:
         raise InvalidParameter("epsilon", to_json(epsilon), "is more than 0, and nothing is kept", hint=HINT)
-    if len(own) < len(kept):
+    if len(told) < len(asked):
         if epsilon is None:
             raise InvalidParameter("epsilon", None, "is missing", hint=HINT)
-        return tuple((name, epsilon / len(kept)) for name, _ in kept)
-    if epsilon is not None and sum(own) != epsilon:
-        problem = f"is not the sum of the attributes' budgets, {to_json(Fraction(sum(own)))}"
+        return tuple((name, epsilon / len(asked)) for name, _ in asked)
+    total = sum((own for _, own in told), Fraction(0))
+    if epsilon is not None and total != epsilon:
+        problem = f"is not the sum of the attributes' budgets, {to_json(total)}"
         raise InvalidParameter("epsilon", to_json(epsilon), problem, hint="leave it out")
-    return tuple((name, budget) for name, budget in kept if budget is not None)
+    return told
 
 
-def written(budgets: Iterable[tuple[str, Fraction]]) -> str:
-    """Return budgets as they are written on the command line, without rounding."""
-    return ",".join(f"{name}={to_json(budget)}" for name, budget in budgets) or NONE
+def chosen(kept: Budgets) -> dict[str, str]:
+    """Return the attributes whose value the user chose, with that value."""
+    return {name: own for name, own in kept if isinstance(own, str)}
+
+
+def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
+    """Return budgets and chosen values as they are written on the command line, without rounding."""
+    parts = ((name, own if isinstance(own, str) else to_json(own)) for name, own in kept)
+    return ",".join(f"{name}={own}" for name, own in parts) or NONE
+
+
+def _budget(name: str, own: Number | None) -> Fraction | str | None:
+    """Return a budget, or one of the attribute's values; raises `InvalidParameter`."""
+    if own is None or own in VALUES[name]:
+        return own if own is None else str(own)
+    try:
+        return positive(own, f"epsilon of {name}")
+    except InvalidParameter as error:
+        if not isinstance(own, str) or not own[:1].isalpha():
+            raise
+        problem = "is neither a budget nor a value of this attribute"
+        raise InvalidParameter(name, own, problem, hint=", ".join(VALUES[name])) from error
 
 
 def _pairs(value: object, name: str) -> Iterable[tuple[str, Number | None]]:

@@ -15,7 +15,7 @@ from dpveil.assets.cards import Card
 from dpveil.assets.store import save
 from dpveil.core.numbers import Json
 from dpveil.errors import DPVeilError, PhotoError
-from dpveil.faces.attribute_model import SIDE, VALUES, AttributeModel, features
+from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, features
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Predictor
 from dpveil.noise.bits import SeededBits
@@ -53,7 +53,7 @@ class AttributeOrder(Order):
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
         """The attributes that are learned, and their values."""
-        return {name: words for name, words in VALUES.items() if self.landmarks == 68 or name in LABELLED}
+        return {name: words for name, words in READ.items() if self.landmarks == 68 or name in LABELLED}
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the model together with the images and the seed."""
@@ -162,8 +162,7 @@ def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int
         metrics[name] = shares(right)
         for group in ("gender", "perceived-race"):
             parts = {
-                word: right[[one[group] == place for one in labels]]
-                for place, word in enumerate(VALUES[group])
+                word: right[[one[group] == place for one in labels]] for place, word in enumerate(READ[group])
             }
             metrics[f"{name} by {group}"] = ", ".join(
                 f"{w} {shares(hits)}" for w, hits in parts.items() if len(hits)

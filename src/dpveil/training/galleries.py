@@ -15,7 +15,7 @@ from dpveil.assets.store import save
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.faces.attribute_model import VALUES as READ
+from dpveil.faces.attribute_model import READ
 from dpveil.faces.embedding import SAME, embedder, of_crop
 from dpveil.faces.face_gallery import SIDE, FaceGallery, small, webp
 from dpveil.faces.geometry import Predictor

@@ -25,7 +25,7 @@ HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKF
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """A photo and its labels: indices into the values of `attribute_model.VALUES`."""
+    """A photo and its labels: indices into the values of `attribute_model.READ`."""
 
     photo: Photo
     labels: Mapping[str, int]

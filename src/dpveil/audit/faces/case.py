@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from dpveil.assets import Reference
 from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
-from dpveil.faces.attribute_model import ATTRIBUTES
+from dpveil.faces.attribute_model import ATTRIBUTES, TONE
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.kept import written
 from dpveil.noise.bits import BitSource
@@ -23,6 +23,10 @@ from dpveil.noise.bits import BitSource
 SIDE: Final = 128
 UNUSED: Final = 64 * "0"
 """Stands for the hash of a file, where there is none."""
+LIGHT: Final = (180, 150, 135, 120, 90)
+"""A grey level of each class of tones, from the lightest to the darkest."""
+TONE_AT: Final = -3
+"""Where a face shows its tone: before its other contents and its index."""
 KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
 Row = tuple[int, ...]
 """The numbers in a crop, which are all that a method reads of it."""
@@ -54,9 +58,17 @@ class MadeGallery:
         lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
         return np.repeat(lines[:, None, :, None], 3, axis=3)
 
-    def decoded(self, numbers: list[int]) -> UInt8[np.ndarray, "k 1 w 3"]:
-        """Return the faces with these indices."""
-        return self.faces[numbers]
+    @property
+    def tones(self) -> Numbers:
+        """The tone of every face, if the last attribute is the tone."""
+        return np.array([look[-2] for look in self.looks], np.int64)
+
+    def decoded(self, numbers: list[int], tones: Sequence[int] = ()) -> UInt8[np.ndarray, "k 1 w 3"]:
+        """Return the faces with these indices; with `tones`, brought to these."""
+        found = self.faces[numbers]
+        if len(tones):
+            found[:, :, TONE_AT] = np.reshape(tones, (-1, 1, 1))
+        return found
 
     def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
         """Return the distances of crops from every face."""
@@ -100,8 +112,13 @@ class FacesCase:
         return made
 
     def draw(self, rows: Rows, bits: BitSource) -> Numbers:
-        """Return the face that the method releases for each row; -1 if it is none of them."""
+        """Return the face that the method releases for each row; -1 if it is none of them.
+
+        A crop is as light as its row says if a tone is read, and shows the row at its left.
+        """
         lines = np.zeros((len(rows), SIDE), np.uint8)
+        if isinstance(self.method, Attributes) and TONE in self.method.responses:
+            lines[:] = np.array(LIGHT)[rows[:, -2]][:, None]
         lines[:, : rows.shape[1]] = rows
         crops = np.broadcast_to(lines[:, None, :, None], (len(rows), SIDE, SIDE, 3))
         released = self.method.release(crops, bits=bits)

@@ -14,7 +14,7 @@ from dpveil.faces.attribute_model import VALUES
 from dpveil.mechanisms.choice.rank_choice import RankChoice
 
 WHOLE: Final = 1 << 64
-ORDERED: Final = ("age", "pose")
+ORDERED: Final = ("age", "pose", "tone")
 """Attributes with ordered values."""
 HALVINGS: Final = 60
 Joint = dict[Row, Fraction]
@@ -152,17 +152,17 @@ def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
     dearest = sorted(range(len(own.costs)), key=lambda place: -own.costs[place][1])
 
     def away(face: int) -> list[int]:
-        return [_away(case, face, own.costs[place][0], answer[place]) for place in dearest]
+        return [_away(case, face, place, answer[place]) for place in dearest]
 
     every = [away(face) for face in range(len(case.gallery))]
     return tuple(face for face, found in enumerate(every) if found == min(every))
 
 
-def _away(case: FacesCase, face: int, name: str, wanted: int) -> int:
+def _away(case: FacesCase, face: int, place: int, wanted: int) -> int:
     """Return the distance of a face's reading and label, if it has one, from a value."""
-    model: Any = case.method.model.held  # type: ignore[union-attr]
-    gallery = case.gallery
-    looks = [gallery.looks[face][list(model.values).index(name)]]
+    own: Any = case.method
+    gallery, name = case.gallery, own.costs[place][0]
+    looks = [gallery.looks[face][place]]
     if set(gallery.values.get(name, ())) == set(VALUES[name]):
         looks.append(VALUES[name].index(gallery.values[name][gallery.labels[name][face]]))
     return sum(abs(look - wanted) if name in ORDERED else int(look != wanted) for look in looks)

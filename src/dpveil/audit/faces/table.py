@@ -26,7 +26,7 @@ from dpveil.audit.faces.distributions import own_answers, own_choice, written_an
 from dpveil.audit.faces.gates import bound_gate, exact_gate, fit_gate, same_gate
 from dpveil.audit.faces.mutants import ATTRIBUTES, GALLERY
 from dpveil.faces import Attributes, Gallery
-from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.attribute_model import TONE, VALUES
 
 DISTANCES: Final = (0, 1, 2, 5)
 """As many as faces, so that crops have every order and every tie."""
@@ -70,17 +70,20 @@ def _answered(attributes: str, without: tuple[Row, ...] = (), *, each: int = 2) 
     """Return the attributes method with a gallery of `each` faces per combination, except those in `without`.
 
     The first attribute has labels, in another order than the model's; for the last face they disagree with
-    the reading.
+    the reading. A tone has none: crops and faces are measured, and a face is shown in the tone of the answer.
     """
     names = [word.partition("=")[0] for word in attributes.split(",")]
     values = {name: VALUES[name] for name in VALUES if name in names}
     every = list(product(*(range(len(words)) for words in values.values())))
     looks = tuple((*row, 200 * n // each) for row in every if row not in without for n in range(1, each + 1))
-    first, words = next(iter(values.items()))
-    labels = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
-    labels[-1] = len(words) - 1
-    faces = MadeGallery(looks, {first: words[::-1]}, {first: labels})
-    model = reference("attributes", MadeModel(values))
+    read = {name: words for name, words in values.items() if name != TONE}
+    named, labels = {}, {}
+    for first, words in [*read.items()][:1]:
+        named[first] = words[::-1]
+        labels[first] = np.array([len(words) - 1 - look[0] for look in looks], np.int8)
+        labels[first][-1] = len(words) - 1
+    faces = MadeGallery(looks, named, labels)
+    model = reference("attributes", MadeModel(read))
     method = Attributes(attributes=attributes, gallery=reference("gallery", faces), model=model)
     inputs = tuple((*row, shade) for row in every for shade in SHADES)
     return FacesCase(method, inputs)
@@ -110,8 +113,13 @@ def _choices() -> FacesAudit:
 
 
 def _kept() -> FacesAudit:
-    exact = (_answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))), _answered("gender=0.5,perceived-race=1"))
+    exact = (
+        _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
+        _answered("gender=0.5,tone=1"),
+    )
     deep = (
+        _answered("gender=0.5,perceived-race=1"),
+        _answered("tone=2", each=3),
         _answered("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
         _answered("pose=8", each=3),
         _answered("gender=4,age=4", ((1, 3),), each=1),

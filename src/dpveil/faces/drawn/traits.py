@@ -23,6 +23,8 @@ POSE: Final = {"left": 16, "frontal": 32, "right": 16}
 SMILE: Final = {"no": 20, "yes": 44}
 TONE: Final = {"1": 13, "2": 13, "3": 13, "4": 13, "5": 12}
 """Five groups of skin tones, from the lightest to the darkest, each with two shades."""
+TONES: Final = ("lightest", "light", "medium", "dark", "darkest")
+"""What the attribute calls them."""
 TONE_OF: Final[Mapping[str, Weights]] = {
     "white": {"1": 40, "2": 24},
     "black": {"4": 28, "5": 36},
@@ -125,7 +127,9 @@ def drawn(bits: BitSource, kept: Mapping[str, str]) -> Person:
     age = _pick(AGE, next(words), kept.get("age"))
     pose = _pick(POSE, next(words), kept.get("pose"))
     smile = _pick(SMILE, next(words), kept.get("smile"))
-    tone = _pick(TONE_OF[kept.get("perceived-race", "other")], next(words))
+    known = kept.get("tone")
+    own = None if known is None else tuple(TONE)[TONES.index(known)]
+    tone = _pick(TONE_OF[kept.get("perceived-race", "other")], next(words), own)
     depth = "dark" if tone in DARK_TONES else "light"
     span = "young" if age in YOUNG else "old"
     hair = HAIR if age in YOUNG else OLD_HAIR

@@ -21,6 +21,7 @@ from dpveil.faces.geometry.fill import Filling, fill
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
+from dpveil.faces.geometry.tone import follow
 
 SIDES: Final = range(64, 513, 8)
 """Possible sides of a network's frame, in pixels."""
@@ -77,8 +78,12 @@ class Completion(Stored, Filling):
         place: Similarity,
         crop: UInt8[np.ndarray, "t t 3"],
         frame: Frame,
+        *,
+        toned: bool = False,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
+
+        With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. None if
         too little of the frame is outside. Raises `ModelError` if the network's output is not finite.
@@ -96,7 +101,8 @@ class Completion(Stored, Filling):
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, self.noise]
         out = self._run(np.stack(planes).astype(np.float32)[None])
         painted = (out[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
-        return Painted(healed(painted, grid), pose, face, crop, frame)
+        painted = healed(painted, grid)
+        return Painted(follow(painted, face) if toned else painted, pose, face, crop, frame)
 
     def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` if it is not finite."""

@@ -13,13 +13,14 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
-from dpveil.faces.geometry.colour_match import ColourMatch, match_of
+from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea, fill
 from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
 from dpveil.faces.geometry.head import grid
 from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.tone import toned as brought_to
 
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
@@ -42,6 +43,7 @@ class Part:
     pose: Similarity
     frame: Frame
     crop: UInt8[np.ndarray, "s s 3"] | Figure
+    toned: bool = False
 
     @property
     def unit(self) -> float:
@@ -55,14 +57,16 @@ def recombine(
     crops: Sequence[UInt8[np.ndarray, "_ _ _"] | Figure],
     *,
     filling: Filling | None = None,
+    toned: bool = False,
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released face and a filled background.
 
     `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, or figures, which
     are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
-    do not change. Of overlapping faces, the larger is on top. `filling` is `Telea` by default. Raises
-    `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo, and the errors
-    of the filling.
+    do not change. Of overlapping faces, the larger is on top. `filling` is `Telea` by default. With
+    `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen below
+    them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond
+    the photo, and the errors of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
@@ -75,7 +79,7 @@ def recombine(
             shape = f"is not uint8 {side} × {side} × 3"
             raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
         check_inside(place.region.box, image.shape[1], image.shape[0])
-    parts = [Part(p.region, p.pose, p.frame, crop) for p, crop in zip(places, crops, strict=True)]
+    parts = [Part(p.region, p.pose, p.frame, crop, toned) for p, crop in zip(places, crops, strict=True)]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
         view = hidden[part.region.box.slices]
@@ -154,11 +158,13 @@ def _head(
     import cv2
 
     channels, mask, box = outside.shape[2], part.region.mask, part.region.box
-    painted, seam, crop = None, SEAM, part.crop
+    painted, seam, crop, toned = None, SEAM, part.crop, part.toned
     if isinstance(crop, Figure):
         return _figure(crop, part, outside, hidden, match)
+    if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
+        crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
     if isinstance(filling, Completion):
-        painted = filling.complete(outside, hidden, part.pose, crop, part.frame)
+        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned)
     if painted is None:
         shown, face = _drawn(part, crop, channels, match)
     else:

