@@ -51,8 +51,7 @@ class Known:
     def distances(self, probes: Embeddings) -> Float64[np.ndarray, "probes people"]:
         """Return the Euclidean distances of probes to means, infinite where either is NaN."""
         found = cdist(probes, self.means)
-        away: Float64[np.ndarray, "probes people"] = np.where(np.isfinite(found), found, np.inf)
-        return away
+        return np.where(np.isfinite(found), found, np.inf)
 
     def places(self, people: Sequence[str]) -> Int64[np.ndarray, " n"]:
         """Return the row of each person; raises `InvalidParameter` for one who is not known."""

@@ -250,5 +250,4 @@ def pair_fits(outcomes: Int64[np.ndarray, "n parts"], masses: list[Chances]) -> 
 def _class_edges(mass: Float64[np.ndarray, " outcomes"]) -> Int64[np.ndarray, " edges"]:
     """Return outcomes that cut the distribution into at most 8 classes of similar probability."""
     inner = np.searchsorted(np.cumsum(mass), np.arange(1, CLASSES) / CLASSES) + 1
-    edges: Int64[np.ndarray, " edges"] = np.unique(inner[inner < len(mass)]).astype(np.int64)
-    return edges
+    return np.unique(inner[inner < len(mass)]).astype(np.int64)

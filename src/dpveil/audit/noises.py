@@ -45,8 +45,7 @@ def _laplace_log_mass(z: Int64[np.ndarray, " n"], scale: Fraction) -> Float64[np
 
 
 def _gaussian_log_mass(z: Int64[np.ndarray, " n"], variance: Fraction) -> Float64[np.ndarray, " n"]:
-    mass: Float64[np.ndarray, " n"] = -(z.astype(np.float64) ** 2) / (2 * float(variance))
-    return mass
+    return -(z.astype(np.float64) ** 2) / (2 * float(variance))
 
 
 def _gaussian_reach(variance: Fraction) -> int:

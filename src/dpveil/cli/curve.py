@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from dpveil.accounting.meaning import detection_bound
+from dpveil.cli.plots import INK, label, write_plot
 from dpveil.core.guarantee import Guarantee
-from dpveil.errors import UnknownName, UsageError
-from dpveil.io import write_together
 from dpveil.release.explain import Explanation
 
 USUAL = 1e-3
@@ -17,20 +18,13 @@ logarithmic."""
 RAREST, DECADES = 300, 6
 """Limits of a logarithmic axis: it starts at 10^-300 or above, and spans six decades."""
 LIMITLESS = "No test is ruled out: this photo may be\nrecognised always, without false alarms."
-INK = "#1c1e22"
 SOFT = "#8a8d94"
 LINE = "#0b7a75"
 
 
 def draw_curve(explanation: Explanation, path: Path, *, replace: bool = False) -> None:
-    """Write a PNG with the guarantee's detection bound over all false-alarm rates.
-
-    Raises `UsageError` without matplotlib, `UnknownName` for another suffix, and `OutputError`, also if the
-    file exists and `replace` is false.
-    """
-    if path.suffix.lower() != ".png":
-        raise UnknownName("plot format", path.suffix or str(path), [".png"])
-    write_together([(path, _png(explanation))], replace=replace)
+    """Write a PNG with the guarantee's detection bound over all false-alarm rates; raises as `write_plot`."""
+    write_plot(path, (6.4, 6.4), partial(_draw, explanation), replace=replace)
 
 
 def _axis(guarantee: Guarantee) -> tuple[float, float] | None:
@@ -41,14 +35,7 @@ def _axis(guarantee: Guarantee) -> tuple[float, float] | None:
     return None if power > RAREST else (10.0**-power, min(1.0, 10.0 ** (DECADES - power)))
 
 
-def _png(explanation: Explanation) -> bytes:
-    import io
-
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise UsageError("plots need matplotlib", hint="pip install 'dpveil[plots]'") from error
-    figure = Figure(figsize=(6.4, 6.4), dpi=150, layout="constrained")
+def _draw(explanation: Explanation, figure: Any) -> None:
     ends = _axis(explanation.guarantee)
     low, high = ends or (0.0, 1.0)
     axes = figure.add_subplot(xscale="log" if low else "linear", xlim=(low, high), ylim=(0, 1), box_aspect=1)
@@ -60,12 +47,7 @@ def _png(explanation: Explanation) -> bytes:
         axes.fill_between(alarms, bounds, 1, color=LINE, alpha=0.10, label="impossible for any test", lw=0)
         axes.plot(alarms, bounds, color=LINE, lw=2.2, label="highest detection rate")
     axes.plot(alarms, alarms, color=SOFT, lw=1.2, ls="--", label="guessing")
-    axes.set_xlabel("false alarms: the other photo is taken for this one", color=INK)
-    axes.set_ylabel("detection: this photo is recognised", color=INK)
-    axes.set_title(f"{explanation.method.name}: {explanation.guarantee}", color=INK, fontsize=12, loc="left")
+    title = f"{explanation.method.name}: {explanation.guarantee}"
+    alarm, seen = "false alarms: the other photo is taken for this one", "detection: this photo is recognised"
+    label(axes, title, alarm, seen, fontsize=12)
     axes.legend(loc="lower right", frameon=False)
-    axes.grid(color="#e4e2dc", lw=0.8)
-    axes.spines[["top", "right"]].set_visible(False)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", metadata={"Software": None})
-    return buffer.getvalue()

@@ -78,5 +78,4 @@ def projected(
 ) -> Codes:
     """Return the inner products of the crops, less the mean, with each column."""
     parts = [(chunk - mean) @ columns for chunk in flat(crops)]
-    codes: Codes = np.concatenate([*parts, np.empty((0, columns.shape[1]))]).astype(np.float64)
-    return codes
+    return np.concatenate([*parts, np.empty((0, columns.shape[1]))]).astype(np.float64)

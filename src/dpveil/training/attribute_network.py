@@ -137,16 +137,14 @@ def _dropout(bits: SeededBits, shape: tuple[int, ...], of_256: int) -> Float32[n
     """Return a dropout mask: 256/`of_256` with probability `of_256`/256, else 0, so that its mean is 1."""
     count = int(np.prod(shape))
     numbers = bits.words(-(-count // 8)).view(np.uint8)[:count].reshape(shape)
-    kept: Float32[np.ndarray, "n k"] = (numbers < of_256) * np.float32(256 / of_256)
-    return kept
+    return (numbers < of_256) * np.float32(256 / of_256)
 
 
 def _start(bits: SeededBits, rows: int, columns: int) -> Float32[np.ndarray, "rows columns"]:
     """Return initial weights, uniform with mean 0 and variance 1/rows."""
     words = bits.words(rows * columns) >> np.uint64(40)
     even = words.astype(np.float32) / np.float32(1 << 23) - np.float32(1)
-    start: Float32[np.ndarray, "rows columns"] = even.reshape(rows, columns) * np.float32(math.sqrt(3 / rows))
-    return start
+    return even.reshape(rows, columns) * np.float32(math.sqrt(3 / rows))
 
 
 def _variance(features: Features, mean: Float32[np.ndarray, " f"]) -> Float32[np.ndarray, " f"]:

@@ -58,8 +58,7 @@ class Mesh:
         at = np.einsum("nk,nkd->nd", self.weights, framed(shape, self.side)[self.corners])
         maps = at.astype(np.float32).reshape(self.side, self.side, 2)
         moved = cv2.remap(crop, maps[..., 0], maps[..., 1], cv2.INTER_CUBIC, borderMode=cv2.BORDER_REPLICATE)
-        levels: Levels = np.asarray(moved, np.float32)
-        return levels
+        return np.asarray(moved, np.float32)
 
 
 def framed(shape: Float64[np.ndarray, "points 2"], side: int) -> Float64[np.ndarray, "points 2"]:

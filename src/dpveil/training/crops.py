@@ -55,8 +55,7 @@ def centred(photo: Photo, canvas: Canvas) -> UInt8[np.ndarray, "h w c"]:
     if (rows, columns) != (height, width):
         how = cv2.INTER_AREA if scale > 1 else cv2.INTER_CUBIC
         part = cv2.resize(np.ascontiguousarray(part), (width, height), interpolation=how)
-    out: UInt8[np.ndarray, "h w c"] = part.reshape(canvas)
-    return out
+    return part.reshape(canvas)
 
 
 def photos(paths: Iterable[Path], step: Callable[[], None] = lambda: None) -> Iterator[Photo | PhotoError]:

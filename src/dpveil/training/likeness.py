@@ -47,8 +47,7 @@ def fit_rows(
         columns.append(_turning(codes[numbers], turns, (codes @ columns[0][:, :1]).std()))
     rows = np.ascontiguousarray((basis @ np.concatenate(columns, axis=1)).T)
     rows /= np.abs(rows).max()
-    kept: Rows = rows.astype(np.float16).astype(np.float32)
-    return kept
+    return rows.astype(np.float16).astype(np.float32)
 
 
 def _whitened(pixels: Pixels) -> Float64[np.ndarray, "pixels k"]:

@@ -55,8 +55,7 @@ class Held:
         places = list(product(*(range(row.shape[1]) for row in rows)))
         found = [math.prod(row[:, place] for row, place in zip(rows, one, strict=True)) for one in places]
         whole = np.ones(len(self.names))
-        chances: Chances = np.stack([whole * one for one in found], axis=1)
-        return chances
+        return np.stack([whole * one for one in found], axis=1)
 
 
 def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
@@ -69,8 +68,7 @@ def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]
     drawn: Float64[np.ndarray, "combinations answers"] = np.ones((1, 1))
     for law in laws:
         drawn = np.asarray(np.kron(drawn, law))
-    chances: Float64[np.ndarray, "combinations faces"] = drawn @ shown
-    return chances
+    return drawn @ shown
 
 
 def by_embedding(held: Held, shown: Numbers, people: list[str]) -> Identified:

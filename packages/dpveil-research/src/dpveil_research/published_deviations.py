@@ -53,8 +53,7 @@ def variable_scale(answers: Floats, sensitivity: Floats, epsilon: float) -> Floa
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         found = -i * first / (branch * first + i * decay)
     far = ~(np.isfinite(found) & (found > 0))  # powers of e underflow: 1/ε is the limit
-    scale: Floats = sensitivity * np.where(i == 0, first, np.where(far, 1 / epsilon, found))
-    return scale
+    return sensitivity * np.where(i == 0, first, np.where(far, 1 / epsilon, found))
 
 
 def truncated(answers: Floats, scale: Floats, bits: BitSource) -> Floats:

@@ -88,5 +88,4 @@ class PublishedTruncatedLaplace:
             good = drawn >= 0
             out[missing[good]] = drawn[good]
             missing = missing[~good]
-        found: Float64[np.ndarray, " size"] = out * float(step)
-        return found
+        return out * float(step)

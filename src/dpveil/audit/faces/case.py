@@ -125,8 +125,7 @@ class FacesCase:
         numbers = released[:, 0, -1, 0].astype(np.int64)
         known = np.minimum(numbers, len(self.gallery) - 1)
         same = (released == self.gallery.faces[known]).all(axis=(1, 2, 3))
-        found: Numbers = np.where(same, numbers, -1)
-        return found
+        return np.where(same, numbers, -1)
 
     def __str__(self) -> str:
         method: Any = self.method

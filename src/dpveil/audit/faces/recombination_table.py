@@ -188,8 +188,7 @@ def _smooth_after(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixel
     out = recombine(image, faces, crops)
     inside = _hidden(image, faces).astype(np.uint8)
     seam = (cv2.dilate(inside, np.ones((3, 3), np.uint8)) > inside)[..., None]
-    smooth: Pixels = np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
-    return smooth
+    return np.where(seam, cv2.blur(out, (3, 3)).reshape(out.shape), out)
 
 
 def _left_out(image: Pixels, faces: Sequence[Placed], crops: Crops) -> Pixels:

@@ -29,8 +29,7 @@ class Circle:
         sines, cosines = np.arcsin(halves / self.radius), np.arccos(halves / self.radius)
         turns = np.concatenate([cosines, -cosines, sines, math.pi - sines])
         around = np.unique(np.mod(turns + math.pi / 2, 2 * math.pi)) - math.pi / 2
-        closed: Float64[np.ndarray, " arcs"] = np.concatenate([around, around[:1] + 2 * math.pi])
-        return closed
+        return np.concatenate([around, around[:1] + 2 * math.pi])
 
     @cached_property
     def arcs(self) -> Int64[np.ndarray, "arcs 2"]:
@@ -50,8 +49,7 @@ class Circle:
         known, keys = self._keys(self.cells), self._keys(points)
         at = np.searchsorted(known, keys).clip(max=len(known) - 1)
         inside = (np.abs(points) <= self.radius).all(axis=1)
-        found: Int64[np.ndarray, " n"] = np.where((known[at] == keys) & inside, at, -1)
-        return found
+        return np.where((known[at] == keys) & inside, at, -1)
 
     def logs(self, density: Callable[[Angles], Angles]) -> Float64[np.ndarray, " cells"]:
         """Return the log probability of every cell under a density of angles, which need not be

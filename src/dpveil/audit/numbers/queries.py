@@ -179,8 +179,7 @@ def planned_draws(
     lattice = plan.mechanism.lattice
     points = lattice.index(np.array(plan.answers, dtype=object))
     drawn = plan.mechanism.draw(np.tile(points, count), bits)
-    values: Values = lattice.value(drawn).reshape(count, -1)
-    return values
+    return lattice.value(drawn).reshape(count, -1)
 
 
 @dataclass(frozen=True, kw_only=True)

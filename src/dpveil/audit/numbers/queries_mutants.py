@@ -103,9 +103,7 @@ def _root_unclipped(case: QueryCase, table: Table) -> Plan:
 
 
 def _sample_root(case: QueryCase, table: Table) -> Plan:
-    low, high = (exact(end) for end in case.settings["range"])
-    numbers = [min(max(number, low), high) for number in _unclipped(case, table)]
-    return _root(case, table, numbers, case.rows - 1)
+    return _root(case, table, _clipped(case, table), case.rows - 1)
 
 
 def _twice(case: QueryCase, table: Table) -> Plan:
@@ -132,11 +130,6 @@ def _top(case: QueryCase, table: Table) -> Plan:
     present = sum(case.cells[cell].written not in (None, "") for cell in table)
     plan = own_plan(case, table)
     return _changed(plan, range=(0, max(present, 1)))
-
-
-def _stated_alone(case: QueryCase, table: Table) -> Plan:
-    """Draw every bin with all of ε, and state ε."""
-    return _doubled(case, table)
 
 
 def _stated_too(case: QueryCase, table: Table) -> Plan:
@@ -175,8 +168,7 @@ def one_draw(version: QueryVersion, case: QueryCase, table: Table, count: int, b
     columns = [
         np.minimum(np.searchsorted(ends[int(answer)], uniform, side="right"), last) for answer in plan.answers
     ]
-    found: Values = np.stack(columns, axis=1).astype(np.float64)
-    return found
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 MEAN: Final = (
@@ -201,7 +193,7 @@ COUNT: Final = (
     wrong("response without noise", lambda case, table: _changed(own_plan(case, table), epsilon=40)),
 )
 HISTOGRAM: Final = (
-    wrong("ε for every bin", _stated_alone),
+    wrong("ε for every bin", _doubled),
     wrong("ε for every bin, and stated", _stated_too),
     wrong("bins that overlap", _overlapping),
     wrong("bins from the data", _from_data),

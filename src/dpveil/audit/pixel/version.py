@@ -142,3 +142,11 @@ def from_distribution(
         return shown
 
     return releases
+
+
+def wrong(
+    name: str, distribution: DistributionOf, *, shared: bool = False, gates: tuple[str, ...] = (), **more: Any
+) -> Version:
+    """Return a mutant that is drawn from its law; `shared` as for `from_distribution`."""
+    drawn = from_distribution(distribution, shared=shared)
+    return Version(name=name, gates=gates, releases=drawn, distribution=distribution, **more)

@@ -14,7 +14,7 @@ from dpveil.audit.gates import refused
 from dpveil.audit.scalar.arrivals import Pair, Points, random_tables, read
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion
 from dpveil.audit.scalar.distributions import PointDistribution
-from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, place, ratio_of
+from dpveil.audit.scalar.gates import CLOSE, ROUNDED, UNBOUNDED, log_weights, place, ratio_of
 from dpveil.audit.scalar.noise import MP
 from dpveil.errors import NoiseError
 from dpveil.mechanisms.scalar import ScalarMechanism
@@ -78,7 +78,7 @@ def _of_integers(
 ) -> Iterator[tuple[Fraction, Points]]:
     """Yield the largest log-ratios of rows, in integers and rounded up by 10^-40."""
     own = case.method.lattice.points
-    logs = np.log(np.array(matrix.weights, dtype=object).astype(np.float64).clip(1e-300))
+    logs = log_weights(matrix.weights)
     rows = {pair: tuple(int(np.searchsorted(own, point)) for point in pair) for pair in pairs}
     floats = {pair: float(np.abs(logs[i] - logs[j]).max()) for pair, (i, j) in rows.items()}
     most = max(floats.values())

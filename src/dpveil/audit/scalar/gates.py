@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import Final
@@ -68,7 +68,7 @@ def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, F
     It is over every pair with a promise; under any-database over adjacent ones, as log-ratios add up.
     Floating point only selects what is recomputed in integers.
     """
-    points, logs = case.method.lattice.points, _logs(matrix)
+    points, logs = case.method.lattice.points, log_weights(matrix.weights)
     far = case.allowance(0, 1 << 40) is not None  # something is promised at every distance
     looked: list[tuple[float, int, int, int, Fraction]] = []
     pairs = 0
@@ -92,9 +92,9 @@ def worst_integers(matrix: IntegerMatrix, case: ScalarCase) -> tuple[Fraction, F
     return *(found or (Fraction(0), Fraction(0))), pairs
 
 
-def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows responses"]:
-    """Return logarithms, with a value far below all others for zeros."""
-    floats = np.array(matrix.weights, dtype=object).astype(np.float64)
+def log_weights(rows: Sequence[Sequence[int]]) -> Float64[np.ndarray, "rows responses"]:
+    """Return the logarithms of integers, with a value far below all others for zeros."""
+    floats = np.array(rows, dtype=object).astype(np.float64)
     logs: Float64[np.ndarray, "rows responses"] = np.log(floats.clip(1e-300))
     return logs
 
@@ -128,7 +128,7 @@ def _stated(matrix: IntegerMatrix, distribution: PointDistribution, case: Scalar
 
 def _uncertified(matrix: IntegerMatrix, case: ScalarCase) -> float:
     """Return by how much a column's ratio, over one record or over all, exceeds the certificate."""
-    stated, points, logs = case.method.certificate, case.method.lattice.points, _logs(matrix)
+    stated, points, logs = case.method.certificate, case.method.lattice.points, log_weights(matrix.weights)
     if stated is None:
         return 0.0
     most = float((logs.max(axis=0) - logs.min(axis=0)).max()) - float(stated.overall)

@@ -11,6 +11,7 @@ import numpy as np
 
 from dpveil.audit.scalar.case import ScalarCase, ScalarVersion, drawn_from
 from dpveil.audit.scalar.distributions import PointDistribution, integer_distribution
+from dpveil.audit.scalar.gates import log_weights
 from dpveil.audit.scalar.noise import MP, real
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.matrix import IntegerMatrix, quantise
@@ -21,23 +22,28 @@ PARTS: Final = 1 << 30
 EXACT: Final = ("exact", "arrive")
 
 
+def own(method: ScalarMechanism) -> IntegerMatrix:
+    """Return the integers of a finite mechanism."""
+    if method.integers is None:
+        raise ValueError(method.name)
+    return method.integers
+
+
 def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
     """Return the mechanism's integers with one weight raised, so that its log-ratio exceeds the limit by
     `excess`.
     """
-    if method.integers is None:
-        raise ValueError(method.name)
-    rows = [list(row) for row in method.integers.weights]
+    rows = [list(row) for row in own(method).weights]
     points, case = method.lattice.points.tolist(), ScalarCase(method)
     limit = case.allowance(points[0], points[1]) or Fraction(0)
-    logs = np.log(np.array(rows, dtype=object).astype(np.float64).clip(1e-300))
+    logs = log_weights(rows)
     y = int((logs[0] - logs[1]).argmin())
     raised = int(rows[0][y] * MP.exp(real(limit) + excess)) + 1
     need = raised - rows[1][y]
     # What is added is taken where both answers are most alike, so that nothing else comes near the limit.
     others = [z for z in range(len(points)) if z != y and rows[1][z] > need]
     if not others:
-        return method.integers  # a budget that no single weight can exceed here
+        return own(method)  # a budget that no single weight can exceed here
     rows[1][min(others, key=lambda z: abs(logs[0][z] - logs[1][z]))] -= need
     rows[1][y] = raised
     return IntegerMatrix(tuple(tuple(row) for row in rows))
@@ -45,9 +51,7 @@ def raised_weight(method: ScalarMechanism, excess: float) -> IntegerMatrix:
 
 def sharper(method: ScalarMechanism, power: float = 1.25) -> IntegerMatrix:
     """Return the mechanism's integers with every probability raised to a power, which multiplies ε."""
-    if method.integers is None:
-        raise ValueError(method.name)
-    logs = np.log(np.array(method.integers.weights, dtype=object).astype(np.float64).clip(1e-300))
+    logs = log_weights(own(method).weights)
     raised = np.exp(power * (logs - logs.max(axis=1, keepdims=True)))
     return quantise([[int(weight * PARTS**2) for weight in row] for row in raised])
 
@@ -56,17 +60,13 @@ def shifted(method: ScalarMechanism) -> IntegerMatrix:
     """Return the mechanism's integers with each row replaced by that of the next answer, the last one
     repeated.
     """
-    if method.integers is None:
-        raise ValueError(method.name)
-    rows = method.integers.weights
+    rows = own(method).weights
     return IntegerMatrix((*rows[1:], rows[-1]))
 
 
 def emptied(method: ScalarMechanism) -> IntegerMatrix:
     """Return the mechanism's integers without one response, for the first answer only."""
-    if method.integers is None:
-        raise ValueError(method.name)
-    rows = [list(row) for row in method.integers.weights]
+    rows = [list(row) for row in own(method).weights]
     lightest = min((y for y in range(len(rows[0])) if rows[0][y]), key=lambda y: (rows[0][y], y))
     heaviest = max((y for y in range(len(rows[0])) if y != lightest), key=lambda y: rows[0][y])
     rows[0][heaviest] += rows[0][lightest]

@@ -77,5 +77,4 @@ class RandomisedResponse:
         whole = true.dtype == np.int64 and true.ndim == 1
         if not whole or (len(true) and not 0 <= true.min() <= true.max() < self.values):
             raise InvalidParameter("true", None, f"are not int64 from 0 to {self.values - 1}")
-        drawn: Int64[np.ndarray, " n"] = self.matrix.sample(true, bits)
-        return drawn
+        return self.matrix.sample(true, bits)

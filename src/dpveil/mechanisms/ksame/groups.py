@@ -41,8 +41,7 @@ def squared_distances(features: Features) -> Float64[np.ndarray, "n n"]:
         part = features[:, start : start + PART].astype(np.float64) - centre[start : start + PART]
         products += part @ part.T
     squares = np.diagonal(products)
-    away: Float64[np.ndarray, "n n"] = np.maximum(squares[:, None] + squares[None] - 2 * products, 0)
-    return away
+    return np.maximum(squares[:, None] + squares[None] - 2 * products, 0)
 
 
 def nearest(away: Float64[np.ndarray, " left"], count: int) -> Members:

@@ -104,8 +104,7 @@ def _logs(matrix: IntegerMatrix) -> Float64[np.ndarray, "rows shown"]:
     if kept.min() == 0:
         row, column = np.argwhere(kept == 0)[0]
         raise NoiseError(f"response {shown[column]} never follows answer {row}, but follows others")
-    logs: Float64[np.ndarray, "rows shown"] = np.log(kept)
-    return logs
+    return np.log(kept)
 
 
 def _above(found: float) -> Fraction:

@@ -183,8 +183,7 @@ class Lattice:
         steps, start = int(self.step * common), int(self.origin * common)
         furthest = max(int(np.abs(points).max(initial=0)), 1) * steps + abs(start)
         if max(furthest, common) < 1 << 53:
-            numbers: Float64[np.ndarray, " n"] = (points * steps + start) / common
-            return numbers
+            return (points * steps + start) / common
         return np.array([float(self.origin + int(point) * self.step) for point in points], np.float64)
 
     def allowed(self, points: Int64[np.ndarray, " n"]) -> Bool[np.ndarray, " n"]:

@@ -51,8 +51,7 @@ class LatticeNoise(ABC):
         a, b = np.where(flip, -high, low), np.where(flip, -low, high)
         tail = self.beyond(np.maximum(a, 1)) - self.beyond(np.maximum(b, 0) + 1)
         middle = 1 - self.beyond(np.maximum(1 - a, 1)) - self.beyond(np.maximum(b, 0) + 1)
-        found: Floats = np.where(low > high, 0.0, np.where(a > 0, tail, middle))
-        return found
+        return np.where(low > high, 0.0, np.where(a > 0, tail, middle))
 
     @abstractmethod
     def log_weight(self, z: Any) -> Floats:
@@ -160,8 +159,7 @@ class StaircaseNoise(LatticeNoise):
         stair = self._stair(finite)
         left = self.inner + stair * self.reach - finite
         height = np.exp(-float(self.epsilon) * stair)
-        found: Floats = np.where(np.isinf(j), 0.0, height * (left + self.reach * decay / (1 - decay)))
-        return found
+        return np.where(np.isinf(j), 0.0, height * (left + self.reach * decay / (1 - decay)))
 
     def log_weight(self, z: Any) -> Floats:
         """Return ln P(z)."""

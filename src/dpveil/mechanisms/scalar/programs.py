@@ -105,8 +105,7 @@ class Program:
         j = np.arange(size)[:, None]
         # a column that no chain of records reaches keeps its own variable
         linked = np.isfinite(self.cost)
-        found: Ints = np.where(linked, np.clip(j, first[None, :], last[None, :]), j)
-        return found
+        return np.where(linked, np.clip(j, first[None, :], last[None, :]), j)
 
 
 def solve(program: Program) -> Floats:

@@ -23,7 +23,7 @@ from dpveil.audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
+from dpveil.audit.pixel.version import Size, Version, wrong
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import BitPlanes
 from dpveil.mechanisms.pixel.bit_planes.haar import padded
@@ -172,21 +172,16 @@ def bare_signs(method: BitPlanes, size: Size) -> Sequence[Band]:
     return _raised(bands(method, size), lambda plane: plane.epsilon if plane.value else MOST)
 
 
-def _wrong(name: str, bands_of: BandsOf) -> Version:
-    wrong: DistributionOf = partial(distribution, bands_of=bands_of)
-    return Version(name=name, releases=from_distribution(wrong), distribution=wrong)
+def _wrong(name: str, bands_of: BandsOf, gates: tuple[str, ...] = ()) -> Version:
+    return wrong(name, partial(distribution, bands_of=bands_of), gates=gates)
 
 
 MUTANTS: Final = (
-    replace(_wrong("group factor missing", one_group), gates=BY_LAW),
+    _wrong("group factor missing", one_group, BY_LAW),
     _wrong("channels not counted", one_channel),
-    replace(_wrong("planes' budgets not summed", planes_alone), gates=BY_LAW),
+    _wrong("planes' budgets not summed", planes_alone, BY_LAW),
     _wrong("signs without noise", bare_signs),
-    Version(
-        name="one draw for all groups and channels",
-        releases=from_distribution(distribution, shared=True),
-        distribution=distribution,
-    ),
+    wrong("one draw for all groups and channels", distribution, shared=True),
 )
 
 

@@ -137,8 +137,7 @@ def _table(
 
 def _code(digits: Int64[np.ndarray, "... pixels"], colours: int) -> Int64[np.ndarray, ...]:
     """Return the shown pixels as one number: a digit for each pixel, 0 for hidden."""
-    code: Int64[np.ndarray, ...] = digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
-    return code
+    return digits @ (colours + 1) ** np.arange(digits.shape[-1])[::-1]
 
 
 def right(method: DPSamp, images: Images) -> ProductDistribution:

@@ -120,8 +120,7 @@ def distribution_of_one_pixel(level: int, epsilon: float) -> Float64[np.ndarray,
     masses = np.where(away, np.exp(-away / scale) * math.sinh(0.5 / scale), -math.expm1(-0.5 / scale))
     masses[[0, -1]] = np.exp((0.5 - away[[0, -1]]) / scale) / 2  # all that lies beyond
     levels = np.rint(np.clip(steps / STEPS, 0, 255)).astype(int)
-    found: Float64[np.ndarray, " levels"] = np.bincount(levels, masses, minlength=256)
-    return found
+    return np.bincount(levels, masses, minlength=256)
 
 
 def distribution_of_noise(method: DPSVD, images: Images) -> ProductDistribution:

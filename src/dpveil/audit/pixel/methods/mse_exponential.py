@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import partial
@@ -25,7 +24,7 @@ from dpveil.audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
+from dpveil.audit.pixel.version import Size, Version, wrong
 from dpveil.mechanisms.pixel import MSEExponential
 from dpveil.mechanisms.pixel.cells import cell_levels, spread
 from dpveil.mechanisms.pixel.mse.law import shown_levels
@@ -77,11 +76,11 @@ def right(
 ) -> ProductDistribution:
     """Return the law by formula 6.32 in floats, with ε′ multiplied by `factor`."""
     size = images.shape[1:]
-    wrong = float(rate(method, size)) * factor(method, size)
+    exponent = float(rate(method, size)) * factor(method, size)
 
     def row(mean: int) -> Masses:
         shown = TOP * np.arange(method.levels) / (method.levels - 1)
-        weights = np.exp(-wrong * (mean - shown) ** 2 / TOP**2)
+        weights = np.exp(-exponent * (mean - shown) ** 2 / TOP**2)
         return weights / weights.sum()
 
     return _distribution(method, images, row)
@@ -118,10 +117,6 @@ INTACT: Final = Version(
 )
 
 
-def _wrong(name: str, distribution: DistributionOf, key: Factor | None = None) -> Version:
-    return Version(name=name, releases=from_distribution(distribution), distribution=distribution, key=key)
-
-
 def _channels(method: MSEExponential, size: Size) -> int:
     return size[2]
 
@@ -132,14 +127,14 @@ def _whole_cells_only(method: MSEExponential, size: Size) -> int:
 
 
 MUTANTS: Final = (
-    _wrong("2ε′ for ε′", partial(right, factor=lambda method, size: 2)),
-    _wrong("channels not counted", partial(right, factor=_channels), _channels),
-    _wrong("ragged cells not counted", partial(right, factor=_whole_cells_only), _whole_cells_only),
-    replace(_wrong("integers without a margin", rounded_down), gates=("exact",)),
-    Version(
-        name="one draw for all cells and channels",
-        releases=from_distribution(drawn_distribution, shared=True),
-        distribution=drawn_distribution,
+    wrong("2ε′ for ε′", partial(right, factor=lambda method, size: 2)),
+    wrong("channels not counted", partial(right, factor=_channels), key=_channels),
+    wrong("ragged cells not counted", partial(right, factor=_whole_cells_only), key=_whole_cells_only),
+    wrong("integers without a margin", rounded_down, gates=("exact",)),
+    wrong(
+        "one draw for all cells and channels",
+        drawn_distribution,
+        shared=True,
         key=lambda method, size: "shared" if draws(method, size) > 1 else 1,
     ),
 )

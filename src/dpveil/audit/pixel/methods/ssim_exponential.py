@@ -22,7 +22,7 @@ from dpveil.audit.pixel.product import (
     Releases,
     product_distribution,
 )
-from dpveil.audit.pixel.version import DistributionOf, Size, Version, from_distribution
+from dpveil.audit.pixel.version import Size, Version, wrong
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.pixel import SSIMExponential
 from dpveil.noise.bits import BitSource
@@ -68,8 +68,7 @@ def log_distribution(x: object, exponent: float, levels: int, quality: Quality =
     window = np.asarray(x, np.float64).ravel()
     logs = exponent * quality(window, outputs(len(window), levels))
     logs -= logs.max()
-    normal: Numbers = logs - math.log(np.exp(logs).sum())
-    return normal
+    return logs - math.log(np.exp(logs).sum())
 
 
 def windows_of(image: UInt8[np.ndarray, "h w"], block: int, side: int) -> list[Int64[np.ndarray, "s s"]]:
@@ -159,10 +158,6 @@ def _whole_windows_only(method: SSIMExponential, size: Size) -> float:
     return len(_places(method, size)) / max(1, (height // step) * (width // step) * channels)
 
 
-def _wrong(name: str, distribution: DistributionOf) -> Version:
-    return Version(name=name, releases=from_distribution(distribution), distribution=distribution)
-
-
 FACTORS: Final[dict[str, Factor]] = {
     "windows counted as n·c/p²": _published_count,
     "factor 2 dropped": lambda method, size: 2.0,
@@ -170,11 +165,8 @@ FACTORS: Final[dict[str, Factor]] = {
     "channels not counted": lambda method, size: float(size[2]),
 }
 MUTANTS: Final = (
-    _wrong("quality without the clip", partial(distribution, quality=ssim)),
-    *(
-        replace(_wrong(name, partial(distribution, factor=factor)), key=factor)
-        for name, factor in FACTORS.items()
-    ),
+    wrong("quality without the clip", partial(distribution, quality=ssim)),
+    *(wrong(name, partial(distribution, factor=own), key=own) for name, own in FACTORS.items()),
 )
 
 

@@ -57,8 +57,7 @@ class Reach:
     def of_frequency(self) -> Float64[np.ndarray, "t 1 frequencies"]:
         """The second bound, for each number of pixels and each frequency."""
         moved = self.transform.moved[self.pixels - 1, None].astype(np.float64)
-        bound: Float64[np.ndarray, "t 1 frequencies"] = self.transform.channels * moved**2 / (4 * UNIT**4)
-        return bound
+        return self.transform.channels * moved**2 / (4 * UNIT**4)
 
     @cached_property
     def squares(self) -> Float64[np.ndarray, "t planes frequencies"]:

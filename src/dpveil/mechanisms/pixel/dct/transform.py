@@ -64,8 +64,7 @@ class BlockTransform:
     def norms(self) -> Int64[np.ndarray, " coefficients"]:
         """The integer by which a squared coefficient is divided to be in orthonormal units, levels²."""
         planes = (self.matrices[0] ** 2).sum(axis=1) * 4 * UNIT**4
-        norms: Int64[np.ndarray, " coefficients"] = np.repeat(planes, self.tall * self.wide)
-        return norms
+        return np.repeat(planes, self.tall * self.wide)
 
     @cached_property
     def stretch(self) -> Fraction:
@@ -80,8 +79,7 @@ class BlockTransform:
     def frequencies(self) -> Float64[np.ndarray, "tall wide"]:
         """The squared frequency of each coefficient of a plane, in half cycles per pixel."""
         rows, columns = np.arange(self.tall)[:, None] / self.tall, np.arange(self.wide)[None, :] / self.wide
-        squares: Float64[np.ndarray, "tall wide"] = rows**2 + columns**2
-        return squares
+        return rows**2 + columns**2
 
     @cached_property
     def expected(self) -> Float64[np.ndarray, " coefficients"]:
@@ -99,8 +97,7 @@ class BlockTransform:
         """The largest shift of a coefficient of one channel when 1, 2, ... pixels of its block change."""
         _, rows, columns = (np.abs(matrix) for matrix in self.matrices)
         weights = np.sort(np.einsum("ui,vj->uvij", rows, columns).reshape(self.frequencies.size, -1))
-        moved: Int64[np.ndarray, "t frequencies"] = 2 * TOP * np.cumsum(weights[:, ::-1], axis=1).T
-        return moved
+        return 2 * TOP * np.cumsum(weights[:, ::-1], axis=1).T
 
     @cached_property
     def bounds(self) -> Int64[np.ndarray, " coefficients"]:

@@ -41,10 +41,7 @@ def shown_levels(count: int) -> UInt8[np.ndarray, " count"]:
     ([0, 85, 170, 255], [0, 36, 73, 109, 146, 182, 219, 255])
     """
     steps = np.arange(count)
-    levels: UInt8[np.ndarray, " count"] = ((2 * TOP * steps + count - 1) // (2 * (count - 1))).astype(
-        np.uint8
-    )
-    return levels
+    return ((2 * TOP * steps + count - 1) // (2 * (count - 1))).astype(np.uint8)
 
 
 def quality(true: UInt8[np.ndarray, " n"], shown: UInt8[np.ndarray, " n"]) -> Fraction:
