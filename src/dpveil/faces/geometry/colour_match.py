@@ -25,7 +25,7 @@ DARKEST: Final = 0.35
 """Least factor by which a face is darkened."""
 WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
-BELOW: Final = (0.15, 0.96, 1.12)
+BELOW: Final = (0.12, 0.89, 1.02)
 """Where skin is looked for, below the chin: half the width, and from where to where, in units of the head
 frame's side. Nothing else is looked at: hands, other people and wood have the colour of skin, too."""
 SKIN: Final = ((25.0, 68.0), (13.0, 45.0), (25.0, 96.0))

@@ -28,7 +28,7 @@ AROUND: Final = 1.4
 """Ellipse around a face within which a painted head's skin follows its face, relative to the oval."""
 SOFT: Final = 0.3
 """Width of the soft edge of that ellipse, relative to the oval's half axes."""
-COLUMN: Final = (0.15, 0.70)
+COLUMN: Final = (0.12, 0.654)
 """Half the width of the neck that follows, and where it begins, in units of the frame's side."""
 ALIKE: Final = (12.0, 28.0)
 """Distances in CIE a*b* from the face's colour up to which a pixel is skin, and from which on it is none."""
