@@ -120,6 +120,15 @@ def test_of_two_faces_the_larger_is_on_top():
         assert out[84, 82].tolist() == pytest.approx([180] * 3, abs=2)
 
 
+def test_of_two_faces_of_one_size_the_lower_is_on_top():
+    high, low = (placed(Box(40, top, 100, 100), unit=60.0, centre=(90, top + 50)) for top in (10, 24))
+    crops = [np.full((128, 128, 3), level, np.uint8) for level in (40, 180)]
+    image = np.full((160, 200, 3), 200, np.uint8)
+    for order in ([0, 1], [1, 0]):
+        out = recombine(image, [(high, low)[i] for i in order], [crops[i] for i in order])
+        assert out[70, 90].tolist() == pytest.approx([180] * 3, abs=2)
+
+
 def test_photos_without_colour_and_dark_ones_get_such_faces():
     crop = np.full((128, 128, 3), (230, 150, 90), np.uint8)
     (face,) = places("box")

@@ -27,7 +27,7 @@ SIDES: Final = range(64, 513, 8)
 """Possible sides of a network's frame, in pixels."""
 MOST: Final = 1 << 25
 """Largest network in bytes."""
-ENOUGH: Final = 0.12
+ENOUGH: Final = 0.02
 """Least share of the frame that must be outside the region for the network to be used."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""

@@ -63,7 +63,7 @@ def recombine(
 
     `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, or figures, which
     are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
-    do not change. Of overlapping faces, the larger is on top. `filling` is `Telea` by default. With
+    do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default. With
     `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen below
     them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond
     the photo, and the errors of the filling.
@@ -96,14 +96,14 @@ def recombine(
 
 def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
     """Return the parts grouped by overlap of their boxes; each group from the smallest face to the
-    largest.
+    largest, and from the highest to the lowest of the same size.
     """
     groups: list[list[Part]] = []
     for part in parts:
         near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
         joined = [part, *(other for g in near for other in g)]
         groups = [g for g in groups if g not in near] + [joined]
-    return [sorted(group, key=lambda part: part.unit) for group in groups]
+    return [sorted(group, key=lambda part: (part.unit, part.region.box.y)) for group in groups]
 
 
 def _put(
