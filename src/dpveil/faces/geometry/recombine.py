@@ -63,9 +63,9 @@ def recombine(
 
     `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, or figures, which
     are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
-    do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default. With
-    `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen below
-    them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond
+    do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default.
+    With `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen
+    below them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond
     the photo, and the errors of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
