@@ -65,8 +65,8 @@ def recombine(
     are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
     do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default.
     With `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen
-    below them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond
-    the photo, and the errors of the filling.
+    below them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends
+    beyond the photo, and the errors of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
