@@ -202,6 +202,14 @@ def test_an_input_that_is_missing_is_said_before_anything_of_its_output(photos):
     assert entry.failure.message == "in/gone.png does not exist"
 
 
+def test_a_deleted_picture_whose_certificate_is_left_is_said_to_be_gone(photos):
+    release_all(photos(), choices())
+    Path("out/a.png").unlink()
+    [entry] = release_all(photos(), choices()).failed
+    assert entry.failure.message.startswith("out/a.png is gone and its certificate is still there")
+    assert "force" in entry.failure.hint
+
+
 def test_a_sibling_that_went_causes_no_second_release(photos):
     Image.fromarray(np.zeros((8, 8, 3), np.uint8)).save("in/a.bmp")
     release_all(photos(), choices())

@@ -55,6 +55,12 @@ def test_json_is_one_document_and_grey_costs_a_third(cli):
     assert grey["noise_scale"] == 255
 
 
+def test_a_method_in_the_place_of_a_photo_is_told_from_one(cli):
+    code, out, err = cli("dp-pix")
+    assert (code, out) == (2, "")
+    assert "write --method dp-pix" in err
+
+
 def test_width_comes_first(cli):
     clear = json.loads(
         cli("--method", "dp-pix", "--epsilon", "1", "--block", "50", "--size", "100x2", "--json")[1]

@@ -142,6 +142,25 @@ def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo,
         assert drawn not in shell(*command, photo, "--force", "--gallery", "drawn")[2]
 
 
+def test_what_the_user_chose_is_said_not_to_be_promised(shell, photo):
+    chosen = "your choice, at no cost: tone=dark; "
+    code, _, err = shell("obfuscate", photo, "--out", "chosen.png", "--attributes", "gender=1,tone=dark")
+    assert (code, err.splitlines()[-1].startswith(chosen)) == (0, True)
+    assert shell("explain", "--attributes", "tone=dark")[2].startswith(chosen)
+    assert "your choice" not in shell("explain", "--attributes", "tone=1")[2]
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"), [("--gallery", "drwan", "drawn"), ("--inpainting", "tela", "telea")]
+)
+def test_a_misspelt_word_is_answered_with_the_words_there_are(shell, photo, option, value, words):
+    code, out, err = shell("obfuscate", photo, "--out", "x.png", option, value)
+    assert (code, out) == (4, "")
+    assert err.count("\n") == 1
+    assert value in err.partition(": ")[2]
+    assert words in err
+
+
 def test_drawn_heads_can_be_asked_for(shell, photo):
     code, _, err = shell(
         "obfuscate", photo, "--out", "private.png", "--attributes", "gender=1", "--gallery", "drawn"

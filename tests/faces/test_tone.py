@@ -153,6 +153,8 @@ def test_a_chosen_value_has_no_share_of_the_budget() -> None:
     with pytest.raises(InvalidParameter, match="neither a budget nor a value") as error:
         own("tone=darkish")
     assert "lightest, light, medium, dark, darkest" in str(error.value)
+    with pytest.raises(InvalidParameter, match="did you mean medium"):
+        own("tone=Medum")
     with pytest.raises(InvalidParameter, match="not above 0"):
         own("tone=-1")
 

@@ -109,6 +109,12 @@ def _place(task: Task, choices: Choices, state: State) -> tuple[Path, Certificat
 
 def taken(output: Path) -> DPVeilError:
     """Return the error for a photo whose output is something else than its release with these settings."""
+    if not os.path.lexists(output):
+        return DPVeilError(
+            f"{shown(output)} is gone and its certificate is still there, so it was released before",
+            hint=f"bring it back; or {ALONE}, which costs again",
+            arguments=ARGUMENTS,
+        )
     return DPVeilError(
         f"{shown(output)} exists and is not a release with these settings",
         hint=f"choose another {{out}}, or {ALONE}, which replaces it and costs again",

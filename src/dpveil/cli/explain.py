@@ -13,7 +13,7 @@ import typer
 from dpveil.cli import say
 from dpveil.cli.options import AsJson, MaxPixels, Text, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell
+from dpveil.cli.usual import tell, tell_chosen
 from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
@@ -64,6 +64,7 @@ def explain_command(
     from dpveil.release.explain import explain
 
     if photo is not None:
+        _check_no_method(photo)
         if size is not None or plot is not None:
             option = "--size" if size is not None else "--plot"
             raise InvalidParameter(
@@ -91,12 +92,22 @@ def explain_command(
     return 0
 
 
+def _check_no_method(photo: Path) -> None:
+    """Raise `InvalidParameter` for the name of a method in the place of a photo."""
+    from dpveil.core.registry import METHODS
+
+    if str(photo) in METHODS and not photo.exists():
+        hint = f"write --method {photo}"
+        raise InvalidParameter("PHOTO", str(photo), "is a method, and no photo has this name", hint=hint)
+
+
 def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
     """Print what the default method promises, and what keeping attributes would cost, if no method was
     named.
     """
     if is_default(context):
         tell(method, [faces])
+    tell_chosen(method)
 
 
 def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:

@@ -23,7 +23,7 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell, tell_drawn
+from dpveil.cli.usual import tell, tell_chosen, tell_drawn
 from dpveil.errors import InvalidParameter, PhotoError
 
 if TYPE_CHECKING:
@@ -127,12 +127,16 @@ def obfuscate_command(
 
 
 def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
-    """Say what the default promises; of another choice, that heads are drawn where nobody asked for it."""
+    """Say what the default promises; else that heads are drawn where nobody asked for it, and what the user
+    chose.
+    """
     if is_default(context) and not seeded:
         promises = [entry.promise for entry in report.released if entry.promise]
         tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
     elif not context.meta.get(GIVEN, {}).get("gallery"):
         tell_drawn(method)
+    if report.released:
+        tell_chosen(method)
 
 
 def _left_out(links: list[Path]) -> list[str]:

@@ -22,6 +22,9 @@ DRAWN: Final = (
     "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
     " package that is not installed: {files}"
 )
+CHOSEN: Final = (
+    "your choice, at no cost: {values}; if you looked at a face to choose, the promise does not cover that"
+)
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 
 
@@ -52,6 +55,12 @@ def tell_drawn(method: Method) -> None:
 
     if getattr(method, "figures", False):
         say.note(DRAWN.format(files=FILES))
+
+
+def tell_chosen(method: Method) -> None:
+    """Say what the user chose to show, which no promise covers, if anything."""
+    if chosen := getattr(method, "chosen", None):
+        say.note(CHOSEN.format(values=", ".join(f"{name}={value}" for name, value in chosen.items())))
 
 
 def _quote(method: Method, faces: int) -> Quote:

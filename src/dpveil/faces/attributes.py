@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 
 from dpveil.assets.defaults import FILES, default_path
-from dpveil.assets.reference import AssetField, Reference
+from dpveil.assets.reference import DEFAULT, AssetField, Reference
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
@@ -34,6 +34,7 @@ from dpveil.noise.bits import BitSource, check_bits
 
 HEADS: Final = replace(
     GALLERY,
+    hint=f"name a file, or {WORD} or {DEFAULT}",
     kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
     holds=FaceGallery | DrawnGallery,
     built_in=WORD,
@@ -74,7 +75,8 @@ class Attributes(FaceMethod):
     source: ClassVar[str] = "Warner 1965; Kairouz, Oh & Viswanath 2016"
     typical: ClassVar[Mapping[str, Json]] = {"attributes": "gender,age"}
     help: ClassVar[Mapping[str, str]] = {
-        "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,tone=2 with budgets, or none.",
+        "attributes": f"What is kept, of {', '.join(VALUES)}: gender=4,tone=2 with budgets, or none; "
+        "tone=dark is shown whatever the photo shows.",
         "epsilon": "What all that is kept costs together, where it has no budgets of its own.",
         "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",

@@ -8,7 +8,7 @@ from typing import Final
 
 from dpveil.core.numbers import Number, to_json
 from dpveil.core.parameters import Value, positive
-from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.errors import InvalidParameter, UnknownName, nearest
 from dpveil.faces.attribute_model import VALUES
 
 NONE: Final = "none"
@@ -86,7 +86,9 @@ def _budget(name: str, own: Number | None) -> Fraction | str | None:
         if not isinstance(own, str) or not own[:1].isalpha():
             raise
         problem = "is neither a budget nor a value of this attribute"
-        raise InvalidParameter(name, own, problem, hint=", ".join(VALUES[name])) from error
+        near = nearest(own.lower(), VALUES[name])
+        hint = f"{f'did you mean {near}? ' if near else ''}values are {', '.join(VALUES[name])}"
+        raise InvalidParameter(name, own, problem, hint=hint) from error
 
 
 def _pairs(value: object, name: str) -> Iterable[tuple[str, Number | None]]:

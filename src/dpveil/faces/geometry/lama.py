@@ -18,7 +18,7 @@ SIDE: Final = 512
 """Side of the network's input in pixels, to which every image is resized."""
 MOST: Final = 1 << 30
 """Largest network file in bytes."""
-HINT: Final = "name an ONNX file with the inputs and the output of OpenCV's inpainting_lama, or leave it out"
+HINT: Final = "name an ONNX file like OpenCV's inpainting_lama, a .safetensors file, or telea"
 WHOLE: Final = 1 - 1e-4
 """Share of a downscaled pixel that must be outside the hole for the network to see it."""
 
