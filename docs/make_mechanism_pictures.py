@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from make_plots import axes, png
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
 from dpveil.cli.curve import INK, LINE, SOFT
-from dpveil.cli.mechanism.plot import errors_png
+from dpveil.cli.mechanism.plot import draw_errors
 from dpveil.core.numbers import exact
 from dpveil.mechanisms.scalar import TABLE, ScalarMechanism
 from dpveil.numbers import candidates, utility
@@ -84,7 +85,10 @@ def comparison() -> bytes:
     """Return the plot of `dpveil mechanism compare --range 0:10 --sensitivity 1`."""
     budgets = ("0.1", "0.2", "0.5", "1", "2", "5")
     found = [candidates(**QUERY, epsilon=epsilon) for epsilon in budgets]
-    return errors_png(found, "range 0:10, sensitivity 1, database-record")
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "errors.png")
+        draw_errors(found, "range 0:10, sensitivity 1, database-record", path)
+        return path.read_bytes()
 
 
 def absent(name: str) -> bytes:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import subprocess
+import sys
 
 import cv2
 import numpy as np
@@ -66,6 +69,19 @@ def test_onnxruntime_has_as_many_threads_as_opencv_and_one_session_for_each_numb
         found.append(OnnxRuntime(network(network_path()), OUTPUTS)(image))
     assert engines._session.cache_info().misses == 2
     assert all(np.allclose(a, b, atol=1e-5) for a, b in zip(*found[:2], strict=True))
+
+
+@needs_onnxruntime
+def test_onnxruntime_reports_nothing_and_leaves_no_file_behind(tmp_path):
+    """With its telemetry it writes an identifier of the computer and a database to the home directory."""
+    script = (
+        "import numpy as np; from dpveil.regions.detectors import centerface as c, engines as e;"
+        "e.OnnxRuntime(c.network(c.network_path()), c.OUTPUTS)(np.zeros((1, 3, 64, 64), np.float32))"
+    )
+    home = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME")}
+    own = {"ORT_DISABLE_TELEMETRY": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", script], env=os.environ | home | own, check=True, timeout=120)
+    assert not [*tmp_path.rglob("*")]
 
 
 def test_the_network_is_read_once_per_process_while_its_file_is_the_same(tmp_path, monkeypatch):

@@ -11,10 +11,14 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.core.certificate import SEEDED, UNPROTECTED
+from dpveil.core.certificate import SEEDED, UNPROTECTED, WORDINGS, Certificate, Output
+from dpveil.core.origin import Origin
+from dpveil.core.region import Box, RegionRecord
+from dpveil.core.registry import METHODS
 from dpveil.errors import NoRegion, UnknownName
 from dpveil.faces import Attributes
 from dpveil.regions import Finder
+from dpveil.release import verification
 from dpveil.release.quote import Quote
 from dpveil.release.requests import place_problems, request_problems
 from dpveil.release.verification import UNFORESEEN
@@ -391,6 +395,24 @@ def test_a_mask_of_few_pixels_is_no_head(tmp_path):
         "faces were requested, and no protected region is one",
         f"the region {former.in_words()} is not placed on the public grid",
     ]
+
+
+@pytest.mark.parametrize("wording", WORDINGS)
+def test_no_certificate_claims_a_cell_that_is_not_checked(wording):
+    """Of a former wording, or of a method that rounds nothing: its sentences would say "rounded"."""
+    cell = Origin("face", "faces", number=1, found=True, cell=(19, 0, 60, 60, 0))
+    forged = RegionRecord(Box(10, 10, 50, 60), cell)
+    image = Output("0" * 64, "png", 400, 300, 3)
+    for name, given in (("attributes", {"attributes": "none", "gallery": "drawn"}), ("fill", {})):
+        method = METHODS[name](**given)
+        quote = Quote(method, (forged,), width=400, height=300, channels=3)
+        stated = Certificate(
+            method=name, parameters=method.parameters(), request=("faces",), guarantees=quote.guarantees,
+            regions=(forged,), composition=quote.total, strength=quote.strength,
+            accountant=quote.accountant, bits="secure", output=image, wording=wording,
+        )  # fmt: skip
+        found = [*verification._promise_problems(stated, image)]
+        assert any("cell of the grid" in problem for problem in found), found
 
 
 def problems(certificate):

@@ -156,7 +156,7 @@ class Method(ABC):
 
         Pixels of masks are only `counted` if asked for, as that takes time.
         """
-        return ""
+        return "" if record.origin.cell is None else f"is in a cell of the grid, and {self.name} has none"
 
     def cost_of_disjoint(self, total: Guarantee, sizes: Sequence[Size]) -> Guarantee:
         """Return the total cost of disjoint regions of these sizes; `total` is the sum of their costs."""

@@ -16,6 +16,7 @@ from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.method import Method
 from dpveil.regions.boxes import box_of_text
+from dpveil.release.words import CELLS_SINCE
 
 NUMBERS: Final = re.compile(r"[-+,.\s0-9]+")
 """Requests of numbers only, which have to be boxes."""
@@ -82,10 +83,12 @@ def _holds_head(record: RegionRecord) -> bool:
 
 
 def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:
-    """Yield the regions that the method does not replace in such a photo."""
+    """Yield the regions that the method does not replace in such a photo; old ones need no cell."""
     size, looked = {"width": output.width, "height": output.height}, 0
     whole = not any(KEPT.search(text) for text in certificate.request)
     for record in certificate.regions:
+        if record.origin.cell is None and certificate.wording < CELLS_SINCE:
+            continue
         looked += record.box.w * record.box.h
         counted = whole and looked <= MOST_LOOKED * output.width * output.height
         if problem := method.misplaced(record, **size, counted=counted):

@@ -38,7 +38,6 @@ from dpveil.release.requests import place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
 from dpveil.release.verified import Verification
 from dpveil.release.words import (
-    CELLS_SINCE,
     FEW_SINCE,
     MISSING,
     bit_cautions,
@@ -224,7 +223,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         dict(certificate.parameters), sort_keys=True
     ):
         yield "the parameters are not written as the method writes them"
-    if certificate.in_these_words and certificate.wording >= CELLS_SINCE:
+    if certificate.in_these_words:
         yield from place_problems(certificate, output, method)
     size = {"width": output.width, "height": output.height, "channels": output.channels}
     quote = Quote(method, certificate.regions, **size)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import dataclass, replace
 from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -193,6 +195,24 @@ def test_faces_of_one_cell_give_the_same_release(
     assert made[3] not in (made[0],)
 
 
+def test_verify_accepts_a_finder_of_ones_own_whose_regions_are_called_boxes(tmp_path: Path) -> None:
+    """As the origin of a `Region` says that by default."""
+
+    class Own(Finder):
+        description = "own"
+
+        def __call__(self, photo: Photo) -> list[Region]:
+            return [Region(box_of(0))]
+
+    made = dpveil.obfuscate(
+        textured(320, 300, seed=3), "attributes", attributes="none", gallery="drawn", placing="box",
+        regions=Own(),
+    )  # fmt: skip
+    assert made.certificate.regions[0].origin.cell is not None
+    path, _ = made.save(tmp_path / "a.png")
+    assert dpveil.verify(path).problems == ()
+
+
 def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
     image = np.zeros((320, 300, 3), np.uint8)
@@ -223,5 +243,31 @@ def test_regions_of_cells_are_told_from_others(protect: str) -> None:
     assert problem(replace(grown, box=Box(box.x - 9, box.y, box.w + 20, box.h))) == ""
     for wrong in (Box(box.x + 1, box.y, box.w, box.h), Box(box.x, box.y, box.w + 400, box.h)):
         assert "not that of its cell" in problem(replace(grown, box=wrong))
+    for fewer in (1, (right.masked or 99) - 1):
+        masked = fewer if protect == "head" else box.w * box.h
+        assert "not that of its cell" in problem(replace(grown, masked=masked))
+        assert problem(replace(grown, masked=masked), counted=False) == ""
+    assert ("not that of its cell" in problem(replace(grown, masked=None))) == (protect == "head")
     assert "outside" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
     assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))
+
+
+def test_no_mask_is_computed_for_a_box_that_is_not_that_of_the_cell(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A certificate of a tiny region in a huge cell would take gigabytes."""
+    cell = Cell(42, 0, 20, 20, 1)
+    origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
+    tiny = Region(Box(0, 0, 1, 1), np.ones((1, 1), bool), origin).record
+    monkeypatch.setattr(Shape, "holds", lambda *_: pytest.fail("a mask was computed"))
+    assert "not that of its cell" in off_grid(tiny, "head", 9000, 9000, counted=True)
+
+
+def test_a_mask_takes_little_more_memory_than_its_pixels() -> None:
+    cell = Cell(36, 0, 14, 14, 1)
+    tracemalloc.start()
+    try:
+        _, mask = cell.shape("head").region(cell.pose, 3000, 3000)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert mask.mean() > 0.5
+    assert peak < 4 * mask.size

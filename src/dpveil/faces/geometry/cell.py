@@ -15,7 +15,7 @@ import numpy as np
 
 from dpveil.core.origin import BOX
 from dpveil.core.region import Box, RegionRecord
-from dpveil.errors import RegionError
+from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head import outline
 from dpveil.faces.geometry.head_frame import AROUND, HEAD, MIDDLE, Shape
@@ -145,23 +145,32 @@ def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, cou
     """Return why a region of a photo of this size is not that of its cell; empty if it may be.
 
     A region that grew to the blocks of a format holds that of its cell. Pixels of masks are only `counted` if
-    asked for, and not where a region grew.
+    asked for.
     """
     cell = Cell.of(record.origin.cell or ())
     if cell is None:
         return "is in no cell of the grid"
-    own = box_of_text(record.origin.finder) if record.origin.kind == BOX else None
-    masked = counted and protect == "head"
-    pixels = cell.shape(protect).region(cell.pose, width, height, box=own, masked=masked)
+    shape, own, head = cell.shape(protect), _own(record), protect == "head"
+    pixels = shape.region(cell.pose, width, height, box=own, masked=False)
     if pixels is None:
         return "is in a cell of the grid that lies outside the photo"
-    box, mask = pixels
-    if record.origin.grown_to is not None:
-        fits = all(0 <= more <= MOST_GROWTH for more in _beyond(box, record.box))
-    else:
-        count = None if mask is None else int(mask.sum())
-        fits = record.box == box and (record.masked == count or not counted)
+    most = 0 if record.origin.grown_to is None else MOST_GROWTH
+    fits = all(0 <= more <= most for more in _beyond(pixels[0], record.box))
+    if fits and counted:
+        fits = head == (record.masked is not None)
+    if fits and counted and head:  # a mask takes time and memory, so it is the last
+        found = shape.region(cell.pose, width, height, box=own)
+        count, told = 0 if found is None or found[1] is None else int(found[1].sum()), record.masked or 0
+        fits = 0 < count <= told and (most > 0 or told == count)
     return "" if fits else "is not that of its cell of the grid"
+
+
+def _own(record: RegionRecord) -> Box | None:
+    """Return the user's box that the region holds, too; None if a finder found it, whatever it calls it."""
+    try:
+        return box_of_text(record.origin.finder) if record.origin.kind == BOX else None
+    except InvalidParameter:
+        return None
 
 
 def _beyond(inner: Box, outer: Box) -> tuple[int, int, int, int]:

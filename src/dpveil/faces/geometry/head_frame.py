@@ -27,6 +27,8 @@ OVAL: Final = (0.50, 0.522, 0.132, 0.176)
 """Ellipse of the released face, from brows to mouth: centre and half axes."""
 EDGE: Final = 1e-6
 """How far beyond its edge a shape holds pixels, so that rounding errors move none."""
+STRIP: Final = 64
+"""Rows of a mask that are computed at once, so that it takes no more memory than the photo."""
 
 Parts = Float64[np.ndarray, "... 2"]
 
@@ -110,8 +112,11 @@ class Shape:
         if not masked:
             return found, None
         across, down = found.x + np.arange(found.w), found.y + np.arange(found.h)
-        at = [m[0] * across + (m[1] * down + m[2] + 0.5)[:, None] for m in head.matrix]
-        mask = self.holds(np.stack(at, axis=-1))
+        mask = np.empty((found.h, found.w), np.bool_)
+        for top in range(0, found.h, STRIP):
+            rows = slice(top, top + STRIP)
+            at = [m[0] * across + (m[1] * down[rows] + m[2] + 0.5)[:, None] for m in head.matrix]
+            mask[rows] = self.holds(np.stack(at, axis=-1))
         if box is not None:
             mask[box.y - found.y :, box.x - found.x :][: box.h, : box.w] = True
         return (found, mask) if mask.any() else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -66,9 +67,11 @@ class OnnxRuntime(Engine):
 @lru_cache(maxsize=2)
 def _session(contents: bytes, threads: int) -> Any:
     """Return onnxruntime's session, for all threads of the process together; loading it takes 0.03 s."""
+    # From its import on, it would store an identifier of the computer and report to Microsoft.
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
     import onnxruntime
 
-    onnxruntime.disable_telemetry_events()  # its builds for Windows have some
+    onnxruntime.disable_telemetry_events()  # its older builds for Windows do not read the variable
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
     settings.log_severity_level = ERRORS_ONLY
