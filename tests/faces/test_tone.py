@@ -109,13 +109,13 @@ def test_every_two_faces_keep_the_sum_of_the_budgets(attributes: str) -> None:
 
 
 def test_answers_are_kept_as_often_as_randomised_response_says() -> None:
-    """2000 crops at ε = 2, within 6.2 deviations: fails by chance with 1 of 10⁹."""
-    crops = np.stack([plain(90)] * 2000)
+    """500 crops at ε = 2, within 6.2 deviations: fails by chance with 1 of 10⁹."""
+    crops = np.stack([plain(90)] * 500)
     shown = tones(own("tone=2").release(crops, bits=SeededBits(3)))
     chance = math.exp(2) / (math.exp(2) + 4)
-    assert abs((shown == 4).sum() - 2000 * chance) < 6.2 * math.sqrt(2000 * chance * (1 - chance))
+    assert abs((shown == 4).sum() - 500 * chance) < 6.2 * math.sqrt(500 * chance * (1 - chance))
     others = np.bincount(shown, minlength=5)[:4]
-    assert others.min() > 2000 * (1 - chance) / 4 - 6.2 * math.sqrt(2000 * 0.09)
+    assert others.min() > 500 * (1 - chance) / 4 - 6.2 * math.sqrt(500 * 0.09)
 
 
 def test_what_is_shown_depends_on_the_answers_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,8 +92,11 @@ class FaceGallery(Stored):
             if photo.image.shape != out.shape[1:]:
                 raise ModelError(f"face {number} is not {SIDE} × {SIDE} in colour")
             out[place] = photo.image
-        for place, wanted in enumerate(tones):
-            out[place] = np.rint(tone.toned(out[place], tone.CROP, tone.LEVELS[wanted]))
+        made: dict[tuple[int, int], np.ndarray] = {}
+        for place, (number, wanted) in enumerate(zip(numbers, tones, strict=bool(tones))):
+            if (number, wanted) not in made:
+                made[number, wanted] = np.rint(tone.toned(out[place], tone.CROP, tone.LEVELS[wanted]))
+            out[place] = made[number, wanted]
         return out
 
     @cached_property
