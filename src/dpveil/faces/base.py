@@ -19,6 +19,7 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.cell import off_grid
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.heads import Heads
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
@@ -37,7 +38,6 @@ POSE: Final = {
 """What the position of the new face reveals of the original one by landmarks, by the value of `placing`."""
 DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
 """Stated for portraits too: their steps do not depend on the photo, but the running time does."""
-PROTECT: Final = ("head", "box")
 PLACING: Final = ("auto", "landmarks", "box")
 
 
@@ -65,7 +65,7 @@ class FaceMethod(Method):
         "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }
 
-    protect: OneOf = OneOf(*PROTECT, default="head")
+    protect: OneOf = OneOf(*PROTECTIONS, default="head")
     placing: OneOf = OneOf(*PLACING, default="auto")
     inpainting: AssetField = AssetField(INPAINTING)
 
