@@ -151,6 +151,11 @@ class Method(ABC):
         """Return what the position of a region reveals besides its origin."""
         return ()
 
+    @property
+    def set_by_user(self) -> tuple[str, ...]:
+        """What a release shows because the user chose it, whatever the photo shows; it is not covered."""
+        return ()
+
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
         """Return why the method replaces no such region in a photo of this size; empty if it may.
 
