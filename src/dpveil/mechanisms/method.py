@@ -19,6 +19,7 @@ from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
 from dpveil.regions import Finder
+from dpveil.regions.numbering import Order
 
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
@@ -139,6 +140,13 @@ class Method(ABC):
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
         """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
+
+    @property
+    def order(self) -> Order | None:
+        """In which order found regions are numbered, for methods that show less than their boxes; None: in
+        the finder's own.
+        """
+        return None
 
     @abstractmethod
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
