@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -21,6 +20,7 @@ from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbab
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.regions.boxes import box_around
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.suppress import REMEDY
 from dpveil.regions.detectors.table import AUTO, check
@@ -170,7 +170,7 @@ class Faces(Finder):
 
         Raises `RegionError` if a chosen face itself, without its margin, would have to be cut.
         """
-        bare = [self._grown(row, photo, Fraction(0)) for row in found]
+        bare = [box_around(row, photo, Fraction(0)) for row in found]
         for kept, n in ((kept, n) for kept in self.exclude for n in chosen):
             if reach(bare[kept - 1], photo.grid).overlaps(bare[n - 1]):
                 raise RegionError(
@@ -187,7 +187,7 @@ class Faces(Finder):
 
     def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
         """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear."""
-        inside = [self._grown(row, photo, Fraction(0)) for row in self._detections(photo)[1]]
+        inside = [box_around(row, photo, Fraction(0)) for row in self._detections(photo)[1]]
         for n, other in left.items():
             if any(other.overlaps(box) for box in inside):
                 raise RegionError(
@@ -206,7 +206,7 @@ class Faces(Finder):
 
     def _found(self, row: np.ndarray, photo: Photo) -> FaceFound:
         """Return a detection with the margin around it."""
-        return FaceFound(self._grown(row, photo, self.margin), round(float(row[4]), 4))
+        return FaceFound(box_around(row, photo, self.margin), round(float(row[4]), 4))
 
     def _rows(self, photo: Photo, order: Order | None = None) -> Float[np.ndarray, "n 5"]:
         """Return the detections of at least `min_face` pixels, in the order of their numbers."""
@@ -214,7 +214,7 @@ class Faces(Finder):
         found = found[found[:, 2:4].max(axis=1) >= self.min_face]
         if order is None:
             return np.asarray(found[reading_order(found)])
-        boxes = [self._grown(row, photo, Fraction(0)) for row in found]
+        boxes = [box_around(row, photo, Fraction(0)) for row in found]
         return np.asarray(found[np.array(order(photo, boxes), np.int64)])
 
     def smallest_in(self, photo: Photo) -> int:
@@ -294,14 +294,3 @@ class Faces(Finder):
                 "the face detector returned something that is not a face in this photo", hint=REMEDY
             )
         return found
-
-    @staticmethod
-    def _grown(face: Sequence[float] | np.ndarray, photo: Photo, margin: Fraction) -> Box:
-        """Return a detected box with its margin, in whole pixels, clipped to the photo; never empty."""
-        x, y, w, h = map(float, face[:4])
-        aside, above = w * float(margin), h * float(margin)
-        left = min(max(0, math.floor(x - aside)), photo.width - 1)
-        top = min(max(0, math.floor(y - above)), photo.height - 1)
-        right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
-        bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
-        return Box(left, top, right - left, bottom - top)
