@@ -92,6 +92,12 @@ class Cell:
         x, y = MIDDLE - turned.to(centre)[0] - 0.5
         return replace(turned, x=float(x), y=float(y))
 
+    @property
+    def around(self) -> tuple[float, float, float, float]:
+        """Left, top, width and height of the square as wide as the head, in pixels, also beyond the photo."""
+        pitch = PITCH * side(self.scale)
+        return (self.across + 0.5 - 8) * pitch, (self.down + 0.5 - 8) * pitch, 16 * pitch, 16 * pitch
+
     def shape(self, protect: str) -> Shape:
         """Return the shape that is replaced, which holds that of every face of the cell."""
         kind = PROTECTIONS[protect]

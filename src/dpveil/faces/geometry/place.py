@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import UInt8
@@ -28,6 +29,8 @@ SCORE: Final = -0.4
 ONE: Final = HeadFrame(1)
 
 FOUND: Final = Origin(FACE, found=True)
+LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box], Landmarks]]] = WeakKeyDictionary()
+"""Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +93,7 @@ def place(
     found = None
     if landmarks is not False:
         asked = predictor() if landmarks is True else landmarks
-        found = check(asked.near(photo.image, box), origin.in_words())
+        found = check(_near(asked, photo, box), origin.in_words())
     exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     own, cell = (None if origin.found else box), None
     if found is None and own is not None:
@@ -105,6 +108,14 @@ def place(
     region = Region(*pixels, origin=replace(origin, found=True, cell=None if cell is None else cell.numbers))
     pose = exact if cell is None else between(there, ONE, frame)
     return Placed(region, pose, frame, found, cell, exact, protect)
+
+
+def _near(asked: Predictor, photo: Photo, box: Box) -> Landmarks:
+    """Return the landmarks of the face in a box; cached."""
+    own = LOOKED.setdefault(photo, {})
+    if (asked, box) not in own:
+        own[asked, box] = asked.near(photo.image, box)
+    return own[asked, box]
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:
