@@ -29,6 +29,7 @@ from dpveil.regions import Faces
 SETTINGS: dict[str, dict[str, Any]] = {
     "none": {"method": "attributes", "attributes": "none"},
     "none, box": {"method": "attributes", "attributes": "none", "protect": "box"},
+    "none, face": {"method": "attributes", "attributes": "none", "protect": "face"},
     "gender, ε = 8": {"method": "attributes", "attributes": "gender=8"},
     "drawn": {"method": "attributes", "attributes": "none", "gallery": "drawn"},
     "gallery, ε = 8": {"method": "gallery", "epsilon": 8},

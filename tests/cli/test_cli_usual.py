@@ -143,11 +143,12 @@ def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo,
 
 
 def test_what_the_user_chose_is_said_not_to_be_promised(shell, photo):
-    chosen = "your choice, at no cost: tone=dark; "
+    chosen = "tone=dark: chosen by the user and not covered; "
     code, _, err = shell("obfuscate", photo, "--out", "chosen.png", "--attributes", "gender=1,tone=dark")
     assert (code, err.splitlines()[-1].startswith(chosen)) == (0, True)
-    assert shell("explain", "--attributes", "tone=dark")[2].startswith(chosen)
-    assert "your choice" not in shell("explain", "--attributes", "tone=1")[2]
+    assert dpveil.verify("chosen.png").certificate.composition.scope.in_the_clear[-1].startswith(chosen)
+    assert f"in the clear  {chosen}" in shell("explain", "--attributes", "tone=dark")[1]
+    assert "chosen by" not in "".join(shell("explain", "--attributes", "tone=1")[1:])
 
 
 @pytest.mark.parametrize(

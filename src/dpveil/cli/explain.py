@@ -13,7 +13,7 @@ import typer
 from dpveil.cli import say
 from dpveil.cli.options import AsJson, MaxPixels, Text, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell, tell_chosen
+from dpveil.cli.usual import tell
 from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
@@ -107,7 +107,6 @@ def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
     """
     if is_default(context):
         tell(method, [faces])
-    tell_chosen(method)
 
 
 def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:

@@ -115,6 +115,11 @@ class Attributes(FaceMethod):
         """The attributes whose value the user chose, and that value."""
         return chosen(self.attributes)
 
+    @property
+    def set_by_user(self) -> tuple[str, ...]:
+        """The chosen values, as they are written on the command line."""
+        return tuple(f"{name}={value}" for name, value in self.chosen.items())
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes of answers, in their order: those that are read, and those that were chosen."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -19,13 +20,15 @@ from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.cell import off_grid
 from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.heads import Heads
+from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Image, Placement
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
+from dpveil.regions.numbering import Order
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 
@@ -37,7 +40,6 @@ POSE: Final = {
 """What the position of the new face reveals of the original one by landmarks, by the value of `placing`."""
 DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
 """Stated for portraits too: their steps do not depend on the photo, but the running time does."""
-PROTECT: Final = ("head", "box")
 PLACING: Final = ("auto", "landmarks", "box")
 
 
@@ -65,7 +67,7 @@ class FaceMethod(Method):
         "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }
 
-    protect: OneOf = OneOf(*PROTECT, default="head")
+    protect: OneOf = OneOf(*PROTECTIONS, default="head")
     placing: OneOf = OneOf(*PLACING, default="auto")
     inpainting: AssetField = AssetField(INPAINTING)
 
@@ -101,6 +103,11 @@ class FaceMethod(Method):
             raise InvalidParameter("regions", None, f"cannot be a mask for {self.name}", hint=hint)
         reason = f"is not for {self.name}, which replaces hair, ears and neck in any case"
         return tuple(finder.without_margin(reason) for finder in finders)
+
+    @property
+    def order(self) -> Order:
+        """The reading order of the cells of the public grid, which are all that a release shows of places."""
+        return partial(by_cells, self)
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.

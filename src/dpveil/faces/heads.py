@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
+from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
-from dpveil.faces.geometry.cell import TURNED
+from dpveil.faces.geometry.cell import TURNED, Cell
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.place import FOUND
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
+from dpveil.regions.numbering import reading_order
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
@@ -36,7 +38,7 @@ class Heads(Placement):
         self.photo, self.method = photo, method
         given = list(regions)
         found = [_placed(photo, region, method) for region in given]
-        kept = [replace(one.region, kept=r.kept) for one, r in zip(found, given, strict=True)]
+        kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
         self.notes = () if method.protect != "head" else tuple(_turned(self.places))
@@ -49,6 +51,29 @@ class Heads(Placement):
         for step in steps:
             released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
         return recombine(self.photo.image, self.places, released, filling=filling, toned=self.method.toned)
+
+
+def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:
+    """Return the indices of detected boxes in reading order of the heads' cells, and nothing finer.
+
+    Heads of equal place are ordered by the numbers of their cells; what cannot be placed comes last.
+    """
+    cells = {index: cell for index, box in enumerate(boxes) if (cell := _cell(photo, box, method))}
+    known = sorted(cells, key=lambda index: cells[index].numbers)
+    faces = np.array([cells[index].around for index in known]).reshape(-1, 4)
+    return [known[n] for n in reading_order(faces)] + [n for n in range(len(boxes)) if n not in cells]
+
+
+def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
+    """Return the cell of the face in a detected box; None if there is none."""
+    try:
+        return _placed(photo, Region(box, origin=FOUND), method).cell
+    except (RegionError, UsageError):  # the plan raises it if this face is to be replaced
+        pass
+    try:
+        return place(photo, box, frame=method.frame, landmarks=False).cell
+    except RegionError:
+        return None
 
 
 def _turned(places: Iterable[Placed]) -> Iterator[str]:

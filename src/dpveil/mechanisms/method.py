@@ -19,6 +19,7 @@ from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
 from dpveil.regions import Finder
+from dpveil.regions.numbering import Order
 
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
@@ -140,6 +141,13 @@ class Method(ABC):
         """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
 
+    @property
+    def order(self) -> Order | None:
+        """In which order found regions are numbered, for methods that show less than their boxes; None: in
+        the finder's own.
+        """
+        return None
+
     @abstractmethod
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the regions of a photo as they will be replaced; nothing is drawn.
@@ -149,6 +157,11 @@ class Method(ABC):
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of a region reveals besides its origin."""
+        return ()
+
+    @property
+    def set_by_user(self) -> tuple[str, ...]:
+        """What a release shows because the user chose it, whatever the photo shows; it is not covered."""
         return ()
 
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:

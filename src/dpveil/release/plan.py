@@ -21,6 +21,7 @@ from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, parse, search
+from dpveil.regions.numbering import Order
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
@@ -209,7 +210,7 @@ def plan(
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
     finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
-    found, missing = _found(given, finders, if_none)
+    found, missing = _found(given, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
     _check_kept(found, () if placement is None else placement.regions)
     made = Plan(
@@ -258,10 +259,10 @@ def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
 
 
 def _found(
-    photo: Photo, finders: Sequence[Finder], if_none: str | None
+    photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None
 ) -> tuple[tuple[Region, ...], tuple[str, ...]]:
     """Return the regions to protect, and the descriptions of the finders that found none."""
-    found, missing = search(photo, finders)
+    found, missing = search(photo, finders, order)
     if missing and if_none is None:
         raise next(iter(missing.values()))
     if missing and if_none == "whole":

@@ -21,7 +21,7 @@ from dpveil.faces.geometry import Landmarks, Similarity, place
 from dpveil.faces.geometry.align import of_points
 from dpveil.faces.geometry.cell import PITCH, SMALLER, WHOLE_CELL, Cell, cell_of, off_grid, side
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
-from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Finder
 
@@ -138,8 +138,11 @@ def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
     assert boxes[1].x + boxes[1].w == boxes[0].x + boxes[0].w
 
 
-class Moved:
+class Moved(Predictor):
     """Landmarks of a mean face in the box, turned as the photo's first hidden pixel says."""
+
+    def __init__(self) -> None:
+        """Load nothing."""
 
     def near(self, image: np.ndarray, box: Box) -> Landmarks:
         points = of_box(box).back(SEEN.points())

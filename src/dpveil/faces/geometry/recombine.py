@@ -12,27 +12,22 @@ from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
-from dpveil.faces.geometry.align import BLUR, Frame, Similarity
-from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below
+from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.colour_match import AS_IT_IS, ColourMatch, match_of, skin_below
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.drawn_crop import drawn_head
 from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.fill import Filling, Telea, fill
-from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
-from dpveil.faces.geometry.head import grid
+from dpveil.faces.geometry.fill import Filling, Telea
+from dpveil.faces.geometry.grain import grained
+from dpveil.faces.geometry.inner_face import drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import toned as brought_to
 
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
 """The same if a network completed the head."""
-NEEDED: Final = 0.45
-"""Least `Frame.margin` of a crop that holds a head; a crop with less is extended from its own pixels."""
-SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
-"""Ellipses of the visible part of a crop, head and neck: centres and half axes, in units of UTKFace's
-crop."""
-SOFT: Final = 0.09
-"""Width of their soft edge, relative to the half axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +39,7 @@ class Part:
     frame: Frame
     crop: UInt8[np.ndarray, "s s 3"] | Figure
     toned: bool = False
+    protect: str = "head"
 
     @property
     def unit(self) -> float:
@@ -79,7 +75,10 @@ def recombine(
             shape = f"is not uint8 {side} × {side} × 3"
             raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
         check_inside(place.region.box, image.shape[1], image.shape[0])
-    parts = [Part(p.region, p.pose, p.frame, crop, toned) for p, crop in zip(places, crops, strict=True)]
+    parts = [
+        Part(place.region, place.pose, place.frame, crop, toned, place.protect)
+        for place, crop in zip(places, crops, strict=True)
+    ]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
         view = hidden[part.region.box.slices]
@@ -155,24 +154,55 @@ def _head(
     filling: Filling,
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return alpha (0 to 1) and levels of a head in the region's box: completed by a network, or drawn."""
-    import cv2
-
-    channels, mask, box = outside.shape[2], part.region.mask, part.region.box
-    painted, seam, crop, toned = None, SEAM, part.crop, part.toned
+    channels, box, crop, toned = outside.shape[2], part.region.box, part.crop, part.toned
     if isinstance(crop, Figure):
         return _figure(crop, part, outside, hidden, match)
+    if part.protect == FACE:
+        return _inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
+    painted = None
     if isinstance(filling, Completion):
         painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned)
     if painted is None:
-        shown, face = _drawn(part, crop, channels, match)
+        shown, face = drawn_head(crop, part.frame, part.pose).on(box, channels, match)
+        return _faded(shown, part, SEAM), face
+    shown, face = painted.on(box, channels)
+    return _faded(shown, part, FINE_SEAM), face
+
+
+def _inner(
+    part: Part,
+    crop: UInt8[np.ndarray, "s s 3"],
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    match: ColourMatch,
+    filling: Filling,
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return the same of a face whose head stays: in the light of the skin around it."""
+    channels, box, frame, pose = outside.shape[2], part.region.box, part.frame, part.pose
+    crop = np.clip(np.rint(match(crop.astype(np.float32))), 0, 255).astype(np.uint8)
+    light = light_of(crop, frame, pose, part.region, outside, hidden)
+    painted = None
+    if isinstance(filling, Completion):
+        lit = np.rint(light.on(crop, frame)).astype(np.uint8)
+        painted = filling.complete(outside, hidden, pose, lit, frame, around=False)
+    if painted is None:
+        shown, face = drawn_face(crop, frame, pose, light).on(box, channels, AS_IT_IS)
     else:
-        seam, (shown, face) = FINE_SEAM, painted.on(box, channels)
+        shown, face = painted.on(box, channels)
+    alpha = _faded(shown, part, FINE_SEAM)
+    return alpha, grained(face, alpha, box, outside, hidden)
+
+
+def _faded(shown: Float32[np.ndarray, "h w"], part: Part, seam: float) -> Float32[np.ndarray, "h w"]:
+    """Return alpha that falls to 0 at the region's edge, over `seam` in units of UTKFace's crop."""
+    import cv2
+
+    mask, box = part.region.mask, part.region.box
     hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
     deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
-    alpha = np.minimum(shown, deep / np.float32(max(1.0, seam * part.unit)))
-    return np.asarray(alpha, np.float32), face
+    return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, seam * part.unit))), np.float32)
 
 
 def _figure(
@@ -191,53 +221,3 @@ def _figure(
     if match.colour < 1 or match.bright < 255:
         face = np.rint(match(face.astype(np.float32))).astype(np.uint8)
     return shown, face
-
-
-def _drawn(
-    part: Part, crop: UInt8[np.ndarray, "s s 3"], channels: int, match: ColourMatch
-) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return alpha (0 to 1) and levels of the crop, resampled to the region's box."""
-    import cv2
-
-    box = part.region.box
-    levels, frame, pose = _whole(part, crop)
-    levels = levels if channels == 3 else cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
-    levels = match(levels)
-    if pose.scale > 1:
-        levels = cv2.GaussianBlur(levels, (0, 0), BLUR * math.sqrt(pose.scale**2 - 1))
-    matrix = pose.inverse.matrix
-    matrix[:, 2] -= box.x, box.y
-    rounded = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
-    mode = cv2.INTER_LINEAR if pose.scale > 1 else cv2.INTER_CUBIC
-    face = cv2.warpAffine(rounded, matrix, (box.w, box.h), flags=mode, borderMode=cv2.BORDER_REPLICATE)
-    shown = cv2.warpAffine(_shown(frame), matrix, (box.w, box.h), flags=cv2.INTER_LINEAR)
-    return np.asarray(shown, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
-
-
-def _whole(
-    part: Part, crop: UInt8[np.ndarray, "s s 3"]
-) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
-    """Return the crop, extended from its own pixels to hold a whole head, with its new frame and pose."""
-    frame = part.frame
-    one = frame.unit
-    more = max(0, math.ceil((NEEDED - frame.margin) * one))
-    if not more:
-        return crop.astype(np.float32), frame, part.pose
-    size = frame.size + 2 * more
-    known, hole = np.zeros((size, size, 3), np.uint8), np.ones((size, size), np.bool_)
-    inner = slice(more, more + frame.size)
-    known[inner, inner], hole[inner, inner] = crop, False
-    levels = fill(known, hole).astype(np.float32)
-    levels[inner, inner] = crop
-    pose = Similarity(part.pose.scale, part.pose.angle, part.pose.x + more, part.pose.y + more)
-    wide = Frame(size, (size / one - 1) / 2)
-    return with_hair_and_neck(levels, wide, crop, frame), wide, pose
-
-
-def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:
-    """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it."""
-    parts = grid(frame)
-    far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
-    soft = np.clip((1 - far) / SOFT, 0, 1)
-    edge = np.clip(np.minimum(np.arange(frame.size), np.arange(frame.size)[::-1]) / (0.06 * frame.size), 0, 1)
-    return np.asarray(soft * soft * (3 - 2 * soft) * np.minimum(edge[:, None], edge), np.float32)

@@ -1,0 +1,58 @@
+"""What is replaced around a face, by the value of `protect`: public shapes, the same for everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dpveil.faces.geometry.head_frame import AROUND, HEAD, INNER, Shape
+
+LARGER: Final = 1.06
+"""Least factor by which a shape is larger than that of a face that a user's box places."""
+EITHER: Final = 1.4
+"""The stretch of both halves of the box around a head whose yaw is not known."""
+
+
+@dataclass(frozen=True)
+class Protection:
+    """One kind of shape: `one` is that of a single face, `whole` holds those of every face of a cell.
+
+    `masked` says whether the shape's own pixels are replaced, or the whole of its bounding box. The half at
+    the back of a turned head is stretched by `behind`, by the class of its yaw, and both halves by `either`
+    where the yaw is not known. `beyond` names what of a person stays in the clear.
+    """
+
+    one: Shape
+    whole: Shape
+    masked: bool
+    beyond: str
+    behind: tuple[float, float, float] = (1.0, 1.3, 1.6)
+    either: float = 1.0
+
+    def stretched(self, shape: Shape, yaw: int | None) -> Shape:
+        """Return a shape for heads of a class of yaw, positive towards the right of the image."""
+        if yaw is None:
+            return shape if self.either == 1 else replace(shape, left=self.either, right=self.either)
+        behind = self.behind[abs(yaw)]
+        return replace(shape, left=behind) if yaw > 0 else replace(shape, right=behind)
+
+    def of_box(self, factor: float) -> Shape:
+        """Return the shape of a face that a user's box places, enlarged by at least `LARGER` if masked."""
+        shape = self.one.larger(max(LARGER, factor)) if self.masked else self.one
+        return self.stretched(shape, None)
+
+
+FACE: Final = "face"
+HAIR: Final = "hair, neck and clothes beyond it"
+PROTECTIONS: Final = {
+    "head": Protection(HEAD, replace(HEAD.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR),
+    "box": Protection(AROUND, AROUND.larger(1.25), False, HAIR, either=EITHER),
+    FACE: Protection(
+        INNER,
+        Shape((0.215, 0.1645), below=2.295),
+        True,
+        "hair, ears, the rim of the jaw, neck and clothes",
+        behind=(1.0, 1.15, 1.3),
+    ),
+}
+"""The only list of the values of `protect`; the first is the default."""
