@@ -170,6 +170,11 @@ class Attributes(FaceMethod):
         """Whether the tone of a released crop says something, so that it is to be shown as it is."""
         return TONE in self.names
 
+    @property
+    def turned(self) -> bool:
+        """Whether faces are turned as their cells state: not if a pose is shown that was drawn or chosen."""
+        return "pose" not in self.names
+
     @cached_property
     def _reader(self) -> AttributeModel | None:
         """The attribute model, or None if nothing is asked of it."""

@@ -90,6 +90,11 @@ class FaceMethod(Method):
         """Whether released crops have a tone of their own, which nothing outside may change."""
         return False
 
+    @property
+    def turned(self) -> bool:
+        """Whether released crops are turned to the yaw of their cells, which certificates state."""
+        return False
+
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
         """Return the finders without margins, as the replaced area is larger than a detected box anyway.
 

@@ -50,7 +50,8 @@ class Heads(Placement):
         released = self.method.shown(crops, bits=bits)
         for step in steps:
             released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
-        return recombine(self.photo.image, self.places, released, filling=filling, toned=self.method.toned)
+        shown = {"toned": self.method.toned, "turned": self.method.turned}
+        return recombine(self.photo.image, self.places, released, filling=filling, **shown)
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:

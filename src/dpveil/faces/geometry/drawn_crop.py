@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from dpveil.faces.geometry.colour_match import ColourMatch
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
 from dpveil.faces.geometry.head import grid
+from dpveil.faces.geometry.turn import Turn
 
 NEEDED: Final = 0.45
 """Least `Frame.margin` of a crop that holds a head; a crop with less is extended from its own pixels."""
@@ -53,12 +54,14 @@ class DrawnCrop:
         return np.asarray(shown, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
 
 
-def drawn_head(crop: UInt8[np.ndarray, "s s 3"], frame: Frame, pose: Similarity) -> DrawnCrop:
-    """Return the crop, extended from its own pixels to hold a whole head."""
+def drawn_head(
+    crop: UInt8[np.ndarray, "s s 3"], frame: Frame, pose: Similarity, turn: Turn | None = None
+) -> DrawnCrop:
+    """Return the crop, extended from its own pixels to hold a whole head, which is then turned."""
     one = frame.unit
     more = max(0, math.ceil((NEEDED - frame.margin) * one))
     if not more:
-        return DrawnCrop(crop.astype(np.float32), _shown(frame), pose)
+        return _turned(DrawnCrop(crop.astype(np.float32), _shown(frame), pose), frame, turn)
     size = frame.size + 2 * more
     known, hole = np.zeros((size, size, 3), np.uint8), np.ones((size, size), np.bool_)
     inner = slice(more, more + frame.size)
@@ -67,12 +70,21 @@ def drawn_head(crop: UInt8[np.ndarray, "s s 3"], frame: Frame, pose: Similarity)
     levels[inner, inner] = crop
     there = Similarity(pose.scale, pose.angle, pose.x + more, pose.y + more)
     wide = Frame(size, (size / one - 1) / 2)
-    return DrawnCrop(with_hair_and_neck(levels, wide, crop, frame), _shown(wide), there)
+    head = DrawnCrop(with_hair_and_neck(levels, wide, crop, frame), _shown(wide), there)
+    return _turned(head, wide, turn)
 
 
-def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:
-    """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it."""
-    parts = grid(frame)
+def _turned(head: DrawnCrop, frame: Frame, turn: Turn | None) -> DrawnCrop:
+    """Return the head in `frame` after a turn, with nothing beyond its outline on the far side."""
+    if turn is None:
+        return head
+    levels, share = turn.of(head.levels, frame)
+    return replace(head, levels=levels, alpha=_shown(frame, turn.back) * share)
+
+
+def _shown(frame: Frame, right: float = 0.0) -> Float32[np.ndarray, "s s"]:
+    """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it; `right` moves the head."""
+    parts = grid(frame) - [right, 0]
     far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
     soft = np.clip((1 - far) / SOFT, 0, 1)
     edge = np.clip(np.minimum(np.arange(frame.size), np.arange(frame.size)[::-1]) / (0.06 * frame.size), 0, 1)

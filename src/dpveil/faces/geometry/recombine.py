@@ -23,6 +23,7 @@ from dpveil.faces.geometry.inner_face import drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import toned as brought_to
+from dpveil.faces.geometry.turn import background, turn_of
 
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
@@ -32,7 +33,10 @@ FINE_SEAM: Final = 0.03
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A released crop or figure and its place; independent of the photo's pixels."""
+    """A released crop or figure and its place; independent of the photo's pixels.
+
+    `yaw` is the class of the cell to which a crop is turned; None leaves it as it is.
+    """
 
     region: Region
     pose: Similarity
@@ -40,11 +44,18 @@ class Part:
     crop: UInt8[np.ndarray, "s s 3"] | Figure
     toned: bool = False
     protect: str = "head"
+    yaw: int | None = None
 
     @property
     def unit(self) -> float:
         """The side of UTKFace's crop, in pixels of the photo."""
         return self.frame.unit / self.pose.scale
+
+    def behind(
+        self, outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
+    ) -> UInt8[np.ndarray, "s s 3"] | None:
+        """Return a guess at the background behind the head, in its frame; None if nothing of it is seen."""
+        return background(outside, hidden, self.pose, self.frame)
 
 
 def recombine(
@@ -54,6 +65,7 @@ def recombine(
     *,
     filling: Filling | None = None,
     toned: bool = False,
+    turned: bool = False,
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released face and a filled background.
 
@@ -61,8 +73,9 @@ def recombine(
     are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
     do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default.
     With `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen
-    below them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends
-    beyond the photo, and the errors of the filling.
+    below them, if any is. With `turned`, crops are turned to the yaw of their cell. Raises
+    `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo, and the errors
+    of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
@@ -76,8 +89,8 @@ def recombine(
             raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
         check_inside(place.region.box, image.shape[1], image.shape[0])
     parts = [
-        Part(place.region, place.pose, place.frame, crop, toned, place.protect)
-        for place, crop in zip(places, crops, strict=True)
+        Part(p.region, p.pose, p.frame, crop, toned, p.protect, p.cell.yaw if turned and p.cell else None)
+        for p, crop in zip(places, crops, strict=True)
     ]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
@@ -161,11 +174,12 @@ def _head(
         return _inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
-    painted = None
+    painted, turn = None, None if part.yaw is None else turn_of(crop, part.frame, part.yaw)
     if isinstance(filling, Completion):
-        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned)
+        face = crop if turn is None else turn.before(crop, part.frame, part.behind(outside, hidden))
+        painted = filling.complete(outside, hidden, part.pose, face, part.frame, toned=toned)
     if painted is None:
-        shown, face = drawn_head(crop, part.frame, part.pose).on(box, channels, match)
+        shown, face = drawn_head(crop, part.frame, part.pose, turn).on(box, channels, match)
         return _faded(shown, part, SEAM), face
     shown, face = painted.on(box, channels)
     return _faded(shown, part, FINE_SEAM), face
@@ -182,6 +196,8 @@ def _inner(
     """Return the same of a face whose head stays: in the light of the skin around it."""
     channels, box, frame, pose = outside.shape[2], part.region.box, part.frame, part.pose
     crop = np.clip(np.rint(match(crop.astype(np.float32))), 0, 255).astype(np.uint8)
+    if part.yaw is not None and (turn := turn_of(crop, frame, part.yaw)) is not None:
+        crop = turn.before(crop, frame, part.behind(outside, hidden))
     light = light_of(crop, frame, pose, part.region, outside, hidden)
     painted = None
     if isinstance(filling, Completion):
