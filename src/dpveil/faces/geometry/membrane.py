@@ -97,9 +97,7 @@ def _harmonic(
     count = int(number.max()) + 1
     pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
     pull[at], wanted[at] = held, held[:, None] * values
-    found: Float64[np.ndarray, "m c"] = splu((_steps(number, count) + diags(pull + slack)).tocsc()).solve(
-        wanted
-    )
+    found: Float64[np.ndarray, "m c"] = splu((_steps(number, count) + diags(pull + slack)).tocsc()).solve(wanted)
     return found
 
 

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float32, Float64, Shaped, UInt8
 
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import FIVE, Frame, Points, Similarity, of_points
+from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head import between, grid
 from dpveil.faces.geometry.head_frame import HeadFrame
@@ -24,8 +25,6 @@ from dpveil.faces.geometry.landmarks import Landmarks, predictor
 from dpveil.faces.geometry.painted import seen
 from dpveil.faces.geometry.pose import pose_of
 
-SHOWN: Final = (0, 17, 34)
-"""Degrees to which faces are turned, by class of yaw: means over the photos of LFW in each class, rounded."""
 ENOUGH: Final = 5
 """Least difference, in degrees, between a face's own yaw and the wanted one for it to be turned."""
 OWN: Final = 30
@@ -115,7 +114,7 @@ def turn_of(crop: Crop, frame: Frame, yaw: int) -> Turn | None:
 
     Reads released pixels only: post-processing.
     """
-    wanted, own = round(math.copysign(SHOWN[abs(yaw)], yaw)), STEP * round(yaw_of(crop, frame) / STEP)
+    wanted, own = YAW * yaw, STEP * round(yaw_of(crop, frame) / STEP)
     return Turn(own, wanted) if abs(wanted - own) >= ENOUGH else None
 
 
