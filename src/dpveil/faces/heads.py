@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import TURNED, Cell
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.place import FOUND
+from dpveil.faces.geometry.protection import FACE, HEAD
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
@@ -26,6 +27,10 @@ if TYPE_CHECKING:
 TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
     ' look at the release, or replace more with protect "box"'
+)
+STAYS_NOTE: Final = (
+    "hair, ears, jaw and neck stay as they are, and may tell who it is;"
+    ' protect "head" replaces them with the face'
 )
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
@@ -41,7 +46,7 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        self.notes = () if method.protect != "head" else tuple(_turned(self.places))
+        self.notes = _notes(self.places, str(method.protect))
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -76,11 +81,15 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
         return None
 
 
-def _turned(places: Iterable[Placed]) -> Iterator[str]:
-    """Yield a note for every face that is turned so far that hair may show beside the shape."""
-    for one in places:
-        if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
-            yield TURNED_NOTE.format(face=replace(one.region.origin, grown_to=None).in_words())
+def _notes(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
+    """Return what stays around faces; of heads, a note for every one turned so far that hair may show."""
+    if protect == FACE:
+        return (STAYS_NOTE,)
+    if protect != HEAD:
+        return ()
+    far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
+    faces = [replace(one.region.origin, grown_to=None).in_words() for one in far]
+    return tuple(TURNED_NOTE.format(face=face) for face in faces)
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

@@ -18,7 +18,7 @@ GREY: Final = 5.0
 FEW: Final = 0.03
 """Least share of the rim that may be skin; with less, nothing of it counts."""
 LIKE_FACE: Final = (42.0, 23.0)
-"""Standard deviations of CIE L* and of a* and b* by which the rim's skin may differ from the released face."""
+"""Standard deviations of CIE L* and of a* and b* by which skin at the rim may differ from the face."""
 LIKE_CENTRE: Final = (14.0, 7.0)
 """The same around the centre of the rim's skin, while it is looked for."""
 WIDER: Final = 1.6
@@ -38,8 +38,8 @@ Rim = Float32[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 
 
-def skin_weights(rim: Rim, tone: Float64[np.ndarray, "3"]) -> Float64[np.ndarray, " n"]:
-    """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of the skin there.
+def skin_weights(rim: Rim, tone: Float64[np.ndarray, 3]) -> Float64[np.ndarray, " n"]:
+    """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
     `rim` are sRGB levels, `tone` is the mean level of the skin of the released face. The centre is the robust
     one (Welsch) of those pixels that may be skin, from where they are like the released face.
@@ -97,8 +97,8 @@ def _harmonic(
     count = int(number.max()) + 1
     pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
     pull[at], wanted[at] = held, held[:, None] * values
-    found: Float64[np.ndarray, "m c"] = splu((_steps(number, count) + diags(pull + slack)).tocsc()).solve(wanted)
-    return found
+    matrix = _steps(number, count) + diags(pull + slack)
+    return np.asarray(splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted))
 
 
 def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
