@@ -17,13 +17,13 @@ FINE: Final = 0.6
 """Standard deviation of the blur of that pattern, in pixels: cameras and JPEG correlate neighbours."""
 DETAIL: Final = 1.0
 """Standard deviation of the blur, in pixels, beyond whose resolution detail counts as grain."""
-QUIET: Final = 0.3
+QUIET: Final = 0.15
 """Quantile of that detail, which edges and hair hardly change."""
 AROUND: Final = 0.3
 """Width of the surroundings in which grain is measured, relative to the longer side of the region's box."""
 ENOUGH: Final = 64
 """Least number of pixels in which grain is measured."""
-MOST: Final = 5.0
+MOST: Final = 4.0
 """Largest standard deviation of added grain, in levels."""
 
 

@@ -31,6 +31,8 @@ SLACK: Final = 1e-4
 """How firmly every pixel is held at the mean correction."""
 MOST: Final = (0.9, 0.35)
 """Largest mean correction and largest deviation from it, as logarithms of factors."""
+TINT: Final = 0.15
+"""Largest deviation of one channel's mean correction from that of all, as a logarithm: wood is no skin."""
 SURE: Final = 0.08
 """Mean weight of the rim from which on its light is followed in full."""
 
@@ -72,7 +74,8 @@ def stretched(
     total = float(weights.sum())
     if total > 0:
         mean = (weights[:, None] * missed).sum(axis=0) / total * min(1.0, total / len(weights) / SURE)
-        mean = np.clip(mean, -MOST[0], MOST[0])
+        light = mean.mean()
+        mean = np.clip(light, -MOST[0], MOST[0]) + np.clip(mean - light, -TINT, TINT)
         correction += mean
         apart = np.clip(missed - mean, -MOST[1], MOST[1])
         both = inside | rim
@@ -98,7 +101,9 @@ def _harmonic(
     pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
     pull[at], wanted[at] = held, held[:, None] * values
     matrix = _steps(number, count) + diags(pull + slack)
-    return np.asarray(splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted))
+    return np.asarray(
+        splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted)
+    )
 
 
 def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
