@@ -13,8 +13,10 @@ from PIL import Image
 import dpveil
 from dpveil import Photo
 from dpveil.assets import save
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.faces import Attributes
 from dpveil.faces.heads import Heads
 from dpveil.faces.portrait import Portrait
 from dpveil.noise.bits import SeededBits
@@ -264,3 +266,20 @@ def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None
         assert hidden[box.slices].mean() > (0.99 if protect == "box" else 0.8)
     assert np.array_equal(release.image[~hidden], crowd[~hidden])
     assert [region.mask is None for region in plan.regions] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("protect", "height", "said"),
+    [("head", 200, 60), ("head", 300, 40), ("box", 200, 80), ("head", 900, None)],
+)
+def test_the_share_that_is_replaced_is_said_where_it_is_large(protect: str, height: int, said: int) -> None:
+    """In steps, so that a folder gets few such notes; what would replace less is said with "box" alone."""
+    small = Photo(np.full((height, 200, 3), 99, np.uint8))
+    found = Region(Box(50, 40, 80, 100), origin=Origin("face", number=1, found=True))
+    method = Attributes(attributes="none", gallery="drawn", placing="box", protect=protect)
+    placed = method.place(small, [found])
+    share = np.mean([region.pixels for region in placed.regions]) / (height * 200)
+    notes = [note for note in placed.notes if "of the photo is replaced" in note]
+    assert [note.partition(" %")[0] for note in notes] == [f"at least {said}"] * (said is not None)
+    assert all(("replaces less" in note) == (protect == "box") for note in notes)
+    assert all(said <= 100 * share <= said + 20 for _ in notes)

@@ -27,6 +27,10 @@ TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
     ' look at the release, or replace more with protect "box"'
 )
+REPLACED_NOTE: Final = "at least {share} % of the photo is replaced{less}"
+LESS: Final = ', and the rest is little to paint a background from; protect "head" replaces less'
+SHARES: Final = (80, 60, 40)
+"""The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -41,7 +45,8 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        self.notes = () if method.protect != "head" else tuple(_turned(self.places))
+        turned = _turned(self.places) if method.protect == "head" else ()
+        self.notes = (*turned, *_large(self.regions, photo, LESS if method.protect == "box" else ""))
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -81,6 +86,16 @@ def _turned(places: Iterable[Placed]) -> Iterator[str]:
     for one in places:
         if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
             yield TURNED_NOTE.format(face=replace(one.region.origin, grown_to=None).in_words())
+
+
+def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
+    """Return a note if the regions take a large share of the photo, with what would make it `less`."""
+    replaced = np.zeros((photo.height, photo.width), np.bool_)
+    for region in regions:
+        part = replaced[region.box.slices]
+        part |= True if region.mask is None else region.mask
+    reached = [share for share in SHARES if replaced.mean() * 100 >= share]
+    return tuple(REPLACED_NOTE.format(share=share, less=less) for share in reached[:1])
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:
