@@ -85,7 +85,7 @@ def _turned(places: Iterable[Placed]) -> Iterator[str]:
     """Yield a note for every face that is turned so far that hair may show beside the shape."""
     for one in places:
         if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
-            yield TURNED_NOTE.format(face=replace(one.region.origin, grown_to=None).in_words())
+            yield TURNED_NOTE.format(face=one.region.origin.name)
 
 
 def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
