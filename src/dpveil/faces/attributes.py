@@ -27,7 +27,7 @@ from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.inpainting import INPAINTING
-from dpveil.faces.kept import NONE, Kept, chosen, shared, written
+from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.faces.looks import Numbers, faces_for
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.placement import Image
@@ -82,9 +82,9 @@ class Attributes(FaceMethod):
         "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
-    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
 
-    attributes: Kept = Kept()
+    attributes: Kept = Kept(default=NONE)
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     gallery: AssetField = AssetField(HEADS)
     model: AssetField = AssetField(READER)
@@ -133,6 +133,11 @@ class Attributes(FaceMethod):
     def set_by_user(self) -> tuple[str, ...]:
         """The chosen values, as they are written on the command line."""
         return tuple(f"{name}={value}" for name, value in self.chosen.items())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on budgets that are so large that they may not be meant as budgets."""
+        return unusual(self.costs)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -32,6 +32,10 @@ STAYS_NOTE: Final = (
     "hair, ears, jaw and neck stay as they are, and may tell who it is;"
     ' protect "head" replaces them with the face'
 )
+REPLACED_NOTE: Final = "at least {share} % of the photo is replaced{less}"
+LESS: Final = ', and the rest is little to paint a background from; protect "head" replaces less'
+SHARES: Final = (80, 60, 40)
+"""The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -46,7 +50,8 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        self.notes = _notes(self.places, str(method.protect))
+        large = _large(self.regions, photo, LESS if method.protect == "box" else "")
+        self.notes = (*_around(self.places, str(method.protect)), *large)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -81,15 +86,24 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
         return None
 
 
-def _notes(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
-    """Return what stays around faces; of heads, a note for every one turned so far that hair may show."""
+def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
+    """Return a note on what stays around faces, or for every head turned so far that its hair may show."""
     if protect == FACE:
         return (STAYS_NOTE,)
     if protect != HEAD:
         return ()
     far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
-    faces = [replace(one.region.origin, grown_to=None).in_words() for one in far]
-    return tuple(TURNED_NOTE.format(face=face) for face in faces)
+    return tuple(TURNED_NOTE.format(face=one.region.origin.name) for one in far)
+
+
+def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
+    """Return a note if the regions take a large share of the photo, with what would make it `less`."""
+    replaced = np.zeros((photo.height, photo.width), np.bool_)
+    for region in regions:
+        part = replaced[region.box.slices]
+        part |= True if region.mask is None else region.mask
+    reached = [share for share in SHARES if replaced.mean() * 100 >= share]
+    return tuple(REPLACED_NOTE.format(share=share, less=less) for share in reached[:1])
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

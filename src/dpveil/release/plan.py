@@ -109,7 +109,7 @@ class Plan:
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         whole = (INSTEAD,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        return (*self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
+        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.

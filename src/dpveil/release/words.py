@@ -65,6 +65,8 @@ CHOSEN: Final = (
 )
 CHOSEN_SINCE: Final = 6
 """The first wording that states what the user chose to show."""
+NAMES_SINCE: Final = 6
+"""The first wording that names overlapping regions without the blocks that they grew to."""
 
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
@@ -125,7 +127,8 @@ def cautions(
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not (wording >= FREE_SINCE and total.free):
-        notes.append(OVERLAP.format(records[a].label, records[b].label) + more)
+        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (records[a], records[b])]
+        notes.append(OVERLAP.format(*both) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}

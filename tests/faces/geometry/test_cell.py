@@ -225,6 +225,36 @@ def test_verify_accepts_a_finder_of_ones_own_whose_regions_are_called_boxes(tmp_
     assert dpveil.verify(path).problems == ()
 
 
+@pytest.mark.parametrize("protect", ["head", "box"])
+def test_verify_accepts_public_boxes_of_a_finder_that_the_certificate_does_not_state(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, protect: str
+) -> None:
+    """Its boxes are placed like found ones; a box that is the request itself is replaced wholly."""
+    wide = Box(20, 98, 260, 108)
+
+    class Small(Moved):
+        def near(self, image: np.ndarray, box: Box) -> Landmarks:
+            return super().near(image, box_of(0))
+
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Small)
+
+    class Public(Finder):
+        description = "public"
+        data_dependent = False
+
+        def __call__(self, photo: Photo) -> list[Region]:
+            return [Region(wide)]
+
+    for finder in (Public(), wide):
+        made = dpveil.obfuscate(
+            textured(320, 300, seed=3), "attributes", gallery="drawn", protect=protect, regions=finder
+        )
+        path, _ = made.save(tmp_path / "a.png", replace=True)
+        assert dpveil.verify(path).problems == ()
+        [record] = made.certificate.regions
+        assert record.origin.cell is not None
+
+
 def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
     image = np.zeros((320, 300, 3), np.uint8)
