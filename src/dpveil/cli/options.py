@@ -101,8 +101,7 @@ class MethodCommand(Command):
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
         without = name is None and not getattr(self.callback, "usual", False)
-        beside = any(word.startswith("--attributes") for word in args)  # a budget for what is kept
-        options = [] if without else [o for o in method_options(name, budget=beside) if o.name not in own]
+        options = [] if without else [o for o in method_options(name) if o.name not in own]
         ctx.meta[OPTIONS] = options
         try:
             rest: list[str] = super().parse_args(ctx, args)
@@ -145,29 +144,25 @@ def named_method(arguments: Sequence[str]) -> str | None:
     return name
 
 
-def method_options(name: str | None, *, budget: bool = False) -> list[Any]:
+def method_options(name: str | None) -> list[Any]:
     """Return the options of one method, from its parameters, or of the default method.
 
-    Budgets are among those of the default method only with `budget`. Raises `UnknownName`.
+    Raises `UnknownName`.
     """
-    from dpveil.catalogue import BUDGETS, DEFAULT, row_of
+    from dpveil.catalogue import DEFAULT, row_of
     from dpveil.core.registry import METHODS
 
-    usual, given = DEFAULT
-    hidden = BUDGETS if name is None and not budget else ()
     if name is not None and name not in METHODS:
         raise UnknownName("method", name, METHODS)
 
     def taken(**parameters: Any) -> None:
         """Carry a signature."""
 
-    kind = METHODS[name or usual]
+    kind = METHODS[name or DEFAULT]
     row = row_of(kind)
-    row["parameters"] |= {} if name else given
     options = [
         _option(each, metavar, f"{words}{_mark(each, row)}")
         for each, (metavar, words) in kind.options().items()
-        if each not in hidden
     ]
     taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)

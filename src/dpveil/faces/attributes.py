@@ -24,9 +24,10 @@ from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.inpainting import INPAINTING
-from dpveil.faces.kept import NONE, Kept, chosen, shared, written
+from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.faces.looks import Numbers, faces_for
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.placement import Image
@@ -81,14 +82,15 @@ class Attributes(FaceMethod):
         "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
-    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
 
-    attributes: Kept = Kept()
+    attributes: Kept = Kept(default=NONE)
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     gallery: AssetField = AssetField(HEADS)
     model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
+        self._check_protect()
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
         if self.modelled and self.model.name == NONE:
@@ -99,6 +101,18 @@ class Attributes(FaceMethod):
                 self.__dict__["model"] = Reference.made(READER)
             if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
                 self.__dict__["inpainting"] = Reference.made(INPAINTING)
+
+    def _check_protect(self) -> None:
+        """Raise `InvalidParameter` for what cannot be shown within a head that stays."""
+        if self.protect != INNER:
+            return
+        if self.figures:
+            hint = f"protect head or box, or choose a gallery of faces; {FILES}"
+            problem = "is not for drawn heads, which replace all of a head"
+            raise InvalidParameter("protect", INNER, problem, hint=hint)
+        if self.toned:
+            problem = f"cannot be shown with protect {INNER}: a face gets the tone of the skin around it"
+            raise InvalidParameter("attributes", TONE, problem, hint="leave it out, or protect head or box")
 
     def with_budget(self, **budget: Any) -> Self:
         """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""
@@ -119,6 +133,11 @@ class Attributes(FaceMethod):
     def set_by_user(self) -> tuple[str, ...]:
         """The chosen values, as they are written on the command line."""
         return tuple(f"{name}={value}" for name, value in self.chosen.items())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on budgets that are so large that they may not be meant as budgets."""
+        return unusual(self.costs)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -51,10 +51,11 @@ class FaceMethod(Method):
     the photo reveals is stated by `shown_by_place`. `guarantee` and `parameters` need no model file, so a
     certificate can be verified without one; `prepare` loads it.
 
-    `protect` says what is replaced: "head", an ellipse with a neck that is the same for everybody, or "box",
-    large enough for any head in that position. `placing` says how the new face is positioned: "landmarks"
-    refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if they are
-    certain.
+    `protect` says what is replaced: "head", an ellipse with a neck that is the same for everybody; "box",
+    large enough for any head in that position; or "face", an oval from the brows to the chin, in the light of
+    the skin around it, while hair, ears, jaw and neck stay. `placing` says how the new face is positioned:
+    "landmarks" refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if
+    they are certain.
     `inpainting` fills the rest of the replaced area: "default" is the network of dpveil-faces that completes
     heads, and "telea" where that is not installed; or a network file as accepted by `geometry.lama` or
     `geometry.completion`; certificates contain its hash.
@@ -62,7 +63,7 @@ class FaceMethod(Method):
 
     regions: ClassVar[str] = "faces"
     help: ClassVar[Mapping[str, str]] = {
-        "protect": "head or box: what is replaced around a face.",
+        "protect": "head, box or face: what is replaced; face leaves hair, ears, jaw and neck as they are.",
         "placing": "auto, landmarks or box: how another face is put into place.",
         "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }
@@ -106,8 +107,13 @@ class FaceMethod(Method):
         if MASK in kinds:
             hint = "choose faces, the box of a face, or whole"
             raise InvalidParameter("regions", None, f"cannot be a mask for {self.name}", hint=hint)
-        reason = f"is not for {self.name}, which replaces hair, ears and neck in any case"
+        reason = f"is not for {self.name}: {self.also_replaced} in any case"
         return tuple(finder.without_margin(reason) for finder in finders)
+
+    @property
+    def also_replaced(self) -> str:
+        """What is replaced around the box of a face."""
+        return PROTECTIONS[str(self.protect)].also
 
     @property
     def order(self) -> Order:
@@ -125,11 +131,15 @@ class FaceMethod(Method):
         return Portrait(photo, whole[0], self) if whole else Heads(photo, regions, self)
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
-        """Return what the position of the new face reveals about the original, depending on `placing`."""
+        """Return what the position of the new face reveals about the original, depending on `placing`, and
+        what `protect` leaves of a head.
+        """
+        stays = PROTECTIONS[str(self.protect)].stays
+        kept = (stays,) if stays and (record.masked is not None or record.origin.kind == FACE) else ()
         if not record.found or self.placing not in POSE:
-            return (DURATION,)
+            return (*kept, DURATION)
         by_landmarks = BY_LANDMARKS if record.origin.cell is None else f"{BY_LANDMARKS}, {ROUNDED}"
-        return (POSE[self.placing].format(by_landmarks), DURATION)
+        return (POSE[self.placing].format(by_landmarks), *kept, DURATION)
 
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
         """Return why no face is replaced at a region; empty if it is that of a cell of the public grid."""

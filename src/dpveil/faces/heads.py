@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -15,6 +15,7 @@ from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import TURNED, Cell
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.place import FOUND
+from dpveil.faces.geometry.protection import FACE, HEAD
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
@@ -27,6 +28,14 @@ TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
     ' look at the release, or replace more with protect "box"'
 )
+STAYS_NOTE: Final = (
+    "hair, ears, jaw and neck stay as they are, and may tell who it is;"
+    ' protect "head" replaces them with the face'
+)
+REPLACED_NOTE: Final = "at least {share} % of the photo is replaced{less}"
+LESS: Final = ', and the rest is little to paint a background from; protect "head" replaces less'
+SHARES: Final = (80, 60, 40)
+"""The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -41,7 +50,8 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        self.notes = () if method.protect != "head" else tuple(_turned(self.places))
+        large = _large(self.regions, photo, LESS if method.protect == "box" else "")
+        self.notes = (*_around(self.places, str(method.protect)), *large)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -77,11 +87,24 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
         return None
 
 
-def _turned(places: Iterable[Placed]) -> Iterator[str]:
-    """Yield a note for every face that is turned so far that hair may show beside the shape."""
-    for one in places:
-        if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
-            yield TURNED_NOTE.format(face=replace(one.region.origin, grown_to=None).in_words())
+def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
+    """Return a note on what stays around faces, or for every head turned so far that its hair may show."""
+    if protect == FACE:
+        return (STAYS_NOTE,)
+    if protect != HEAD:
+        return ()
+    far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
+    return tuple(TURNED_NOTE.format(face=one.region.origin.name) for one in far)
+
+
+def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
+    """Return a note if the regions take a large share of the photo, with what would make it `less`."""
+    replaced = np.zeros((photo.height, photo.width), np.bool_)
+    for region in regions:
+        part = replaced[region.box.slices]
+        part |= True if region.mask is None else region.mask
+    reached = [share for share in SHARES if replaced.mean() * 100 >= share]
+    return tuple(REPLACED_NOTE.format(share=share, less=less) for share in reached[:1])
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

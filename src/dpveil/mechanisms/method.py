@@ -33,12 +33,12 @@ class Method(ABC):
 
     Concrete methods are never subclassed. Class attributes: `name` is the kebab-case name on the command line
     and in certificates, `kinds` the kinds of guarantee that the method can state, the default first, and
-    `summary` one line for tables. `typical` are values of required parameters for comparisons and
-    demonstrations where the user chose none. `help` explains each parameter in one line, besides those that a
-    base class explains. `budgets` are the alternative sets of budget parameters, if there are several;
-    `calibrations` names the accountant that chooses the noise, by kind of guarantee; `regions` is the default
-    choice of regions. `one_scale` says that the noise of a region is a single number, so that equal
-    `noise_scale` means equal noise.
+    `summary` one line for tables. `typical` are values of parameters without which nothing is spent, for
+    comparisons and demonstrations where the user chose none. `help` explains each parameter in one line,
+    besides those that a base class explains. `budgets` are the alternative sets of budget parameters, if
+    there are several; `calibrations` names the accountant that chooses the noise, by kind of guarantee;
+    `regions` is the default choice of regions. `one_scale` says that the noise of a region is a single
+    number, so that equal `noise_scale` means equal noise.
     """
 
     name: ClassVar[str]
@@ -112,6 +112,11 @@ class Method(ABC):
         """Return the guarantee of one release of a height × width × channels region, before it is spent."""
 
     @property
+    def also_replaced(self) -> str:
+        """What is replaced around a region that was asked for, as a sentence; empty if nothing is."""
+        return ""
+
+    @property
     def kind(self) -> str:
         """The kind of guarantee, which depends on the parameters."""
         return self.guarantee(height=64, width=64, channels=1).kind
@@ -162,6 +167,11 @@ class Method(ABC):
     @property
     def set_by_user(self) -> tuple[str, ...]:
         """What a release shows because the user chose it, whatever the photo shows; it is not covered."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on parameters that may not be meant, for whoever chose them; no certificate has them."""
         return ()
 
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:

@@ -109,7 +109,7 @@ class Plan:
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         whole = (INSTEAD,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        return (*self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
+        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.
@@ -240,10 +240,9 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
     """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
         return ()
-    heads = method.regions == FACES
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        grew(before.box, after.record, heads=heads)
+        grew(before.box, after.record, method.also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )

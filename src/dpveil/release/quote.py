@@ -124,9 +124,10 @@ def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
     They are detected faces if those are the method's default regions, else boxes.
     """
     found = method.regions == "faces"
+    cell = None if method.order is None else (0, 0, 0, 0)  # any: its sentences do not state which
     records, left = [], 0
     for number, size in enumerate(sizes, 1):
-        origin = Origin(FACE, "faces", number=number, found=True) if found else Origin("region")
+        origin = Origin(FACE, "faces", number=number, found=True, cell=cell) if found else Origin("region")
         records.append(RegionRecord(Box(left, 0, size["width"], size["height"]), origin))
         left += size["width"]
     height = max(size["height"] for size in sizes) + 1

@@ -36,9 +36,11 @@ def real() -> Completion:
     return Completion.load(path)
 
 
-def heads(*boxes: Box, photo: Photo | None = None, frame: Frame | None = None) -> list[Placed]:
+def heads(
+    *boxes: Box, photo: Photo | None = None, frame: Frame | None = None, protect: str = "head"
+) -> list[Placed]:
     photo = photo or Photo(np.zeros((200, 260, 3), np.uint8))
-    return [place(photo, box, landmarks=False, protect="head", frame=frame) for box in boxes]
+    return [place(photo, box, landmarks=False, protect=protect, frame=frame) for box in boxes]
 
 
 def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarray:
@@ -48,15 +50,15 @@ def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarr
     return out
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("protect", "channels"), [("head", 1), ("head", 3), ("face", 3)])
 @pytest.mark.parametrize("which", ["made", "real"])
 @pytest.mark.parametrize("boxes", [TWO, (Box(0, 0, 40, 50),), (Box(70, 70, 60, 75), Box(95, 80, 60, 75))])
 def test_no_hidden_pixel_is_read_and_no_other_changes(
-    which: str, boxes: tuple[Box, ...], channels: int, request: pytest.FixtureRequest
+    which: str, boxes: tuple[Box, ...], channels: int, protect: str, request: pytest.FixtureRequest
 ) -> None:
     """Whatever was under the heads, the picture is the same, bit for bit."""
     network = made() if which == "made" else request.getfixturevalue("real")
-    image, faces = textured(200, 260, seed=1, channels=channels), heads(*boxes)
+    image, faces = textured(200, 260, seed=1, channels=channels), heads(*boxes, protect=protect)
     crops = [textured(128, 128, seed=9 + i) for i in range(len(boxes))]
     under = hidden(faces)
     first = recombine(image, faces, crops, filling=network)

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.origin import BOX
+from dpveil.core.origin import BOX, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
@@ -58,8 +58,11 @@ class Cell:
     def near(cls, head: Similarity, yaw: float | None, *, raised: int = 0) -> Cell:
         """Return the cell of a head that `head` maps to a frame with a side of 1; `yaw` is in radians.
 
-        With `raised`, the scale is larger by so many steps. Raises `RegionError` for impossible sizes.
+        With `raised`, the scale is larger by so many steps. Raises `RegionError` for impossible sizes, and
+        numbers that are not finite.
         """
+        if not all(map(math.isfinite, (head.scale, head.angle, head.x, head.y, yaw or 0.0))):
+            raise RegionError("the place of a head is not finite", hint="it may be no face")
         scale = round(-math.log(head.scale) / math.log(1.25)) + raised
         if scale not in SCALES:
             raise RegionError("a head is smaller than a pixel, or impossibly large", hint="it may be no face")
@@ -140,7 +143,7 @@ def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, cou
     cell = Cell.of(record.origin.cell or ())
     if cell is None:
         return "is in no cell of the grid"
-    shape, own, masked = cell.shape(protect), _own(record), PROTECTIONS[protect].masked
+    shape, own, masked = cell.shape(protect), given_box(record.origin), PROTECTIONS[protect].masked
     pixels = shape.region(cell.pose, width, height, box=own, masked=False)
     if pixels is None:
         return "is in a cell of the grid that lies outside the photo"
@@ -155,10 +158,13 @@ def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, cou
     return "" if fits else "is not that of its cell of the grid"
 
 
-def _own(record: RegionRecord) -> Box | None:
-    """Return the user's box that the region holds, too; None if a finder found it, whatever it calls it."""
+def given_box(origin: Origin) -> Box | None:
+    """Return the user's box, which the region holds, too; None if it is of a finder, whatever that calls it.
+
+    Certificates state a user's box as the request. They do not state the boxes of a finder.
+    """
     try:
-        return box_of_text(record.origin.finder) if record.origin.kind == BOX else None
+        return box_of_text(origin.finder) if origin.kind == BOX else None
     except InvalidParameter:
         return None
 

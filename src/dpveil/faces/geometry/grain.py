@@ -17,13 +17,13 @@ FINE: Final = 0.6
 """Standard deviation of the blur of that pattern, in pixels: cameras and JPEG correlate neighbours."""
 DETAIL: Final = 1.0
 """Standard deviation of the blur, in pixels, beyond whose resolution detail counts as grain."""
-QUIET: Final = 0.3
+QUIET: Final = 0.15
 """Quantile of that detail, which edges and hair hardly change."""
 AROUND: Final = 0.3
 """Width of the surroundings in which grain is measured, relative to the longer side of the region's box."""
 ENOUGH: Final = 64
 """Least number of pixels in which grain is measured."""
-MOST: Final = 5.0
+MOST: Final = 4.0
 """Largest standard deviation of added grain, in levels."""
 
 
@@ -36,7 +36,8 @@ def grained(
 ) -> UInt8[np.ndarray, "h w c"]:
     """Return the levels of a face in a region's box with the grain that the photo has around it.
 
-    `shown` is the alpha of the face. No pixel under `hidden` is read; the pattern is the same in every release.
+    `shown` is the alpha of the face. No pixel under `hidden` is read; the pattern is the same in every
+    release.
     """
     import cv2
 
@@ -49,14 +50,14 @@ def grained(
     if wanted is None or own is None or wanted <= own:
         return face
     tile = _pattern()
-    needed = min(MOST, float(np.sqrt(wanted**2 - own**2)))
+    needed = min(MOST, float(np.sqrt(wanted**2 - own**2)) / (_grain(tile[..., None], tile < np.inf) or 1.0))
     down, across = ((start + np.arange(length)) % TILE for start, length in ((box.y, box.h), (box.x, box.w)))
     noise = np.float32(needed) * tile[np.ix_(down, across)]
     return np.clip(np.rint(face + noise[..., None]), 0, 255).astype(np.uint8)
 
 
 def _grain(levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"]) -> float | None:
-    """Return the standard deviation of the grain of some pixels, in levels; None if they are few."""
+    """Return the `QUIET` detail of some pixels, in levels; None if they are few."""
     import cv2
 
     if np.count_nonzero(where) < ENOUGH:
@@ -68,11 +69,10 @@ def _grain(levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"]) 
 
 @lru_cache(maxsize=1)
 def _pattern() -> Float32[np.ndarray, "128 128"]:
-    """Return public noise, scaled to a grain of 1."""
+    """Return public noise of standard deviation 1."""
     import cv2
 
     draws = SeededBits(1, "grain").words(TILE * TILE).view(np.uint8).reshape(8, TILE, TILE)
     noise = draws.astype(np.float32).mean(axis=0) - np.float32(127.5)
     noise = cv2.GaussianBlur(np.tile(noise, (3, 3)), (0, 0), FINE)[TILE : 2 * TILE, TILE : 2 * TILE]
-    grain = _grain(noise[..., None], np.ones(noise.shape, np.bool_)) or 1.0
-    return np.asarray(noise / np.float32(grain), np.float32)
+    return np.asarray(noise / noise.std(), np.float32)

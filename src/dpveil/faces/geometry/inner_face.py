@@ -1,11 +1,10 @@
-"""A released face within an oval, in a head that stays: its light and colour are those of the skin at the rim.
+"""A released face within an oval, in a head that stays: in the light and colour of the skin at the rim.
 
 Everything is a function of the pixels outside all regions, and of released pixels.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -22,22 +21,17 @@ from dpveil.faces.geometry.membrane import skin_weights, stretched
 from dpveil.faces.geometry.painted import seen, shrunk
 from dpveil.faces.geometry.tone import patch_of
 
-FRAME: Final = HeadFrame(128)
+FRAME: Final = HeadFrame(96)
 """The frame in which light is corrected."""
 RIM: Final = 2
 """Width of the rim of a region, in pixels of that frame."""
 DARK: Final = 12.0
 """Levels that are added before logarithms are taken, so that noise in shadows is no difference in light."""
 SKIN: Final = (0.495, 0.49, 0.385, 0.50)
-"""Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's crop."""
+"""Ellipse of a crop that shows a face and nothing beside it: centre and half axes, in units of UTKFace's
+crop."""
 SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
-MARGIN: Final = 0.45
-"""Margin of the frame to which crops are extended."""
-NECK: Final = (0.493, 0.26, 0.93, 0.12)
-"""Middle of the neck, half its width, where it begins, and the width of its soft edges."""
-SHADE: Final = 0.84
-"""Brightness of the neck relative to the face above."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 
 Levels = Float32[np.ndarray, "_ _ 3"]
@@ -60,7 +54,7 @@ class Light:
 
     def skin_in(self, frame: Frame) -> Share:
         """Return the share of skin in the pixels of a frame."""
-        return np.clip(_moved(self.skin, frame, frame.size), 0, 1)
+        return np.asarray(np.clip(_moved(self.skin, frame, frame.size), 0, 1))
 
 
 def light_of(
@@ -71,9 +65,10 @@ def light_of(
     outside: UInt8[np.ndarray, "H W c"],
     hidden: Bool[np.ndarray, "H W"],
 ) -> Light:
-    """Return the light of the released face `crop` in its region; `pose` maps the photo to the crop's `frame`.
+    """Return the light of the released face `crop` in its region.
 
-    `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result.
+    `pose` maps the photo to the crop's `frame`. `outside` is the photo with 0 under `hidden`: no pixel under
+    `hidden` influences the result.
     """
     import cv2
 
@@ -117,13 +112,6 @@ def _far(frame: Frame) -> np.ndarray:
     x, y, a, b = SKIN
     parts = grid(frame)
     return np.asarray(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b))
-
-
-def _neck(frame: Frame) -> Share:
-    middle, half, top, soft = NECK
-    parts = grid(frame)
-    beside = (half - np.abs(parts[..., 0] - middle)) / soft + 0.5
-    return _step(beside) * _step((parts[..., 1] - top) / soft)
 
 
 def _mask(region: Region, place: Similarity) -> UInt8[np.ndarray, "s s"]:

@@ -18,7 +18,7 @@ GREY: Final = 5.0
 FEW: Final = 0.03
 """Least share of the rim that may be skin; with less, nothing of it counts."""
 LIKE_FACE: Final = (42.0, 23.0)
-"""Standard deviations of CIE L* and of a* and b* by which the rim's skin may differ from the released face."""
+"""Standard deviations of CIE L* and of a* and b* by which skin at the rim may differ from the face."""
 LIKE_CENTRE: Final = (14.0, 7.0)
 """The same around the centre of the rim's skin, while it is looked for."""
 WIDER: Final = 1.6
@@ -31,6 +31,8 @@ SLACK: Final = 1e-4
 """How firmly every pixel is held at the mean correction."""
 MOST: Final = (0.9, 0.35)
 """Largest mean correction and largest deviation from it, as logarithms of factors."""
+TINT: Final = 0.15
+"""Largest deviation of one channel's mean correction from that of all, as a logarithm: wood is no skin."""
 SURE: Final = 0.08
 """Mean weight of the rim from which on its light is followed in full."""
 
@@ -38,8 +40,8 @@ Rim = Float32[np.ndarray, "n 3"]
 Plane = Float32[np.ndarray, "h w"]
 
 
-def skin_weights(rim: Rim, tone: Float64[np.ndarray, "3"]) -> Float64[np.ndarray, " n"]:
-    """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of the skin there.
+def skin_weights(rim: Rim, tone: Float64[np.ndarray, 3]) -> Float64[np.ndarray, " n"]:
+    """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
 
     `rim` are sRGB levels, `tone` is the mean level of the skin of the released face. The centre is the robust
     one (Welsch) of those pixels that may be skin, from where they are like the released face.
@@ -72,7 +74,8 @@ def stretched(
     total = float(weights.sum())
     if total > 0:
         mean = (weights[:, None] * missed).sum(axis=0) / total * min(1.0, total / len(weights) / SURE)
-        mean = np.clip(mean, -MOST[0], MOST[0])
+        light = mean.mean()
+        mean = np.clip(light, -MOST[0], MOST[0]) + np.clip(mean - light, -TINT, TINT)
         correction += mean
         apart = np.clip(missed - mean, -MOST[1], MOST[1])
         both = inside | rim
@@ -97,8 +100,10 @@ def _harmonic(
     count = int(number.max()) + 1
     pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
     pull[at], wanted[at] = held, held[:, None] * values
-    found: Float64[np.ndarray, "m c"] = splu((_steps(number, count) + diags(pull + slack)).tocsc()).solve(wanted)
-    return found
+    matrix = _steps(number, count) + diags(pull + slack)
+    return np.asarray(
+        splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted)
+    )
 
 
 def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:

@@ -14,7 +14,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
-from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of
+from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box
 from dpveil.faces.geometry.head import between, outline
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
@@ -80,9 +80,9 @@ def place(
     that could be here; or "face", an oval from the brows to the chin.
     `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for tiny faces or
     those turned away. What was found by looking at pixels, by `origin` or by landmarks, is rounded to a
-    public `Cell`; a user's own box is not, and all of it is replaced. Raises `InvalidParameter`; `UsageError`
-    if landmarks are not installed; and `RegionError` if the box extends beyond the photo or its content is
-    not accepted as a face. Source: docs, "Face geometry".
+    public `Cell`; a user's own box is not, and all of it is replaced, if `origin` names it. Raises
+    `InvalidParameter`; `UsageError` if landmarks are not installed; and `RegionError` if the box extends
+    beyond the photo or its content is not accepted as a face. Source: docs, "Face geometry".
     """
     frame = Frame() if frame is None else frame
     if protect not in PROTECTIONS:
@@ -99,6 +99,7 @@ def place(
     if found is None and own is not None:
         there, shape = between(exact, frame, ONE), _around(exact, frame, box, kind)
     else:
+        own = own if own == given_box(origin) else None
         yaw = None if found is None else pose_of(found).yaw
         cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
         there, shape = cell.pose, cell.shape(protect)

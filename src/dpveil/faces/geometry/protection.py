@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from dpveil.faces.geometry.head_frame import AROUND, HEAD, INNER, Shape
+from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
+from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
 
 LARGER: Final = 1.06
 """Least factor by which a shape is larger than that of a face that a user's box places."""
@@ -19,13 +20,16 @@ class Protection:
 
     `masked` says whether the shape's own pixels are replaced, or the whole of its bounding box. The half at
     the back of a turned head is stretched by `behind`, by the class of its yaw, and both halves by `either`
-    where the yaw is not known. `beyond` names what of a person stays in the clear.
+    where the yaw is not known. `beyond` names what lies outside the shape, `also` is a sentence about what is
+    replaced with a face, and `stays` one about what stays of its head, if that tells who it is.
     """
 
     one: Shape
     whole: Shape
     masked: bool
     beyond: str
+    also: str
+    stays: str = ""
     behind: tuple[float, float, float] = (1.0, 1.3, 1.6)
     either: float = 1.0
 
@@ -42,16 +46,20 @@ class Protection:
         return self.stretched(shape, None)
 
 
+HEAD: Final = "head"
 FACE: Final = "face"
 HAIR: Final = "hair, neck and clothes beyond it"
+ALSO: Final = "hair, ears and neck are replaced too"
 PROTECTIONS: Final = {
-    "head": Protection(HEAD, replace(HEAD.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR),
-    "box": Protection(AROUND, AROUND.larger(1.25), False, HAIR, either=EITHER),
+    HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR, ALSO),
+    "box": Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
     FACE: Protection(
         INNER,
-        Shape((0.215, 0.1645), below=2.295),
+        Shape((0.2153, 0.1688), below=2.235),
         True,
-        "hair, ears, the rim of the jaw, neck and clothes",
+        "hair, ears, jaw, neck and clothes",
+        "all of an oval around the inner face is replaced",
+        "hair, ears, jaw and neck as far as they lie outside the oval, which may tell who it is",
         behind=(1.0, 1.15, 1.3),
     ),
 }
