@@ -6,9 +6,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 from skimage import data
 
+import dpveil
 from dpveil.assets.reference import Reference
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
+from dpveil.faces import Attributes
 from dpveil.faces.face_gallery import GALLERY
 from dpveil.faces.geometry import Frame, Placed, place, pose_of, recombine
 from dpveil.faces.geometry.cell import TURNED, YAW
@@ -67,6 +69,17 @@ def turned() -> list[Tile]:
         turn = turn_of(face, Frame(), cell)
         tiles.append((face if turn is None else turn.before(face, Frame(), wall), f"{YAW * cell}°"))
     return tiles
+
+
+def shapes() -> list[list[Tile]]:
+    """Return what each kind of protection replaces, and releases by `attributes` that keep nothing."""
+    photo, kinds = Photo(data.astronaut()), ("face", "head", "box")
+    method = {kind: Attributes(attributes="none", protect=kind) for kind in kinds}
+    made = {kind: dpveil.obfuscate(photo, method[kind], bits=SeededBits(5)) for kind in kinds}
+    return [
+        [(shaded(photo.image, place(photo, FACE, protect=kind).region), f"protect {kind}") for kind in kinds],
+        [(made[kind].image[VIEW], "released") for kind in kinds],
+    ]
 
 
 def put(photo: Photo, face: Placed, crop: np.ndarray) -> np.ndarray:

@@ -179,7 +179,7 @@ def test_a_face_in_a_head_that_stays_has_neither_a_tone_of_its_own_nor_is_it_dra
         with pytest.raises(InvalidParameter, match="cannot be shown with protect face"):
             Attributes(attributes=tone, protect="face", **BY_NAME)
         assert Attributes(attributes=tone, protect="head", **BY_NAME)
-    with pytest.raises(InvalidParameter, match="is not for drawn heads.*protect head or box"):
+    with pytest.raises(InvalidParameter, match=r"is not for drawn heads.*protect head or box"):
         Attributes(attributes="none", gallery="drawn", protect="face")
 
 
