@@ -23,6 +23,7 @@ from dpveil.faces.drawn.gallery import WORD, DrawnGallery
 from dpveil.faces.face_gallery import GALLERY, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.tone import tones
@@ -246,7 +247,7 @@ class Attributes(FaceMethod):
             return gallery.decoded(numbers)
         return gallery.decoded(numbers, [answer[self.names.index(TONE)] for answer in answers])
 
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
         """Return a face of the gallery for every crop, or a figure if heads are drawn."""
         if not self.figures:
             return super().shown(crops, bits=bits)

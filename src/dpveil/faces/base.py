@@ -19,6 +19,7 @@ from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.cell import off_grid
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.faces.heads import Heads, by_cells
@@ -166,7 +167,7 @@ class FaceMethod(Method):
         """
         return self._draw(self._checked(crops), check_bits(bits))
 
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
         """Return the replacement of every crop, a crop or a figure, with the same draw as `release`."""
         return list(self.release(crops, bits=bits))
 

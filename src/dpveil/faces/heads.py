@@ -13,6 +13,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import TURNED, Cell
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import FACE, HEAD
@@ -59,7 +60,9 @@ class Heads(Placement):
         crops = np.stack([one.crop(self.photo) for one in self.places])
         released = self.method.shown(crops, bits=bits)
         for step in steps:
-            released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
+            released = [
+                each.after(step) if isinstance(each, Figure | Dressed) else step(each) for each in released
+            ]
         shown = {"toned": self.method.toned, "turned": self.method.turned}
         return recombine(self.photo.image, self.places, released, filling=filling, **shown)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -16,6 +17,7 @@ from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.colour_match import AS_IT_IS, ColourMatch, match_of, skin_below
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.drawn_crop import drawn_head
+from dpveil.faces.geometry.dressed import Dressed, put_on
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea
 from dpveil.faces.geometry.grain import grained
@@ -23,7 +25,7 @@ from dpveil.faces.geometry.inner_face import drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import toned as brought_to
-from dpveil.faces.geometry.turn import background, turn_of
+from dpveil.faces.geometry.turn import Turn, background, turn_of
 
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
@@ -33,12 +35,15 @@ GROWN: Final = 1.25
 """Pixels of a region around an inner face, in squares of the side of UTKFace's crop, from which on a network
 paints what lies between face and edge: a fifth more than the shape has, as of small faces in a JPEG."""
 
+Released = UInt8[np.ndarray, "_ _ _"] | Figure | Dressed
+
 
 @dataclass(frozen=True, eq=False)
 class Part:
     """A released crop or figure and its place; independent of the photo's pixels.
 
-    `yaw` is the class of the cell to which a crop is turned; None leaves it as it is.
+    `yaw` is the class of the cell to which a crop is turned; None leaves it as it is. `style` is that of
+    spectacles, if it wears any.
     """
 
     region: Region
@@ -48,6 +53,14 @@ class Part:
     toned: bool = False
     protect: str = "head"
     yaw: int | None = None
+    style: str | None = None
+
+    @cached_property
+    def turn(self) -> Turn | None:
+        """How the crop is turned; None if it stays as it is."""
+        if isinstance(self.crop, Figure) or self.yaw is None:
+            return None
+        return turn_of(self.crop, self.frame, self.yaw)
 
     @property
     def unit(self) -> float:
@@ -64,7 +77,7 @@ class Part:
 def recombine(
     image: UInt8[np.ndarray, "H W c"],
     places: Sequence[Placed],
-    crops: Sequence[UInt8[np.ndarray, "_ _ _"] | Figure],
+    crops: Sequence[Released],
     *,
     filling: Filling | None = None,
     toned: bool = False,
@@ -72,29 +85,22 @@ def recombine(
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released face and a filled background.
 
-    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, or figures, which
-    are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
-    do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default.
-    With `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen
-    below them, if any is. With `turned`, crops are turned to the yaw of their cell. Raises
-    `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo, and the errors
-    of the filling.
+    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, alone or with
+    spectacles, or figures, which are drawn in place. No pixel under any region is read: all are set to 0
+    first. Pixels outside the regions do not change. Of overlapping faces, the larger is on top, or the lower.
+    `filling` is `Telea` by default. With `toned`, faces stay as light as they are; else they are brought to
+    the tone of skin that is seen below them, if any is. With `turned`, crops are turned to the yaw of their
+    cell. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo,
+    and the errors of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
     """
     if len(places) != len(crops):
         raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
-    for place, crop in zip(places, crops, strict=True):
-        side = place.frame.size
-        if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
-            shape = f"is not uint8 {side} × {side} × 3"
-            raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
+    for place in places:
         check_inside(place.region.box, image.shape[1], image.shape[0])
-    parts = [
-        Part(p.region, p.pose, p.frame, crop, toned, p.protect, p.cell.yaw if turned and p.cell else None)
-        for p, crop in zip(places, crops, strict=True)
-    ]
+    parts = [_part(*each, toned=toned, turned=turned) for each in zip(places, crops, strict=True)]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
         view = hidden[part.region.box.slices]
@@ -107,6 +113,16 @@ def recombine(
     for group in _groups(parts, image.shape[1], image.shape[0]):
         _put(out, outside, hidden, group, match, filling or Telea())
     return out
+
+
+def _part(place: Placed, released: Released, *, toned: bool, turned: bool) -> Part:
+    """Return a released head and its place; raises `InvalidParameter` for a crop that does not fit."""
+    crop, style = (released.face, released.style) if isinstance(released, Dressed) else (released, None)
+    side, yaw = place.frame.size, place.cell.yaw if turned and place.cell else None
+    if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
+        shape = f"is not uint8 {side} × {side} × 3"
+        raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
+    return Part(place.region, place.pose, place.frame, crop, toned, place.protect, yaw, style)
 
 
 def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
@@ -138,7 +154,7 @@ def _put(
     view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    drawn = [(part.region, *_head(part, outside, hidden, match, filling)) for part in group]
+    drawn = [(part.region, *_worn(part, *_head(part, outside, hidden, match, filling))) for part in group]
     if hole.all():
         own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
         filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
@@ -177,7 +193,7 @@ def _head(
         return _inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
-    painted, turn = None, None if part.yaw is None else turn_of(crop, part.frame, part.yaw)
+    painted, turn = None, part.turn
     if isinstance(filling, Completion):
         face = crop if turn is None else turn.before(crop, part.frame, part.behind(outside, hidden))
         painted = filling.complete(outside, hidden, part.pose, face, part.frame, toned=toned)
@@ -186,6 +202,15 @@ def _head(
         return _faded(shown, part, SEAM), face
     shown, face = painted.on(box, channels)
     return _faded(shown, part, FINE_SEAM), face
+
+
+def _worn(
+    part: Part, alpha: Float32[np.ndarray, "h w"], face: UInt8[np.ndarray, "h w c"]
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return a head with its spectacles, if it wears any."""
+    if part.style is None:
+        return alpha, face
+    return alpha, put_on(face, part.style, part.pose, part.frame, part.region.box, part.turn)
 
 
 def _inner(
@@ -199,8 +224,8 @@ def _inner(
     """Return the same of a face whose head stays: in the light of the skin around it."""
     channels, box, frame, pose = outside.shape[2], part.region.box, part.frame, part.pose
     crop = np.clip(np.rint(match(crop.astype(np.float32))), 0, 255).astype(np.uint8)
-    if part.yaw is not None and (turn := turn_of(crop, frame, part.yaw)) is not None:
-        crop = turn.before(crop, frame, part.behind(outside, hidden))
+    if part.turn is not None:
+        crop = part.turn.before(crop, frame, part.behind(outside, hidden))
     light = light_of(crop, frame, pose, part.region, outside, hidden)
     painted = None
     if isinstance(filling, Completion) and part.region.pixels > GROWN * part.unit**2:
