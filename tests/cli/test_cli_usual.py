@@ -163,7 +163,12 @@ def test_what_the_user_chose_is_said_not_to_be_promised(shell, photo):
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "words"), [("--gallery", "drwan", "drawn"), ("--inpainting", "tela", "telea")]
+    ("option", "value", "words"),
+    [
+        ("--gallery", "drwan", "did you mean drawn?"),
+        ("--inpainting", "tela", "did you mean telea?"),
+        ("--model", "defalt", "did you mean default?"),
+    ],
 )
 def test_a_misspelt_word_is_answered_with_the_words_there_are(shell, photo, option, value, words):
     code, out, err = shell("obfuscate", photo, "--out", "x.png", option, value)

@@ -132,6 +132,9 @@ def test_the_scale_is_raised_until_the_shape_holds_the_face_in_the_box() -> None
         assert cell_of(head, 0.0, box).scale == scale
     with pytest.raises(RegionError):
         Cell.near(Similarity(3.0, 0.0, 0.0, 0.0), None)
+    for scale, yaw in ((0.01, math.nan), (0.01, math.inf), (math.nan, 0.0), (math.inf, None)):
+        with pytest.raises(RegionError, match="not finite"):
+            Cell.near(Similarity(scale, 0.0, 0.0, 0.0), yaw)
 
 
 def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
