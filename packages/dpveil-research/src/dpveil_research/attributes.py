@@ -39,14 +39,8 @@ EACH: Final = 10
 """Photos of each person; the attacker holds the first half, the others are released."""
 SETTINGS: Final = (
     "none",
-    "gender=1",
-    "gender=2",
-    "gender=4",
-    "gender=8",
-    "glasses=1",
-    "glasses=4",
-    "beard=1",
-    "beard=4",
+    *(f"gender={epsilon}" for epsilon in (1, 2, 4, 8)),
+    *(f"{name}={epsilon}" for name in ("glasses", "beard") for epsilon in (1, 4)),
     "gender=4,age=4",
     "gender=3,age=2,perceived-race=3",
     "gender=2,age=1.5,perceived-race=1.5,pose=1.5,smile=1.5",
