@@ -131,12 +131,12 @@ def test_detail_is_given_back_and_no_face_is_seen_in_more_than_a_fifth_of_it():
 
 
 def test_letters_of_one_face_leave_no_trace_in_the_detail():
+    """White lines, each one pixel high, of one of ten."""
     shapes, crops = np.repeat(PLAIN[None], 10, axis=0), lines(10, seed=8)
-    clean = average(crops, shapes, SeededBits(2)).astype(int)
-    crops[3, 40:56:2, 24:104] = (255, 0, 90)
-    marked = average(crops, shapes, SeededBits(2)).astype(int)
-    assert np.abs(marked - clean)[42:54].mean() < 8
-    assert np.abs(crops[3].astype(int) - clean)[42:54].mean() > 30
+    crops[3, 40:56:2, 24:104] = 255
+    both = average(crops, shapes, SeededBits(2)), average(crops, shapes)
+    given = np.subtract(*(face[40:56, 24:104].mean(axis=2) for face in both))
+    assert abs((given[::2] - given[1::2]).mean()) < 6  # 22, if the one with letters is taken
 
 
 def test_few_faces_are_refused():
