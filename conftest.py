@@ -51,9 +51,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Measure coverage in the first case of each test only, and not in `tests/untraced.txt`.
 
-    On Python 3.11 a tracer takes two to four times the time of plain Python. Most of the time went into further
-    cases of a test, which seldom reach other lines, and into tests that take long and reach nothing that others
-    do not. What is reported is a lower bound.
+    On Python 3.11 a tracer takes two to four times the time of plain Python, most of it in further cases of a
+    test, which seldom reach other lines, and in long tests that reach nothing which others do not.
+    What is reported is a lower bound.
     """
     traced = set((ROOT / "tests" / "untraced.txt").read_text(encoding="utf-8").split())
     for item in items:
