@@ -31,7 +31,7 @@ def photos(tmp_path):
 
 
 def pictures(page):
-    found = re.findall(r"<img alt=(\w+) src=data:image/jpeg;base64,([\w+/=]+)>", page)
+    found = re.findall(r"<img alt=(\w+) src=data:image/webp;base64,([\w+/=]+)>", page)
     return [(word, np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))) for word, data in found]
 
 
