@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float32, Int64, Shaped, UInt8
+from jaxtyping import Float32, Float64, Int64, Shaped, UInt8
 
 from dpveil.faces.geometry.align import Frame
 from dpveil.faces.geometry.head import AnyFrame
@@ -39,14 +39,24 @@ Picture = Shaped[np.ndarray, "h w 3"]
 Levels = Float32[np.ndarray, "h w 3"]
 
 
+def _linear(levels: Shaped[np.ndarray, "*n"]) -> Float64[np.ndarray, "*n"]:
+    """Return sRGB levels, 0 to 255, in linear light, 0 to 1 (IEC 61966-2-1)."""
+    parts = levels.astype(np.float64) / 255
+    return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+
+
+LINEAR: Final = _linear(np.arange(256))
+"""Linear light of every 8-bit level."""
+
+
 def tones(crops: UInt8[np.ndarray, "n 128 128 3"]) -> Int64[np.ndarray, " n"]:
     """Return the class of every crop, from 0, the lightest, to 4; light and skin count together.
 
     Reads the cheeks and the nose of a crop in UTKFace's frame, and nothing else.
     """
     patch = patch_of(CROP)
-    found = [sum(lightness(crop[patch]) < cut for cut in CUTS) for crop in crops]
-    return np.array(found, np.int64)
+    found = np.array([lightness(crop[patch]) for crop in crops])
+    return np.asarray((found[:, None] < CUTS).sum(axis=1), np.int64)
 
 
 def patch_of(frame: AnyFrame) -> tuple[slice, slice]:
@@ -57,8 +67,7 @@ def patch_of(frame: AnyFrame) -> tuple[slice, slice]:
 
 def lightness(pixels: Shaped[np.ndarray, "*n 3"]) -> float:
     """Return the CIE L* (0 to 100) of the mean of sRGB levels in linear light."""
-    parts = np.clip(pixels, 0, 255).astype(np.float64) / 255
-    linear = np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
+    linear = LINEAR[pixels] if pixels.dtype == np.uint8 else _linear(np.clip(pixels, 0, 255))
     share = float(linear.reshape(-1, 3).mean(axis=0) @ LUMINANCE)
     return 116 * share ** (1 / 3) - 16 if share > 216 / 24389 else share * 24389 / 27
 
