@@ -49,6 +49,7 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     assert page.count("box: 40×50 pixels") == 2
     shown = pictures(page)
     assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2
+    assert {max(picture.shape) for word, picture in shown if word == "original"} == {review.LONG_SIDE}
     levels = {
         word: [int(picture.mean()) for w, picture in shown if w == word] for word in ("before", "after")
     }
