@@ -39,6 +39,7 @@ $(BIN)/python:
 	fi; \
 	"$$found" -m venv --clear $(VENV) || { rm -rf $(VENV); \
 	  echo "$$found cannot make virtual environments: install its venv module (on Debian: python3-venv)" >&2; exit 1; }
+	@$(INSTALL) pip
 
 # dpveil-faces brings trained files, on terms of their own (see its LICENSE-NOTICE); dpveil-research the papers' experiments.
 FACES := packages/dpveil-faces

@@ -27,8 +27,8 @@ GONE = "was removed or replaced since the run began"
 
 
 @pytest.fixture
-def photos(place):
-    return originals(place / "in", COUNT)
+def photos(tmp_path):
+    return originals(tmp_path / "in", COUNT)
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def mount(disk, *options):
 
 
 @pytest.fixture
-def disk(place):
+def disk(tmp_path):
     """A real disk of 80 KiB."""
-    folder = place / "disk"
+    folder = tmp_path / "disk"
     folder.mkdir()
     if not shutil.which("mount") or mount(folder, "-o", "size=80k").returncode:
         pytest.skip("needs the right to mount a disk; the simulated variants run everywhere")
@@ -84,8 +84,8 @@ def meanwhile(monkeypatch, number, happens):
 # Real disks
 
 
-def test_a_full_disk(call, disk, place):
-    photos = originals(place / "in", 3 * COUNT)
+def test_a_full_disk(call, disk, tmp_path):
+    photos = originals(tmp_path / "in", 3 * COUNT)
     code, counts, failed = call(*obfuscate(photos, disk))
     assert code == 4
     assert 0 < counts["released"] < 3 * COUNT
@@ -98,7 +98,7 @@ def test_a_full_disk(call, disk, place):
     assert whole.items() <= finished(disk, photos, dpveil.verify).items()
 
 
-def test_a_full_disk_brings_back_what_was_to_be_replaced(call, disk, place, photos):
+def test_a_full_disk_brings_back_what_was_to_be_replaced(call, disk, tmp_path, photos):
     assert call(*obfuscate(photos, disk, epsilon=1))[0] == 0
     before = snapshot(disk)
     filler = disk / "filler"
@@ -139,15 +139,15 @@ def test_an_output_disk_that_vanishes(call, disk, photos, monkeypatch):
     assert snapshot(disk) == {}
 
 
-def test_an_input_disk_that_vanishes(call, disk, photos, place, monkeypatch):
+def test_an_input_disk_that_vanishes(call, disk, photos, tmp_path, monkeypatch):
     for path in photos.iterdir():
         shutil.copy(path, disk)
     meanwhile(monkeypatch, 3, lambda: subprocess.run(["umount", "-l", str(disk)], check=True))
-    code, counts, failed = call(*obfuscate(disk, place / "out"))
+    code, counts, failed = call(*obfuscate(disk, tmp_path / "out"))
     assert (code, sum(counts.values())) == (1, COUNT)
     assert counts["released"] in AHEAD[3]
     assert all("does not exist" in entry["error"] for entry in failed)
-    assert len(pairs(place / "out", photos, dpveil.verify)) == counts["released"]
+    assert len(pairs(tmp_path / "out", photos, dpveil.verify)) == counts["released"]
 
 
 # The same, simulated
@@ -166,7 +166,7 @@ def test_an_input_disk_that_vanishes(call, disk, photos, place, monkeypatch):
         (errno.ESTALE, "the network disk is gone"),
     ],
 )
-def test_a_disk_that_fails_in_the_middle_of_a_run(call, place, photos, monkeypatch, step, number, words):
+def test_a_disk_that_fails_in_the_middle_of_a_run(call, tmp_path, photos, monkeypatch, step, number, words):
     real, bad = getattr(os, step), []
 
     def failing(what, *more, **options):
@@ -176,7 +176,7 @@ def test_a_disk_that_fails_in_the_middle_of_a_run(call, place, photos, monkeypat
 
     monkeypatch.setattr(os, step, failing)
     meanwhile(monkeypatch, 3, lambda: bad.append(1))
-    out = place / "out"
+    out = tmp_path / "out"
     code, counts, failed = call(*obfuscate(photos, out))
     assert (code, counts) == (4, {"released": 2, "failed": COUNT - 2})
     assert words in failed[0]["error"]
@@ -191,11 +191,11 @@ def test_a_disk_that_fails_in_the_middle_of_a_run(call, place, photos, monkeypat
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["removed", "replaced"])
-def test_an_output_folder_that_vanishes(call, place, photos, monkeypatch, again):
-    out = place / "out"
+def test_an_output_folder_that_vanishes(call, tmp_path, photos, monkeypatch, again):
+    out = tmp_path / "out"
 
     def vanish():
-        out.rename(place / "elsewhere")
+        out.rename(tmp_path / "elsewhere")
         if again:
             out.mkdir()
 
@@ -205,12 +205,12 @@ def test_an_output_folder_that_vanishes(call, place, photos, monkeypatch, again)
     assert GONE in failed[0]["error"]
     assert snapshot(out) == {}
     assert out.exists() == again
-    assert len(pairs(place / "elsewhere", photos, dpveil.verify)) == 2
+    assert len(pairs(tmp_path / "elsewhere", photos, dpveil.verify)) == 2
     assert call(*obfuscate(photos, out))[:2] == (0, {"released": COUNT})
 
 
-def test_an_output_folder_that_vanishes_while_a_pair_is_written(call, place, photos, monkeypatch):
-    out, real = place / "out", os.link
+def test_an_output_folder_that_vanishes_while_a_pair_is_written(call, tmp_path, photos, monkeypatch):
+    out, real = tmp_path / "out", os.link
 
     def link(source, target, **options):
         if str(target).endswith("02.png"):
@@ -224,15 +224,15 @@ def test_an_output_folder_that_vanishes_while_a_pair_is_written(call, place, pho
     assert not out.exists()
 
 
-def test_an_input_folder_that_vanishes(call, place, photos, monkeypatch):
-    out = place / "out"
-    meanwhile(monkeypatch, 2, lambda: photos.rename(place / "elsewhere"))
+def test_an_input_folder_that_vanishes(call, tmp_path, photos, monkeypatch):
+    out = tmp_path / "out"
+    meanwhile(monkeypatch, 2, lambda: photos.rename(tmp_path / "elsewhere"))
     code, counts, failed = call(*obfuscate(photos, out))
     assert (code, sum(counts.values())) == (1, COUNT)
     assert counts["released"] in AHEAD[2]
     assert all("does not exist" in entry["error"] for entry in failed)
     assert call(*obfuscate(photos, out))[:2] == (4, {"failed": 1})
-    assert len(pairs(out, place / "elsewhere", dpveil.verify)) == counts["released"]
+    assert len(pairs(out, tmp_path / "elsewhere", dpveil.verify)) == counts["released"]
 
 
 @pytest.mark.parametrize(
@@ -248,9 +248,9 @@ def test_an_input_folder_that_vanishes(call, place, photos, monkeypatch):
     ],
     ids=["removed", "folder", "loop", "pipe", "empty", "torn", "unreadable"],
 )
-def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
+def test_an_input_that_changes(call, tmp_path, photos, monkeypatch, change, words):
     """Its neighbours are released, and it is released by the next run, if it is a photo again."""
-    changing, out = photos / "07.png", place / "out"
+    changing, out = photos / "07.png", tmp_path / "out"
     contents = changing.read_bytes()
     if words.startswith("cannot be read") and not Path("/proc/self/mem").exists():
         pytest.skip("this system has no file that cannot be read")
@@ -270,8 +270,8 @@ def test_an_input_that_changes(call, place, photos, monkeypatch, change, words):
     finished(out, photos, dpveil.verify)
 
 
-def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, place, photos, monkeypatch):
-    out, real = place / "out", batch._Run._save
+def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, tmp_path, photos, monkeypatch):
+    out, real = tmp_path / "out", batch._Run._save
 
     def save(this, task, *rest):
         task.output.write_bytes(b"somebody else's")

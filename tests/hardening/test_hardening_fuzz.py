@@ -75,9 +75,9 @@ def measure(folder):
 
 
 @pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="measures memory through /proc")
-def test_a_photo_takes_at_most_eight_bytes_for_each_sample_that_it_declares(place):
+def test_a_photo_takes_at_most_eight_bytes_for_each_sample_that_it_declares(tmp_path):
     """In photos this large, what any file may cost at first (SPARE) is a small part of what is allowed."""
-    command = [sys.executable, __file__, str(place)]
+    command = [sys.executable, __file__, str(tmp_path)]
     environment = os.environ | GIVE_BACK
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     found = json.loads(done.stdout)

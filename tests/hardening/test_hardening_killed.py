@@ -15,8 +15,8 @@ PHOTOS = 2
 
 
 @pytest.fixture
-def photos(place):
-    return originals(place / "in", PHOTOS)
+def photos(tmp_path):
+    return originals(tmp_path / "in", PHOTOS)
 
 
 def deaths(runs, arguments, prepare, **how):
@@ -31,8 +31,8 @@ def deaths(runs, arguments, prepare, **how):
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["kill", "power"])
-def test_a_new_release_survives_death_at_every_step(runs, place, photos, cut):
-    out = place / "out"
+def test_a_new_release_survives_death_at_every_step(runs, tmp_path, photos, cut):
+    out = tmp_path / "out"
     torn = 0
     for at, end in deaths(runs, obfuscate(photos, out), lambda: shutil.rmtree(out, True), cut=cut):
         assert end.code == -signal.SIGKILL
@@ -47,9 +47,9 @@ def test_a_new_release_survives_death_at_every_step(runs, place, photos, cut):
 
 
 @pytest.mark.parametrize("cut", [pytest.param(False, marks=pytest.mark.slow), True], ids=["kill", "power"])
-def test_a_forced_release_survives_death_at_every_step(runs, place, photos, cut):
+def test_a_forced_release_survives_death_at_every_step(runs, tmp_path, photos, cut):
     """Never an old image beside a new certificate; the next run finds every photo's old pair, or the new."""
-    earlier, out = place / "earlier", place / "out"
+    earlier, out = tmp_path / "earlier", tmp_path / "out"
     assert runs(*obfuscate(photos, earlier, epsilon=1)).code == 0
     old = finished(earlier, photos, dpveil.verify)
 
@@ -70,8 +70,8 @@ def test_a_forced_release_survives_death_at_every_step(runs, place, photos, cut)
     assert mixtures
 
 
-def test_a_certificate_whose_image_was_not_placed_gets_that_image_even_if_the_next_run_dies(runs, place):
-    photos, out, torn = originals(place / "in", 1), place / "out", place / "torn"
+def test_a_certificate_whose_image_was_not_placed_gets_that_image_even_if_the_next_run_dies(runs, tmp_path):
+    photos, out, torn = originals(tmp_path / "in", 1), tmp_path / "out", tmp_path / "torn"
     beside = certificate_path("00.png").name
     for at in itertools.count(1):
         shutil.rmtree(torn, True)
@@ -94,8 +94,8 @@ def test_a_certificate_whose_image_was_not_placed_gets_that_image_even_if_the_ne
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, place, photos, number):
-    out = place / "out"
+def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, tmp_path, photos, number):
+    out = tmp_path / "out"
     released = set()
     arguments = obfuscate(photos, out)
     for _, end in deaths(runs, arguments, lambda: shutil.rmtree(out, True), signal=number):
@@ -111,10 +111,10 @@ def test_a_polite_signal_at_every_step_ends_with_130_and_whole_pairs_only(runs, 
 
 
 @pytest.mark.parametrize("moments", [8, pytest.param(200, marks=pytest.mark.slow)])
-def test_kill_9_at_random_moments_of_a_folder_run(runs, place, moments):
+def test_kill_9_at_random_moments_of_a_folder_run(runs, tmp_path, moments):
     """From outside, at moments spread over the time that a run takes; deaths may follow one another."""
-    photos, out = originals(place / "in", 12), place / "out"
-    one_photo = runs(*obfuscate(photos, place / "undisturbed")).seconds / 12
+    photos, out = originals(tmp_path / "in", 12), tmp_path / "out"
+    one_photo = runs(*obfuscate(photos, tmp_path / "undisturbed")).seconds / 12
     rng, deaths = random.Random(moments), 0  # noqa: S311  when to kill is no secret
     while deaths < moments:
         before = pairs(out, photos, dpveil.verify)
