@@ -31,7 +31,7 @@ def photos(tmp_path):
 
 
 def pictures(page):
-    found = re.findall(r"<img alt=(\w+) src=data:image/jpeg;base64,([\w+/=]+)>", page)
+    found = re.findall(r"<img alt=(\w+) src=data:image/webp;base64,([\w+/=]+)>", page)
     return [(word, np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))) for word, data in found]
 
 
@@ -49,6 +49,7 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     assert page.count("box: 40×50 pixels") == 2
     shown = pictures(page)
     assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2
+    assert {max(picture.shape) for word, picture in shown if word == "original"} == {review.LONG_SIDE}
     levels = {
         word: [int(picture.mean()) for w, picture in shown if w == word] for word in ("before", "after")
     }

@@ -165,7 +165,7 @@ def test_what_the_user_chose_is_said_not_to_be_promised(shell, photo):
 @pytest.mark.parametrize(
     ("option", "value", "words"),
     [
-        ("--gallery", "drwan", "did you mean drawn?"),
+        ("--gallery", "drwan", "drawn"),
         ("--inpainting", "tela", "did you mean telea?"),
         ("--model", "defalt", "did you mean default?"),
     ],

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from dpveil.release.plan import Plan
     from dpveil.release.saving import Release
 
-LONG_SIDE: Final = 800
-"""Longer side of a whole photo on the page, in pixels."""
+LONG_SIDE: Final = 640
+"""Longer side of a whole photo on the page, in pixels: a page is up to twice as wide."""
 CLOSE: Final = 160
 """Longer side of a region on the page, in pixels."""
-QUALITY: Final = 80
-"""JPEG quality of the pictures, out of 100."""
+QUALITY: Final = 60
+"""WebP quality of the pictures, out of 100."""
 START: Final = b"<!doctype html><!-- dpveil review -->"
 """The first bytes of the page (review.html)."""
 
@@ -142,7 +142,7 @@ def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3
                 cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST) > 0
             )
         frames.append(Shown(region.origin.number or number, box, None, mask))
-    return draw_preview(Photo(small), frames)
+    return _shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
 def _close(before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region) -> str:
@@ -167,6 +167,6 @@ def _image(picture: UInt8[np.ndarray, "h w 3"], word: str) -> str:
     from PIL import Image
 
     file = io.BytesIO()
-    Image.fromarray(picture).save(file, "JPEG", quality=QUALITY)
+    Image.fromarray(picture).save(file, "WEBP", quality=QUALITY)
     data = base64.b64encode(file.getvalue()).decode("ascii")
-    return f"<img alt={word} src=data:image/jpeg;base64,{data}>"
+    return f"<img alt={word} src=data:image/webp;base64,{data}>"
