@@ -206,7 +206,9 @@ class Attributes(FaceMethod):
         model: AttributeModel = self.model.held
         for name in self.modelled:
             if model.values.get(name) != VALUES[name]:
-                hint = f"the model reads {', '.join(model.values)}"
+                known = model.values.get(name)
+                former = f"{name} as {', '.join(known or ())}: train it anew"
+                hint = f"the model reads {former if known else ', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
         return model
 
