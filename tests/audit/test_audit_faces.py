@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from dpveil import audit
 from dpveil.audit import mutation
 from dpveil.audit.faces import distributions
-from dpveil.audit.faces.gates import exact_gate
+from dpveil.audit.faces.gates import bound_gate, exact_gate
 from dpveil.audit.faces.mutants import wrong
 from dpveil.audit.faces.table import _answered, _ranked, face_methods
 from dpveil.faces import TABLE, Attributes, Gallery
@@ -59,6 +60,17 @@ def test_mutants_cost_what_they_are_there_for(name):
         assert math.isclose(over, 1, rel_tol=1e-9) if little else over > 1.01
     for case in cases:
         assert cost(entry.intact, case) >= float(case.epsilon) * (1 - 1e-8)  # nothing is wasted
+
+
+def test_the_gates_say_which_violation_they_detect():
+    entry = face_methods()["attributes"]
+    case = entry.levels["quick"].exact[0]
+    assert {finding.sees for finding in exact_gate(entry.intact, case)} == {"any excess"}
+    setting = entry.levels["quick"].drawn[0]
+    setting = replace(setting, draws=5_000, pairs=setting.pairs[:1])
+    [finding] = bound_gate(entry.intact, setting, bits=SeededBits(SEED))
+    assert finding.sees.startswith("ε ≥ ")
+    assert setting.case.epsilon < finding.detectable < 3 * setting.case.epsilon
 
 
 def test_a_weight_rounded_up_is_seen_without_tolerance():
