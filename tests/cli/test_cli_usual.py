@@ -185,7 +185,7 @@ def test_drawn_heads_can_be_asked_for(shell, photo):
     assert code == 0
     assert "heads are drawn" not in err
     certificate = dpveil.verify("private.png", at_least="weak").certificate
-    assert str(certificate.parameters["gallery"]).startswith("drawn-1 sha256:")
+    assert str(certificate.parameters["gallery"]).startswith("drawn-2 sha256:")
 
 
 def test_a_photo_without_a_face_is_refused(shell, photo):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,14 +16,15 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
+from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.drawn.figure import DrawnHead
-from dpveil.faces.drawn.gallery import WORD, DrawnGallery
-from dpveil.faces.face_gallery import GALLERY, FaceGallery
+from dpveil.faces.drawn.gallery import BEFORE, WORD, DrawnGallery
+from dpveil.faces.face_gallery import GALLERY, NO_GLASSES, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.spectacles import STYLES
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
@@ -35,7 +36,7 @@ from dpveil.noise.bits import BitSource, check_bits
 HEADS: Final = replace(
     GALLERY,
     hint=f"name a file, or {WORD} or {DEFAULT}",
-    kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
+    kinds={**GALLERY.kinds, **dict.fromkeys((DrawnGallery.name, *BEFORE), DrawnGallery)},
     holds=FaceGallery | DrawnGallery,
     built_in=WORD,
     build=DrawnGallery,
@@ -52,16 +53,17 @@ class Attributes(FaceMethod):
 
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
     total `epsilon` shared equally, or "none", which costs nothing. A value for a budget, "tone=medium", is
-    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the faces of
-    `gallery` with the attribute values that were drawn; one whose tone is kept gets the lightness of its
-    class. `gallery` and `model`, which reads the face, are "default" or a file; certificates contain kind and
-    hash. `gallery` may also be "drawn", heads that this package draws where they are shown: the default where
-    dpveil-faces is not installed. They need no network to complete them, and no `model` (then "none") unless
-    an attribute other than the tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute
+    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the faces
+    of `gallery` with the attribute values that were drawn; one whose tone is kept gets the lightness of its
+    class, and one with glasses gets spectacles of a style that is drawn uniformly, too. `gallery` and
+    `model`, which reads the face, are "default" or a file; certificates contain kind and hash. `gallery`
+    may also be "drawn", heads that this package draws where they are shown: the default where dpveil-faces
+    is not installed. They need no network to complete them, and no `model` (then "none") unless an
+    attribute other than the tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute
     is a function of the crop followed by independent randomised response, so log-ratios add, and the face
     depends on the responses alone. `protect`, `placing` and `inpainting` as in `FaceMethod`. Raises
-    `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if attributes are kept
-    and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
+    `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if attributes are
+    kept and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -133,7 +135,8 @@ class Attributes(FaceMethod):
     @cached_property
     def modelled(self) -> tuple[str, ...]:
         """The attributes for which the attribute model is asked, about photos or about gallery faces."""
-        return tuple(n for n in self.names if n != TONE and not (self.figures and n in self.chosen))
+        shown = self.names if self.figures else (GLASSES,)  # by the chosen value alone
+        return tuple(n for n in self.names if n != TONE and not (n in shown and n in self.chosen))
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
@@ -193,7 +196,7 @@ class Attributes(FaceMethod):
         if not self.names:
             return gallery, {(): np.arange(len(gallery))}
         costs, first = dict(self.costs), Fraction(1 << 64)
-        order = tuple(sorted(self.names, key=lambda name: -costs.get(name, first)))
+        order = tuple(n for n in sorted(self.names, key=lambda n: -costs.get(n, first)) if n != GLASSES)
         wanted = tuple((n, self.chosen.get(n)) for n in self.names)
         digests = self.gallery.digest, self.model.digest
         return gallery, faces_for(model, gallery, digests, wanted, order)
@@ -222,10 +225,19 @@ class Attributes(FaceMethod):
             heads = [head.crop(self.frame) for head in self._heads(answers, bits)]
             return np.array(heads, np.uint8).reshape(crops.shape)
         gallery, faces = self._chosen
-        numbers = [evenly(faces[tuple(answer)], bits) for answer in answers]
-        if not self.toned:
-            return gallery.decoded(numbers)
-        return gallery.decoded(numbers, [answer[self.names.index(TONE)] for answer in answers])
+        numbers, styles = [], []
+        for answer in answers:
+            fit, worn = faces[tuple(answer)], self.styles(answer)
+            place = evenly(np.arange(len(fit) * len(worn)), bits)
+            numbers.append(int(fit[place // len(worn)]))
+            styles.append(worn[place % len(worn)])
+        tones = [answer[self.names.index(TONE)] for answer in answers] if self.toned else ()
+        return gallery.decoded(numbers, tones, styles)
+
+    def styles(self, answer: Sequence[int]) -> tuple[int, ...]:
+        """Return the styles of spectacles that a face of a gallery's file may get for an answer."""
+        worn = GLASSES in self.names and bool(answer[self.names.index(GLASSES)])
+        return tuple(range(len(STYLES))) if worn else (NO_GLASSES,)
 
     def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
         """Return a face of the gallery for every crop, or a figure if heads are drawn."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
-from dpveil.core.numbers import Number, to_json
+from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName, nearest
-from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.attribute_model import FORMER, VALUES
 
 NONE: Final = "none"
 KEPT: Final = "attributes"
@@ -23,6 +23,10 @@ Budgets = tuple[tuple[str, Fraction | str | None], ...]
 """Attributes, each with its ε, or None if the user gives a total, or the value that the user chose."""
 
 
+class Stated(str):
+    """Budgets as a received certificate states them, possibly of an earlier version with other values."""
+
+
 class Kept(Value[object, Budgets]):
     """Names of attributes, either all with a budget or all without: "gender=4,age=2", or a mapping.
 
@@ -31,6 +35,11 @@ class Kept(Value[object, Budgets]):
     """
 
     hint = HINT
+
+    def stated(self, value: Json) -> Any:
+        """Return `value` such that `check` accepts values of earlier versions in it."""
+        told = super().stated(value)
+        return Stated(told) if isinstance(told, str) else told
 
     def check(self, value: object) -> Budgets:
         """Return pairs of name and budget, in the order of `attribute_model.VALUES`.
@@ -44,7 +53,8 @@ class Kept(Value[object, Budgets]):
                 raise UnknownName("attribute", name, VALUES)
             if names.count(name) > 1:
                 raise InvalidParameter(self.name, name, "is given twice", hint=HINT)
-        budgets = {name: _budget(name, own) for name, own in pairs}
+        before = isinstance(value, Stated)
+        budgets = {name: _budget(name, own, before=before) for name, own in pairs}
         if len({own is None for own in budgets.values() if not isinstance(own, str)}) > 1:
             bare = next(name for name, own in budgets.items() if own is None)
             raise InvalidParameter(self.name, bare, "has no budget, and others have", hint=HINT)
@@ -97,10 +107,16 @@ def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
     return ",".join(f"{name}={own}" for name, own in parts) or NONE
 
 
-def _budget(name: str, own: Number | None) -> Fraction | str | None:
-    """Return a budget, or one of the attribute's values; raises `InvalidParameter`."""
-    if own is None or (isinstance(own, str) and own in VALUES[name]):
+def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | None:
+    """Return a budget, or one of the attribute's values; raises `InvalidParameter`.
+
+    With `before`, values of earlier versions are among them.
+    """
+    former = FORMER.get(name, {})
+    if own is None or (isinstance(own, str) and own in (*VALUES[name], *(former if before else ()))):
         return own
+    if isinstance(own, str) and own in former:
+        raise InvalidParameter(name, own, "is no longer a value", hint=f"choose {' or '.join(former[own])}")
     try:
         return positive(own, f"epsilon of {name}")
     except InvalidParameter as error:
