@@ -183,6 +183,15 @@ def test_what_is_refused(attributes, epsilon, problem):
         Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
 
 
+def test_a_face_in_a_head_that_stays_has_neither_a_tone_of_its_own_nor_is_it_drawn():
+    for tone in ("tone=2", "gender=1,tone=dark"):
+        with pytest.raises(InvalidParameter, match="cannot be shown with protect face"):
+            Attributes(attributes=tone, protect="face", **BY_NAME)
+        assert Attributes(attributes=tone, protect="head", **BY_NAME)
+    with pytest.raises(InvalidParameter, match=r"is not for drawn heads.*protect head or box"):
+        Attributes(attributes="none", gallery="drawn", protect="face")
+
+
 def test_unknown_names_and_files_that_are_not_at_hand():
     with pytest.raises(UnknownName, match="gendre"):
         Attributes(attributes="gendre=4", **BY_NAME)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,13 @@ def test_the_band_that_is_no_more_is_refused_with_those_that_took_its_place():
     assert refusal.value.hint == "choose 60-74 or 75+"
     with pytest.raises(InvalidParameter, match="neither a budget nor a value"):
         method("beard=maybe")
+
+
+def test_a_model_of_earlier_bands_has_to_be_trained_anew():
+    older = replace(MODEL, values={**MODEL.values, "age": ("18-29", "30-44", "45-59", "60+")})
+    with pytest.raises(InvalidParameter) as refusal:
+        method("age=1", older).prepare(height=9, width=9, channels=3)
+    assert refusal.value.hint == "the model reads age as 18-29, 30-44, 45-59, 60+: train it anew"
 
 
 def test_older_certificates_with_that_band_still_verify(tmp_path):

@@ -23,7 +23,9 @@ from dpveil.faces.drawn.gallery import BEFORE, WORD, DrawnGallery
 from dpveil.faces.face_gallery import GALLERY, NO_GLASSES, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.protection import FACE as INNER
 from dpveil.faces.geometry.spectacles import STYLES
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.inpainting import INPAINTING
@@ -91,6 +93,7 @@ class Attributes(FaceMethod):
     model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
+        self._check_protect()
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
         if self.modelled and self.model.name == NONE:
@@ -101,6 +104,18 @@ class Attributes(FaceMethod):
                 self.__dict__["model"] = Reference.made(READER)
             if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
                 self.__dict__["inpainting"] = Reference.made(INPAINTING)
+
+    def _check_protect(self) -> None:
+        """Raise `InvalidParameter` for what cannot be shown within a head that stays."""
+        if self.protect != INNER:
+            return
+        if self.figures:
+            hint = f"protect head or box, or choose a gallery of faces; {FILES}"
+            problem = "is not for drawn heads, which replace all of a head"
+            raise InvalidParameter("protect", INNER, problem, hint=hint)
+        if self.toned:
+            problem = f"cannot be shown with protect {INNER}: a face gets the tone of the skin around it"
+            raise InvalidParameter("attributes", TONE, problem, hint="leave it out, or protect head or box")
 
     def with_budget(self, **budget: Any) -> Self:
         """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""
@@ -178,6 +193,11 @@ class Attributes(FaceMethod):
         """Whether the tone of a released crop says something, so that it is to be shown as it is."""
         return TONE in self.names
 
+    @property
+    def turned(self) -> bool:
+        """Whether faces are turned as their cells state: not if a pose is shown that was drawn or chosen."""
+        return "pose" not in self.names
+
     @cached_property
     def _reader(self) -> AttributeModel | None:
         """The attribute model, or None if nothing is asked of it."""
@@ -186,7 +206,9 @@ class Attributes(FaceMethod):
         model: AttributeModel = self.model.held
         for name in self.modelled:
             if model.values.get(name) != VALUES[name]:
-                hint = f"the model reads {', '.join(model.values)}"
+                known = model.values.get(name)
+                former = f"{name} as {', '.join(known or ())}: train it anew"
+                hint = f"the model reads {former if known else ', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
         return model
 
@@ -224,27 +246,35 @@ class Attributes(FaceMethod):
         if self.figures:
             heads = [head.crop(self.frame) for head in self._heads(answers, bits)]
             return np.array(heads, np.uint8).reshape(crops.shape)
-        gallery, faces = self._chosen
+        gallery, _ = self._chosen
+        return gallery.decoded(*self._drawn(answers, bits))
+
+    def _drawn(self, answers: list[list[int]], bits: BitSource) -> tuple[list[int], list[int], list[int]]:
+        """Return a face of the gallery's file for every answer, its tone if one is shown, and its style."""
+        _, faces = self._chosen
         numbers, styles = [], []
         for answer in answers:
             fit, worn = faces[tuple(answer)], self.styles(answer)
             place = evenly(np.arange(len(fit) * len(worn)), bits)
             numbers.append(int(fit[place // len(worn)]))
             styles.append(worn[place % len(worn)])
-        tones = [answer[self.names.index(TONE)] for answer in answers] if self.toned else ()
-        return gallery.decoded(numbers, tones, styles)
+        return numbers, [a[self.names.index(TONE)] for a in answers] if self.toned else [], styles
 
     def styles(self, answer: Sequence[int]) -> tuple[int, ...]:
         """Return the styles of spectacles that a face of a gallery's file may get for an answer."""
         worn = GLASSES in self.names and bool(answer[self.names.index(GLASSES)])
         return tuple(range(len(STYLES))) if worn else (NO_GLASSES,)
 
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
-        """Return a face of the gallery for every crop, or a figure if heads are drawn."""
-        if not self.figures:
-            return super().shown(crops, bits=bits)
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
+        """Return a face of the gallery for every crop, with or without spectacles, or a figure if heads are
+        drawn.
+        """
         answers = self._answers(self._checked(crops), check_bits(bits))
-        return [*self._heads(answers, bits)]
+        if self.figures:
+            return [*self._heads(answers, bits)]
+        numbers, tones, styles = self._drawn(answers, bits)
+        bare = zip(self._chosen[0].decoded(numbers, tones), styles, strict=True)
+        return [face if at == NO_GLASSES else Dressed(face, [*STYLES][at]) for face, at in bare]
 
     def _heads(self, answers: list[list[int]], bits: BitSource) -> list[DrawnHead]:
         gallery: DrawnGallery = self.gallery.held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -13,8 +13,10 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import TURNED, Cell
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.place import FOUND
+from dpveil.faces.geometry.protection import FACE, HEAD
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
     ' look at the release, or replace more with protect "box"'
+)
+STAYS_NOTE: Final = (
+    "hair, ears, jaw and neck stay as they are, and may tell who it is;"
+    ' protect "head" replaces them with the face'
 )
 REPLACED_NOTE: Final = "at least {share} % of the photo is replaced{less}"
 LESS: Final = ', and the rest is little to paint a background from; protect "head" replaces less'
@@ -45,8 +51,8 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        turned = _turned(self.places) if method.protect == "head" else ()
-        self.notes = (*turned, *_large(self.regions, photo, LESS if method.protect == "box" else ""))
+        large = _large(self.regions, photo, LESS if method.protect == "box" else "")
+        self.notes = (*_around(self.places, str(method.protect)), *large)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -54,8 +60,11 @@ class Heads(Placement):
         crops = np.stack([one.crop(self.photo) for one in self.places])
         released = self.method.shown(crops, bits=bits)
         for step in steps:
-            released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
-        return recombine(self.photo.image, self.places, released, filling=filling, toned=self.method.toned)
+            released = [
+                each.after(step) if isinstance(each, Figure | Dressed) else step(each) for each in released
+            ]
+        shown = {"toned": self.method.toned, "turned": self.method.turned}
+        return recombine(self.photo.image, self.places, released, filling=filling, **shown)
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:
@@ -81,11 +90,14 @@ def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
         return None
 
 
-def _turned(places: Iterable[Placed]) -> Iterator[str]:
-    """Yield a note for every face that is turned so far that hair may show beside the shape."""
-    for one in places:
-        if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
-            yield TURNED_NOTE.format(face=one.region.origin.name)
+def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
+    """Return a note on what stays around faces, or for every head turned so far that its hair may show."""
+    if protect == FACE:
+        return (STAYS_NOTE,)
+    if protect != HEAD:
+        return ()
+    far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
+    return tuple(TURNED_NOTE.format(face=one.region.origin.name) for one in far)
 
 
 def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:

@@ -113,7 +113,7 @@ def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | 
     With `before`, values of earlier versions are among them.
     """
     former = FORMER.get(name, {})
-    if own is None or (isinstance(own, str) and own in (*VALUES[name], *(former if before else ()))):
+    if own is None or (isinstance(own, str) and (own in VALUES[name] or (before and own in former))):
         return own
     if isinstance(own, str) and own in former:
         raise InvalidParameter(name, own, "is no longer a value", hint=f"choose {' or '.join(former[own])}")

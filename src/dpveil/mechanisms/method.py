@@ -112,6 +112,11 @@ class Method(ABC):
         """Return the guarantee of one release of a height × width × channels region, before it is spent."""
 
     @property
+    def also_replaced(self) -> str:
+        """What is replaced around a region that was asked for, as a sentence; empty if nothing is."""
+        return ""
+
+    @property
     def kind(self) -> str:
         """The kind of guarantee, which depends on the parameters."""
         return self.guarantee(height=64, width=64, channels=1).kind

@@ -240,10 +240,9 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
     """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
         return ()
-    heads = method.regions == FACES
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        grew(before.box, after.record, heads=heads)
+        grew(before.box, after.record, method.also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )

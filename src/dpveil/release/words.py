@@ -142,14 +142,16 @@ def verdict(total: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in (said, exposure(total)) if text)
 
 
-def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
+def grew(asked: Box, record: RegionRecord, also: str) -> str:
     """Return a note that a larger box is replaced than was given, and why; it is never in a certificate.
 
-    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), heads=True)
+    `also` says what the method replaces around a box, if anything.
+
+    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), "hair, ears and neck are replaced too")
     'the box 20,20,4,4 became 0,0,33,33: hair, ears and neck are replaced too'
     """
     codec = record.origin.grown_to
-    why = ["hair, ears and neck are replaced too"] * heads
+    why = [also] * bool(also)
     why += [f"whole {codec} blocks are replaced, which hold traces of the region"] * (codec is not None)
     return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
 

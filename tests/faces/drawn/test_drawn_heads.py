@@ -21,8 +21,8 @@ from dpveil.faces.drawn.gallery import TABLES, VERSION, DrawnGallery
 from dpveil.faces.drawn.head import Head
 from dpveil.faces.drawn.palette import colours
 from dpveil.faces.geometry.align import Similarity
-from dpveil.faces.geometry.cell import WHOLE_CELL
 from dpveil.faces.geometry.head_frame import HeadFrame, pixel_grid
+from dpveil.faces.geometry.protection import PROTECTIONS
 
 DRAWN = {2: "f72d46f596e4b557f58471a37d1d8b5359c1f65d06e05b0804b0db84ca7328db"}
 """The hash of a sheet by version: whoever changes a pixel of it raises `gallery.VERSION`."""
@@ -140,7 +140,7 @@ def test_every_label_has_a_colour() -> None:
 def test_nothing_is_painted_beyond_the_public_shape() -> None:
     """The head and its rim lie within the shape that is replaced: nothing of them is cut off."""
     side = 200
-    beyond, box = ~WHOLE_CELL["head"].holds(pixel_grid(side)), Box(0, 0, side, side)
+    beyond, box = ~PROTECTIONS["head"].whole.holds(pixel_grid(side)), Box(0, 0, side, side)
     nothing = np.zeros((side, side, 3), np.uint8), np.ones((side, side), bool)
     for one in people(300):
         alpha, _ = DrawnHead(one).on(ALONE, HeadFrame(side), box, *nothing)

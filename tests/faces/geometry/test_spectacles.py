@@ -1,10 +1,20 @@
 """Spectacles are drawn around the eyes, and nowhere else."""
 
+from __future__ import annotations
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from geometry_made import placed
+from test_completion import made as network
 
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
+from dpveil.faces.geometry import recombine, turn
 from dpveil.faces.geometry.align import Frame
+from dpveil.faces.geometry.cell import Cell
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 
 SKIN = np.full((128, 128, 3), (200, 160, 140), np.uint8)
@@ -38,3 +48,23 @@ def test_glasses_are_refused_where_they_do_not_fit() -> None:
         with_glasses(SKIN, "monocle")
     with pytest.raises(InvalidParameter, match="crop"):
         with_glasses(SKIN[:100], "round")
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("yaw", "wide"), [(None, 0.89), (2, 0.68), (-2, 0.68)])
+def test_whole_spectacles_are_put_on_a_completed_head(
+    yaw: int | None, wide: float, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The network sees no more than an oval, which is narrower than they are."""
+    monkeypatch.setattr(turn, "yaw_of", lambda crop, frame: 0.0)
+    image = np.full((200, 200, channels), 120, np.uint8)
+    there = placed(Box(20, 10, 160, 180), unit=90.0)
+    place = replace(there, cell=Cell(15, 0, 9, 9, yaw))
+    bare, dressed = (
+        recombine(image, [place], [crop], filling=network(), turned=True).astype(int)
+        for crop in (SKIN, Dressed(SKIN, "plastic"))
+    )
+    columns = np.flatnonzero((np.abs(dressed - bare).max(axis=2) > 40).any(axis=0))
+    assert (columns[-1] - columns[0]) / 90 == pytest.approx(wide, rel=0.04)
+    plain = Dressed(SKIN, "round").after(lambda crop: crop // 2)
+    assert (plain.crop == with_glasses(SKIN // 2, "round")).all()

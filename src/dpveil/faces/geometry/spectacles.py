@@ -76,7 +76,7 @@ def with_glasses(crop: UInt8[np.ndarray, "_ _ _"], style: str) -> UInt8[np.ndarr
     if crop.dtype != np.uint8 or crop.shape != (size, size, 3):
         shape = f"is not uint8 {size} × {size} × 3"
         raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="a canonical crop")
-    kept, added = _layer(style, size)
+    kept, added = layer(style, size)
     worn: UInt8[np.ndarray, "s s 3"] = np.clip(np.rint(crop * kept[..., None] + added), 0, 255).astype(
         np.uint8
     )
@@ -84,7 +84,7 @@ def with_glasses(crop: UInt8[np.ndarray, "_ _ _"], style: str) -> UInt8[np.ndarr
 
 
 @lru_cache(maxsize=8)
-def _layer(style: str, size: int) -> tuple[Plane, Float32[np.ndarray, "s s 3"]]:
+def layer(style: str, size: int) -> tuple[Plane, Float32[np.ndarray, "s s 3"]]:
     """Return by what spectacles multiply the levels of a face, and what they add to them."""
     import cv2
 
