@@ -57,7 +57,7 @@ $(VENV)/installed-%: $(BIN)/python $(SETTINGS)
 
 venv: $(DEV) ## make .venv with everything that development needs
 
-demo: $(DEMO) ## release a photograph at several budgets into demo/, with one sheet that shows them all
+demo: $(DEMO) ## release a photograph at several budgets into demo/releases/, with one sheet that shows them all
 	@$(BIN)/dpveil demo --out demo
 
 # One process for each core, so one thread in each; PYTEST_ARGS="-n 0" gives one process, for a debugger.

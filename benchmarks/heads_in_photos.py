@@ -28,13 +28,12 @@ from pathlib import Path
 
 import numpy as np
 
-import dpveil
 from dpveil.attacks.resampling import by_person
 from heads_attackers import attacks, context, measured, placements, told
 from heads_classifier import mixed, published
 from heads_classifier import seen as seen_in
 from heads_classifier import told as told_apart
-from heads_releases import SETTINGS, Kept, Look, Shot, looks_of, release, shots
+from heads_releases import SETTINGS, Kept, Look, Shot, looks_of, planned, release, shots
 from timing import load_note, report
 
 DATA = Path(__file__).parent.parent.parent / "shared" / "data" / "lfw10_250"
@@ -48,7 +47,7 @@ def row(name: str, taken: Sequence[Shot], folder: Path, *, parts: bool) -> Row:
     pairs = list(made.items())
     clean = looks_of(folder / "originals", pairs)
     seen = looks_of(folder / name, pairs, clean)
-    plan = dpveil.plan(taken[0].path, **SETTINGS[name])
+    plan = planned(taken[0], SETTINGS[name])
     return {
         "setting": name,
         "promise": str(plan.total),

@@ -29,6 +29,8 @@ from dpveil.regions import Faces
 SETTINGS: dict[str, dict[str, Any]] = {
     "none": {"method": "attributes", "attributes": "none"},
     "none, box": {"method": "attributes", "attributes": "none", "protect": "box"},
+    "none, face": {"method": "attributes", "attributes": "none", "protect": "face"},
+    "none, face, decoded": {"method": "attributes", "attributes": "none", "protect": "face", "decoded": True},
     "gender, ε = 8": {"method": "attributes", "attributes": "gender=8"},
     "drawn": {"method": "attributes", "attributes": "none", "gallery": "drawn"},
     "gallery, ε = 8": {"method": "gallery", "epsilon": 8},
@@ -100,10 +102,16 @@ def release(shot: Shot, folder: Path, settings: Mapping[str, Any]) -> Kept | Non
     return Kept(stem, facts) if facts else None
 
 
+def planned(shot: Shot, settings: Mapping[str, Any]) -> dpveil.Plan:
+    """Return the plan for a shot; if `decoded`, for its levels, whose regions do not grow to JPEG blocks."""
+    own = dict(settings)
+    return dpveil.plan(shot.image if own.pop("decoded", False) else shot.path, **own)
+
+
 def _released(shot: Shot, stem: Path, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Write the release and the mask of its regions; return the placement of the face in the middle."""
     try:
-        made = dpveil.plan(shot.path, **settings)
+        made = planned(shot, settings)
         done = made.release(bits=dpveil.SeededBits(SEED, stem.name))
     except dpveil.DPVeilError as error:
         print(shot.path.name, error)

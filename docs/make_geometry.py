@@ -6,9 +6,15 @@ import numpy as np
 from PIL import Image, ImageDraw
 from skimage import data
 
+import dpveil
+from dpveil.assets.reference import Reference
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.faces.geometry import Placed, place, pose_of, recombine
+from dpveil.faces import Attributes
+from dpveil.faces.face_gallery import GALLERY
+from dpveil.faces.geometry import Frame, Placed, place, pose_of, recombine
+from dpveil.faces.geometry.cell import TURNED, YAW
+from dpveil.faces.geometry.turn import turn_of
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 
@@ -51,6 +57,28 @@ def recombined() -> list[Tile]:
         (put(photo, faces[1], flat), 'a flat crop\nprotect="head"'),
         (put(photo, faces[0], noisy), 'dp-pix, epsilon 20\nprotect="box"'),
         (put(photo, faces[1], noisy), 'dp-pix, epsilon 20\nprotect="head"'),
+    ]
+
+
+def turned() -> list[Tile]:
+    """Return a face of nobody at the five yaws of the grid."""
+    (face,) = Reference.of("default", GALLERY).held.decoded([7])
+    wall = np.full_like(face, 225)
+    tiles = []
+    for cell in range(-TURNED, TURNED + 1):
+        turn = turn_of(face, Frame(), cell)
+        tiles.append((face if turn is None else turn.before(face, Frame(), wall), f"{YAW * cell}°"))
+    return tiles
+
+
+def shapes() -> list[list[Tile]]:
+    """Return what each kind of protection replaces, and releases by `attributes` that keep nothing."""
+    photo, kinds = Photo(data.astronaut()), ("face", "head", "box")
+    method = {kind: Attributes(attributes="none", protect=kind) for kind in kinds}
+    made = {kind: dpveil.obfuscate(photo, method[kind], bits=SeededBits(5)) for kind in kinds}
+    return [
+        [(shaded(photo.image, place(photo, FACE, protect=kind).region), f"protect {kind}") for kind in kinds],
+        [(made[kind].image[VIEW], "released") for kind in kinds],
     ]
 
 

@@ -152,6 +152,8 @@ def pictures() -> dict[str, bytes]:
         "latent-budgets.png": sheet(make_latent.rows()),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
+        "geometry-turn.png": sheet([make_geometry.turned()]),
+        "geometry-shapes.png": sheet(make_geometry.shapes()),
         "attributes.png": sheet(make_attributes.rows()),
         "drawn.png": make_drawn.contact_sheet(),
         "drawn-releases.png": sheet(make_drawn.rows()),

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 REQUIRED: Final = "required"
 """Listed in place of a parameter's default if there is none."""
-DEFAULT: Final[tuple[str, Mapping[str, Json]]] = ("attributes", {"attributes": "none"})
-"""The default method and its parameters: every face becomes a face of nobody that keeps no attribute."""
+DEFAULT: Final = "attributes"
+"""The default method: every face becomes a face of nobody that keeps no attribute."""
 BUDGETS: Final = ("epsilon", "delta", "rho")
-"""Parameters that state a budget: alone they choose no method, and the default one keeps nothing."""
+"""Parameters that state a budget."""
 
 
 class MethodRow(TypedDict):
@@ -98,9 +98,8 @@ def latent_mechanisms() -> list[MechanismRow]:
 def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
     """Return the method of that name with these parameters, or a ready-made method unchanged.
 
-    None stands for `DEFAULT`, whose parameters may be changed; a budget only beside what is kept. Raises
-    `UnknownName`, and `InvalidParameter` for parameters that are missing, out of range or unknown to the
-    method; both suggest the nearest name.
+    None stands for `DEFAULT`. Raises `UnknownName`, and `InvalidParameter` for parameters that are missing,
+    out of range or unknown to the method; both suggest the nearest name.
     """
     if isinstance(method, Method):
         for name, value in parameters.items():
@@ -109,18 +108,13 @@ def build(method: str | Method | None, parameters: Mapping[str, Any]) -> Method:
             )
         return method
     if method is None:
-        method, usual = DEFAULT
+        method = DEFAULT
         for name, value in parameters.items():
             known = METHODS[method].accepted_parameters()
-            if name not in known or (name in BUDGETS and not parameters.keys() & usual):
+            if name not in known:
                 near = nearest(name, known)
-                hint = (
-                    f"did you mean {near}?"
-                    if near not in (None, name)
-                    else "name the method that it is for, or leave it out"
-                )
+                hint = f"did you mean {near}?" if near else "name the method that it is for, or leave it out"
                 raise InvalidParameter(name, value, "was given without a method", hint=hint)
-        parameters = {**usual, **parameters}
     if method not in METHODS:
         raise UnknownName("method", str(method), METHODS)
     kind: type[Method] = METHODS[method]

@@ -154,7 +154,11 @@ class MissingPlugin(PluginError):
         self.name = name
 
 
-class PluginWarning(UserWarning):
+class InstallationWarning(UserWarning):
+    """Something that is installed does not work, and is left out."""
+
+
+class PluginWarning(InstallationWarning):
     """A plug-in is left out; dpveil's own methods are not affected."""
 
 

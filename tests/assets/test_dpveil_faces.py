@@ -16,6 +16,7 @@ from dpveil.faces.attribute_model import TONE, VALUES, AttributeModel
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.readings import KEPT, Readings
+from dpveil.training.by_hand import HandLabels
 
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "packages" / "dpveil-faces"
@@ -93,10 +94,31 @@ def test_the_gallery_is_large_and_balanced(gallery):
         for name, words in gallery.values.items()
     }
     assert abs(shares["gender"][0] - 0.5) < 0.05
-    assert shares["age"].min() > 0.08
+    assert shares["age"][:-1].min() > 0.08
+    assert shares["age"][-1] > 0.05  # there are few people of 75 or more in UTKFace
+    assert 0.2 < shares["beard"][1] < 0.3
     assert shares["perceived-race"].min() > 0.1
     assert shares["pose"].min() > 0.1
-    assert all((gallery.agreement[name] == 1).all() for name in ("gender", "age", "perceived-race"))
+    assert all((gallery.agreement[name] == 1).all() for name in ("gender", "age", "perceived-race", "beard"))
+
+
+def test_its_faces_have_beards_or_none_and_no_glasses(gallery):
+    """By the model that chose the contributors, but on the averages, which it has not seen."""
+    read = AttributeModel.load(FILES / "attributes.safetensors").read(gallery.faces)
+    assert not read["glasses"].any()
+    assert (read["beard"] == gallery.labels["beard"]).mean() > 0.99
+    assert not (gallery.labels["beard"] & gallery.labels["gender"]).any()
+
+
+def test_labels_by_hand_hold_no_pictures_and_have_a_note(gallery):
+    path = PACKAGE / "labels" / "glasses-and-beard.csv"
+    labels = HandLabels.read(path)
+    assert gallery.card.settings["labels"] == labels.digest
+    assert len(labels.rows) > 2000
+    assert path.stat().st_size < 100_000
+    note = (path.parent / "README.md").read_text(encoding="utf-8")
+    assert f"{len(labels.rows):,}".replace(",", " ") in note
+    assert "No person has checked them" in note
 
 
 def test_nobody_is_used_often_or_is_the_face(gallery):

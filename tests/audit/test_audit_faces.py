@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from dpveil import audit
 from dpveil.audit import mutation
 from dpveil.audit.faces import distributions
-from dpveil.audit.faces.gates import exact_gate
+from dpveil.audit.faces.gates import bound_gate, exact_gate
 from dpveil.audit.faces.mutants import wrong
 from dpveil.audit.faces.table import _answered, _ranked, face_methods
 from dpveil.faces import TABLE, Attributes, Gallery
@@ -61,6 +62,17 @@ def test_mutants_cost_what_they_are_there_for(name):
         assert cost(entry.intact, case) >= float(case.epsilon) * (1 - 1e-8)  # nothing is wasted
 
 
+def test_the_gates_say_which_violation_they_detect():
+    entry = face_methods()["attributes"]
+    case = entry.levels["quick"].exact[0]
+    assert {finding.sees for finding in exact_gate(entry.intact, case)} == {"any excess"}
+    setting = entry.levels["quick"].drawn[0]
+    setting = replace(setting, draws=5_000, pairs=setting.pairs[:1])
+    [finding] = bound_gate(entry.intact, setting, bits=SeededBits(SEED))
+    assert finding.sees.startswith("ε ≥ ")
+    assert setting.case.epsilon < finding.detectable < 3 * setting.case.epsilon
+
+
 def test_a_weight_rounded_up_is_seen_without_tolerance():
     case = _ranked(4, 2, "two-level")
     [mutant] = [m for m in face_methods()["gallery"].mutants if m.name == "larger weight rounded up"]
@@ -90,12 +102,24 @@ def test_distributions_by_hand():
 
 def test_faces_for_answers_by_hand():
     """Two faces of each of gender and age, not all of them; the last one's label is wrong."""
-    case = _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3)))
+    case = _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3), (0, 4), (1, 4)))
     looks = [look[:2] for look in case.gallery.looks]
     assert looks == [(0, 1)] * 2 + [(0, 2)] * 2 + [(0, 3)] * 2 + [(1, 0)] * 2 + [(1, 1)] * 2
     assert distributions.faces_for(case, (0, 0)) == distributions.faces_for(case, (0, 1)) == (0, 1)
     assert distributions.faces_for(case, (1, 0)) == (6, 7)
     assert distributions.faces_for(case, (1, 3)) == (8,)
+
+
+def test_what_may_be_seen_with_glasses_by_hand():
+    """Two faces, of which one itself looks like glasses: both are shown without, or in four styles."""
+    case = _answered("glasses=1", each=1)
+    assert [look[0] for look in case.gallery.looks] == [0, 1]
+    assert distributions.shown_for(case, (0,)) == (0, 1)
+    assert sorted(distributions.shown_for(case, (1,))) == list(range(2, 10))
+    assert case.outcomes == 10
+    true = distributions.written_answers(case, (1, 0))
+    assert sum(true[:2]) == pytest.approx(1 / (1 + math.e))
+    assert {round(float(chance), 12) for chance in true[2:]} == {round(math.e / (1 + math.e) / 8, 12)}
 
 
 def test_what_is_no_face_of_the_gallery_is_told(monkeypatch: pytest.MonkeyPatch):

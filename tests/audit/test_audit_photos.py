@@ -120,9 +120,9 @@ def test_a_region_that_is_not_pasted_whole_is_seen(monkeypatch: pytest.MonkeyPat
 def test_a_filling_from_hidden_pixels_is_seen(monkeypatch: pytest.MonkeyPatch):
     assert put(RecombinationCase(TWO)) == set()
 
-    def seen(image, places, crops, *, filling=None, toned=False):
+    def seen(image, places, crops, *, filling=None, **shown):
         """Shows a tenth of what was there, as a filling without a mask would."""
-        out = recombine_function(image, places, crops, filling=filling, toned=toned)
+        out = recombine_function(image, places, crops, filling=filling, **shown)
         for one in places:
             out[one.region.box.slices] = out[one.region.box.slices] * 0.9 + image[one.region.box.slices] * 0.1
         return out

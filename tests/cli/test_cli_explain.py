@@ -179,7 +179,10 @@ def test_a_photo_is_explained_for_the_faces_that_are_chosen(cli):
         ([*USUAL, *SIZE, "--channels", "2"], "--channels 2 is neither 1 nor 3"),
         ([*USUAL, *SIZE, "--channels", "many"], "--channels"),
         (["--method", "dp-pixel", "--epsilon", "1", *SIZE], "did you mean 'dp-pix'?"),
-        (["--epsilon", "1", *SIZE], "and no method is named: add --method and one of dp-pix"),
+        (
+            ["--epsilon", "1", *SIZE],
+            "keep something with --attributes gender,age, name a --method such as dp-pix",
+        ),
         (["--method", "dp-pix", *SIZE], "there is no default"),
         (["--method", "dp-pix", "--rho", "1", "--epsilon", "1", *SIZE], "rho"),
         (

@@ -58,11 +58,11 @@ def options_in(text):
 def test_help_shows_common_options_and_the_methods_own(cli):
     common = options_in(cli("obfuscate", "--help")[1])
     assert set(OPTIONS) < common
-    assert not {"--epsilon", "--block", "--rank", "--codec"} & common
-    assert {"--attributes", "--gallery"} <= common  # the default's own
+    assert not {"--delta", "--block", "--rank", "--codec"} & common
+    assert {"--attributes", "--epsilon", "--gallery"} <= common  # the default's own
     assert cli("obfuscate", "-h") == cli("obfuscate", "--help")
-    assert len(common) < 32
-    for name, own in {"dp-svd": {"--epsilon", "--rank", "--keep"}, "blur": {"--sigma"}}.items():
+    assert len(common) < 33
+    for name, own in {"dp-svd": {"--rank", "--keep"}, "blur": {"--sigma"}}.items():
         for form in (["--method", name], [f"--method={name}"]):
             code, out, _ = cli("obfuscate", *form, "--help")
             assert (code, options_in(out) - common) == (0, own)

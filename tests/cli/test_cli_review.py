@@ -31,7 +31,7 @@ def photos(tmp_path):
 
 
 def pictures(page):
-    found = re.findall(r"<img alt=(\w+) src=data:image/jpeg;base64,([\w+/=]+)>", page)
+    found = re.findall(r"<img alt=(\w+) src=data:image/webp;base64,([\w+/=]+)>", page)
     return [(word, np.asarray(Image.open(io.BytesIO(base64.b64decode(data))))) for word, data in found]
 
 
@@ -49,6 +49,7 @@ def test_the_page_shows_every_region_before_and_after(shell, photos):
     assert page.count("box: 40×50 pixels") == 2
     shown = pictures(page)
     assert [word for word, _ in shown] == ["original", "release", "before", "after"] * 2
+    assert {max(picture.shape) for word, picture in shown if word == "original"} == {review.LONG_SIDE}
     levels = {
         word: [int(picture.mean()) for w, picture in shown if w == word] for word in ("before", "after")
     }
@@ -65,15 +66,13 @@ class Unsure(Finder):
     def __call__(self, photo):
         boxes = [Box(0, 0, 60, 60), Box(70, 0, 20, 20), Box(100, 0, 60, 60)]
         return [
-            Region(box, origin=Origin("sign", number=n, found=True)) for n, box in enumerate(boxes, start=1)
+            Region(box, origin=Origin("sign", number=n, found=True), score=score)
+            for n, (box, score) in enumerate(zip(boxes, (0.1, 0.9, 0.95), strict=True), start=1)
         ]
-
-    def scores(self, photo):
-        return {1: 0.1, 2: 0.9, 3: 0.95}
 
 
 def page_of(finder, *names):
-    collected, photo = review.Review([finder]), np.full((120, 200, 3), 99, np.uint8)
+    collected, photo = review.Review(), np.full((120, 200, 3), 99, np.uint8)
     for name in names:
         planned = dpveil.plan(photo, "fill", regions=finder)
         collected.add(Task(Path(name), Path("o.png"), "o.png"), planned, planned.release())
@@ -86,7 +85,7 @@ def test_small_and_unsure_regions_come_first():
 
 
 def test_what_cannot_be_shown_is_listed_and_the_run_goes_on(monkeypatch):
-    monkeypatch.setattr(Unsure, "scores", lambda self, photo: 1 / 0)
+    monkeypatch.setattr(review, "_doubt", lambda region: 1 / 0)
     page = page_of(Unsure(), "a.png")
     assert "Review of 0 releases" in page
     assert "a.png: cannot be shown (ZeroDivisionError): look at it yourself" in page
@@ -100,21 +99,6 @@ def test_a_page_beside_the_folders_of_releases_is_among_them(shell, photos):
     code, _, err = shell("obfuscate", "in", "--out", "out", "--review", "out/r.html", *SETTINGS)
     assert (code, "would lie among the releases" in err) == (2, True)
     assert not list(Path("out").iterdir())
-
-
-def test_scores_are_those_of_the_finder_that_found_a_region():
-    class Sure(Unsure):
-        description = "sure signs"
-
-        def scores(self, photo):
-            return dict.fromkeys((1, 2, 3), 0.5)
-
-    both, photo = [Sure(), Unsure()], np.full((120, 200, 3), 99, np.uint8)
-    collected = review.Review(both)
-    planned = dpveil.plan(photo, "fill", regions=both[1])
-    collected.add(Task(Path("a.png"), Path("o.png"), "o.png"), planned, planned.release())
-    page = collected.page(Report({})).decode()
-    assert sorted(re.findall(r"score (0\.\d+)", page)) == ["0.10", "0.90", "0.95"]
 
 
 def test_a_page_that_cannot_be_made_never_costs_the_report(shell, photos, monkeypatch):

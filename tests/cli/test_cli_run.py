@@ -76,7 +76,9 @@ def test_help_and_version_import_nothing_heavy():
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--epsilon", "1"), "and no method is named: add --method and one of dp-pix"),
+        (("--delta", "0.1"), "and no method is named: add --method and one of dp-pix"),
+        (("--placing", "bx"), "--placing bx is unknown: write auto, landmarks or box"),
+        (("--placing", "lanmarks"), "did you mean landmarks? write auto, landmarks or box"),
         (("--method", "dppix"), "unknown method 'dppix': did you mean 'dp-pix'?"),
         (("--method", "dp-pix"), "epsilon is missing: there is no default: 1 or less is strong, 2 moderate"),
         ((*GOOD, "--epsilon", "0"), "--epsilon 0 is not above 0"),

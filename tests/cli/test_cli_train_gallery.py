@@ -5,15 +5,19 @@ from __future__ import annotations
 import io
 import json
 import tarfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
+import made_nobody
 import numpy as np
 import pytest
 from made_faces import faces
 from PIL import Image
 
+from dpveil.assets import save
 from dpveil.cli import run
+from dpveil.faces.attribute_model import READ
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.training import candidates, galleries
 
@@ -77,22 +81,25 @@ def shard(tmp_path_factory) -> Path:
     rng = np.random.default_rng(1)
     pictures = faces(2 * EACH, seed=1, canvas=(128, 128, 3)).astype(np.int64)
     pictures += rng.integers(-6, 7, pictures.shape)
-    with tarfile.open(path, "w") as tar:
+    kinds = [KINDS[number % 2] for number in range(len(pictures))]
+    broken = {"broken.png": b"no picture", "broken.json": b'{"age": 30, "gender": "male", "race": "white"}'}
+    written(path, np.clip(pictures, 0, 255).astype(np.uint8), kinds, broken)
+    return path
 
-        def add(name, content):
+
+def written(path, pictures, kinds, more=None):
+    """Write a shard of labelled pictures, and other members."""
+    members = {}
+    for number, (picture, (gender, age, race)) in enumerate(zip(pictures, kinds, strict=True)):
+        buffer = io.BytesIO()
+        Image.fromarray(picture).save(buffer, "PNG")
+        members[f"{number:06}.png"] = buffer.getvalue()
+        members[f"{number:06}.json"] = json.dumps({"age": age, "gender": gender, "race": race}).encode()
+    with tarfile.open(path, "w") as tar:
+        for name, content in {**members, **(more or {})}.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             tar.addfile(info, io.BytesIO(content))
-
-        for number, picture in enumerate(np.clip(pictures, 0, 255).astype(np.uint8)):
-            gender, age, race = KINDS[number % 2]
-            buffer = io.BytesIO()
-            Image.fromarray(picture).save(buffer, "PNG")
-            add(f"{number:06}.png", buffer.getvalue())
-            add(f"{number:06}.json", json.dumps({"age": age, "gender": gender, "race": race}).encode())
-        add("broken.png", b"no picture")
-        add("broken.json", b'{"age": 30, "gender": "male", "race": "white"}')
-    return path
 
 
 def train(*words: object) -> int:
@@ -122,6 +129,34 @@ def test_shards_become_a_gallery_and_a_card(shard, tmp_path, capsys):
     assert "made faces" in words
     assert str(tmp_path) not in words
     assert {path.name for path in tmp_path.iterdir()} == {"faces.safetensors", "faces.card.md"}
+
+
+def bearded(number):
+    """Whom the model takes for bearded, for shaven, for a wearer of glasses, and for neither surely."""
+    return {0: {"beard": 225}, 1: {}, 2: {"glasses": 225}, 3: {"beard": 119}}.get(number // 14, {})
+
+
+def test_a_model_groups_bearded_people_and_leaves_out_glasses(tmp_path, capsys):
+    reads = made_nobody.model()
+    reads = replace(reads, out=reads.out * 40, out_bias=reads.out_bias * 40)
+    save(reads, tmp_path / "model.safetensors")
+    pictures = faces(70, seed=1, canvas=(128, 128, 3))
+    for number, picture in enumerate(pictures):
+        for row, name in enumerate(READ):
+            picture[8 * row : 8 * row + 8, :8] = bearded(number).get(name, 30)
+    out, path = tmp_path / "faces.safetensors", tmp_path / "faces.tar"
+    written(path, pictures, [KINDS[number // 56] for number in range(70)])
+    words = ("--landmarks-68", "package", "--faces", 3, "--model", tmp_path / "model.safetensors")
+    assert train(path, "--out", out, *words) == 0
+    gallery = FaceGallery.load(out)
+    assert gallery.values["beard"] == ("no", "yes")
+    assert gallery.labels["beard"].tolist() == [0, 0, 1]
+    assert gallery.labels["gender"].tolist() == [0, 1, 0]
+    assert gallery.card.settings["model"] == reads.digest
+    assert gallery.card.metrics["candidates"] <= 42  # nobody who is not surely of a kind
+    capsys.readouterr()
+    assert run(["train", "attributes", str(path), "--out", str(out), "--model", str(out)]) == 2
+    assert "--model is not for attributes" in capsys.readouterr().err
 
 
 def test_the_same_seed_is_the_same_file_also_after_a_break(shard, tmp_path, monkeypatch, made_up):

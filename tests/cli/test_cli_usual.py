@@ -39,7 +39,8 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
         0,
         f"{photo} -> private.png  2 faces at 0-DP each, together 0-DP (strong), any-image\n",
     )
-    unseen, _, promised, keep = err.splitlines()
+    large, unseen, _, promised, keep = err.splitlines()
+    assert "at least 40 % of the photo is replaced" in large
     assert unseen.endswith("faces below 24 pixels of height were not looked for")
     assert promised.startswith(
         "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
@@ -96,7 +97,16 @@ def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
 def test_a_budget_goes_with_what_is_kept(shell, photo):
     code, out, _ = shell("obfuscate", photo, "--out", "a.png", "--attributes", "gender,age", "--epsilon", "2")
     assert (code, "at 2-DP each" in out) == (0, True)
-    assert "and no method is named" in shell("obfuscate", photo, "--out", "b.png", "--epsilon", "2")[2]
+    code, _, err = shell("obfuscate", photo, "--out", "b.png", "--epsilon", "2")
+    assert (code, err.startswith("dpveil: --epsilon 2 is a budget, and nothing is kept: ")) == (2, True)
+    err = shell("obfuscate", photo, "--out", "b.png", "--attributes", "gender,age")[2]
+    assert "--epsilon is missing: give a total for what is kept, or each its own: gender=1,age=1" in err
+    for attributes, noted in (("age=30", True), ("age=4", False), ("age=30-44", False)):
+        told = (
+            "an age is chosen by its class, such as age=30-44"
+            in shell("explain", "--attributes", attributes)[2]
+        )
+        assert told == noted
 
 
 def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
@@ -113,16 +123,17 @@ def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
 
 def test_python_has_the_same_default(photo):
     bits = [dpveil.SeededBits(1), dpveil.SeededBits(1)]
-    name, parameters = DEFAULT
-    release, named = dpveil.plan(photo).release(bits=bits[0]), dpveil.plan(photo, name, **parameters)
+    release, named = dpveil.plan(photo).release(bits=bits[0]), dpveil.plan(photo, DEFAULT)
     assert np.array_equal(release.image, named.release(bits=bits[1]).image)
-    assert dpveil.plan(photo, attributes="gender=2").method == build(name, {"attributes": "gender=2"})
+    assert dpveil.plan(photo, attributes="gender=2").method == build(DEFAULT, {"attributes": "gender=2"})
     assert dpveil.obfuscate(photo).certificate.parameters == release.certificate.parameters
     assert (
         dpveil.plan(photo, attributes="gender", epsilon=3).total
         == dpveil.plan(photo, attributes="gender=3").total
     )
-    for wrong, hint in (("epsilon", "name the method"), ("galery", r"did you mean gallery\?")):
+    with pytest.raises(InvalidParameter, match="epsilon = 1 is a budget, and nothing is kept"):
+        dpveil.plan(photo, epsilon=1)
+    for wrong, hint in (("block", "name the method"), ("galery", r"did you mean gallery\?")):
         with pytest.raises(InvalidParameter, match=rf"{wrong} = 1 was given without a method: {hint}"):
             dpveil.plan(photo, **{wrong: 1})
 
@@ -143,15 +154,21 @@ def test_without_dpveil_faces_heads_are_drawn_and_one_line_says_so(shell, photo,
 
 
 def test_what_the_user_chose_is_said_not_to_be_promised(shell, photo):
-    chosen = "your choice, at no cost: tone=dark; "
+    chosen = "tone=dark: chosen by the user and not covered; "
     code, _, err = shell("obfuscate", photo, "--out", "chosen.png", "--attributes", "gender=1,tone=dark")
     assert (code, err.splitlines()[-1].startswith(chosen)) == (0, True)
-    assert shell("explain", "--attributes", "tone=dark")[2].startswith(chosen)
-    assert "your choice" not in shell("explain", "--attributes", "tone=1")[2]
+    assert dpveil.verify("chosen.png").certificate.composition.scope.in_the_clear[-1].startswith(chosen)
+    assert f"in the clear  {chosen}" in shell("explain", "--attributes", "tone=dark")[1]
+    assert "chosen by" not in "".join(shell("explain", "--attributes", "tone=1")[1:])
 
 
 @pytest.mark.parametrize(
-    ("option", "value", "words"), [("--gallery", "drwan", "drawn"), ("--inpainting", "tela", "telea")]
+    ("option", "value", "words"),
+    [
+        ("--gallery", "drwan", "drawn"),
+        ("--inpainting", "tela", "did you mean telea?"),
+        ("--model", "defalt", "did you mean default?"),
+    ],
 )
 def test_a_misspelt_word_is_answered_with_the_words_there_are(shell, photo, option, value, words):
     code, out, err = shell("obfuscate", photo, "--out", "x.png", option, value)
@@ -168,7 +185,7 @@ def test_drawn_heads_can_be_asked_for(shell, photo):
     assert code == 0
     assert "heads are drawn" not in err
     certificate = dpveil.verify("private.png", at_least="weak").certificate
-    assert str(certificate.parameters["gallery"]).startswith("drawn-1 sha256:")
+    assert str(certificate.parameters["gallery"]).startswith("drawn-2 sha256:")
 
 
 def test_a_photo_without_a_face_is_refused(shell, photo):

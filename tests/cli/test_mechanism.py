@@ -320,6 +320,8 @@ def test_query_a_mean(cli):
     assert code == 0
     assert out.startswith("mean of age: ")
     assert "mechanism     laplace, range 0:120" in out
+    assert found["expected_error"] == pytest.approx(21.64, abs=0.1)  # over the public range, not the data
+    assert "error         2" in out
     assert "guarantee     1-DP, database-record" in out
     assert "NOT FOR PUBLICATION" in err
 

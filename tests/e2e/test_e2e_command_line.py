@@ -171,13 +171,17 @@ def test_the_demonstration_makes_a_legible_sheet_and_consistent_releases(here):
     done = here("demo", "--out", "show")
     assert done.returncode == 0
     assert done.stdout.splitlines()[-1].startswith("look at show/sheet.png")
-    releases = sorted(Path("show").glob("*epsilon*.png"))
+    releases = sorted(Path("show/releases").glob("*epsilon*.png"))
     assert len(releases) == 24
     assert all(dpveil.verify(release).publishable for release in releases)
+    assert here("verify", "show/releases").returncode == 0
     sheet = np.asarray(Image.open("show/sheet.png"))
     assert sheet.shape[0] > 1000
     assert sheet.shape[1] > 1500
-    assert here("demo", "--out", "show").returncode == 0
+    assert here("demo", "--out", "show", "--gallery", "drawn").returncode == 0
+    assert len(sorted(Path("show/releases").glob("*epsilon*.png"))) == 24
+    drawn = dpveil.verify(next(Path("show/releases").glob("whole-epsilon-1-attributes.png"))).certificate
+    assert drawn.parameters["gallery"].startswith("drawn-")
     Path("mine").mkdir()
     Path("mine/sheet.png").write_bytes(b"mine")
     done = here("demo", "--out", "mine")

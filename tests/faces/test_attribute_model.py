@@ -17,11 +17,12 @@ from dpveil.cli import run
 from dpveil.errors import InvalidParameter, ModelError, PhotoError
 from dpveil.faces.attribute_model import LENGTH, VALUES, AttributeModel, features
 from dpveil.training.attribute_models import looks, measured, shares
-from dpveil.training.attribute_network import LEAST, fitted
+from dpveil.training.attribute_network import LEAST, UNKNOWN, fitted
+from dpveil.training.by_hand import HandLabels, key_of
 from dpveil.training.labelled import Labelled, labelled, labels_of
 
 CARD = Card("attributes", data="made faces", terms="none", seed=3)
-TOLD = {name: VALUES[name] for name in ("gender", "age")}
+TOLD = {"gender": VALUES["gender"], "age": VALUES["age"][:4]}
 COUNT = 160
 
 
@@ -56,6 +57,21 @@ def test_it_learns_shapes_and_tones_that_it_has_not_seen(model):
         assert read[name].dtype == np.int64
     shuffled = {name: wanted[::-1] for name, wanted in labels.items()}
     assert any(np.mean(read[name] == wanted) < 0.9 for name, wanted in shuffled.items())
+
+
+def test_labels_that_are_not_known_teach_nothing():
+    """One half's genders are not known, and would be wrong; ages are known of both."""
+    crops, labels = made(COUNT, 0)
+    half = np.arange(COUNT) % 4 < 2
+    hidden = {**labels, "gender": np.where(half, labels["gender"], UNKNOWN)}
+    wrong = {**labels, "gender": np.where(half, labels["gender"], 1 - labels["gender"])}
+    seen, truth = made(40, 1000)
+    right = []
+    for told in (hidden, wrong):
+        own = fitted(features(crops), told, TOLD, card=CARD, seed=1, units=16, epochs=20)
+        right.append(np.mean(own.read(seen)["gender"] == truth["gender"]))
+    assert right[0] == 1
+    assert right[1] < 0.9
 
 
 def test_same_seed_same_model_and_another_seed_another_one(model):
@@ -143,6 +159,8 @@ def test_looks_of_landmarks():
         ({"age": 29, "gender": "male", "race": "white"}, {"gender": 0, "age": 0, "perceived-race": 0}),
         ({"age": 30, "gender": "female", "race": "other"}, {"gender": 1, "age": 1, "perceived-race": 4}),
         ({"age": 60, "gender": "female", "race": "asian"}, {"gender": 1, "age": 3, "perceived-race": 2}),
+        ({"age": 74, "gender": "female", "race": "asian"}, {"gender": 1, "age": 3, "perceived-race": 2}),
+        ({"age": 75, "gender": "female", "race": "asian"}, {"gender": 1, "age": 4, "perceived-race": 2}),
     ],
 )
 def test_labels_of_a_json(text, wanted):
@@ -202,6 +220,61 @@ def test_pictures_find_their_labels_in_either_order(tmp_path):
     assert any("not an intact .tar" in str(one) for one in labelled([path]))
 
 
+def by_hand(path, text):
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def keys(path):
+    """The keys of a shard's pictures, in their order."""
+    with tarfile.open(path) as tar:
+        return [key_of(tar.extractfile(one).read()) for one in tar if one.name.endswith(".png")]
+
+
+def test_labels_by_hand_are_added_by_the_pictures_own_bytes(tmp_path):
+    path = shard(tmp_path / "a.tar", 4)
+    first, second, *_ = keys(path)
+    labels = HandLabels.read(
+        by_hand(tmp_path / "l.csv", f"picture,beard,glasses\n{second},no,yes\n\n{first},yes,\n")
+    )
+    assert labels.names == ("glasses", "beard")
+    found = [dict(one.labels) for one in labelled([path], more=labels)]
+    assert [(one.get("glasses"), one.get("beard")) for one in found] == [(None, 1), (1, 0)] + 2 * [
+        (None, None)
+    ]
+    assert found[1]["gender"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "other columns"),
+        ("picture\n", "other columns"),
+        ("picture,hat\n", "other columns"),
+        ("picture,beard,beard\n", "other columns"),
+        ("name,beard\n", "other columns"),
+        ("picture,beard\n0123456789abcdef,perhaps\n", "'perhaps' as beard, which is one of no, yes"),
+        ("picture,beard\n0123,yes\n", "a wrong line 2"),
+        ("picture,beard\n0123456789abcdef,yes,no\n", "a wrong line 2"),
+        ("picture,beard\n0123456789abcdef,yes\n0123456789abcdef,no\n", "a wrong line 3"),
+    ],
+)
+def test_files_that_are_no_labels_are_refused(tmp_path, text, problem):
+    with pytest.raises(InvalidParameter, match=problem):
+        HandLabels.read(by_hand(tmp_path / "l.csv", text))
+
+
+def test_a_file_of_labels_that_is_no_text_or_missing_is_refused(tmp_path, monkeypatch):
+    path = by_hand(tmp_path / "l.csv", "picture,beard\n")
+    monkeypatch.setattr("dpveil.training.by_hand.LARGEST", 5)
+    with pytest.raises(InvalidParameter, match="more than 5 bytes"):
+        HandLabels.read(path)
+    path.write_bytes(b"\xff\xfe")
+    for wrong in (path, tmp_path / "nowhere.csv"):
+        with pytest.raises(InvalidParameter, match="cannot be read"):
+            HandLabels.read(wrong)
+
+
 def train(*words):
     return run(["train", "attributes", *map(str, words)])
 
@@ -222,6 +295,25 @@ def test_the_command_trains_measures_and_tells(tmp_path, capsys, monkeypatch):
     assert train(path, "--out", out, "--force", "--landmarks-68", "7") == 2
     assert train(path, "--out", out, "--force", "--side", "64") == 2
     assert "--side" in capsys.readouterr().err
+
+
+def test_the_command_learns_labels_by_hand_and_measures_where_they_are(tmp_path, capsys, monkeypatch):
+    """Whoever is female is said to wear glasses, in half of the pictures; the others are not measured."""
+    monkeypatch.setattr("dpveil.training.attribute_models.EPOCHS", 20)
+    path, out = shard(tmp_path / "faces.tar", 80), tmp_path / "attributes.safetensors"
+    lines = [f"{key},{('no', 'yes')[n % 2]}" for n, key in enumerate(keys(path)) if n % 4 < 2]
+    labels = by_hand(tmp_path / "glasses.csv", "\n".join(["picture,glasses", *lines]))
+    assert train(path, "--out", out, "--labels", labels, "--json") == 0
+    metrics = json.loads(capsys.readouterr().out)["trained"][0]["metrics"]
+    model = AttributeModel.load(out)
+    assert set(model.values) == {"gender", "age", "perceived-race", "glasses"}
+    assert model.card.settings["labels"] == HandLabels.read(labels).digest
+    assert metrics["glasses, images with a label"] == 80 // 5 // 2
+    assert metrics["glasses"].startswith("1.000")
+    crops, truth = made(40, 1000)
+    assert np.mean(model.read(crops)["glasses"] == truth["gender"]) > 0.9
+    assert run(["train", "pca", str(path), "--out", str(out), "--labels", str(labels)]) == 2
+    assert "--labels" in capsys.readouterr().err
 
 
 def test_shards_without_labels_are_refused(tmp_path, capsys):

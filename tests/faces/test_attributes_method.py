@@ -98,12 +98,12 @@ def test_none_kept_costs_nothing_and_every_face_is_as_likely():
 
 
 def test_combinations_without_a_face_give_the_nearest_ones():
-    own = method("gender=2,age=1", gallery(without=((0, 0), (1, 2), (1, 3))))
+    own = method("gender=2,age=1", gallery(without=((0, 0), (1, 2), (1, 3), (1, 4))))
     table, looks = table_of(own), own.gallery.held.labels
     told = {key: {(int(looks["gender"][i]), int(looks["age"][i])) for i in table[key]} for key in truths()}
     assert told[0, 0] == {(0, 1)}
-    assert told[1, 2] == told[1, 3] == {(1, 1)}
-    dearer_age = table_of(method("gender=1,age=2", gallery(without=((0, 0), (1, 2), (1, 3)))))
+    assert told[1, 2] == told[1, 3] == told[1, 4] == {(1, 1)}
+    dearer_age = table_of(method("gender=1,age=2", gallery(without=((0, 0), (1, 2), (1, 3), (1, 4)))))
     held = {(int(looks["gender"][i]), int(looks["age"][i])) for i in dearer_age[1, 3]}
     assert held == {(0, 3)}
 
@@ -161,8 +161,17 @@ def test_budgets_as_written(attributes, epsilon, wanted):
         ("gender=4,age", 6, "has no budget"),
         ("gender=4", 5, "is not the sum"),
         ("gender=4,gender=1", None, "is given twice"),
-        ("gender=", None, "is not a list"),
-        ("", None, "is not a list"),
+        ("gender=", None, "is not an attribute with its budget"),
+        ("", None, "is not an attribute with its budget"),
+        (b"gender=1", None, "'bytes' is not a list"),
+        ([1], None, "'1' is not an attribute with its budget: such as gender=4"),
+        ([("gender",)], None, "is not an attribute with its budget"),
+        ([("gender", 1, 2)], None, "is not an attribute with its budget"),
+        ([(1, 2)], None, "is not an attribute with its budget"),
+        ({"gender": float("nan")}, None, "epsilon of gender = nan is not a finite number: write it as"),
+        ({"gender": np.array([1, 2])}, None, "epsilon of gender = .* is not a finite number"),
+        ({"gender": -1}, None, "epsilon of gender = -1 is not above 0"),
+        ({"tone": "mediun"}, None, "did you mean medium"),
         ("none", 1, "nothing is kept"),
         ("gender=0", None, "not above 0"),
         (7, None, "is not a list"),
@@ -172,6 +181,15 @@ def test_budgets_as_written(attributes, epsilon, wanted):
 def test_what_is_refused(attributes, epsilon, problem):
     with pytest.raises(InvalidParameter, match=problem):
         Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
+
+
+def test_a_face_in_a_head_that_stays_has_neither_a_tone_of_its_own_nor_is_it_drawn():
+    for tone in ("tone=2", "gender=1,tone=dark"):
+        with pytest.raises(InvalidParameter, match="cannot be shown with protect face"):
+            Attributes(attributes=tone, protect="face", **BY_NAME)
+        assert Attributes(attributes=tone, protect="head", **BY_NAME)
+    with pytest.raises(InvalidParameter, match=r"is not for drawn heads.*protect head or box"):
+        Attributes(attributes="none", gallery="drawn", protect="face")
 
 
 def test_unknown_names_and_files_that_are_not_at_hand():

@@ -13,8 +13,10 @@ from PIL import Image
 import dpveil
 from dpveil import Photo
 from dpveil.assets import save
+from dpveil.core.origin import Origin
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.faces import Attributes
 from dpveil.faces.heads import Heads
 from dpveil.faces.portrait import Portrait
 from dpveil.noise.bits import SeededBits
@@ -45,9 +47,10 @@ def test_another_face_takes_the_place_and_the_outside_stays(photo: Photo) -> Non
     assert not np.array_equal(release.image[inside], photo.image[inside])
 
 
-def test_after_the_draw_no_protected_pixel_is_read(photo: Photo) -> None:
+@pytest.mark.parametrize("protect", ["head", "face"])
+def test_after_the_draw_no_protected_pixel_is_read(photo: Photo, protect: str) -> None:
     """With the places fixed, no change of the protected pixels changes the release by a bit."""
-    heads = Flat().place(photo, Faces(margin=0)(photo))
+    heads = Flat(protect=protect).place(photo, Faces(margin=0)(photo))
     assert isinstance(heads, Heads)
     first = heads.draw(SeededBits(1), ())
     (region,) = heads.regions
@@ -146,6 +149,33 @@ def test_what_is_shown_of_the_place_is_said(photo: Photo) -> None:
     assert "landmarks" not in said(placing="box")
     assert "the mask's silhouette" in said(protect="head")
     assert "silhouette" not in said(protect="box")
+    assert "hair, ears, jaw and neck" not in said(protect="head")
+    assert "hair, ears, jaw and neck as far as they lie outside the oval" in said(protect="face")
+    assert "the mask's silhouette" in said(protect="face")
+
+
+def test_a_run_says_that_hair_ears_jaw_and_neck_stay(photo: Photo) -> None:
+    """Of a whole photo nothing stays, and neither certificate nor notes say so."""
+    plan = dpveil.plan(photo, Flat(protect="face"), regions=FACE)
+    assert [note for note in plan.remarks if note.startswith("hair, ears, jaw and neck stay as they are")]
+    assert [
+        note for note in plan.remarks if note.endswith("all of an oval around the inner face is replaced")
+    ]
+    whole = dpveil.plan(photo, Flat(protect="face"), regions="whole")
+    assert not [text for text in (*whole.remarks, *whole.in_the_clear) if "jaw" in text]
+    assert whole.release(bits=SeededBits(1)).image.min() == 90
+
+
+def test_the_three_shapes_hold_one_another(photo: Photo) -> None:
+    masks = []
+    for protect in ("face", "head", "box"):
+        (region,) = dpveil.plan(photo, Flat(protect=protect)).regions
+        masks.append(np.zeros(photo.image.shape[:2], bool))
+        masks[-1][region.box.slices] = True if region.mask is None else region.mask
+    face, head, box = masks
+    assert (head | ~face).all()
+    assert (box | ~head).all()
+    assert 0.35 < face.sum() / head.sum() < 0.6
 
 
 @pytest.mark.parametrize("height", [10, 24])
@@ -201,7 +231,9 @@ def test_steps_follow_the_draw_on_released_crops(photo: Photo) -> None:
     assert np.array_equal(soft.image[outside], photo.image[outside])
 
 
-@pytest.mark.parametrize("settings", [{}, {"regions": "whole"}, {"protect": "head", "regions": FACE}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"regions": "whole"}, {"protect": "head", "regions": FACE}, {"protect": "face"}]
+)
 def test_a_release_verifies_without_the_model_and_an_edited_one_does_not(
     photo: Photo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings
 ) -> None:
@@ -248,7 +280,7 @@ def test_beside_a_portrait_is_the_released_crop_made_soft(photo: Photo) -> None:
     assert abs(float(far.mean()) - float(crop.mean())) < 25
 
 
-@pytest.mark.parametrize("protect", ["box", "head"])
+@pytest.mark.parametrize("protect", ["box", "head", "face"])
 def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None:
     crowd = np.ascontiguousarray(np.tile(astronaut()[17:257, 150:300], (1, 3, 1)))
     plan = dpveil.plan(crowd, Flat(protect=protect), regions=Faces(exclude=(2,)))
@@ -261,6 +293,23 @@ def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None
         hidden[region.box.slices] |= True if region.mask is None else region.mask
     for one in (0, 2):
         box = Faces(margin=0).detect(Photo(crowd))[one].box
-        assert hidden[box.slices].mean() > (0.99 if protect == "box" else 0.8)
+        assert hidden[box.slices].mean() > {"box": 0.99, "head": 0.8, "face": 0.7}[protect]
     assert np.array_equal(release.image[~hidden], crowd[~hidden])
     assert [region.mask is None for region in plan.regions] == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("protect", "height", "said"),
+    [("head", 200, 60), ("head", 300, 40), ("box", 200, 80), ("head", 900, None)],
+)
+def test_the_share_that_is_replaced_is_said_where_it_is_large(protect: str, height: int, said: int) -> None:
+    """In steps, so that a folder gets few such notes; what would replace less is said with "box" alone."""
+    small = Photo(np.full((height, 200, 3), 99, np.uint8))
+    found = Region(Box(50, 40, 80, 100), origin=Origin("face", number=1, found=True))
+    method = Attributes(attributes="none", gallery="drawn", placing="box", protect=protect)
+    placed = method.place(small, [found])
+    share = np.mean([region.pixels for region in placed.regions]) / (height * 200)
+    notes = [note for note in placed.notes if "of the photo is replaced" in note]
+    assert [note.partition(" %")[0] for note in notes] == [f"at least {said}"] * (said is not None)
+    assert all(("replaces less" in note) == (protect == "box") for note in notes)
+    assert all(said <= 100 * share <= said + 20 for _ in notes)

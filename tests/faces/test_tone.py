@@ -146,8 +146,8 @@ def test_a_value_that_the_user_chose_is_shown_and_costs_nothing() -> None:
 
 
 def test_a_chosen_value_has_no_share_of_the_budget() -> None:
-    shared = own("gender,age=60+,tone", epsilon=4)
-    assert shared.parameters()["attributes"] == "gender=2,age=60+,tone=2"
+    shared = own("gender,age=75+,tone", epsilon=4)
+    assert shared.parameters()["attributes"] == "gender=2,age=75+,tone=2"
     with pytest.raises(InvalidParameter, match="nothing is kept"):
         own("tone=dark", epsilon=1)
     with pytest.raises(InvalidParameter, match="neither a budget nor a value") as error:

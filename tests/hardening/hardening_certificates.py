@@ -19,6 +19,7 @@ from dpveil.core.certificate import UNPROTECTED, Certificate, Output
 from dpveil.core.region import Box, RegionRecord
 from dpveil.core.registry import METHODS
 from dpveil.faces.geometry.cell import PITCH, Cell, side
+from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.mechanisms.latent import TABLE as LATENT
 from dpveil.mechanisms.method import Method
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
@@ -53,7 +54,7 @@ WAYS: dict[str, list[dict[str, Any]]] = {
     "mosaic": [{"block": 8}],
     "fill": [{}],
     "latent": [{"rho": 2}],
-    "gallery": [{"epsilon": 8, "near": 5}, {"epsilon": 8, "law": "permute-and-flip"}],
+    "gallery": [{"epsilon": 8, "near": 5, "protect": "face"}, {"epsilon": 8, "law": "permute-and-flip"}],
     "attributes": [{"attributes": "gender=4,age=2"}, {"attributes": "none"}],
 }
 """At least one setting of every method; `latent` has one of each mechanism too."""
@@ -116,8 +117,8 @@ def on_grid(method: Method, face: RegionRecord) -> RegionRecord:
         for start, length in ((face.box.x, face.box.w), (face.box.y, face.box.h))
     )
     cell = Cell(12, 1, across, down, 1)
-    shape, head = cell.shape(method.protect), method.protect == "head"
-    box, mask = shape.region(cell.pose, WIDTH, HEIGHT, masked=head)
+    masked = PROTECTIONS[method.protect].masked
+    box, mask = cell.shape(method.protect).region(cell.pose, WIDTH, HEIGHT, masked=masked)
     masked = None if mask is None else int(mask.sum())
     return RegionRecord(box, replace(face.origin, cell=cell.numbers), masked)
 

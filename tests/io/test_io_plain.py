@@ -60,6 +60,8 @@ def test_a_gif_that_contradicts_itself_is_refused():
         refusal(bytes(data[:length]))
     parts = b"!\xfe" + b"\1x" * 20_000 + b"\0"
     assert "parts" in refusal(bytes(data[:-1]) + parts + b";")
+    empty = b"!\xfe\0" * 20_000  # blocks without any part are counted, too
+    assert "parts" in refusal(bytes(data[:-1]) + empty + b";")
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "RGB"])

@@ -119,7 +119,7 @@ def test_maps_of_another_size_are_refused(monkeypatch):
         blobs.append(image)
         return [np.zeros((1, count, 8, 8), np.float32) for count in (1, 2, 2)]
 
-    monkeypatch.setattr(centerface_file, "fastest", lambda: lambda contents, outputs: net)
+    monkeypatch.setattr(centerface_file, "fastest", lambda _: lambda contents, outputs: net)
     assert CenterFace()(np.full((30, 9, 3), (7, 8, 9), np.uint8), 0.5).shape == (0, 5)
     assert blobs[0].shape == (1, 3, 32, 32)
     assert (blobs[0] == np.array([7, 8, 9]).reshape(1, 3, 1, 1)).all()  # red first, edges repeated

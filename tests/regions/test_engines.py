@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from skimage import data
 
-from dpveil.errors import UsageError
+from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors import engines
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
@@ -104,12 +104,44 @@ def test_the_network_is_read_once_per_process_while_its_file_is_the_same(tmp_pat
 def test_every_engine_finds_the_same_faces(engine, monkeypatch):
     photo = data.astronaut()
     usual = CenterFace()(photo, 0.05)
-    monkeypatch.setattr(centerface_file, "fastest", lambda: engine)
+    monkeypatch.setattr(centerface_file, "fastest", lambda _: engine)
     assert len(usual)
     assert np.allclose(CenterFace()(photo, 0.05), usual, atol=1e-2)
 
 
 def test_without_onnxruntime_opencv_runs_the_network(monkeypatch):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    assert fastest() is OpenCV
+    assert fastest.__wrapped__(b"") is OpenCV
     assert [engine.name for engine in ENGINES.values()] == ["onnxruntime", "opencv"]
+
+
+BROKEN = {
+    "its import fails": "raise ImportError('DLL load failed')",
+    "its import fails otherwise": "raise OSError('no such library')",
+    "it makes no session": """
+def disable_telemetry_events():
+    pass
+class SessionOptions:
+    def add_session_config_entry(self, *_):
+        pass
+def InferenceSession(*_, **__):
+    raise RuntimeError('illegal instruction')
+""",
+}
+
+
+@pytest.mark.parametrize("how", BROKEN)
+def test_a_broken_onnxruntime_is_passed_over_with_one_line(how, tmp_path, monkeypatch):
+    (tmp_path / "onnxruntime.py").write_text(BROKEN[how])
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "onnxruntime", raising=False)
+    engines._session.cache_clear()
+    fastest.cache_clear()
+    with pytest.warns(
+        InstallationWarning, match=r"onnxruntime is installed and does not work \(\w+Error\)"
+    ) as told:
+        detectors = [CenterFace(), CenterFace()]
+    assert len(told) == 1
+    assert all(isinstance(each._net, OpenCV) for each in detectors)
+    assert len(detectors[0](data.astronaut()[:200, 120:320], 0.2)) == 1
+    fastest.cache_clear()

@@ -12,11 +12,13 @@ import dpveil
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
+from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces, grow
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 from dpveil.regions.grow import grown_mask, reach
+from dpveil.release.quote import Quote
 from dpveil.release.words import MASKED, NO_OTHER_FACE
 
 SPENDING = {"method": "dp-pix", "epsilon": 20, "block": 4, "neighbourhood": 16}
@@ -168,3 +170,23 @@ def test_a_face_without_a_number_in_an_excepted_one_is_not_released(given, monke
     for left in (Faces(exclude=(1,)), Faces(only=(2,))):
         with pytest.raises(RegionError, match="face 1 is left as it is, and in it is another face"):
             left(photo)
+
+
+def test_a_cut_that_leaves_hardly_a_pixel_is_refused(given, tmp_path):
+    """No cut takes a face itself, so no honest region has one pixel in a hundred left, or fewer."""
+    release = dpveil.obfuscate(
+        picture(), regions=Faces(exclude=(6,), margin=2), bits=SeededBits(1), **SPENDING
+    )
+    honest = release.certificate.regions
+    release.save(tmp_path / "honest.png")
+    assert dpveil.verify(tmp_path / "honest.png").problems == ()
+    place = next(n for n, record in enumerate(honest) if record.masked is not None)
+    box = honest[place].box
+    for masked in (1, box.w * box.h // 101):
+        changed = replace(honest[place], masked=masked)
+        regions = (*honest[:place], changed, *honest[place + 1 :])
+        quote = Quote(DPPix.of({k: v for k, v in SPENDING.items() if k != "method"}), regions, 180, 130, 3)
+        certificate = replace(release.certificate, regions=regions, guarantees=quote.guarantees)
+        replace(release, certificate=certificate).save(tmp_path / "forged.png", replace=True)
+        problems = dpveil.verify(tmp_path / "forged.png").problems
+        assert "faces were requested, and of one hardly a pixel is protected" in problems

@@ -251,7 +251,7 @@ def test_a_release_of_an_older_wording_is_compared_with_that(saved):
     rewrite(beside, data | {"warnings": []})
     assert "overlap" in dpveil.verify(image).problems[0]
     rewrite(beside, data | {"wording": 1})
-    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 5, not 1",)
+    assert dpveil.verify(image).problems == ("this version of dpveil writes in wording 6, not 1",)
 
 
 def test_an_older_wording_hides_no_caution(tmp_path):
@@ -420,7 +420,7 @@ def problems(certificate):
     return [*asked, *place_problems(certificate, certificate.output, Attributes(attributes="none"))]
 
 
-@pytest.mark.parametrize("protect", ["head", "box"])
+@pytest.mark.parametrize("protect", ["head", "box", "face"])
 def test_a_face_that_is_not_on_the_grid_is_refused(tmp_path, protect):
     """Each number of its cell moved, the region moved or resized, the cell left out, none or impossible."""
     data = pytest.importorskip("skimage.data")
@@ -439,6 +439,11 @@ def test_a_face_that_is_not_on_the_grid_is_refused(tmp_path, protect):
             del edited["regions"][0]["origin"]["cell"]
         rewrite(beside, edited)
         assert "grid" in " ".join(dpveil.verify(path).problems), changed
+    for other in {"head", "box", "face"} - {protect}:
+        edited = json.loads(json.dumps(stated))
+        edited["parameters"]["protect"] = other
+        rewrite(beside, edited)
+        assert "grid" in " ".join(dpveil.verify(path).problems), other
     for box in ([x + 1, y, w - 1, h], [x, y, w, h - 1], [x, y + 1, w, h - 2]):
         edited = json.loads(json.dumps(stated))
         edited["regions"][0]["box"] = box

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from itertools import product
+from pathlib import Path
 
 import pytest
 
+from dpveil import verify
 from dpveil.core.certificate import WORDING, WORDINGS
 from dpveil.core.origin import Origin
 from dpveil.core.region import Box, RegionRecord
@@ -38,26 +40,35 @@ ORIGINS = [
 ]
 IN_A_CELL = Origin("face", "faces", number=2, found=True, cell=(23, 0, 10, 9, -1))
 """An origin of which certificates say so since wording 5."""
+OLDER = Path(__file__).parent.parent / "fixtures" / "certificates-2"
+"""Releases that an older version of dpveil wrote, by wording."""
 SENTENCES = {
     2: "d99ec7ac4ca5dff3c6d3489f0301a291b451fca1404b3e853e152d681e01cf24",
     3: "0643c4591474f645658fedee7a31b2b3be4182076bf3976e0c740fba96873a11",
     4: "afbe239973e80279a4bd8dac00d564efbc290b44b93cae2fbca686809c2ee3ab",
     5: "78348e184087e0b1bae8c6da047929abf6e7f1333348fd1c6f5c70ba91025d64",
+    6: "2a95fc237d7741be7cb03def5e3702767c5d25aac79b36bfd0edd143db20d94e",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
 """Methods whose releases have a warning since wording 3."""
+SINCE_6 = [
+    Attributes(attributes="gender=female,tone=medium", gallery="drawn"),
+    Gallery(epsilon=8, gallery=f"gallery {HASH}", protect="face"),
+]
+"""Methods whose releases have a sentence since wording 6, which no released version has written: add here."""
 
 
 def sentences(wording: int) -> list[str]:
     told = [*bit_cautions("seeded"), *bit_cautions("mine"), MISSING]
-    for method, origin in product(METHODS + SINCE_3 * (wording > 2), ORIGINS + [IN_A_CELL] * (wording > 4)):
+    methods = METHODS + SINCE_3 * (wording > 2) + SINCE_6 * (wording > 5)
+    for method, origin in product(methods, ORIGINS + [IN_A_CELL] * (wording > 4)):
         box = Box(0, 0, 90, 60) if origin.kind == "whole" else Box(0, 0, 20, 20)
         masked = 99 if origin.kind == "mask" or origin.outlined else None
         one = RegionRecord(box, origin, masked)
-        quote = Quote(method, (one, one), width=90, height=60, channels=3)
+        quote = Quote(method, (one, one), width=90, height=60, channels=3, wording=wording)
         scope = quote.guarantees[0].scope
-        told += [scope.covers, *scope.in_the_clear, *quote.warnings(wording=wording), quote.accountant]
+        told += [scope.covers, *scope.in_the_clear, *quote.warnings(), quote.accountant]
     return told
 
 
@@ -71,3 +82,20 @@ def test_other_words_are_another_wording(wording: int) -> None:
     assert len(set(sentences(wording))) > 40
     digest = hashlib.sha256("\n".join(sentences(wording)).encode()).hexdigest()
     assert SENTENCES[wording] == digest
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in OLDER.glob("*.png")))
+def test_a_release_of_an_older_wording_still_verifies(name: str) -> None:
+    result = verify(OLDER / name)
+    assert (result.status, result.problems, result.publishable) == ("consistent", (), True)
+    assert result.certificate is not None
+    assert f"wording-{result.certificate.wording}-" in name
+
+
+def test_a_chosen_value_is_stated_as_not_covered_since_6() -> None:
+    """Where nothing was chosen, nothing is said, and no older wording has said it."""
+    one = RegionRecord(Box(0, 0, 20, 20), ORIGINS[2])
+    for method, wording, said in ((SINCE_6[0], 6, True), (SINCE_6[0], 5, False), (METHODS[7], 6, False)):
+        quote = Quote(method, (one,), width=90, height=60, channels=3, wording=wording)
+        told = [text for text in quote.in_the_clear if "chosen by the user and not covered" in text]
+        assert [text.partition(": ")[0] for text in told] == ["gender=female, tone=medium"] * said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import cv2
 import numpy as np
@@ -10,18 +11,23 @@ import pytest
 from made_faces import faces
 
 from dpveil.errors import InvalidParameter
+from dpveil.faces.attribute_model import columns_of
+from dpveil.noise.bits import SeededBits
 from dpveil.training import contributors
 from dpveil.training.averages import Mesh, average
 from dpveil.training.contributors import (
+    MOST_SPOT,
     Candidates,
     Groups,
     bridge,
     clear,
     fit_to_average,
     likeness_cuts,
+    spot,
     turn_of,
 )
 from dpveil.training.likeness import fit_rows
+from dpveil.training.wearing import UNSURE, worn
 
 SIDE = 128
 PLAIN = np.array([[x, y] for y in (30, 50, 70, 90) for x in (25, 50, 75, 100)], np.float64)
@@ -97,6 +103,42 @@ def test_every_other_face_counts():
         assert 0.1 < change < 0.6 * np.abs(crops[one] - face).mean()
 
 
+def lines(count, seed):
+    """Crops of one level, each with noise of its own, which no average keeps."""
+    noise = np.random.default_rng(seed).normal(0, 12, (count, SIDE, SIDE, 1))
+    return np.clip(120 + noise + np.zeros(3), 0, 255).astype(np.uint8)
+
+
+def fine(face):
+    """The finest detail of a face."""
+    grey = face.astype(np.float32).mean(axis=2)
+    return grey - cv2.GaussianBlur(grey, (0, 0), 1.3)
+
+
+def test_detail_is_given_back_and_no_face_is_seen_in_more_than_a_fifth_of_it():
+    shapes, crops = np.repeat(PLAIN[None], 10, axis=0), lines(10, seed=8)
+    plain, detailed = average(crops, shapes), average(crops, shapes, SeededBits(2))
+    usual = fine(crops[0]).std()
+    assert fine(plain).std() < 0.6 * usual
+    assert 0.6 * usual < fine(detailed).std() < 1.2 * usual
+    given = (detailed.astype(np.float32) - plain).mean(axis=2)
+    tiles = given.reshape(16, 8, 16, 8).transpose(0, 2, 1, 3).reshape(256, 64)
+    own = [fine(crop).reshape(16, 8, 16, 8).transpose(0, 2, 1, 3).reshape(256, 64) for crop in crops]
+    alike = np.stack([(tiles * one).sum(axis=1) for one in own]).argmax(axis=0)
+    assert np.bincount(alike, minlength=10).max() < 256 / 5
+    assert not np.array_equal(detailed, average(crops, shapes, SeededBits(3)))
+    assert np.array_equal(detailed, average(crops, shapes, SeededBits(2)))
+
+
+def test_letters_of_one_face_leave_no_trace_in_the_detail():
+    """White lines, each one pixel high, of one of ten."""
+    shapes, crops = np.repeat(PLAIN[None], 10, axis=0), lines(10, seed=8)
+    crops[3, 40:56:2, 24:104] = 255
+    both = average(crops, shapes, SeededBits(2)), average(crops, shapes)
+    given = np.subtract(*(face[40:56, 24:104].mean(axis=2) for face in both))
+    assert abs((given[::2] - given[1::2]).mean()) < 6  # 22, if the one with letters is taken
+
+
 def test_few_faces_are_refused():
     shapes = np.repeat(PLAIN[None], 10, axis=0)
     crops = faces(10, seed=5, canvas=(SIDE, SIDE, 3))
@@ -145,6 +187,35 @@ def test_unsure_faces_and_glasses_are_left_out():
     off = shape68()
     off[[39, 42, 27, 28]] = -50
     assert not fit_to_average(crop, off, 0.01, 1.0)
+
+
+def test_marks_between_the_brows_are_left_out():
+    crop = np.full((SIDE, SIDE, 3), 150, np.uint8)
+    shape = shape68()
+    shape[21], shape[22], shape[36], shape[45] = (58, 36), (70, 36), (36, 44), (92, 44)
+    marked, wide = crop.copy(), crop.copy()
+    cv2.circle(marked, (64, 30), 2, (120, 10, 20), -1)
+    cv2.circle(wide, (64, 30), 30, (120, 10, 20), -1)  # a shadow, no mark
+    assert spot(marked, shape) > MOST_SPOT > spot(crop, shape)
+    assert spot(wide, shape) < MOST_SPOT
+    shape[[21, 22]] = -90
+    assert spot(marked, shape) == 0
+
+
+def test_beards_and_glasses_are_read_where_they_are_not_labelled():
+    scores = np.zeros((4, 4), np.float32)
+    scores[:, 0], scores[:, 3] = (-3, 3, 0, 3), (-3, 3, 0, -3)  # glasses no, and beard yes
+    values = {"glasses": ("no", "yes"), "beard": ("no", "yes")}
+    model = SimpleNamespace(
+        values=values, columns=columns_of(values), scores=lambda crops: scores[: len(crops)]
+    )
+    crops, labels = np.zeros((4, 1, 1, 3), np.uint8), [{}, {}, {}, {"beard": 1, "glasses": 1}]
+    found = worn(model, [crops], labels)
+    assert found["glasses"].tolist() == [1, 0, UNSURE, 1]
+    assert found["beard"].tolist() == [0, 1, UNSURE, 1]
+    del values["beard"]
+    with pytest.raises(InvalidParameter, match="is not what the model reads"):
+        worn(model, [crops], labels)
 
 
 # Which go together
@@ -208,6 +279,20 @@ def test_sets_use_nobody_often_share_little_and_take_cells_in_turn(candidates):
     assert np.array_equal(first, kept[0])
     unwanted = sum(1 for _ in Groups(loose, 3))
     assert unwanted <= 60  # refused sets are not counted, and do not come back
+
+
+def test_cells_of_a_kind_share_its_turn(candidates):
+    """Two cells of kind 0, and one of kind 1, which is half of all sets."""
+    cells = np.arange(60) % 3
+    loose = dataclasses.replace(candidates, cells=cells, separation=np.full(60, 1e-9))
+    kinds = np.array([0, 0, 1])[cells]
+    groups, kept = Groups(loose, 3, kinds), []
+    for members in groups:
+        groups.keep(members)
+        kept.append(int(cells[members[0]]))
+        if len(kept) == 4:
+            break
+    assert kept == [0, 2, 1, 2]
 
 
 def test_nobody_contributes_to_more_than_four(candidates, monkeypatch):

@@ -15,7 +15,7 @@ from dpveil.assets.defaults import default_path
 from dpveil.assets.store import load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
-from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError
+from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError, nearest
 from dpveil.io.names import shown
 
 DEFAULT: Final = "default"
@@ -157,7 +157,9 @@ def _stamp(kind: Kind, path: Path) -> tuple[int, int]:
     except (OSError, ValueError):
         found = None
     if found is None or not S_ISREG(found.st_mode):
-        raise ModelError(f"there is no {kind.noun} {shown(path)}", hint=kind.hint)
+        near = nearest(str(path), [word for word in (DEFAULT * bool(kind.default), kind.built_in) if word])
+        hint = f"did you mean {near}? {kind.hint}" if near else kind.hint
+        raise ModelError(f"there is no {kind.noun} {shown(path)}", hint=hint)
     return found.st_mtime_ns, found.st_size
 
 

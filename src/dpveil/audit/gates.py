@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -12,11 +13,13 @@ import numpy as np
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import ALPHA
 from dpveil.audit.lower_bound import Bound, Draws, lower_bound
-from dpveil.audit.measures import Measure
+from dpveil.audit.measures import MISSED, Measure, epsilon_at, epsilon_event, smallest_detectable
 from dpveil.errors import DPVeilError
 
 UNBOUNDED: Final = 1e6
 """Stands for an infinite budget, of inputs that are distinguished with certainty."""
+CHANCE: Final = 0.3
+"""Probability of the event with which the smallest detectable ε is computed."""
 
 
 def refused(gate: str, case: object, error: DPVeilError) -> Finding:
@@ -60,6 +63,13 @@ def of_releases(
     first, second = (side.reshape(2 * draws, -1) for side in sides)
     train, test = (first[:draws], second[:draws]), (first[draws:], second[draws:])
     return lower_bound(train, test, measure=measure, alpha=alpha)
+
+
+@lru_cache(maxsize=512)
+def least_epsilon(draws: int, limit: float, alpha: float) -> float:
+    """Return the smallest ε above `limit` that so many test draws a side show to be above it."""
+    event = epsilon_event(CHANCE, 0.0)
+    return smallest_detectable(draws, limit, event, epsilon_at(0.0), alpha=alpha, missed=MISSED)
 
 
 def bound_findings(

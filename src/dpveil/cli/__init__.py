@@ -26,7 +26,7 @@ from dpveil.cli.obfuscate import obfuscate_command
 from dpveil.cli.options import MethodCommand, help_page
 from dpveil.cli.train import train_command
 from dpveil.cli.verify import verify_command
-from dpveil.errors import DPVeilError, PluginWarning
+from dpveil.errors import DPVeilError, InstallationWarning
 
 app = typer.Typer(
     add_completion=False,
@@ -119,8 +119,8 @@ def main() -> None:
 def _one_line(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Return a warning as Python formats it, but those about plug-ins in one line without source code."""
-    if category is not PluginWarning:
+    """Return a warning as Python formats it, but those about what is installed in one line, without code."""
+    if not issubclass(category, InstallationWarning):
         return AS_PYTHON(message, category, filename, lineno, line)
     return f"warning: {' '.join(str(message).split())}\n"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from typer.core import TyperCommand
@@ -33,11 +34,17 @@ class Command(TyperCommand):
         """Parse the arguments, attaching the context to usage errors so that they can name the command's
         help.
 
-        Raises `UsageError` if an option with a single value is given twice.
+        Raises `UsageError` if an option with a single value is given twice, and for an empty path, which
+        would be the current folder.
         """
         try:
-            _, _, given = self.make_parser(ctx).parse_args(args=list(args))
+            values, _, given = self.make_parser(ctx).parse_args(args=list(args))
             for option in given:
+                named = option.opts[0] if option.opts[0].startswith("-") else option.human_readable_name
+                if getattr(option.type, "name", "") == "path" and "" in _several(
+                    values.get(str(option.name))
+                ):
+                    raise UsageError(f"{named} is empty", hint="name a file or a folder")
                 if not (option.multiple or getattr(option, "is_flag", True)) and given.count(option) > 1:
                     raise UsageError(f"{option.opts[0]} is given twice", hint="give it once")
             return super().parse_args(ctx, args)
@@ -56,6 +63,11 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except DPVeilError as error:
             raise Refusal(error, options_of(ctx)) from error
+
+
+def _several(value: Any) -> Sequence[Any]:
+    """Return the values of an option or argument, which may have one or several."""
+    return value if isinstance(value, list | tuple) else (value,)
 
 
 def options_of(ctx: Any) -> dict[str, str]:

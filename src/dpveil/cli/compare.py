@@ -44,6 +44,9 @@ def compare_command(
         list[str] | None,
         typer.Option(metavar="M", help="A number of pixels, or all; repeatable. Default: 256 and all."),
     ] = None,
+    gallery: Annotated[
+        Text, typer.Option(metavar="FILE", help="Faces of face-space methods: a file, drawn, or default.")
+    ] = None,
     regions: Chosen = NOTHING,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing sheet.")] = False,
     json: AsJson = False,
@@ -62,7 +65,7 @@ def compare_command(
     from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
     from dpveil.io import encode, read, write_together
 
-    lines = _lines(method, epsilon, delta, block, neighbourhood)
+    lines = _lines(method, epsilon, delta, block, neighbourhood, gallery)
     usual = {one.regions for line in lines for one in line.methods if one is not None}
     chosen = regions.finders(sorted(usual if len(usual) == 1 else {"whole"}))
     _check_out(out, photo, force)
@@ -86,6 +89,7 @@ def _lines(
     delta: Text,
     block: str,
     neighbourhoods: list[str] | None,
+    gallery: Text,
 ) -> list[Line]:
     from dpveil.cli import grid
     from dpveil.core.registry import METHODS
@@ -96,6 +100,7 @@ def _lines(
         neighbourhoods=grid.neighbourhoods(neighbourhoods or NEIGHBOURHOODS),
         delta=delta,
         block=number(block),
+        gallery=gallery,
     )
     lines, notes = grid.lines(choice, every=names is None)
     for text in notes:

@@ -12,6 +12,9 @@ from dpveil.cli import say
 
 def demo_command(
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="Where to write.")] = Path("demo"),
+    gallery: Annotated[
+        str, typer.Option(metavar="FILE", help="The faces of nobody: a file, drawn, or default.")
+    ] = "default",
 ) -> int:
     """Release a public photograph at several budgets, with another face or noisy pixels, side by side.
 
@@ -19,10 +22,10 @@ def demo_command(
     Example:
       dpveil demo --out demo
     """
-    from dpveil.cli.demo_releases import make_gallery
+    from dpveil.cli.demo_releases import make_demo
 
-    sheet, count = make_gallery(out)
-    say.answer(f"wrote {count} releases with their certificates to {out}")
-    say.answer(f"check them with: dpveil verify {out}/*epsilon*.png")
+    sheet, releases, count = make_demo(out, gallery)
+    say.answer(f"wrote {count} releases with their certificates to {releases}")
+    say.answer(f"check them with: dpveil verify {releases}")
     say.answer(f"look at {sheet}: every tile states its guarantee, its strength and its noise")
     return 0

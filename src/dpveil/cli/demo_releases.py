@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,7 @@ from dpveil.catalogue import build
 from dpveil.cli.sheet import SIDE, Row, Section, Sheet, Tile, draw_sheet, loud, noise_line
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import OutputError, UsageError
+from dpveil.errors import InvalidParameter, OutputError, UsageError
 from dpveil.io import encode, make_folder, write_together
 from dpveil.io.names import shown
 from dpveil.mechanisms.method import Method
@@ -31,28 +30,30 @@ BLOCK: Final = 16
 BUDGETS: Final = (5, 2, 1)
 NEIGHBOURHOODS: Final = (16, 64, None)
 SHEET: Final = "sheet.png"
+RELEASES: Final = "releases"
+"""The folder of the releases alone: the sheet shows the original, too."""
 SECTIONS: Final = ("The face", "The whole photo")
 WORDS: Final = (
     "Left: only the face, the rest stays as it is. Right: the whole photo. The small one is the original.",
     "Odds between two neighbouring photos change by at most a factor of e to the power of epsilon: strong at"
     " 1, moderate at 2, weak at 5.",
-    "attributes shows a face of nobody: gender and age are kept with that budget, and nothing else. Any two"
-    " faces are neighbours.",
+    "attributes shows a face of nobody: what its row names is kept with that budget, and nothing else. Any"
+    " two faces are neighbours.",
     "dp-pix shows noisy means of 16 by 16 pixels. With m = 16, neighbours differ in at most 16 pixels: the"
     " face itself is not hidden. Hiding it takes any-image, whose noise (in red) leaves nothing to see.",
 )
 
 
-def make_gallery(out: Path) -> tuple[Path, int]:
-    """Write all releases and the sheet into `out`; return the sheet's path and the number of releases.
+def make_demo(out: Path, gallery: str) -> tuple[Path, Path, int]:
+    """Write the sheet into `out` and all releases into a folder there; return both, and how many they are.
 
-    Replaces the files of an earlier demonstration. Leaves out faces of nobody if their gallery is not
-    installed. Raises `UsageError` without scikit-image, which has the photograph, and `OutputError`.
+    Replaces the files of an earlier demonstration. `gallery` holds the faces of nobody. Raises `UsageError`
+    without scikit-image, which has the photograph, `ModelError` for another gallery, and `OutputError`.
     """
-    photo = _photograph()
+    photo, choices, releases = _photograph(), list(_choices(gallery)), out / RELEASES
     _check_own(out)
-    make_folder(out)
-    rows = tuple(_row(photo, title, words, methods, out) for title, words, methods in _choices())
+    make_folder(releases)
+    rows = tuple(_row(photo, title, words, methods, releases) for title, words, methods in choices)
     count = sum(len(row.tiles) for row in rows)
     sheet = Sheet(
         title=f"One photograph, {count} private releases",
@@ -63,19 +64,28 @@ def make_gallery(out: Path) -> tuple[Path, int]:
         rows=rows,
     )
     write_together([(out / SHEET, encode(draw_sheet(sheet), "png"))], replace=True)
-    return out / SHEET, count
+    return out / SHEET, releases, count
 
 
-def _choices() -> Iterator[tuple[str, tuple[str, str], list[Method]]]:
+def _choices(gallery: str) -> Iterator[tuple[str, tuple[str, str], list[Method]]]:
     """Yield title, words and methods (one for each budget) of every row."""
-    shares = [f"gender={Fraction(e, 2)},age={Fraction(e, 2)}" for e in BUDGETS]
-    with suppress(UsageError):
-        faces = [build("attributes", {"attributes": share}) for share in shares]
-        yield "attributes", ("a face of nobody,", "gender and age kept"), faces
+    try:
+        kept, faces = "gender and age kept", _faces(gallery, ("gender", "age"))
+    except InvalidParameter:
+        raise
+    except UsageError:  # no model reads gender and age
+        kept, faces = "its tone kept", _faces(gallery, ("tone",))
+    yield "attributes", ("a face of nobody,", kept), faces
     for m in NEIGHBOURHOODS:
         words = ("neighbours differ", "in any way") if m is None else ("neighbours differ in", f"{m} pixels")
         methods: list[Method] = [DPPix(epsilon=e, block=BLOCK, neighbourhood=m) for e in BUDGETS]
         yield f"dp-pix, {'any' if m is None else f'm = {m}'}", words, methods
+
+
+def _faces(gallery: str, names: Sequence[str]) -> list[Method]:
+    """Return the methods that keep these attributes, each with an equal share of a budget."""
+    shares = [",".join(f"{name}={Fraction(e, len(names))}" for name in names) for e in BUDGETS]
+    return [build("attributes", {"attributes": share, "gallery": gallery}) for share in shares]
 
 
 def _photograph() -> Photo:
@@ -91,7 +101,7 @@ def _photograph() -> Photo:
 
 def _check_own(out: Path) -> None:
     """Raise `OutputError` if a file that would be replaced is not from an earlier demonstration."""
-    releases = sorted(out.glob("*-epsilon-*.png"))
+    releases = sorted((out / RELEASES).glob("*-epsilon-*.png"))
     own = [certificate_path(release).is_file() for release in releases]
     strange = [release for release, known in zip(releases, own, strict=True) if not known]
     strange += [out / SHEET] * ((out / SHEET).exists() and not any(own))

@@ -13,7 +13,7 @@ import typer
 from dpveil.cli import say
 from dpveil.cli.options import AsJson, MaxPixels, Text, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell, tell_chosen
+from dpveil.cli.usual import tell
 from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
@@ -88,6 +88,8 @@ def explain_command(
         say.document(explanation.to_json())
     else:
         _tell(explanation, f"{width}×{height} pixels")
+    for text in method.notes:
+        say.note(f"warning: {text}")
     _tell_usual(context, method, 1)
     return 0
 
@@ -107,7 +109,6 @@ def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
     """
     if is_default(context):
         tell(method, [faces])
-    tell_chosen(method)
 
 
 def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
@@ -133,7 +134,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
                 "total": quote.total.to_json(),
                 "strength": quote.strength,
                 "in_the_clear": list(planned.in_the_clear),
-                "warnings": [*planned.warnings, *planned.grown],
+                "warnings": [*planned.warnings, *planned.remarks],
                 "largest": explanation.to_json(),
             }
         )
@@ -143,7 +144,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     say.answer(f"total: {quote.total}: {quote.strength}")
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
-    for text in (*planned.warnings, *planned.grown):
+    for text in (*planned.warnings, *planned.remarks):
         say.note(f"warning: {text}")
     return len(quote.regions)
 

@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from dpveil.cli import exits, say
-from dpveil.cli.options import AsJson, MaxPixels, may_take_method
+from dpveil.cli.options import AsJson, MaxPixels, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 
 if TYPE_CHECKING:
     from dpveil.mechanisms.method import Method
 
 
+OTHERWISE: Final = (
+    "these are the numbers of methods that replace heads; a method of pixels, such as dp-pix, numbers these"
+    " faces in another order: name it with --method to see its numbers"
+)
+
+
 @partial(takes_regions, search_only=True)
-@may_take_method
+@takes_method
 def faces_command(
+    context: typer.Context,
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
-    method: Method | None,
+    method: Method,
     preview: Annotated[
         Path | None,
         typer.Option(metavar="OUT.png", help="Draw the numbered boxes into a copy. Keep it private."),
@@ -36,9 +42,10 @@ def faces_command(
     \b
     Examples:
       dpveil faces group.jpg --preview numbered.png
-      dpveil faces group.jpg --method attributes --attributes none --preview planned.png
+      dpveil faces group.jpg --method attributes --preview planned.png
 
-    With --method, the boxes are what this method would replace; without, the detected boxes and their margin.
+    With --method or one of its options, the boxes are what it would replace; without, the detected boxes with
+    their margin.
     Scores are between 0 and 1. A face without a box would stay in the clear: lower --threshold or --smallest,
     or give its box yourself. Exit code 1: no face was found.
     """
@@ -55,10 +62,11 @@ def faces_command(
         if preview.exists() and photo.exists() and preview.samefile(photo):
             raise OutputError(f"{preview} is the photo itself", hint="give the preview another name")
     picture = read(photo, max_pixels=max_pixels)
-    found = [Shown(n, face.box, face.score) for n, face in enumerate(finder.detect(picture), 1)]
-    planned = plan(picture, method, regions=finder) if method is not None and found else None
-    if planned is not None:
-        found = [replace(found[(r.origin.number or 1) - 1], box=r.box, mask=r.mask) for r in planned.regions]
+    alone, detected = is_default(context), finder.detect(picture, method.order)
+    found = [Shown(n, face.box, face.score) for n, face in enumerate(detected, 1)]
+    if found and not alone:
+        planned = plan(picture, method, regions=finder)
+        found = [Shown(r.origin.number or 1, r.box, r.score, r.mask) for r in planned.regions]
     if preview is not None:
         write_together([(preview, encode(draw_preview(picture, found), "png"))], replace=force)
         say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
@@ -70,11 +78,13 @@ def faces_command(
         say.document({"faces": entries, "smallest": finder.smallest_in(picture)})
     for face in found:
         box = face.box
-        line = f"face {face.number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score:.2f}"
+        line = f"face {face.number}: {box.w}×{box.h} pixels at {box.x},{box.y}, score {face.score or 0:.2f}"
         (say.note if json else say.answer)(line)
     for text in finder.notes:
         say.note(f"warning: {text}")
     say.note(not_searched(finder.kind, finder.smallest_in(picture)))
+    if alone and finder.detect(picture) != detected:
+        say.note(OTHERWISE)
     if not found:
         say.note(f"{photo}: no face was found: lower --threshold or --smallest, and check yourself")
     return exits.DONE if found else exits.INCOMPLETE

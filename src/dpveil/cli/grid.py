@@ -10,7 +10,7 @@ from dpveil.catalogue import build, row_of
 from dpveil.cli.options import number
 from dpveil.core.parameters import ALL
 from dpveil.core.registry import METHODS
-from dpveil.errors import DPVeilError, InvalidParameter, UsageError
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UsageError
 from dpveil.mechanisms.method import Method
 
 DELTA: Final = "1e-6"
@@ -35,6 +35,7 @@ class Choice:
     neighbourhoods: tuple[int | None, ...]
     delta: str | None
     block: int | str
+    gallery: str | None = None
 
 
 def neighbourhoods(words: Sequence[str]) -> tuple[int | None, ...]:
@@ -54,8 +55,8 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
     """Return the lines of the comparison and notes on methods left out.
 
     A parameter is passed to the methods that have it; a default δ only to those that require it. With
-    `every`, methods that require other parameters are left out with a note; otherwise they raise
-    `InvalidParameter`. Raises `UnknownName` for an unknown method.
+    `every`, methods that require other parameters, or files that are missing, are left out with a note;
+    otherwise they raise `InvalidParameter` or `ModelError`. Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     notes: list[str] = []
@@ -64,7 +65,7 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
         alike = name in METHODS and "neighbourhood" not in {field.name for field in fields(METHODS[name])}
         try:
             rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods[: 1 if alike else None]]
-        except UsageError as error:
+        except (UsageError, ModelError) as error:
             if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise
             notes.append(f"{name} is left out: {DPVeilError.__str__(error)}")
@@ -77,7 +78,8 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
     """Return one line, with None for methods in `seen`: some do not have all parameters that vary."""
     made: list[Method | None] = []
     for epsilon in choice.budgets:
-        given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m, "delta": choice.delta}
+        given = {"epsilon": epsilon, "block": choice.block, "neighbourhood": m}
+        given |= {"delta": choice.delta, "gallery": choice.gallery}
         method = one(name, given)
         made.append(None if method in seen else method)
         seen.add(method)

@@ -112,7 +112,7 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    pages = Review(choices.regions)
+    pages = Review()
     seen = {} if review is None else {"released": pages.add}
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step, options=options_of(context), **seen)

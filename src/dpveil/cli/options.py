@@ -44,27 +44,24 @@ GIVEN: Final = "dpveil.parameters"
 """Keys of a context for the method's name, its options, and their values."""
 
 
-def may_take_method(command: Callable[..., int]) -> Callable[..., int]:
-    """Return `command` as `takes_method` does, but with None as method if there is no --method."""
-    return takes_method(command, usual=False)
-
-
-def takes_method(command: Callable[..., int], *, usual: bool = True) -> Callable[..., int]:
+def takes_method(command: Callable[..., int]) -> Callable[..., int]:
     """Return `command` with an option for the method's name, instead of its parameter `method`.
 
     `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
-    default method if none is named and `usual` is true.
+    default method if none is named.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
     given = inspect.signature(command, eval_str=True)
-    words = "See `dpveil methods`; with --help, shows the method's own options as well."
-    words += " Default: every face becomes one of nobody." * usual
+    words = (
+        "See `dpveil methods`; with --help, shows the method's own options as well. Default: every face"
+        " becomes one of nobody."
+    )
     name = Annotated[Text, typer.Option("--method", metavar="NAME", help=words)]
 
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
         own = context.meta.get(GIVEN, {})
-        chosen = None if method is None and not usual else build_method(method, **own)
+        chosen = build_method(method, **own)
         if "context" in given.parameters:
             arguments["context"] = context
         return command(method=chosen, **arguments)
@@ -80,15 +77,11 @@ def takes_method(command: Callable[..., int], *, usual: bool = True) -> Callable
         *(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in after),
     ]
     with_method.__signature__ = given.replace(parameters=own)  # type: ignore[attr-defined]
-    with_method.usual = usual  # type: ignore[attr-defined]
     return with_method
 
 
 class MethodCommand(Command):
-    """A command with the options of the method named by --method, besides its own.
-
-    Without --method, it has those of the default method, if the command uses that.
-    """
+    """A command with the options of the method named by --method, or of the default one, besides its own."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the command's own options and, after --method, those of the method."""
@@ -100,9 +93,7 @@ class MethodCommand(Command):
         """Parse the arguments; raises `UsageError`, which names the methods, for options of other methods."""
         name = ctx.meta[NAME] = named_method(args)
         own = {param.name for param in self.params}
-        without = name is None and not getattr(self.callback, "usual", False)
-        beside = any(word.startswith("--attributes") for word in args)  # a budget for what is kept
-        options = [] if without else [o for o in method_options(name, budget=beside) if o.name not in own]
+        options = [o for o in method_options(name) if o.name not in own]
         ctx.meta[OPTIONS] = options
         try:
             rest: list[str] = super().parse_args(ctx, args)
@@ -145,29 +136,25 @@ def named_method(arguments: Sequence[str]) -> str | None:
     return name
 
 
-def method_options(name: str | None, *, budget: bool = False) -> list[Any]:
+def method_options(name: str | None) -> list[Any]:
     """Return the options of one method, from its parameters, or of the default method.
 
-    Budgets are among those of the default method only with `budget`. Raises `UnknownName`.
+    Raises `UnknownName`.
     """
-    from dpveil.catalogue import BUDGETS, DEFAULT, row_of
+    from dpveil.catalogue import DEFAULT, row_of
     from dpveil.core.registry import METHODS
 
-    usual, given = DEFAULT
-    hidden = BUDGETS if name is None and not budget else ()
     if name is not None and name not in METHODS:
         raise UnknownName("method", name, METHODS)
 
     def taken(**parameters: Any) -> None:
         """Carry a signature."""
 
-    kind = METHODS[name or usual]
+    kind = METHODS[name or DEFAULT]
     row = row_of(kind)
-    row["parameters"] |= {} if name else given
     options = [
         _option(each, metavar, f"{words}{_mark(each, row)}")
         for each, (metavar, words) in kind.options().items()
-        if each not in hidden
     ]
     taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)

@@ -22,16 +22,15 @@ from dpveil.errors import InvalidParameter, UsageError
 
 if TYPE_CHECKING:
     from dpveil.batch import Report, Task
-    from dpveil.regions import Finder
     from dpveil.release.plan import Plan
     from dpveil.release.saving import Release
 
-LONG_SIDE: Final = 800
-"""Longer side of a whole photo on the page, in pixels."""
+LONG_SIDE: Final = 640
+"""Longer side of a whole photo on the page, in pixels: a page is up to twice as wide."""
 CLOSE: Final = 160
 """Longer side of a region on the page, in pixels."""
-QUALITY: Final = 80
-"""JPEG quality of the pictures, out of 100."""
+QUALITY: Final = 60
+"""WebP quality of the pictures, out of 100."""
 START: Final = b"<!doctype html><!-- dpveil review -->"
 """The first bytes of the page (review.html)."""
 
@@ -47,8 +46,8 @@ class _Entry:
 class Review:
     """Collects the releases of a run for one HTML page (`page`) without scripts or further files."""
 
-    def __init__(self, finders: Sequence[Finder]) -> None:
-        self.finders, self.entries, self.problems = finders, list[_Entry](), list[str]()
+    def __init__(self) -> None:
+        self.entries, self.problems = list[_Entry](), list[str]()
 
     def add(self, task: Task, plan: Plan, release: Release) -> None:
         """Add one release; errors are listed on the page."""
@@ -73,12 +72,7 @@ class Review:
         return b"".join([page.encode("utf-8", "backslashreplace"), *shown, b"</html>\n"])
 
     def _entry(self, task: Task, plan: Plan, release: Release) -> _Entry:
-        scores = {finder.description: finder.scores(plan.photo) for finder in self.finders}
-        rows = []
-        for region in plan.regions:
-            score = scores.get(region.origin.finder, {}).get(region.origin.number or 0)
-            rows.append((region.box.h * (1.0 if score is None else score), region, score))
-        rows.sort(key=lambda row: row[0])
+        rows = sorted(plan.regions, key=_doubt)
         name = html.escape(str(task.source))
         missing = "".join(
             f"<p class=missing>Not found, and left as it is: {html.escape(text)}</p>"
@@ -87,10 +81,17 @@ class Review:
         whole = _image(_framed(plan.photo, plan.regions), "original") + _image(
             _shrunk(release.image, LONG_SIDE), "release"
         )
-        close = "".join(_close(plan.photo.image, release.image, region, score) for _, region, score in rows)
+        close = "".join(_close(plan.photo.image, release.image, region) for region in rows)
         close = f"<ul>{close}</ul>" if close else ""
         text = f"<article><h2>{name}</h2>{missing}<div class=whole>{whole}</div>{close}</article>\n"
-        return _Entry(rows[0][0] if rows and not missing else 0.0, text.encode("utf-8", "backslashreplace"))
+        return _Entry(
+            _doubt(rows[0]) if rows and not missing else 0.0, text.encode("utf-8", "backslashreplace")
+        )
+
+
+def _doubt(region: Region) -> float:
+    """Return the region's height in pixels, times its score: the least is the first to look at."""
+    return region.box.h * (1.0 if region.score is None else region.score)
 
 
 def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool) -> None:
@@ -141,12 +142,10 @@ def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3
                 cv2.resize(region.mask.astype(np.uint8), (box.w, box.h), interpolation=cv2.INTER_NEAREST) > 0
             )
         frames.append(Shown(region.origin.number or number, box, None, mask))
-    return draw_preview(Photo(small), frames)
+    return _shrunk(draw_preview(Photo(small), frames), LONG_SIDE)
 
 
-def _close(
-    before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region, score: float | None
-) -> str:
+def _close(before: UInt8[np.ndarray, "h w c"], after: UInt8[np.ndarray, "h w c"], region: Region) -> str:
     """Return the HTML of a region before and after, with a quarter of its size around it."""
     box = region.box
     aside, above = box.w // 4 + 2, box.h // 4 + 2
@@ -154,7 +153,7 @@ def _close(
     pictures = [
         _image(_shrunk(image[part], CLOSE), word) for image, word in ((before, "before"), (after, "after"))
     ]
-    sure = "" if score is None else f", score {score:.2f}"
+    sure = "" if region.score is None else f", score {region.score:.2f}"
     return f"<li>{''.join(pictures)}<br>{html.escape(region.label)}: {box.w}×{box.h} pixels{sure}</li>"
 
 
@@ -168,6 +167,6 @@ def _image(picture: UInt8[np.ndarray, "h w 3"], word: str) -> str:
     from PIL import Image
 
     file = io.BytesIO()
-    Image.fromarray(picture).save(file, "JPEG", quality=QUALITY)
+    Image.fromarray(picture).save(file, "WEBP", quality=QUALITY)
     data = base64.b64encode(file.getvalue()).decode("ascii")
-    return f"<img alt={word} src=data:image/jpeg;base64,{data}>"
+    return f"<img alt={word} src=data:image/webp;base64,{data}>"

@@ -42,6 +42,14 @@ def train_command(
             help="Allow dlib's file of 68 landmarks (no commercial use); aam, gallery, attributes.",
         ),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A .csv of labels by hand, such as glasses; attributes, gallery."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An attribute model that reads beards and glasses; gallery."),
+    ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
@@ -58,11 +66,13 @@ def train_command(
     not be read.
 
     gallery makes faces of nobody for the methods gallery and attributes: averages of ten adults with the same
-    labels, from the same shards as attributes; it needs --landmarks-68 package.
+    labels, from the same shards as attributes; it needs --landmarks-68 package. With --model, a beard is one
+    of these labels, and nobody with glasses takes part.
 
     attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
     beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
-    pictures is held out. With --landmarks-68 package it also learns pose and smile.
+    pictures is held out. With --landmarks-68 package it also learns pose and smile; with --labels it also
+    learns what that file has of some of the pictures, such as glasses and a beard.
     """
     from dpveil.training.codecs import TRAINERS
 
@@ -78,16 +88,17 @@ def train_command(
     }
     only_codecs = {"--length": length == 100, "--side": side == 128, "--grey": not grey}
     if codec == "gallery":
-        from dpveil.cli.train_gallery import gallery
+        from dpveil.cli.train_gallery import GalleryOptions, gallery
 
         _usual(only_codecs, codec)
-        return gallery(common, faces, landmarks_68, json)
-    _usual({"--faces": faces == 1024}, codec)
+        return gallery(common, GalleryOptions(faces, landmarks_68, model, labels), json)
+    _usual({"--faces": faces == 1024, "--model": model is None}, codec)
     if codec == "attributes":
         from dpveil.cli.train_attributes import attributes
 
         _usual(only_codecs, codec)
-        return attributes(common, landmarks_68, json)
+        return attributes(common, landmarks_68, labels, json)
+    _usual({"--labels": labels is None}, codec)
     from dpveil.cli.train_codec import Crops, trained
 
     return trained(codec, common, Crops(side, grey, length, landmarks_68), json)

@@ -22,9 +22,6 @@ DRAWN: Final = (
     "heads are drawn: faces that look like photographs, and the model that keeps gender or age, come with a"
     " package that is not installed: {files}"
 )
-CHOSEN: Final = (
-    "your choice, at no cost: {values}; if you looked at a face to choose, the promise does not cover that"
-)
 KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of {faces}"
 
 
@@ -59,8 +56,10 @@ def tell_drawn(method: Method) -> None:
 
 def tell_chosen(method: Method) -> None:
     """Say what the user chose to show, which no promise covers, if anything."""
-    if chosen := getattr(method, "chosen", None):
-        say.note(CHOSEN.format(values=", ".join(f"{name}={value}" for name, value in chosen.items())))
+    from dpveil.release.words import CHOSEN
+
+    if method.set_by_user:
+        say.note(CHOSEN.format(", ".join(method.set_by_user)))
 
 
 def _quote(method: Method, faces: int) -> Quote:

@@ -72,13 +72,17 @@ class Origin:
             if not isinstance(given[name], bool):
                 raise InvalidParameter(name, None, "is neither true nor false")
 
-    def in_words(self) -> str:
-        """Return the label of the region."""
+    @property
+    def name(self) -> str:
+        """What the region is called, in short."""
         name = self.kind if self.number is None else f"{self.kind} {self.number}"
         if self.kind == WHOLE:
             name = "whole photo, as no region was found" if self.fallback else "whole photo"
-        head = f"head of {name}" if self.outlined else name
-        return head if self.grown_to is None else f"{head}, grown to the {self.grown_to} blocks"
+        return f"head of {name}" if self.outlined else name
+
+    def in_words(self) -> str:
+        """Return the label of the region: its name, and that it grew."""
+        return self.name if self.grown_to is None else f"{self.name}, grown to the {self.grown_to} blocks"
 
     def to_json(self) -> dict[str, Json]:
         """Return the JSON object of a certificate: the kind, and every field that is not its default."""

@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
 from dpveil.core.numbers import Json, Number, exact, to_json
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, nearest
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
@@ -206,13 +206,17 @@ class OneOf(Value[str | None, str | None]):
     metavar = "NAME"
 
     def __init__(self, *words: str, default: str | None = None, optional: bool = False) -> None:
-        super().__init__(default=default, optional=optional, hint=" or ".join(words))
+        super().__init__(
+            default=default, optional=optional, hint=" or ".join([", ".join(words[:-1]), words[-1]])
+        )
         self.words = words
 
     def check(self, value: str | None) -> str | None:
         """Return `value` if it is one of the words."""
         if value not in self.words:
-            raise InvalidParameter(self.name, value, "is unknown", hint=self.hint)
+            near = nearest(str(value), self.words)
+            meant = f"did you mean {near}? " if near else ""
+            raise InvalidParameter(self.name, value, "is unknown", hint=f"{meant}write {self.hint}")
         return value
 
 

@@ -93,14 +93,16 @@ class Region:
 
     The mechanism reads the whole box and only pixels under the mask are replaced, so a mask never reduces the
     noise. `origin` says how the region was determined, and is stored in the certificate. `kept` are boxes
-    that stay as they are: `regions.grow` cuts them out. Raises `InvalidParameter` for a mask that is not
-    boolean, not of the box's shape, or nowhere true.
+    that stay as they are: `regions.grow` cuts them out. `score`, from 0 to 1, says how sure the finder is; no
+    certificate states it. Raises `InvalidParameter` for a mask that is not boolean, not of the
+    box's shape, or nowhere true.
     """
 
     box: Box
     mask: Bool[np.ndarray, "h w"] | None = None
     origin: Origin = Origin()
     kept: tuple[Box, ...] = ()
+    score: float | None = None
 
     def __post_init__(self) -> None:
         if self.mask is None:
@@ -126,7 +128,7 @@ class Region:
 
     @property
     def record(self) -> RegionRecord:
-        """What a certificate states about this region: everything except the mask's pixels."""
+        """What a certificate states about this region: not the mask's pixels, and no score."""
         return RegionRecord(self.box, self.origin, None if self.mask is None else self.pixels)
 
     def covers(self, photo: Photo) -> bool:

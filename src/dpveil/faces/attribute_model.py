@@ -30,16 +30,22 @@ MOST_VALUES: Final = 256
 
 VALUES: Final[Mapping[str, tuple[str, ...]]] = {
     "gender": ("male", "female"),
-    "age": ("18-29", "30-44", "45-59", "60+"),
+    "age": ("18-29", "30-44", "45-59", "60-74", "75+"),
     "perceived-race": ("white", "black", "asian", "indian", "other"),
     "pose": ("left", "frontal", "right"),
     "smile": ("no", "yes"),
+    "glasses": ("no", "yes"),
+    "beard": ("no", "yes"),
     "tone": ("lightest", "light", "medium", "dark", "darkest"),
 }
 """The attributes that can be kept, and their values. The first three are what annotators or models saw in a
-picture, not what a person says of themself. The pose is the side of the image to which the nose points. The
-tone, how light the face is in the photo, is measured (`geometry.tone`); models predict the others."""
+picture, not what a person says of themself. The pose is the side of the image to which the nose points.
+Glasses are in front of the eyes; a beard is a full one, a goatee, a moustache or clear stubble. The tone, how
+light the face is in the photo, is measured (`geometry.tone`); models predict the others."""
+FORMER: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"age": {"60+": ("60-74", "75+")}}
+"""Values of earlier versions, which their certificates may state, and those that took their place."""
 TONE: Final = "tone"
+GLASSES: Final = "glasses"
 READ: Final[Mapping[str, tuple[str, ...]]] = {name: VALUES[name] for name in VALUES if name != TONE}
 """The attributes that a model can predict, and their values."""
 

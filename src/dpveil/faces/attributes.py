@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,17 +16,20 @@ from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
 from dpveil.core.parameters import OptionalPositive
 from dpveil.errors import InvalidParameter, UsageError
-from dpveil.faces.attribute_model import ATTRIBUTES, TONE, VALUES, AttributeModel
+from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE, VALUES, AttributeModel
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.drawn.figure import DrawnHead
-from dpveil.faces.drawn.gallery import WORD, DrawnGallery
-from dpveil.faces.face_gallery import GALLERY, FaceGallery
+from dpveil.faces.drawn.gallery import BEFORE, WORD, DrawnGallery
+from dpveil.faces.face_gallery import GALLERY, NO_GLASSES, FaceGallery
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.protection import FACE as INNER
+from dpveil.faces.geometry.spectacles import STYLES
 from dpveil.faces.geometry.tone import tones
 from dpveil.faces.inpainting import INPAINTING
-from dpveil.faces.kept import NONE, Kept, chosen, shared, written
+from dpveil.faces.kept import NONE, Kept, chosen, shared, unusual, written
 from dpveil.faces.looks import Numbers, faces_for
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.mechanisms.placement import Image
@@ -35,7 +38,7 @@ from dpveil.noise.bits import BitSource, check_bits
 HEADS: Final = replace(
     GALLERY,
     hint=f"name a file, or {WORD} or {DEFAULT}",
-    kinds={**GALLERY.kinds, DrawnGallery.name: DrawnGallery},
+    kinds={**GALLERY.kinds, **dict.fromkeys((DrawnGallery.name, *BEFORE), DrawnGallery)},
     holds=FaceGallery | DrawnGallery,
     built_in=WORD,
     build=DrawnGallery,
@@ -52,16 +55,17 @@ class Attributes(FaceMethod):
 
     `attributes` names the attributes to keep and their budgets: "gender=4,age=2", or "gender,age" with a
     total `epsilon` shared equally, or "none", which costs nothing. A value for a budget, "tone=medium", is
-    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the faces of
-    `gallery` with the attribute values that were drawn; one whose tone is kept gets the lightness of its
-    class. `gallery` and `model`, which reads the face, are "default" or a file; certificates contain kind and
-    hash. `gallery` may also be "drawn", heads that this package draws where they are shown: the default where
-    dpveil-faces is not installed. They need no network to complete them, and no `model` (then "none") unless
-    an attribute other than the tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute
+    shown whatever the photo shows, and costs nothing either. The output is drawn uniformly from the faces
+    of `gallery` with the attribute values that were drawn; one whose tone is kept gets the lightness of its
+    class, and one with glasses gets spectacles of a style that is drawn uniformly, too. `gallery` and
+    `model`, which reads the face, are "default" or a file; certificates contain kind and hash. `gallery`
+    may also be "drawn", heads that this package draws where they are shown: the default where dpveil-faces
+    is not installed. They need no network to complete them, and no `model` (then "none") unless an
+    attribute other than the tone is read. Pure ε-DP for any two crops, where ε is the sum: each attribute
     is a function of the crop followed by independent randomised response, so log-ratios add, and the face
     depends on the responses alone. `protect`, `placing` and `inpainting` as in `FaceMethod`. Raises
-    `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if attributes are kept
-    and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
+    `InvalidParameter`, `UnknownName` for an attribute, `ModelError`, and `UsageError` if attributes are
+    kept and the default `model` is not installed. Source: Warner 1965; docs, "Attributes".
 
     >>> none = {"gallery": "gallery sha256:" + 64 * "0", "model": "attributes sha256:" + 64 * "0"}
     >>> method = Attributes(attributes="gender=4,age=2", **none)
@@ -81,14 +85,15 @@ class Attributes(FaceMethod):
         "gallery": "The faces that are shown: a file, drawn, or default (dpveil-faces, or else drawn).",
         "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
-    budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("attributes",),)
+    budgets: ClassVar[tuple[tuple[str, ...], ...]] = ((),)
 
-    attributes: Kept = Kept()
+    attributes: Kept = Kept(default=NONE)
     epsilon: OptionalPositive = OptionalPositive(optional=True)
     gallery: AssetField = AssetField(HEADS)
     model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
+        self._check_protect()
         if self.costs:
             self.__dict__["epsilon"] = sum((budget for _, budget in self.costs), Fraction(0))
         if self.modelled and self.model.name == NONE:
@@ -99,6 +104,18 @@ class Attributes(FaceMethod):
                 self.__dict__["model"] = Reference.made(READER)
             if Reference.of(self.inpainting, INPAINTING).name == Completion.name:
                 self.__dict__["inpainting"] = Reference.made(INPAINTING)
+
+    def _check_protect(self) -> None:
+        """Raise `InvalidParameter` for what cannot be shown within a head that stays."""
+        if self.protect != INNER:
+            return
+        if self.figures:
+            hint = f"protect head or box, or choose a gallery of faces; {FILES}"
+            problem = "is not for drawn heads, which replace all of a head"
+            raise InvalidParameter("protect", INNER, problem, hint=hint)
+        if self.toned:
+            problem = f"cannot be shown with protect {INNER}: a face gets the tone of the skin around it"
+            raise InvalidParameter("attributes", TONE, problem, hint="leave it out, or protect head or box")
 
     def with_budget(self, **budget: Any) -> Self:
         """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""
@@ -115,6 +132,16 @@ class Attributes(FaceMethod):
         """The attributes whose value the user chose, and that value."""
         return chosen(self.attributes)
 
+    @property
+    def set_by_user(self) -> tuple[str, ...]:
+        """The chosen values, as they are written on the command line."""
+        return tuple(f"{name}={value}" for name, value in self.chosen.items())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on budgets that are so large that they may not be meant as budgets."""
+        return unusual(self.costs)
+
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The attributes of answers, in their order: those that are read, and those that were chosen."""
@@ -123,7 +150,8 @@ class Attributes(FaceMethod):
     @cached_property
     def modelled(self) -> tuple[str, ...]:
         """The attributes for which the attribute model is asked, about photos or about gallery faces."""
-        return tuple(n for n in self.names if n != TONE and not (self.figures and n in self.chosen))
+        shown = self.names if self.figures else (GLASSES,)  # by the chosen value alone
+        return tuple(n for n in self.names if n != TONE and not (n in shown and n in self.chosen))
 
     @property
     def responses(self) -> dict[str, RandomisedResponse]:
@@ -165,6 +193,11 @@ class Attributes(FaceMethod):
         """Whether the tone of a released crop says something, so that it is to be shown as it is."""
         return TONE in self.names
 
+    @property
+    def turned(self) -> bool:
+        """Whether faces are turned as their cells state: not if a pose is shown that was drawn or chosen."""
+        return "pose" not in self.names
+
     @cached_property
     def _reader(self) -> AttributeModel | None:
         """The attribute model, or None if nothing is asked of it."""
@@ -173,7 +206,9 @@ class Attributes(FaceMethod):
         model: AttributeModel = self.model.held
         for name in self.modelled:
             if model.values.get(name) != VALUES[name]:
-                hint = f"the model reads {', '.join(model.values)}"
+                known = model.values.get(name)
+                former = f"{name} as {', '.join(known or ())}: train it anew"
+                hint = f"the model reads {former if known else ', '.join(model.values)}"
                 raise InvalidParameter("attributes", name, "is not what the model reads", hint=hint)
         return model
 
@@ -183,7 +218,7 @@ class Attributes(FaceMethod):
         if not self.names:
             return gallery, {(): np.arange(len(gallery))}
         costs, first = dict(self.costs), Fraction(1 << 64)
-        order = tuple(sorted(self.names, key=lambda name: -costs.get(name, first)))
+        order = tuple(n for n in sorted(self.names, key=lambda n: -costs.get(n, first)) if n != GLASSES)
         wanted = tuple((n, self.chosen.get(n)) for n in self.names)
         digests = self.gallery.digest, self.model.digest
         return gallery, faces_for(model, gallery, digests, wanted, order)
@@ -211,18 +246,35 @@ class Attributes(FaceMethod):
         if self.figures:
             heads = [head.crop(self.frame) for head in self._heads(answers, bits)]
             return np.array(heads, np.uint8).reshape(crops.shape)
-        gallery, faces = self._chosen
-        numbers = [evenly(faces[tuple(answer)], bits) for answer in answers]
-        if not self.toned:
-            return gallery.decoded(numbers)
-        return gallery.decoded(numbers, [answer[self.names.index(TONE)] for answer in answers])
+        gallery, _ = self._chosen
+        return gallery.decoded(*self._drawn(answers, bits))
 
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
-        """Return a face of the gallery for every crop, or a figure if heads are drawn."""
-        if not self.figures:
-            return super().shown(crops, bits=bits)
+    def _drawn(self, answers: list[list[int]], bits: BitSource) -> tuple[list[int], list[int], list[int]]:
+        """Return a face of the gallery's file for every answer, its tone if one is shown, and its style."""
+        _, faces = self._chosen
+        numbers, styles = [], []
+        for answer in answers:
+            fit, worn = faces[tuple(answer)], self.styles(answer)
+            place = evenly(np.arange(len(fit) * len(worn)), bits)
+            numbers.append(int(fit[place // len(worn)]))
+            styles.append(worn[place % len(worn)])
+        return numbers, [a[self.names.index(TONE)] for a in answers] if self.toned else [], styles
+
+    def styles(self, answer: Sequence[int]) -> tuple[int, ...]:
+        """Return the styles of spectacles that a face of a gallery's file may get for an answer."""
+        worn = GLASSES in self.names and bool(answer[self.names.index(GLASSES)])
+        return tuple(range(len(STYLES))) if worn else (NO_GLASSES,)
+
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
+        """Return a face of the gallery for every crop, with or without spectacles, or a figure if heads are
+        drawn.
+        """
         answers = self._answers(self._checked(crops), check_bits(bits))
-        return [*self._heads(answers, bits)]
+        if self.figures:
+            return [*self._heads(answers, bits)]
+        numbers, tones, styles = self._drawn(answers, bits)
+        bare = zip(self._chosen[0].decoded(numbers, tones), styles, strict=True)
+        return [face if at == NO_GLASSES else Dressed(face, [*STYLES][at]) for face, at in bare]
 
     def _heads(self, answers: list[list[int]], bits: BitSource) -> list[DrawnHead]:
         gallery: DrawnGallery = self.gallery.held

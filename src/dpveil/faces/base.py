@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, Final
 
 import numpy as np
@@ -18,14 +19,17 @@ from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.cell import off_grid
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.heads import Heads
+from dpveil.faces.geometry.protection import PROTECTIONS
+from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Image, Placement
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
+from dpveil.regions.numbering import Order
 
 Crops = UInt8[np.ndarray, "n s s 3"]
 
@@ -37,7 +41,6 @@ POSE: Final = {
 """What the position of the new face reveals of the original one by landmarks, by the value of `placing`."""
 DURATION: Final = "how long finding, aligning and drawing the face took, which depends a little on the photo"
 """Stated for portraits too: their steps do not depend on the photo, but the running time does."""
-PROTECT: Final = ("head", "box")
 PLACING: Final = ("auto", "landmarks", "box")
 
 
@@ -49,10 +52,11 @@ class FaceMethod(Method):
     the photo reveals is stated by `shown_by_place`. `guarantee` and `parameters` need no model file, so a
     certificate can be verified without one; `prepare` loads it.
 
-    `protect` says what is replaced: "head", an ellipse with a neck that is the same for everybody, or "box",
-    large enough for any head in that position. `placing` says how the new face is positioned: "landmarks"
-    refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if they are
-    certain.
+    `protect` says what is replaced: "head", an ellipse with a neck that is the same for everybody; "box",
+    large enough for any head in that position; or "face", an oval from the brows to the chin, in the light of
+    the skin around it, while hair, ears, jaw and neck stay. `placing` says how the new face is positioned:
+    "landmarks" refuses a face with uncertain landmarks, "box" uses its box alone, "auto" uses landmarks if
+    they are certain.
     `inpainting` fills the rest of the replaced area: "default" is the network of dpveil-faces that completes
     heads, and "telea" where that is not installed; or a network file as accepted by `geometry.lama` or
     `geometry.completion`; certificates contain its hash.
@@ -60,12 +64,12 @@ class FaceMethod(Method):
 
     regions: ClassVar[str] = "faces"
     help: ClassVar[Mapping[str, str]] = {
-        "protect": "head or box: what is replaced around a face.",
+        "protect": "head, box or face: what is replaced; face leaves hair, ears, jaw and neck as they are.",
         "placing": "auto, landmarks or box: how another face is put into place.",
         "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }
 
-    protect: OneOf = OneOf(*PROTECT, default="head")
+    protect: OneOf = OneOf(*PROTECTIONS, default="head")
     placing: OneOf = OneOf(*PLACING, default="auto")
     inpainting: AssetField = AssetField(INPAINTING)
 
@@ -88,6 +92,11 @@ class FaceMethod(Method):
         """Whether released crops have a tone of their own, which nothing outside may change."""
         return False
 
+    @property
+    def turned(self) -> bool:
+        """Whether released crops are turned to the yaw of their cells, which certificates state."""
+        return False
+
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
         """Return the finders without margins, as the replaced area is larger than a detected box anyway.
 
@@ -99,8 +108,18 @@ class FaceMethod(Method):
         if MASK in kinds:
             hint = "choose faces, the box of a face, or whole"
             raise InvalidParameter("regions", None, f"cannot be a mask for {self.name}", hint=hint)
-        reason = f"is not for {self.name}, which replaces hair, ears and neck in any case"
+        reason = f"is not for {self.name}: {self.also_replaced} in any case"
         return tuple(finder.without_margin(reason) for finder in finders)
+
+    @property
+    def also_replaced(self) -> str:
+        """What is replaced around the box of a face."""
+        return PROTECTIONS[str(self.protect)].also
+
+    @property
+    def order(self) -> Order:
+        """The reading order of the cells of the public grid, which are all that a release shows of places."""
+        return partial(by_cells, self)
 
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the faces' places and the pixels that are replaced; the whole photo is one portrait.
@@ -113,11 +132,15 @@ class FaceMethod(Method):
         return Portrait(photo, whole[0], self) if whole else Heads(photo, regions, self)
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
-        """Return what the position of the new face reveals about the original, depending on `placing`."""
+        """Return what the position of the new face reveals about the original, depending on `placing`, and
+        what `protect` leaves of a head.
+        """
+        stays = PROTECTIONS[str(self.protect)].stays
+        kept = (stays,) if stays and (record.masked is not None or record.origin.kind == FACE) else ()
         if not record.found or self.placing not in POSE:
-            return (DURATION,)
+            return (*kept, DURATION)
         by_landmarks = BY_LANDMARKS if record.origin.cell is None else f"{BY_LANDMARKS}, {ROUNDED}"
-        return (POSE[self.placing].format(by_landmarks), DURATION)
+        return (POSE[self.placing].format(by_landmarks), *kept, DURATION)
 
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:
         """Return why no face is replaced at a region; empty if it is that of a cell of the public grid."""
@@ -144,7 +167,7 @@ class FaceMethod(Method):
         """
         return self._draw(self._checked(crops), check_bits(bits))
 
-    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure]:
+    def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
         """Return the replacement of every crop, a crop or a figure, with the same draw as `release`."""
         return list(self.release(crops, bits=bits))
 

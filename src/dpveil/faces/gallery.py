@@ -85,6 +85,11 @@ class Gallery(FaceMethod):
         """The canonical crop of every gallery."""
         return Frame(128)
 
+    @property
+    def turned(self) -> bool:
+        """True: faces of a gallery look ahead, whatever the photo shows."""
+        return True
+
     def prepare(self, *, height: int, width: int, channels: int) -> None:
         """Load the gallery; raises any error that would prevent drawing a face."""
         super().prepare(height=height, width=width, channels=channels)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from dpveil.core.photo import Photo
-from dpveil.core.region import Region
+from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry import Placed, place, recombine
-from dpveil.faces.geometry.cell import TURNED
+from dpveil.faces.geometry.cell import TURNED, Cell
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.place import FOUND
+from dpveil.faces.geometry.protection import FACE, HEAD
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
+from dpveil.regions.numbering import reading_order
 
 if TYPE_CHECKING:
     from dpveil.faces.base import FaceMethod
@@ -25,6 +29,14 @@ TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
     ' look at the release, or replace more with protect "box"'
 )
+STAYS_NOTE: Final = (
+    "hair, ears, jaw and neck stay as they are, and may tell who it is;"
+    ' protect "head" replaces them with the face'
+)
+REPLACED_NOTE: Final = "at least {share} % of the photo is replaced{less}"
+LESS: Final = ', and the rest is little to paint a background from; protect "head" replaces less'
+SHARES: Final = (80, 60, 40)
+"""The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
 LEAST: Final = 8
 """Least shorter side of a user's face box, in pixels."""
 
@@ -36,10 +48,11 @@ class Heads(Placement):
         self.photo, self.method = photo, method
         given = list(regions)
         found = [_placed(photo, region, method) for region in given]
-        kept = [replace(one.region, kept=r.kept) for one, r in zip(found, given, strict=True)]
+        kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        self.notes = () if method.protect != "head" else tuple(_turned(self.places))
+        large = _large(self.regions, photo, LESS if method.protect == "box" else "")
+        self.notes = (*_around(self.places, str(method.protect)), *large)
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -47,15 +60,54 @@ class Heads(Placement):
         crops = np.stack([one.crop(self.photo) for one in self.places])
         released = self.method.shown(crops, bits=bits)
         for step in steps:
-            released = [each.after(step) if isinstance(each, Figure) else step(each) for each in released]
-        return recombine(self.photo.image, self.places, released, filling=filling, toned=self.method.toned)
+            released = [
+                each.after(step) if isinstance(each, Figure | Dressed) else step(each) for each in released
+            ]
+        shown = {"toned": self.method.toned, "turned": self.method.turned}
+        return recombine(self.photo.image, self.places, released, filling=filling, **shown)
 
 
-def _turned(places: Iterable[Placed]) -> Iterator[str]:
-    """Yield a note for every face that is turned so far that hair may show beside the shape."""
-    for one in places:
-        if one.cell is not None and abs(one.cell.yaw or 0) == TURNED:
-            yield TURNED_NOTE.format(face=replace(one.region.origin, grown_to=None).in_words())
+def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:
+    """Return the indices of detected boxes in reading order of the heads' cells, and nothing finer.
+
+    Heads of equal place are ordered by the numbers of their cells; what cannot be placed comes last.
+    """
+    cells = {index: cell for index, box in enumerate(boxes) if (cell := _cell(photo, box, method))}
+    known = sorted(cells, key=lambda index: cells[index].numbers)
+    faces = np.array([cells[index].around for index in known]).reshape(-1, 4)
+    return [known[n] for n in reading_order(faces)] + [n for n in range(len(boxes)) if n not in cells]
+
+
+def _cell(photo: Photo, box: Box, method: FaceMethod) -> Cell | None:
+    """Return the cell of the face in a detected box; None if there is none."""
+    try:
+        return _placed(photo, Region(box, origin=FOUND), method).cell
+    except (RegionError, UsageError):  # the plan raises it if this face is to be replaced
+        pass
+    try:
+        return place(photo, box, frame=method.frame, landmarks=False).cell
+    except RegionError:
+        return None
+
+
+def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
+    """Return a note on what stays around faces, or for every head turned so far that its hair may show."""
+    if protect == FACE:
+        return (STAYS_NOTE,)
+    if protect != HEAD:
+        return ()
+    far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
+    return tuple(TURNED_NOTE.format(face=one.region.origin.name) for one in far)
+
+
+def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
+    """Return a note if the regions take a large share of the photo, with what would make it `less`."""
+    replaced = np.zeros((photo.height, photo.width), np.bool_)
+    for region in regions:
+        part = replaced[region.box.slices]
+        part |= True if region.mask is None else region.mask
+    reached = [share for share in SHARES if replaced.mean() * 100 >= share]
+    return tuple(REPLACED_NOTE.format(share=share, less=less) for share in reached[:1])
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
-from typing import Final
+from typing import Any, Final
 
-from dpveil.core.numbers import Number, to_json
+from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName, nearest
-from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.attribute_model import FORMER, VALUES
 
 NONE: Final = "none"
+KEPT: Final = "attributes"
+"""The parameter's name."""
 HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
+LARGE: Final = 15
+"""The budget of an attribute above which randomised response practically never changes a reading."""
+LARGE_NOTE: Final = "is a budget that keeps the reading as it is"
+AN_AGE: Final = f"; an age is chosen by its class, such as age={VALUES['age'][1]}"
 Budgets = tuple[tuple[str, Fraction | str | None], ...]
 """Attributes, each with its ε, or None if the user gives a total, or the value that the user chose."""
+
+
+class Stated(str):
+    """Budgets as a received certificate states them, possibly of an earlier version with other values."""
 
 
 class Kept(Value[object, Budgets]):
@@ -25,6 +35,11 @@ class Kept(Value[object, Budgets]):
     """
 
     hint = HINT
+
+    def stated(self, value: Json) -> Any:
+        """Return `value` such that `check` accepts values of earlier versions in it."""
+        told = super().stated(value)
+        return Stated(told) if isinstance(told, str) else told
 
     def check(self, value: object) -> Budgets:
         """Return pairs of name and budget, in the order of `attribute_model.VALUES`.
@@ -38,7 +53,8 @@ class Kept(Value[object, Budgets]):
                 raise UnknownName("attribute", name, VALUES)
             if names.count(name) > 1:
                 raise InvalidParameter(self.name, name, "is given twice", hint=HINT)
-        budgets = {name: _budget(name, own) for name, own in pairs}
+        before = isinstance(value, Stated)
+        budgets = {name: _budget(name, own, before=before) for name, own in pairs}
         if len({own is None for own in budgets.values() if not isinstance(own, str)}) > 1:
             bare = next(name for name, own in budgets.items() if own is None)
             raise InvalidParameter(self.name, bare, "has no budget, and others have", hint=HINT)
@@ -53,10 +69,15 @@ def shared(kept: Budgets, epsilon: Fraction | None) -> tuple[tuple[str, Fraction
     asked = [(name, own) for name, own in kept if not isinstance(own, str)]
     told = tuple((name, own) for name, own in asked if own is not None)
     if not asked and epsilon is not None:
-        raise InvalidParameter("epsilon", to_json(epsilon), "is more than 0, and nothing is kept", hint=HINT)
+        hint = f"keep something with {{{KEPT}}} gender,age, name a {{method}} such as dp-pix, or leave it out"
+        names = {KEPT: KEPT, "method": "method"}
+        problem = "is a budget, and nothing is kept"
+        raise InvalidParameter("epsilon", to_json(epsilon), problem, hint=hint, arguments=names)
     if len(told) < len(asked):
         if epsilon is None:
-            raise InvalidParameter("epsilon", None, "is missing", hint=HINT)
+            budgets = ",".join(f"{name}=1" for name, _ in asked)
+            hint = f"give a total for what is kept, or each its own: {budgets}"
+            raise InvalidParameter("epsilon", None, "is missing", hint=hint)
         return tuple((name, epsilon / len(asked)) for name, _ in asked)
     total = sum((own for _, own in told), Fraction(0))
     if epsilon is not None and total != epsilon:
@@ -70,16 +91,32 @@ def chosen(kept: Budgets) -> dict[str, str]:
     return {name: own for name, own in kept if isinstance(own, str)}
 
 
+def unusual(costs: Iterable[tuple[str, Fraction]]) -> tuple[str, ...]:
+    """Return a note for every attribute whose budget keeps it practically as it is.
+
+    >>> unusual([("gender", Fraction(4)), ("age", Fraction(30))])
+    ('age=30 is a budget that keeps the reading as it is; an age is chosen by its class, such as age=30-44',)
+    """
+    large = [(name, to_json(own)) for name, own in costs if own > LARGE]
+    return tuple(f"{name}={own} {LARGE_NOTE}{AN_AGE * (name == 'age')}" for name, own in large)
+
+
 def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
     """Return budgets and chosen values as they are written on the command line, without rounding."""
     parts = ((name, own if isinstance(own, str) else to_json(own)) for name, own in kept)
     return ",".join(f"{name}={own}" for name, own in parts) or NONE
 
 
-def _budget(name: str, own: Number | None) -> Fraction | str | None:
-    """Return a budget, or one of the attribute's values; raises `InvalidParameter`."""
-    if own is None or own in VALUES[name]:
-        return own if own is None else str(own)
+def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | None:
+    """Return a budget, or one of the attribute's values; raises `InvalidParameter`.
+
+    With `before`, values of earlier versions are among them.
+    """
+    former = FORMER.get(name, {})
+    if own is None or (isinstance(own, str) and (own in VALUES[name] or (before and own in former))):
+        return own
+    if isinstance(own, str) and own in former:
+        raise InvalidParameter(name, own, "is no longer a value", hint=f"choose {' or '.join(former[own])}")
     try:
         return positive(own, f"epsilon of {name}")
     except InvalidParameter as error:
@@ -96,14 +133,14 @@ def _pairs(value: object, name: str) -> Iterable[tuple[str, Number | None]]:
         yield from ((str(key), own) for key, own in value.items())
         return
     if isinstance(value, str):
-        words = [] if value.strip() == NONE else value.split(",")
-        for word in words:
-            key, equals, own = (part.strip() for part in word.partition("="))
-            if not key or (equals and not own):
-                raise InvalidParameter(name, value, "is not a list of attributes", hint=HINT)
-            yield key, own or None
-        return
-    if not isinstance(value, Iterable):
+        value = [] if value.strip() == NONE else value.split(",")
+    if isinstance(value, bytes) or not isinstance(value, Iterable):
         raise InvalidParameter(name, type(value).__name__, "is not a list of attributes", hint=HINT)
-    for pair in value:
-        yield (pair, None) if isinstance(pair, str) else pair
+    for entry in value:
+        if isinstance(entry, tuple | list) and len(entry) == 2 and isinstance(entry[0], str):
+            yield entry[0], entry[1]
+            continue
+        key, equals, own = (part.strip() for part in str(entry).partition("="))
+        if not isinstance(entry, str) or not key or (equals and not own):
+            raise InvalidParameter(name, str(entry), "is not an attribute with its budget", hint=HINT)
+        yield key, own or None

@@ -68,19 +68,21 @@ def faces_for(
 
     `wanted` has the attributes, and the value of those whose value was chosen. The nearest faces are those
     whose prediction and label together differ least in the first attribute of `order`, then in the second,
-    and so on. The table depends on the gallery only, not on any input.
+    and so on. Glasses are drawn over any face, so they are not in `order`. The table depends on the gallery
+    only, not on any input.
     """
     looks = [looks_of(model, gallery, digests, name) for name in order]
     names = [name for name, _ in wanted]
     spans = [range(len(VALUES[n])) if own is None else (VALUES[n].index(own),) for n, own in wanted]
-    table = {}
-    for answer in product(*spans):
+    places = [names.index(name) for name in order]
+    found: dict[tuple[int, ...], Numbers] = {}
+    for values in product(*(spans[place] for place in places)):
         left = np.arange(len(gallery))
-        for rows, name in zip(looks, order, strict=True):
-            away = np.sum([_away(row[left], answer[names.index(name)], name) for row in rows], axis=0)
+        for rows, name, value in zip(looks, order, values, strict=True):
+            away = np.sum([_away(row[left], value, name) for row in rows], axis=0)
             left = left[away == away.min()]
-        table[answer] = left
-    return table
+        found[values] = left
+    return {answer: found[tuple(answer[place] for place in places)] for answer in product(*spans)}
 
 
 def _away(looks: Numbers, wanted: int, name: str) -> Numbers:

@@ -14,6 +14,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import halvings, of_points
+from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
@@ -50,8 +51,8 @@ class Portrait(Placement):
         if isinstance(released, Figure):
             return _alone(released, self.photo, steps)
         for step in steps:
-            released = step(released)
-        return _spread(released, self.photo)
+            released = released.after(step) if isinstance(released, Dressed) else step(released)
+        return _spread(released.crop if isinstance(released, Dressed) else released, self.photo)
 
 
 def _alone(figure: Figure, photo: Photo, steps: Sequence[Step]) -> Image:

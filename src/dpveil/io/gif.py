@@ -13,7 +13,7 @@ EXTENSION, PICTURE, END = 0x21, 0x2C, 0x3B
 CONTROL: Final = 0xF9
 """Label of the graphic control extension, which holds the transparent colour."""
 MOST_PARTS: Final = 4096
-"""Data sub-blocks that are allowed for each picture, besides one for every `PIXELS_PER_PART` pixels."""
+"""Blocks and sub-blocks that are allowed for each picture, besides one for every `PIXELS_PER_PART` pixels."""
 PIXELS_PER_PART: Final = 32
 """Far below what encoders write: they fill sub-blocks of 255 bytes, and a pixel takes at most 12 bits."""
 
@@ -41,11 +41,13 @@ def lean_gif(data: bytes, check: Callable[[int, int], None]) -> bytes:
         elif kind != EXTENSION:
             raise damaged("GIF")
         label = reading.number(1) if kind == EXTENSION else None
-        while size := reading.number(1):
-            reading.take(size)
+        size = -1
+        while size:  # the end of a block counts as well, as there are blocks of nothing else
             parts += 1
             if parts > (1 + pictures) * (MOST_PARTS + width * height // PIXELS_PER_PART):
                 raise overloaded(f"{parts:,} parts")
+            size = reading.number(1)
+            reading.take(size)
         if label == CONTROL and pictures == 0:
             control = data[start : reading.at]
         if kind == PICTURE and pictures == 1:

@@ -19,6 +19,7 @@ from dpveil.core.region import Region, RegionRecord
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.placement import Placement, Size
 from dpveil.regions import Finder
+from dpveil.regions.numbering import Order
 
 if TYPE_CHECKING:
     from dpveil.accounting.account import Account
@@ -32,12 +33,12 @@ class Method(ABC):
 
     Concrete methods are never subclassed. Class attributes: `name` is the kebab-case name on the command line
     and in certificates, `kinds` the kinds of guarantee that the method can state, the default first, and
-    `summary` one line for tables. `typical` are values of required parameters for comparisons and
-    demonstrations where the user chose none. `help` explains each parameter in one line, besides those that a
-    base class explains. `budgets` are the alternative sets of budget parameters, if there are several;
-    `calibrations` names the accountant that chooses the noise, by kind of guarantee; `regions` is the default
-    choice of regions. `one_scale` says that the noise of a region is a single number, so that equal
-    `noise_scale` means equal noise.
+    `summary` one line for tables. `typical` are values of parameters without which nothing is spent, for
+    comparisons and demonstrations where the user chose none. `help` explains each parameter in one line,
+    besides those that a base class explains. `budgets` are the alternative sets of budget parameters, if
+    there are several; `calibrations` names the accountant that chooses the noise, by kind of guarantee;
+    `regions` is the default choice of regions. `one_scale` says that the noise of a region is a single
+    number, so that equal `noise_scale` means equal noise.
     """
 
     name: ClassVar[str]
@@ -111,6 +112,11 @@ class Method(ABC):
         """Return the guarantee of one release of a height × width × channels region, before it is spent."""
 
     @property
+    def also_replaced(self) -> str:
+        """What is replaced around a region that was asked for, as a sentence; empty if nothing is."""
+        return ""
+
+    @property
     def kind(self) -> str:
         """The kind of guarantee, which depends on the parameters."""
         return self.guarantee(height=64, width=64, channels=1).kind
@@ -140,6 +146,13 @@ class Method(ABC):
         """Return the region finders as this method uses them. Raises `InvalidParameter` for others."""
         return tuple(finders)
 
+    @property
+    def order(self) -> Order | None:
+        """In which order found regions are numbered, for methods that show less than their boxes; None: in
+        the finder's own.
+        """
+        return None
+
     @abstractmethod
     def place(self, photo: Photo, regions: Sequence[Region]) -> Placement:
         """Return the regions of a photo as they will be replaced; nothing is drawn.
@@ -149,6 +162,16 @@ class Method(ABC):
 
     def shown_by_place(self, record: RegionRecord) -> tuple[str, ...]:
         """Return what the position of a region reveals besides its origin."""
+        return ()
+
+    @property
+    def set_by_user(self) -> tuple[str, ...]:
+        """What a release shows because the user chose it, whatever the photo shows; it is not covered."""
+        return ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on parameters that may not be meant, for whoever chose them; no certificate has them."""
         return ()
 
     def misplaced(self, record: RegionRecord, *, width: int, height: int, counted: bool) -> str:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Final
 
 from dpveil.core.guarantee import Guarantee, Scope, counted
 from dpveil.core.numbers import Json, to_json
 from dpveil.mechanisms.scalar import ScalarMechanism
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, check_bits, kind_of
+from dpveil.numbers.expected import answers_of, utility
 
+WHOLE: Final = ("count", "histogram")
+"""Queries whose true answers are whole numbers."""
 SEEDED = "NOT FOR PUBLICATION: the bits follow from a seed, so whoever knows it can take the noise off"
 
 
@@ -34,6 +38,12 @@ class Answer:
         return f"Answer({self.query}, {self.response}, {self.guarantee})"
 
     @property
+    def expected_error(self) -> float:
+        """The expected absolute error of each number, in its units: an average over the public range."""
+        asked = answers_of(self.mechanism.range, self.mechanism.sensitivity, whole=self.query in WHOLE)
+        return utility(self.mechanism, asked, remap=False).mean
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Reasons not to publish it."""
         return () if self.bits == SECURE else (SEEDED,)
@@ -50,6 +60,7 @@ class Answer:
             "rows": self.rows,
             "guarantee": self.guarantee.to_json(),
             "mechanism": self.mechanism.name,
+            "expected_error": self.expected_error,
             "parameters": self.mechanism.parameters(),
             "bits": self.bits,
             "warnings": list(self.warnings),

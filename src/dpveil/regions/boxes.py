@@ -1,12 +1,16 @@
-"""Boxes that the user gives: `x,y,w,h` in pixels of the oriented photo."""
+"""Boxes that the user gives, `x,y,w,h` in pixels of the oriented photo, and those of detections."""
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Integral
 from typing import Final
+
+import numpy as np
 
 from dpveil.core.origin import BOX, Origin
 from dpveil.core.photo import Photo
@@ -54,3 +58,14 @@ def box_of_numbers(numbers: Sequence[object]) -> Box:
     if len(whole) != 4 or any(isinstance(number, bool) for number in numbers):
         raise InvalidParameter("box", str(tuple(numbers)), "is not a box of whole numbers", hint=HINT)
     return Box(*whole)
+
+
+def box_around(face: Sequence[float] | np.ndarray, photo: Photo, margin: Fraction) -> Box:
+    """Return a detected box with its margin, in whole pixels, clipped to the photo; never empty."""
+    x, y, w, h = map(float, face[:4])
+    aside, above = w * float(margin), h * float(margin)
+    left = min(max(0, math.floor(x - aside)), photo.width - 1)
+    top = min(max(0, math.floor(y - above)), photo.height - 1)
+    right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
+    bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
+    return Box(left, top, right - left, bottom - top)

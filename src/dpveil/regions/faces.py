@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
@@ -21,12 +20,13 @@ from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbab
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, NoRegion, RegionError
+from dpveil.regions.boxes import box_around
 from dpveil.regions.detectors import DETECTORS, Detector, choose
 from dpveil.regions.detectors.suppress import REMEDY
 from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import reach
-from dpveil.regions.numbering import Numbers, reading_order
+from dpveil.regions.numbering import Numbers, Order, reading_order
 from dpveil.regions.tiling import Tiling, centred, join, plausible, resized, shrunk
 
 MARGIN: Final = Fraction(3, 10)
@@ -144,8 +144,15 @@ class Faces(Finder):
         Raises `NoRegion` if no face is found or all are excluded, and `RegionError` if a selected number does
         not exist, an excluded face cannot be separated from a protected one, or the detector fails.
         """
-        found = self.detect(photo)
-        if not found:
+        return self._selected(photo, self._rows(photo))
+
+    def in_order(self, photo: Photo, order: Order) -> list[Region]:
+        """Return the selected faces, by their numbers in another order; raises as a call."""
+        return self._selected(photo, self._rows(photo, order))
+
+    def _selected(self, photo: Photo, found: Float[np.ndarray, "n 5"]) -> list[Region]:
+        """Return the selected ones of detected faces, which are in the order of their numbers."""
+        if not len(found):
             raise NoRegion("no face was found", hint=NO_FACE, arguments=ARGUMENTS)
         asked = (*self.only, *self.exclude)
         if asked and asked[-1] > len(found):
@@ -158,12 +165,12 @@ class Faces(Finder):
             raise NoRegion("every face that was found is excepted", hint="except fewer faces")
         return self._regions(photo, found, chosen)
 
-    def _regions(self, photo: Photo, found: Sequence[FaceFound], chosen: Sequence[int]) -> list[Region]:
+    def _regions(self, photo: Photo, found: Float[np.ndarray, "n 5"], chosen: Sequence[int]) -> list[Region]:
         """Return the chosen faces, which keep the boxes of the excluded ones.
 
         Raises `RegionError` if a chosen face itself, without its margin, would have to be cut.
         """
-        bare = [self._grown(row, photo, Fraction(0)) for row in self._rows(photo)]
+        bare = [box_around(row, photo, Fraction(0)) for row in found]
         for kept, n in ((kept, n) for kept in self.exclude for n in chosen):
             if reach(bare[kept - 1], photo.grid).overlaps(bare[n - 1]):
                 raise RegionError(
@@ -172,14 +179,15 @@ class Faces(Finder):
                 )
         self._check_inside(photo, {n: box for n, box in enumerate(bare, start=1) if n not in chosen})
         kept_boxes = tuple(bare[n - 1] for n in self.exclude)
+        shown = {n: self._found(found[n - 1], photo) for n in chosen}
         return [
-            Region(found[n - 1].box, origin=Origin(FACE, number=n, found=True), kept=kept_boxes)
-            for n in chosen
+            Region(face.box, origin=Origin(FACE, number=n, found=True), kept=kept_boxes, score=face.score)
+            for n, face in shown.items()
         ]
 
     def _check_inside(self, photo: Photo, left: Mapping[int, Box]) -> None:
         """Raise `RegionError` if a face without a number lies in one of `left`, which stay in the clear."""
-        inside = [self._grown(row, photo, Fraction(0)) for row in self._detections(photo)[1]]
+        inside = [box_around(row, photo, Fraction(0)) for row in self._detections(photo)[1]]
         for n, other in left.items():
             if any(other.overlaps(box) for box in inside):
                 raise RegionError(
@@ -188,23 +196,26 @@ class Faces(Finder):
                     arguments={"smallest": "smallest"},
                 )
 
-    def detect(self, photo: Photo) -> list[FaceFound]:
+    def detect(self, photo: Photo, order: Order | None = None) -> list[FaceFound]:
         """Return every face of `photo` in the order of their numbers, regardless of `only` and `exclude`.
 
-        Raises `RegionError` if the detector fails or returns invalid boxes.
+        This is the reading order of the boxes without margin, or that of a method (`Method.order`). Raises
+        `RegionError` if the detector fails or returns invalid boxes.
         """
-        rows = self._rows(photo)
-        return [FaceFound(self._grown(row, photo, self.margin), round(float(row[4]), 4)) for row in rows]
+        return [self._found(row, photo) for row in self._rows(photo, order)]
 
-    def scores(self, photo: Photo) -> Mapping[int, float]:
-        """Return the detector's score of each face, by its number."""
-        return {number: face.score for number, face in enumerate(self.detect(photo), start=1)}
+    def _found(self, row: np.ndarray, photo: Photo) -> FaceFound:
+        """Return a detection with the margin around it."""
+        return FaceFound(box_around(row, photo, self.margin), round(float(row[4]), 4))
 
-    def _rows(self, photo: Photo) -> Float[np.ndarray, "n 5"]:
+    def _rows(self, photo: Photo, order: Order | None = None) -> Float[np.ndarray, "n 5"]:
         """Return the detections of at least `min_face` pixels, in the order of their numbers."""
         found, _ = self._detections(photo)
         found = found[found[:, 2:4].max(axis=1) >= self.min_face]
-        return np.asarray(found[reading_order(found)])
+        if order is None:
+            return np.asarray(found[reading_order(found)])
+        boxes = [box_around(row, photo, Fraction(0)) for row in found]
+        return np.asarray(found[np.array(order(photo, boxes), np.int64)])
 
     def smallest_in(self, photo: Photo) -> int:
         """Return the height in pixels below which no face of `photo` is searched for or accepted."""
@@ -283,14 +294,3 @@ class Faces(Finder):
                 "the face detector returned something that is not a face in this photo", hint=REMEDY
             )
         return found
-
-    @staticmethod
-    def _grown(face: Sequence[float] | np.ndarray, photo: Photo, margin: Fraction) -> Box:
-        """Return a detected box with its margin, in whole pixels, clipped to the photo; never empty."""
-        x, y, w, h = map(float, face[:4])
-        aside, above = w * float(margin), h * float(margin)
-        left = min(max(0, math.floor(x - aside)), photo.width - 1)
-        top = min(max(0, math.floor(y - above)), photo.height - 1)
-        right = max(left + 1, min(photo.width, math.ceil(x + w + aside)))
-        bottom = max(top + 1, min(photo.height, math.ceil(y + h + above)))
-        return Box(left, top, right - left, bottom - top)

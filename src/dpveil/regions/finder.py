@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar
 
 from dpveil.core.photo import Photo
 from dpveil.core.region import Region
+from dpveil.regions.numbering import Order
 
 
 class Finder(ABC):
@@ -42,9 +43,20 @@ class Finder(ABC):
         """Return the height in pixels below which nothing is searched for in `photo`; None: no limit."""
         return None
 
-    def scores(self, photo: Photo) -> Mapping[int, float]:
-        """Return the finder's score, 0 to 1, of each region by number; empty if it has no scores."""
-        return {}
+    def in_order(self, photo: Photo, order: Order) -> list[Region]:
+        """Return the regions of `photo`, numbered in another `order` if what is found depends on its pixels.
+
+        Methods that show less of a region than its box ask for it, as the order of boxes tells of them.
+        """
+        found = self(photo)
+        if not self.data_dependent:
+            return found
+        numbers = sorted((r.origin.number for r in found), key=lambda number: (number is None, number))
+        placed = [found[n] for n in order(photo, [region.box for region in found])]
+        return [
+            replace(region, origin=replace(region.origin, number=number))
+            for region, number in zip(placed, numbers, strict=True)
+        ]
 
     @property
     def at_once(self) -> int:

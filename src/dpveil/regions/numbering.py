@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from dpveil.core.parameters import Parameter, check_count
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
+
+Order = Callable[[Photo, Sequence[Box]], Sequence[int]]
+"""Returns the indices of boxes that were found in a photo, in the order of their numbers."""
 
 
 class Numbers(Parameter[str | Iterable[int], tuple[int, ...]]):

@@ -19,6 +19,7 @@ from dpveil.regions.boxes import GivenBox, box_of_numbers, box_of_text
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import grow
 from dpveil.regions.masks import GivenRegion, mask_of_array, mask_of_file
+from dpveil.regions.numbering import Order
 from dpveil.regions.table import TABLE
 
 Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
@@ -86,10 +87,13 @@ def find(photo: Photo, specs: Sequence[object]) -> tuple[Region, ...]:
     return tuple(grow(region, photo) for region in found)
 
 
-def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
+def search(
+    photo: Photo, finders: Sequence[Finder], order: Order | None = None
+) -> tuple[tuple[Region, ...], dict[str, NoRegion]]:
     """Return the regions of all finders, not grown yet, and the errors of those that found none.
 
-    The errors are by the finders' descriptions. Raises `NoRegion` if there is no finder, and `RegionError` if
+    The errors are by the finders' descriptions. With an `order`, what each finder found is numbered in it.
+    Raises `NoRegion` if there is no finder, and `RegionError` if
     a region does not fit the photo.
     """
     if not finders:
@@ -98,7 +102,7 @@ def search(photo: Photo, finders: Sequence[Finder]) -> tuple[tuple[Region, ...],
     missing: dict[str, NoRegion] = {}
     for finder in finders:
         try:
-            found = finder(photo)
+            found = finder(photo) if order is None else finder.in_order(photo, order)
             if not found:
                 raise NoRegion(f"nothing was found for {finder.description}", hint=f"choose {FORMS}")
             for region in found:

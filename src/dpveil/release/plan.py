@@ -21,6 +21,7 @@ from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, parse, search
+from dpveil.regions.numbering import Order
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
@@ -108,7 +109,7 @@ class Plan:
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
         whole = (INSTEAD,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
-        return (*self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
+        return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
 
     def check_strength(self, least: str | None) -> None:
         """Raise `TooWeak` if the total is below `least` (strong, moderate or weak) or a region is missing.
@@ -209,7 +210,7 @@ def plan(
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
     finders = chosen.accepts([parse(spec) for spec in _listed(asked)])
-    found, missing = _found(given, finders, if_none)
+    found, missing = _found(given, finders, chosen.order, if_none)
     placement = chosen.place(given, found) if found else None
     _check_kept(found, () if placement is None else placement.regions)
     made = Plan(
@@ -239,10 +240,9 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
     """Return a note for every region given by the user of which a larger box is replaced."""
     if len(asked) != len(placed):  # a plug-in may place one region for several
         return ()
-    heads = method.regions == FACES
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        grew(before.box, after.record, heads=heads)
+        grew(before.box, after.record, method.also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )
@@ -258,10 +258,10 @@ def _check_kept(asked: Sequence[Region], placed: Sequence[Region]) -> None:
 
 
 def _found(
-    photo: Photo, finders: Sequence[Finder], if_none: str | None
+    photo: Photo, finders: Sequence[Finder], order: Order | None, if_none: str | None
 ) -> tuple[tuple[Region, ...], tuple[str, ...]]:
     """Return the regions to protect, and the descriptions of the finders that found none."""
-    found, missing = search(photo, finders)
+    found, missing = search(photo, finders, order)
     if missing and if_none is None:
         raise next(iter(missing.values()))
     if missing and if_none == "whole":

@@ -20,7 +20,7 @@ from dpveil.core.region import Box, RegionRecord, first_overlap
 from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Size
 from dpveil.release.whole import about_all
-from dpveil.release.words import FEW_SINCE, cautions, covers, few_only, shown
+from dpveil.release.words import CHOSEN, CHOSEN_SINCE, FEW_SINCE, cautions, covers, few_only, shown
 
 ACCOUNTANT: Final = (
     "basic composition in exact rationals; disjoint regions under noise of one scale count as one release"
@@ -32,7 +32,7 @@ NO_ACCOUNTANT: Final = "none"
 class Quote:
     """The guarantee, and what stays in the clear, of releasing these `regions` by `method`.
 
-    The photo has width × height pixels and 1 or 3 channels.
+    The photo has width × height pixels and 1 or 3 channels. Sentences are in one of the `WORDINGS`.
 
     >>> from dpveil.mechanisms.pixel import DPPix
     >>> face = RegionRecord(Box(40, 52, 88, 120), Origin("face", number=1, found=True))
@@ -46,6 +46,7 @@ class Quote:
     width: int
     height: int
     channels: int
+    wording: int = WORDING
 
     @cached_property
     def guarantees(self) -> tuple[Guarantee, ...]:
@@ -89,15 +90,15 @@ class Quote:
         chosen = self.method.calibration
         return f"{ACCOUNTANT}; noise calibrated by {chosen}" if chosen else ACCOUNTANT
 
-    def warnings(self, *, sizes: int | None = None, wording: int = WORDING) -> tuple[str, ...]:
-        """Return the warnings about method, regions and total, in one of the `WORDINGS`.
+    def warnings(self, *, sizes: int | None = None) -> tuple[str, ...]:
+        """Return the warnings about method, regions and total.
 
         Regions are checked for pure noise only if they have one of the first `sizes` different sizes (None:
         all), because calibrating for a size takes up to seconds.
         """
-        few = (few_only(self.total),) if wording >= FEW_SINCE and self.few_only else ()
+        few = (few_only(self.total),) if self.wording >= FEW_SINCE and self.few_only else ()
         about = (self.method, self.regions, self.channels, self.total)
-        return few + cautions(*about, sizes=sizes, wording=wording)
+        return few + cautions(*about, sizes=sizes, wording=self.wording)
 
     def prepare(self) -> None:
         """Raise any error that would prevent drawing one of the regions, before budget is spent on them."""
@@ -111,6 +112,8 @@ class Quote:
         cost = self.method.guarantee(**self._size(record))
         clear = shown(record, width=self.width, height=self.height)
         clear += self.method.shown_by_place(record)
+        if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(self.method.set_by_user)):
+            clear += (CHOSEN.format(chosen),)
         scope = Scope(covers(record, self.channels), cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
 
@@ -121,9 +124,10 @@ def quote_of_sizes(method: Method, sizes: Sequence[Size]) -> Quote:
     They are detected faces if those are the method's default regions, else boxes.
     """
     found = method.regions == "faces"
+    cell = None if method.order is None else (0, 0, 0, 0)  # any: its sentences do not state which
     records, left = [], 0
     for number, size in enumerate(sizes, 1):
-        origin = Origin(FACE, "faces", number=number, found=True) if found else Origin("region")
+        origin = Origin(FACE, "faces", number=number, found=True, cell=cell) if found else Origin("region")
         records.append(RegionRecord(Box(left, 0, size["width"], size["height"]), origin))
         left += size["width"]
     height = max(size["height"] for size in sizes) + 1

@@ -26,6 +26,9 @@ MOST_LOOKED: Final = 4
 """Of how many pixels, in sizes of the photo, the masks of heads are compared."""
 KEPT: Final = re.compile(r" except=[0-9,]+$")
 """The end of a request that excludes faces, at which all others may be cut."""
+LEAST_LEFT: Final = 100
+"""A face that is cut at others keeps at least one in this many pixels of its box: its own box, from the
+forehead to the chin, is never cut."""
 FACES: Final = "faces"
 """The first word of a request for faces, and the default regions of face-space methods."""
 
@@ -56,12 +59,15 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     partly = {r.origin.finder for r in certificate.regions if r.origin.kind == FACE and r not in full}
     kinds = frozenset(r.origin.kind for r in full)
     cut = frozenset(r.origin.kind for r in certificate.regions)
+    hardly = {r.origin.finder for r in certificate.regions if _hardly(r)}
     for text in certificate.request:
         wanted = _requested_box(text, output)
         if fallback or (wanted is None and text in missing):
             continue
         if text.partition(" ")[0] == FACES and FACE not in (cut if KEPT.search(text) else kinds):
             yield "faces were requested, and no protected region is one"
+        elif certificate.schema == SCHEMA and text in hardly and KEPT.search(text):
+            yield "faces were requested, and of one hardly a pixel is protected"
         elif certificate.schema == SCHEMA and text in partly and not KEPT.search(text):
             yield "faces were requested, and one is protected in part alone"
         elif certificate.schema == SCHEMA and text not in finders:
@@ -80,6 +86,11 @@ def _holds_head(record: RegionRecord) -> bool:
     """
     cell = record.origin.cell is not None
     return record.masked is not None and (cell or record.masked * 3 >= record.box.w * record.box.h)
+
+
+def _hardly(record: RegionRecord) -> bool:
+    """Whether a mask protects less of its box than any cut would leave."""
+    return record.masked is not None and record.masked * LEAST_LEFT < record.box.w * record.box.h
 
 
 def place_problems(certificate: Certificate, output: Output, method: Method) -> Iterator[str]:

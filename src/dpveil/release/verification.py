@@ -226,7 +226,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.in_these_words:
         yield from place_problems(certificate, output, method)
     size = {"width": output.width, "height": output.height, "channels": output.channels}
-    quote = Quote(method, certificate.regions, **size)
+    quote = Quote(method, certificate.regions, **size, wording=certificate.wording)
     for record, told, due in zip(certificate.regions, certificate.guarantees, quote.guarantees, strict=True):
         if not _agree(told, due, certificate):
             yield _difference(record.label, told, due)
@@ -243,7 +243,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
         yield f"the accountant {certificate.accountant!r} is unknown"
     needed = bit_cautions(certificate.bits)
     if certificate.in_these_words:
-        needed += quote.warnings(sizes=MOST_SIZES, wording=certificate.wording)
+        needed += quote.warnings(sizes=MOST_SIZES)
         needed += tuple(MISSING.format(text) for text in certificate.missing)
     warned = frozenset(certificate.warnings)
     yield from (f"the warning {text!r} is missing" for text in needed if text not in warned)

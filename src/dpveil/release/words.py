@@ -60,6 +60,14 @@ OTHER_WORDS: Final = (
 FORMER: Final = ", and what found each region"
 """Completes OTHER_WORDS for schema /1, which does not state this as data for `verify` to check."""
 
+CHOSEN: Final = (
+    "{}: chosen by the user and not covered; where the original was looked at to choose, this tells of it"
+)
+CHOSEN_SINCE: Final = 6
+"""The first wording that states what the user chose to show."""
+NAMES_SINCE: Final = 6
+"""The first wording that names overlapping regions without the blocks that they grew to."""
+
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
 
@@ -119,7 +127,8 @@ def cautions(
     pairs, (a, b) = first_overlap([record.box for record in records])
     more = f" ({pairs - 1} more pairs do)" if pairs > 1 else ""
     if pairs and not (wording >= FREE_SINCE and total.free):
-        notes.append(OVERLAP.format(records[a].label, records[b].label) + more)
+        both = [r.origin.name if wording >= NAMES_SINCE else r.label for r in (records[a], records[b])]
+        notes.append(OVERLAP.format(*both) + more)
     notes += [SPREAD.format(r.label, r.origin.grown_to) for r in records if r.origin.escapes]
     looked = list(dict.fromkeys((record.box.h, record.box.w) for record in records))[:sizes]
     noisy = {size: _pure_noise(method, *size, channels) for size in looked}
@@ -133,14 +142,16 @@ def verdict(total: Guarantee) -> tuple[str, ...]:
     return tuple(text for text in (said, exposure(total)) if text)
 
 
-def grew(asked: Box, record: RegionRecord, *, heads: bool) -> str:
+def grew(asked: Box, record: RegionRecord, also: str) -> str:
     """Return a note that a larger box is replaced than was given, and why; it is never in a certificate.
 
-    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), heads=True)
+    `also` says what the method replaces around a box, if anything.
+
+    >>> grew(Box(20, 20, 4, 4), RegionRecord(Box(0, 0, 33, 33)), "hair, ears and neck are replaced too")
     'the box 20,20,4,4 became 0,0,33,33: hair, ears and neck are replaced too'
     """
     codec = record.origin.grown_to
-    why = ["hair, ears and neck are replaced too"] * heads
+    why = [also] * bool(also)
     why += [f"whole {codec} blocks are replaced, which hold traces of the region"] * (codec is not None)
     return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
 

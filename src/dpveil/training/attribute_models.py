@@ -19,15 +19,18 @@ from dpveil.faces.attribute_model import READ, SIDE, AttributeModel, features
 from dpveil.faces.geometry import Frame
 from dpveil.faces.geometry.landmarks import Predictor
 from dpveil.noise.bits import SeededBits
-from dpveil.training.attribute_network import EPOCHS, UNITS, fitted
+from dpveil.training.attribute_network import EPOCHS, UNITS, UNKNOWN, fitted
+from dpveil.training.by_hand import HandLabels
 from dpveil.training.crops import centred
-from dpveil.training.labelled import Labelled, labelled
+from dpveil.training.labelled import NO_MORE, Labelled, labelled
 from dpveil.training.order import Order, Progress, Trained, silent
 
 HELD_OUT: Final = 5
 """The last one of so many images is held out: with many shards, the last shards."""
 LABELLED: Final = ("gender", "age", "perceived-race")
-"""Attributes labelled in the shards; the others are computed from landmarks."""
+"""Attributes labelled in the shards."""
+BY_LANDMARKS: Final = ("pose", "smile")
+"""Attributes computed from landmarks; the others are labelled by hand."""
 SHIFT: Final = 0.03
 """Largest shift of an augmented crop, relative to its side."""
 ZOOM: Final = 0.05
@@ -46,19 +49,25 @@ OPEN_LIPS: Final = 0.06
 
 @dataclass(frozen=True, kw_only=True)
 class AttributeOrder(Order):
-    """An order for an attribute model; with `landmarks` 68, it also learns pose and smile."""
+    """An order for an attribute model; with `landmarks` 68, it also learns pose and smile.
+
+    It also learns the attributes of `labels`, from the pictures whose values are in it.
+    """
 
     landmarks: int = 5
+    labels: HandLabels = NO_MORE
 
     @property
     def values(self) -> dict[str, tuple[str, ...]]:
         """The attributes that are learned, and their values."""
-        return {name: words for name, words in READ.items() if self.landmarks == 68 or name in LABELLED}
+        learned = {*LABELLED, *self.labels.names, *(BY_LANDMARKS if self.landmarks == 68 else ())}
+        return {name: words for name, words in READ.items() if name in learned}
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the model together with the images and the seed."""
         own: dict[str, Json] = {"units": UNITS, "epochs": EPOCHS, "landmarks": self.landmarks}
-        return {**own, **super().settings()}
+        by_hand: dict[str, Json] = {"labels": self.labels.digest} if self.labels.digest else {}
+        return {**own, **by_hand, **super().settings()}
 
 
 @dataclass
@@ -103,13 +112,13 @@ def _rows(order: AttributeOrder, progress: Progress) -> Rows:
     rows, bits = Rows(), SeededBits(order.seed, "variants")
     finder = Predictor(68) if order.landmarks == 68 else None
     with progress(len(order.paths), "reading") as step:
-        for found in labelled(order.paths, step):
+        for found in labelled(order.paths, step, order.labels):
             if not isinstance(found, Labelled):
                 rows.failed.append(found)
                 continue
             crop = np.ascontiguousarray(centred(found.photo, (SIDE, SIDE, 3)))
             more = {} if finder is None else looks(finder.look(crop, Frame(SIDE)))
-            rows.labels.append({**found.labels, **more})
+            rows.labels.append({**more, **found.labels})
             rows.variants.append(features(np.stack(list(_variants(crop, bits)))).astype(np.float16))
     return rows
 
@@ -140,32 +149,40 @@ def _variants(crop: UInt8[np.ndarray, "s s 3"], bits: SeededBits) -> Iterator[UI
 def _truth(
     labels: list[dict[str, int]], values: Mapping[str, tuple[str, ...]]
 ) -> dict[str, Int64[np.ndarray, " n"]]:
-    """Return the labels of the four variants, one variant after the other; mirroring swaps the pose."""
+    """Return the labels of the four variants, one variant after the other; mirroring swaps the pose.
+
+    They are `UNKNOWN` where there are none.
+    """
     truth = {}
     for name in values:
-        straight = np.array([one[name] for one in labels], np.int64)
+        straight = np.array([one.get(name, UNKNOWN) for one in labels], np.int64)
         mirrored = 2 - straight if name == "pose" else straight
         truth[name] = np.concatenate([straight, mirrored, straight, mirrored])
     return truth
 
 
 def measured(model: AttributeModel, seen: np.ndarray, labels: list[dict[str, int]]) -> dict[str, Json]:
-    """Return the accuracy on held-out faces with 95 % confidence intervals (Wilson), in total and by
-    group.
+    """Return the accuracy on held-out faces with 95 % confidence intervals (Wilson), in total, by group, and
+    by the value itself; of each attribute over the faces whose value is known.
     """
     if not labels:
         return {}
     scores = np.maximum(seen @ model.hidden + model.hidden_bias, 0) @ model.out + model.out_bias
     metrics: dict[str, Json] = {"images": len(labels)}
     for name, columns in model.columns.items():
-        right = scores[:, columns].argmax(axis=1) == [one[name] for one in labels]
+        told = [(row, one) for row, one in enumerate(labels) if name in one]
+        if not told:
+            continue
+        rows = [row for row, _ in told]
+        right = scores[rows, columns].argmax(axis=1) == [one[name] for _, one in told]
         metrics[name] = shares(right)
-        for group in ("gender", "perceived-race"):
-            parts = {
-                word: right[[one[group] == place for one in labels]] for place, word in enumerate(READ[group])
-            }
+        if len(told) < len(labels):
+            metrics[f"{name}, images with a label"] = len(told)
+        for group in dict.fromkeys(("gender", "perceived-race", name)):
+            own = np.array([one[group] for _, one in told])
+            parts = {word: right[own == place] for place, word in enumerate(READ[group])}
             metrics[f"{name} by {group}"] = ", ".join(
-                f"{w} {shares(hits)}" for w, hits in parts.items() if len(hits)
+                f"{word} {shares(hits)}" for word, hits in parts.items() if len(hits)
             )
     return metrics
 

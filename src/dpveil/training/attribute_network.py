@@ -35,6 +35,8 @@ LEAST_SPREAD: Final = 1e-2
 """Added to the standard deviations by which features are divided."""
 LEAST: Final = 40
 """Least number of training images."""
+UNKNOWN: Final = -1
+"""The label of an image whose value of an attribute is not known."""
 
 Features = Float32[np.ndarray, "n f"]
 Labels = Mapping[str, Int64[np.ndarray, " n"]]
@@ -83,9 +85,9 @@ def fitted(
 ) -> AttributeModel:
     """Return the model trained to predict `labels`, indices into `values`, from `features`.
 
-    `features` may be 16-bit floats. `step` is called after each of `epochs`. The result is a function of the
-    arguments on the same machine with the same number of threads. Raises `InvalidParameter` for fewer than
-    40 rows.
+    A label of `UNKNOWN` is left out of the loss. `features` may be 16-bit floats. `step` is called after each
+    of `epochs`. The result is a function of the arguments on the same machine with the same number of
+    threads. Raises `InvalidParameter` for fewer than 40 rows.
     """
     if len(features) < LEAST:
         raise InvalidParameter(
@@ -116,7 +118,10 @@ def fitted(
 def _gradients(
     weights: Weights, seen: Features, truth: Labels, columns: Mapping[str, slice], bits: SeededBits
 ) -> Weights:
-    """Return the gradients of the mean cross-entropy, with dropout of features and hidden units."""
+    """Return the gradients of the sum of the mean cross-entropies, with dropout of features and hidden units.
+
+    The mean of each attribute is over the rows whose label is known.
+    """
     hidden, bias, out, out_bias = weights
     seen = seen * _dropout(bits, seen.shape, SEEN)
     raw = seen @ hidden + bias
@@ -127,8 +132,9 @@ def _gradients(
     for name, its in columns.items():
         chances = np.exp(scores[:, its] - scores[:, its].max(axis=1, keepdims=True))
         chances /= chances.sum(axis=1, keepdims=True)
-        chances[np.arange(len(seen)), truth[name]] -= 1
-        error[:, its] = chances / np.float32(len(seen))
+        known = truth[name] != UNKNOWN
+        chances[known, truth[name][known]] -= 1
+        error[:, its] = chances * known[:, None] / np.float32(max(known.sum(), 1))
     back = (error @ out.T) * kept * (raw > 0)
     return [seen.T @ back, back.sum(axis=0), active.T @ error, error.sum(axis=0)]
 

@@ -11,6 +11,8 @@ from jaxtyping import Float32, Float64, Int64, UInt8
 from scipy.spatial import Delaunay
 
 from dpveil.errors import InvalidParameter
+from dpveil.noise.bits import SeededBits
+from dpveil.training.detail import detail
 
 FEWEST: Final = 10
 """Least number of faces of an average, of which the extreme levels of each pixel are dropped, so 8 count."""
@@ -68,13 +70,14 @@ def framed(shape: Float64[np.ndarray, "points 2"], side: int) -> Float64[np.ndar
     return np.concatenate([np.clip(shape, 1, side - 2), np.array(around)])
 
 
-def average(crops: Crops, shapes: Shapes) -> Crop:
+def average(crops: Crops, shapes: Shapes, bits: SeededBits | None = None) -> Crop:
     """Return the trimmed mean of at least `FEWEST` faces in the mean of their shapes.
 
     Every face is warped to the mean shape and normalised to the mean level and contrast of all in each
     channel. The darkest and the lightest level of each pixel are dropped, which removes what only one face
-    has, such as letters or glasses. Some of the lost contrast of fine detail is restored. Raises
-    `InvalidParameter` for fewer faces, or another number of shapes.
+    has, such as letters or glasses. Some of the lost contrast of fine detail is restored; with `bits`, the
+    finest detail is that of another face at each place, see `detail`. Raises `InvalidParameter` for fewer
+    faces, or another number of shapes.
     """
     if len(crops) < FEWEST or len(crops) != len(shapes):
         raise InvalidParameter(
@@ -84,7 +87,10 @@ def average(crops: Crops, shapes: Shapes) -> Crop:
     moved = np.stack([mesh.warped(crop, shape) for crop, shape in zip(crops, shapes, strict=True)])
     moved = _toned(moved)
     middle = (moved.sum(axis=0) - moved.max(axis=0) - moved.min(axis=0)) / (len(moved) - 2)
-    face: Crop = np.clip(np.rint(_restored(middle, moved)), 0, 255).astype(np.uint8)
+    level = _restored(middle, moved)
+    if bits is not None:
+        level += detail(level, moved, shapes.mean(axis=0), bits)[..., None]
+    face: Crop = np.clip(np.rint(level), 0, 255).astype(np.uint8)
     return face
 
 

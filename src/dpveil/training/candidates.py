@@ -20,6 +20,8 @@ from dpveil.training.checkpoint import FileCheckpoint
 from dpveil.training.crops import CropFile
 from dpveil.training.order import Progress
 
+NOBODYS: Final = -1
+"""The cell of a crop that is no candidate."""
 KEEP: Final = 200
 """Candidates between two checkpoints."""
 FRAME: Final = Frame(SIDE)
@@ -55,12 +57,17 @@ class Marked:
 
 
 def candidates_of(
-    crops: CropFile, cells: Numbers, seed: int, checkpoint: FileCheckpoint, progress: Progress
+    crops: CropFile,
+    cells: Numbers,
+    seed: int,
+    checkpoint: FileCheckpoint,
+    progress: Progress,
+    most_bridge: float = contributors.MOST_BRIDGE,
 ) -> Marked:
     """Return up to `PER_CELL` clear faces of each cell of labels, with landmarks and embeddings.
 
-    `cells` has the cell of every crop; crops are tried in a random order given by `seed`. Resumes from
-    `checkpoint`. Raises `UsageError` if dlib or its files are not installed.
+    `cells` has the cell of every crop, or `NOBODYS`; crops are tried in a random order given by `seed`.
+    Resumes from `checkpoint`. Raises `UsageError` if dlib or its files are not installed.
     """
     order = np.argsort(SeededBits(seed, "candidates").words(crops.count), kind="stable")
     marked = Marked.of(checkpoint.read())
@@ -70,10 +77,10 @@ def candidates_of(
         for number in order[marked.seen :].tolist():
             marked.seen += 1
             step()
-            if full[cells[number]] >= contributors.PER_CELL:
+            if cells[number] == NOBODYS or full[cells[number]] >= contributors.PER_CELL:
                 continue
             crop = crops.taken(np.array([number]))[0]
-            shape = shape_of(crop, landmarks) if contributors.clear(crop) else None
+            shape = shape_of(crop, landmarks, most_bridge) if contributors.clear(crop) else None
             if shape is None:
                 continue
             full[cells[number]] += 1
@@ -86,13 +93,16 @@ def candidates_of(
     return marked
 
 
-def shape_of(crop: Crop, landmarks: Predictor) -> Float64[np.ndarray, "68 2"] | None:
+def shape_of(
+    crop: Crop, landmarks: Predictor, most_bridge: float = contributors.MOST_BRIDGE
+) -> Float64[np.ndarray, "68 2"] | None:
     """Return the landmarks of a crop, or None if the face is not fit for an average."""
     try:
         found = landmarks.of_crop(crop, FRAME)
     except RegionError:
         return None
     shape = found.all68
-    if shape is None or not contributors.fit_to_average(crop, shape, found.spread, found.score):
+    if shape is None:
         return None
-    return shape
+    fit = contributors.fit_to_average(crop, shape, found.spread, found.score, most_bridge)
+    return shape if fit else None

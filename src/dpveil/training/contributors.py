@@ -30,6 +30,10 @@ LEAST_SHARP: Final = 60
 """Least variance of the Laplacian, in squared levels."""
 MOST_BRIDGE: Final = 1.42
 """Largest `bridge` of a face without glasses."""
+MOST_BRIDGE_SEEN: Final = 2.0
+"""The same where a model has looked for glasses, since wrinkles have edges, too."""
+MOST_SPOT: Final = 10
+"""Largest `spot` of a face without a mark between the brows, in levels."""
 MOST_SPREAD: Final = 0.03
 """Largest `Landmarks.spread`."""
 LEAST_SCORE: Final = 0.5
@@ -38,7 +42,7 @@ MOST_USES: Final = 4
 """Most averages to which one face contributes."""
 MOST_SHARED: Final = 5
 """Most contributors that two averages share."""
-PER_CELL: Final = 120
+PER_CELL: Final = 160
 """Most candidates of one cell of labels."""
 INNER: Final = (slice(30, 110), slice(24, 104))
 """Rows and columns of the face in a crop of 128 pixels."""
@@ -55,14 +59,22 @@ def clear(crop: Crop) -> bool:
     return colour >= LEAST_COLOUR and sharp >= LEAST_SHARP
 
 
-def fit_to_average(crop: Crop, shape: Float64[np.ndarray, "68 2"], spread: float, score: float) -> bool:
-    """Whether landmarks are certain, a detector finds the face, and it is not in profile or behind glasses.
+def fit_to_average(
+    crop: Crop,
+    shape: Float64[np.ndarray, "68 2"],
+    spread: float,
+    score: float,
+    most_bridge: float = MOST_BRIDGE,
+) -> bool:
+    """Whether landmarks are certain, a detector finds the face, and it is not in profile, behind glasses, or
+    marked between the brows.
 
     `spread` and `score` are those of `geometry.Landmarks`.
     """
     if not spread < MOST_SPREAD or not score > LEAST_SCORE:
         return False
-    return abs(float(turn_of(shape[None])[0])) < MOST_TURNED and bridge(crop, shape) < MOST_BRIDGE
+    turned = abs(float(turn_of(shape[None])[0]))
+    return turned < MOST_TURNED and bridge(crop, shape) < most_bridge and spot(crop, shape) < MOST_SPOT
 
 
 def turn_of(shapes: Float64[np.ndarray, "n 68 2"]) -> Float64[np.ndarray, " n"]:
@@ -88,6 +100,22 @@ def bridge(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
         max(top, 0) : max(bottom, 0), max(left, 0) : max(right + 1, 0)
     ]
     return float(edges.mean(axis=1).max() / (grey[30:100, 24:104].std() + 1)) if edges.size else np.inf
+
+
+def spot(crop: Crop, shape: Float64[np.ndarray, "68 2"]) -> float:
+    """Return by how much a small place between and above the brows is darker, or redder, than around it, such
+    as a bindi: in levels.
+    """
+    wide = float(np.hypot(*(shape[45] - shape[36])))
+    (x, y), reach = (shape[21] + shape[22]) / 2, 0.14 * wide
+    rows = slice(max(int(y - 0.34 * wide), 0), max(int(y) + 1, 0))
+    columns = slice(max(int(x - reach), 0), max(int(x + reach) + 1, 0))
+    lab = cv2.cvtColor(crop, cv2.COLOR_RGB2LAB).astype(np.float32)
+    small, wider = (np.asarray(cv2.GaussianBlur(lab, (0, 0), size)) for size in (1.2, 4.0))
+    stands_out = (small - wider)[rows, columns]
+    if not stands_out.size:
+        return 0.0
+    return float(np.maximum(-stands_out[..., 0] / 2.55, 1.5 * stands_out[..., 1]).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,21 +171,26 @@ class Groups:
     """Sets of ten contributors, from one cell after the other, around candidates in a random order.
 
     `used` counts how often each has contributed. None contributes more than `MOST_USES` times, and a set that
-    shares more than `MOST_SHARED` with a kept one is skipped. `seed` determines the order.
+    shares more than `MOST_SHARED` with a kept one is skipped. `seed` determines the order. Cells of one
+    of the `kinds`, given for every candidate, share a turn: it is that of the cell with the fewest sets.
     """
 
-    def __init__(self, candidates: Candidates, seed: int) -> None:
+    def __init__(self, candidates: Candidates, seed: int, kinds: Numbers | None = None) -> None:
         cells = candidates.cells
+        kind_of = cells if kinds is None else kinds
         order = np.argsort(SeededBits(seed, "centres").words(len(cells)), kind="stable")
         self.candidates = candidates
         self.used: Numbers = np.zeros(len(cells), np.int64)
         self._waiting = {int(cell): order[cells[order] == cell].tolist() for cell in np.unique(cells)}
         self._kept: dict[int, list[set[int]]] = {cell: [] for cell in self._waiting}
+        self._kind = {int(cell): int(kind) for cell, kind in zip(cells, kind_of, strict=True)}
 
     def __iter__(self) -> Iterator[Numbers]:
         """Yield sets from each cell in turn; a cell's turn ends when the caller calls `keep` for a set."""
         while self._waiting:
-            for cell in list(self._waiting):
+            for kind in sorted({self._kind[cell] for cell in self._waiting}):
+                mine = [cell for cell in self._waiting if self._kind[cell] == kind]
+                cell = min(mine, key=lambda cell: len(self._kept[cell]))
                 kept = len(self._kept[cell])
                 while self._waiting[cell] and len(self._kept[cell]) == kept:
                     members = self._next(cell)

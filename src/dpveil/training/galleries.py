@@ -15,24 +15,28 @@ from dpveil.assets.store import save
 from dpveil.core.numbers import Json
 from dpveil.core.photo import Photo
 from dpveil.errors import InvalidParameter, PhotoError
-from dpveil.faces.attribute_model import READ
+from dpveil.faces.attribute_model import READ, AttributeModel
 from dpveil.faces.embedding import SAME, embedder, of_crop
 from dpveil.faces.face_gallery import SIDE, FaceGallery, small, webp
 from dpveil.faces.geometry import Predictor
+from dpveil.noise.bits import SeededBits
 from dpveil.training import averages, contributors
-from dpveil.training.candidates import FRAME, Marked, candidates_of, shape_of
+from dpveil.training.by_hand import HandLabels
+from dpveil.training.candidates import FRAME, NOBODYS, Marked, candidates_of, shape_of
 from dpveil.training.checkpoint import FileCheckpoint
 from dpveil.training.contributors import Candidates, Groups
 from dpveil.training.crops import CropFile
-from dpveil.training.labelled import Labelled, labelled
+from dpveil.training.labelled import NO_MORE, Labelled, labelled
 from dpveil.training.likeness import fit_rows
 from dpveil.training.order import Order, Progress, Trained, silent
+from dpveil.training.wearing import UNSURE, worn
 
 NAMES: Final = ("gender", "age", "perceived-race", "pose")
 """Labels of a gallery's faces."""
-VALUES: Final = {name: READ[name] for name in NAMES}
 CELL: Final = ("gender", "age", "perceived-race")
 """Labels that the contributors to a face share."""
+BEARD: Final = "beard"
+"""A further label of the cell, where a model reads it."""
 GROUP: Final = ("gender", "perceived-race")
 """Labels within which distances between people are measured."""
 STRANGERS: Final = (0.01, 0.001)
@@ -45,9 +49,20 @@ Crop = UInt8[np.ndarray, "128 128 3"]
 
 @dataclass(frozen=True, kw_only=True)
 class GalleryOrder(Order):
-    """An order for a gallery of up to `faces` faces, from labelled shards."""
+    """An order for a gallery of up to `faces` faces, from labelled shards.
+
+    With a `model` that reads beards and glasses, bearded people are averaged apart, and those with glasses,
+    or of whom it is not sure, are left out. `labels` by hand go before what it reads.
+    """
 
     faces: int = 1024
+    model: AttributeModel | None = None
+    labels: HandLabels = NO_MORE
+
+    @property
+    def cell(self) -> tuple[str, ...]:
+        """Labels that the contributors to a face share."""
+        return CELL if self.model is None else (*CELL, BEARD)
 
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the gallery together with the images and the seed."""
@@ -57,6 +72,8 @@ class GalleryOrder(Order):
             "uses": contributors.MOST_USES,
             "contributors_apart_at": STRANGERS[0],
             "nobody_at": STRANGERS[1],
+            **({} if self.model is None else {"model": self.model.digest}),
+            **({"labels": self.labels.digest} if self.labels.digest else {}),
             **super().settings(),
         }
 
@@ -87,11 +104,14 @@ def train_gallery(order: GalleryOrder, progress: Progress = silent) -> Trained[F
     ):
         if not crops.count:
             raise crops.failed[0] if crops.failed else PhotoError("the shards contain no labelled pictures")
-        table = {name: np.array([one[name] for one in labels], np.int64) for name in CELL}
+        table = _table(order, crops, labels)
         checkpoint = _checkpoint(order, crops, table)
-        marked = candidates_of(crops, _codes(table, CELL), order.seed, checkpoint, progress)
-        candidates = _candidates(crops, table, marked)
-        faces, groups = made(candidates, order, progress)
+        most = contributors.MOST_BRIDGE if order.model is None else contributors.MOST_BRIDGE_SEEN
+        cells = _cells(order, table)
+        marked = candidates_of(crops, cells, order.seed, checkpoint, progress, most)
+        candidates = _candidates(crops, table, marked, cells)
+        kinds = _codes(table, CELL)[marked.numbers]
+        faces, groups = made(candidates, order, progress, kinds)
         gallery = _gallery(order, crops, table, (candidates, marked), (faces, groups))
         digest = save(gallery, order.out, replace=order.replace)
         checkpoint.remove()
@@ -102,7 +122,7 @@ def _photos(
     order: GalleryOrder, labels: list[dict[str, int]], step: Callable[[], None]
 ) -> Iterator[Photo | PhotoError]:
     """Yield the photos, and append their labels to `labels`."""
-    for found in labelled(order.paths, step):
+    for found in labelled(order.paths, step, order.labels):
         if isinstance(found, Labelled):
             labels.append(dict(found.labels))
             yield found.photo
@@ -114,17 +134,31 @@ def _codes(table: dict[str, Numbers], names: tuple[str, ...]) -> Numbers:
     """Return a number for each face that is unique to its combination of labels."""
     code = np.zeros(len(table[names[0]]), np.int64)
     for name in names:
-        code = code * len(VALUES[name]) + table[name]
+        code = code * len(READ[name]) + table[name]
     return code
+
+
+def _table(order: GalleryOrder, crops: CropFile, labels: list[dict[str, int]]) -> dict[str, Numbers]:
+    """Return the labels of every crop, and beard and glasses where a model reads them."""
+    table = {name: np.array([one[name] for one in labels], np.int64) for name in CELL}
+    return table if order.model is None else table | worn(order.model, crops.all_crops(), labels)
+
+
+def _cells(order: GalleryOrder, table: dict[str, Numbers]) -> Numbers:
+    """Return the cell of every crop; `NOBODYS` if it has glasses, or the model is not sure of it."""
+    if order.model is None:
+        return _codes(table, CELL)
+    fit = (table["glasses"] == 0) & (table[BEARD] != UNSURE)
+    return np.where(fit, _codes(table, order.cell), NOBODYS)
 
 
 def _checkpoint(order: GalleryOrder, crops: CropFile, table: dict[str, Numbers]) -> FileCheckpoint:
     """Return the checkpoint of the candidates of this order, crops and labels."""
-    labels = hashlib.sha256(np.stack([table[name] for name in CELL]).tobytes()).hexdigest()
+    labels = hashlib.sha256(np.stack([*table.values()]).tobytes()).hexdigest()
     return order.checkpoint({"crops": crops.digest, "labels": labels})
 
 
-def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> Candidates:
+def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked, cells: Numbers) -> Candidates:
     numbers = np.array(marked.numbers, np.int64)
     if len(numbers) < averages.FEWEST:
         problem = f"hold {len(numbers)} faces that may contribute"
@@ -136,19 +170,21 @@ def _candidates(crops: CropFile, table: dict[str, Numbers], marked: Marked) -> C
         for share in STRANGERS
     )
     shapes = np.array(marked.shapes)
-    return Candidates(crops.taken(numbers), shapes, embeddings, _codes(own, CELL), apart, nobody)
+    return Candidates(crops.taken(numbers), shapes, embeddings, cells[numbers], apart, nobody)
 
 
-def made(candidates: Candidates, order: GalleryOrder, progress: Progress) -> tuple[list[Nobody], Groups]:
-    """Return the averages that are faces of nobody, of each cell in turn, up to the number ordered.
+def made(
+    candidates: Candidates, order: GalleryOrder, progress: Progress, kinds: Numbers
+) -> tuple[list[Nobody], Groups]:
+    """Return the averages that are faces of nobody, of each of `kinds` in turn, up to the number ordered.
 
     Raises `InvalidParameter` for fewer than two.
     """
-    landmarks, network = Predictor(68), embedder()
-    groups, faces = Groups(candidates, order.seed), list[Nobody]()
+    landmarks, network, bits = Predictor(68), embedder(), SeededBits(order.seed, "detail")
+    groups, faces = Groups(candidates, order.seed, kinds), list[Nobody]()
     with progress(order.faces, "faces") as step:
         for members in groups:
-            face = averages.average(candidates.crops[members], candidates.shapes[members])
+            face = averages.average(candidates.crops[members], candidates.shapes[members], bits)
             shape = shape_of(face, landmarks)
             if shape is None:
                 continue
@@ -181,8 +217,8 @@ def _gallery(
     pixels = np.concatenate([small(batch) for batch in crops.all_crops()])
     rows = fit_rows(pixels, _codes(table, CELL), np.array(marked.numbers), candidates.turns)
     first = np.array([marked.numbers[face.members[0]] for face in faces])
-    labels = {name: table[name][first].astype(np.int8) for name in CELL}
-    agreement = {name: np.ones(len(faces), np.float32) for name in CELL}
+    labels = {name: table[name][first].astype(np.int8) for name in order.cell}
+    agreement = {name: np.ones(len(faces), np.float32) for name in order.cell}
     bins = [contributors.TURNED * side for side in (-1, 1)]
     turns = np.array([face.turn for face in faces])
     labels["pose"] = np.searchsorted(bins, turns).astype(np.int8)
@@ -190,7 +226,8 @@ def _gallery(
     shares = [(own == label).mean() for own, label in zip(alike, labels["pose"], strict=True)]
     agreement["pose"] = np.maximum(np.array(shares, np.float32), np.float32(1 / averages.FEWEST))
     card = Card("gallery", order.data, order.terms, order.seed, order.settings(), _metrics(faces, groups))
-    return FaceGallery(tuple(face.picture for face in faces), labels, agreement, VALUES, rows, card)
+    values = {name: READ[name] for name in (*order.cell, "pose")}
+    return FaceGallery(tuple(face.picture for face in faces), labels, agreement, values, rows, card)
 
 
 def _metrics(faces: list[Nobody], groups: Groups) -> dict[str, Json]:

@@ -14,12 +14,15 @@ from dpveil.core.photo import Photo
 from dpveil.errors import DPVeilError, PhotoError
 from dpveil.io import FORMATS, read_bytes
 from dpveil.io.names import shown
+from dpveil.training.by_hand import HandLabels
 from dpveil.training.crops import LARGEST, MOST_PIXELS, SHARD, open_shard
 
-AGES: Final = (30, 45, 60)
+AGES: Final = (30, 45, 60, 75)
 """First year of each age band but the first."""
 GENDERS: Final = ("male", "female")
 RACES: Final = ("white", "black", "asian", "indian", "other")
+NO_MORE: Final = HandLabels()
+"""No labels by hand."""
 HINT: Final = 'such as {"age": 34, "gender": "female", "race": "asian"}, as UTKFace has them'
 
 
@@ -32,14 +35,17 @@ class Labelled:
 
 
 def labelled(
-    paths: Iterable[Path], step: Callable[[], None] = lambda: None
+    paths: Iterable[Path], step: Callable[[], None] = lambda: None, more: HandLabels = NO_MORE
 ) -> Iterator[Labelled | DPVeilError]:
-    """Yield every labelled photo of every shard, or an error; `step` is called after each shard."""
+    """Yield every labelled photo of every shard, or an error; `step` is called after each shard.
+
+    Labels of `more` are added to those of the shard, and replace them.
+    """
     for path in paths:
         if path.suffix.lower() != SHARD:
             yield PhotoError(f"{shown(path)} has no labels", hint="give .tar shards with .json files beside")
         else:
-            yield from _pairs(path)
+            yield from _pairs(path, more)
         step()
 
 
@@ -62,7 +68,7 @@ def labels_of(text: bytes, name: str) -> dict[str, int]:
         raise PhotoError(f"{shown(name)} has no labels of an adult", hint=HINT) from error
 
 
-def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
+def _pairs(path: Path, more: HandLabels) -> Iterator[Labelled | DPVeilError]:
     """Yield the photos of a shard, each with the .json of the same name, in either order."""
     waiting: dict[str, dict[str, bytes]] = {}
     try:
@@ -75,16 +81,16 @@ def _pairs(path: Path) -> Iterator[Labelled | DPVeilError]:
                 pair = waiting.setdefault(stem, {})
                 pair["labels" if end == ".json" else "picture"] = opened.read() if opened else b""
                 if len(pair) == 2:
-                    yield _pair(waiting.pop(stem), f"{path}/{stem}")
+                    yield _pair(waiting.pop(stem), f"{path}/{stem}", more)
     except PhotoError as error:
         yield error
     for stem in waiting:
         yield PhotoError(f"{shown(f'{path}/{stem}')} lacks its picture or its labels", hint="leave it out")
 
 
-def _pair(pair: Mapping[str, bytes], name: str) -> Labelled | DPVeilError:
+def _pair(pair: Mapping[str, bytes], name: str, more: HandLabels) -> Labelled | DPVeilError:
     try:
-        labels = labels_of(pair["labels"], f"{name}.json")
+        labels = {**labels_of(pair["labels"], f"{name}.json"), **more.of(pair["picture"])}
         return Labelled(read_bytes(pair["picture"], name, max_pixels=MOST_PIXELS), labels)
     except PhotoError as error:
         return error

@@ -32,7 +32,7 @@ from dpveil.regions import parse
 from dpveil.release.verification import verify
 
 HASH = "sha256:" + 64 * "0"
-NAMED = f"drawn-1 sha256:{DrawnGallery().digest}"
+NAMED = f"drawn-2 sha256:{DrawnGallery().digest}"
 
 
 class Reader:
@@ -177,7 +177,7 @@ def test_certificates_name_it_by_version_and_hash(tmp_path: Any) -> None:
     release.save(tmp_path / "private.png")
     assert verify(tmp_path / "private.png").problems == ()
     assert stated("attributes", told) == nothing(placing="box")
-    for value in ("drawn", f"drawn-1 {HASH}", f"drawn-2 {HASH}", "drawn-1"):
+    for value in ("drawn", f"drawn-2 {HASH}", f"drawn-3 {HASH}", "drawn-2"):
         with pytest.raises(DPVeilError, match="gallery"):
             stated("attributes", {**told, "gallery": value})
     with pytest.raises(UsageError, match="to keep gender"):
@@ -266,7 +266,7 @@ def test_a_rim_goes_around() -> None:
 
 
 def test_kinds_differ_from_those_of_files_only_in_what_is_built_in() -> None:
-    assert {*HEADS.kinds} == {"gallery", "drawn-1"}
+    assert {*HEADS.kinds} == {"gallery", "drawn-1", "drawn-2"}
     assert str(Reference.of("none", READER)) == "none"
     with pytest.raises(DPVeilError):
         Reference.of("none", ATTRIBUTES)

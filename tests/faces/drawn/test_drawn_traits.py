@@ -85,8 +85,12 @@ def test_nobody_is_drawn_more_often_than_the_weights_say() -> None:
             assert abs(found[value] - 4000 * p) < 6.2 * (4000 * p * (1 - p)) ** 0.5
     both = Counter((one.gender, one.age) for one in heads)
     assert (
-        max(abs(both[pair] - 500) for pair in product(traits.GENDER, traits.AGE))
-        < 6.2 * (4000 / 8 * 7 / 8) ** 0.5
+        max(
+            abs(both[gender, age] - 4000 * (p := traits.GENDER[gender] * traits.AGE[age] / TOTAL**2))
+            / (4000 * p * (1 - p)) ** 0.5
+            for gender, age in product(traits.GENDER, traits.AGE)
+        )
+        < 6.2
     )
     assert all(abs(np.mean([one.of(name) for one in heads])) < 6.2 * 0.58 / 4000**0.5 for name in MEASURES)
 
@@ -114,6 +118,15 @@ def test_what_is_kept_is_kept_and_the_rest_is_drawn(name: str) -> None:
         heads = [drawn(bits, {name: value}) for _ in range(60)]
         assert {getattr(one, name) for one in heads} == {value}
         assert len({one.tone for one in heads}) == 5
+
+
+@pytest.mark.parametrize(("name", "kinds"), [("glasses", traits.WORN), ("beard", traits.GROWN)])
+def test_glasses_and_beards_that_are_kept_are_of_every_kind_for_everybody(name: str, kinds: Mapping) -> None:
+    for gender in ("male", "female"):
+        for value, expected in (("yes", {*kinds}), ("no", {"none"})):
+            bits = SeededBits(4)
+            heads = [drawn(bits, {"gender": gender, name: value}) for _ in range(120)]
+            assert {getattr(one, name) for one in heads} == expected
 
 
 def test_a_perceived_race_is_kept_as_a_law_of_tones() -> None:

@@ -25,6 +25,7 @@ def placed(
     unit: float | None = None,
     angle: float = 0.0,
     mask: np.ndarray | None = None,
+    protect: str = "head",
 ) -> Placed:
     """A face whose UTKFace crop has a side of `unit` pixels and its middle at `centre`, turned by `angle`."""
     frame = Frame() if frame is None else frame
@@ -34,4 +35,4 @@ def placed(
     c, s = np.cos(angle), np.sin(angle)
     in_photo = (parts - 0.5) * unit @ np.array([[c, s], [-s, c]]) + (x, y)
     pose: Similarity = of_points(in_photo, frame.pixels(parts))
-    return Placed(Region(box, mask, Origin("face", number=1, found=True)), pose, frame)
+    return Placed(Region(box, mask, Origin("face", number=1, found=True)), pose, frame, protect=protect)

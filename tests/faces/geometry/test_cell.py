@@ -19,9 +19,10 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import RegionError
 from dpveil.faces.geometry import Landmarks, Similarity, place
 from dpveil.faces.geometry.align import of_points
-from dpveil.faces.geometry.cell import PITCH, SMALLER, WHOLE_CELL, Cell, cell_of, off_grid, side
+from dpveil.faces.geometry.cell import PITCH, Cell, cell_of, off_grid, side
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
-from dpveil.faces.geometry.landmarks import SEEN, of_box
+from dpveil.faces.geometry.landmarks import SEEN, Predictor, of_box
+from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Finder
 
@@ -39,6 +40,7 @@ def edge(shape: Shape) -> np.ndarray:
         points += [np.stack([across, np.full(41, bottom)], axis=1)]
     out = np.concatenate(points)
     out[:, 0] *= np.where(out[:, 0] < 0, shape.left, shape.right)
+    out[:, 1] *= np.where(out[:, 1] > 0, shape.below, 1)
     return out + MIDDLE
 
 
@@ -60,28 +62,33 @@ def members(cell: Cell) -> list[Similarity]:
     return [member(cell, *position) for position in [*ends.tolist(), *inside.tolist()]]
 
 
-@pytest.mark.parametrize("protect", ["head", "box"])
+@pytest.mark.parametrize("protect", PROTECTIONS)
 @pytest.mark.parametrize("yaw", YAWS)
 def test_the_shape_holds_every_face_of_its_cell(protect: str, yaw: int | None) -> None:
     for roll in range(-11, 13):
         cell = Cell(20, roll, 40, 30, yaw)
         whole = cell.shape(protect)
-        own = edge(cell.stretched(SMALLER[protect], protect)) - 0.5
+        own = edge(PROTECTIONS[protect].stretched(PROTECTIONS[protect].one, yaw)) - 0.5
         for pose in members(cell):
             there = cell.pose.to(pose.back(own)) + 0.5
             assert whole.holds(there).all(), (cell, pose)
 
 
-@pytest.mark.parametrize("protect", ["head", "box"])
+@pytest.mark.parametrize("protect", PROTECTIONS)
 def test_the_shape_is_not_much_larger_than_it_has_to_be(protect: str) -> None:
-    """Shrunk by 4 %, or without a wider neck, it does not hold every face of the cell."""
-    cell = Cell(20, 3, 40, 30, 0)
-    own = edge(SMALLER[protect]) - 0.5
-    smaller = [WHOLE_CELL[protect].larger(0.94)]
-    if protect == "head":
-        smaller = [WHOLE_CELL["head"].larger(0.985), replace(WHOLE_CELL["head"], neck=(0.23, 0.184, 0.44))]
+    """A little smaller, or without a wider neck, it does not hold every face of the cell."""
+    kind, cell = PROTECTIONS[protect], Cell(20, 3, 40, 30, 2 if protect == "face" else 0)
+    whole, own = kind.whole, edge(kind.stretched(kind.one, cell.yaw)) - 0.5
+    smaller = {
+        "head": [whole.larger(0.985), replace(whole, neck=(0.23, 0.184, 0.44))],
+        "box": [whole.larger(0.94)],
+        "face": [whole.larger(0.985), replace(whole, below=whole.below * 0.97)],
+    }[protect]
     for shape in smaller:
-        missed = [~shape.holds(cell.pose.to(pose.back(own)) + 0.5) for pose in members(cell)]
+        missed = [
+            ~kind.stretched(shape, cell.yaw).holds(cell.pose.to(pose.back(own)) + 0.5)
+            for pose in members(cell)
+        ]
         assert np.any(missed)
 
 
@@ -91,7 +98,7 @@ def test_the_mask_of_a_cell_holds_the_masks_of_its_faces() -> None:
     whole = np.zeros((400, 400), bool)
     whole[box.slices] = mask
     for pose in members(cell)[::3]:
-        inner, part = cell.stretched(HEAD, "head").region(pose, 400, 400)
+        inner, part = PROTECTIONS["head"].stretched(HEAD, -1).region(pose, 400, 400)
         own = np.zeros((400, 400), bool)
         own[inner.slices] = part
         assert (whole | ~own).all()
@@ -125,6 +132,9 @@ def test_the_scale_is_raised_until_the_shape_holds_the_face_in_the_box() -> None
         assert cell_of(head, 0.0, box).scale == scale
     with pytest.raises(RegionError):
         Cell.near(Similarity(3.0, 0.0, 0.0, 0.0), None)
+    for scale, yaw in ((0.01, math.nan), (0.01, math.inf), (math.nan, 0.0), (math.inf, None)):
+        with pytest.raises(RegionError, match="not finite"):
+            Cell.near(Similarity(scale, 0.0, 0.0, 0.0), yaw)
 
 
 def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
@@ -138,8 +148,11 @@ def test_a_turned_head_is_replaced_with_the_back_of_the_head() -> None:
     assert boxes[1].x + boxes[1].w == boxes[0].x + boxes[0].w
 
 
-class Moved:
+class Moved(Predictor):
     """Landmarks of a mean face in the box, turned as the photo's first hidden pixel says."""
+
+    def __init__(self) -> None:
+        """Load nothing."""
 
     def near(self, image: np.ndarray, box: Box) -> Landmarks:
         points = of_box(box).back(SEEN.points())
@@ -169,9 +182,11 @@ class Where(Finder):
         return [Region(box_of(kind), origin=Origin(FACE, number=1, found=True))]
 
 
-@pytest.mark.parametrize("protect", ["head", "box"])
 @pytest.mark.parametrize("placing", ["landmarks", "box"])
-@pytest.mark.parametrize("gallery", ["drawn", "default"])
+@pytest.mark.parametrize(
+    ("protect", "gallery"),
+    [("head", "drawn"), ("box", "drawn"), *((shape, "default") for shape in PROTECTIONS)],
+)
 def test_faces_of_one_cell_give_the_same_release(
     monkeypatch: pytest.MonkeyPatch, protect: str, placing: str, gallery: str
 ) -> None:
@@ -213,6 +228,36 @@ def test_verify_accepts_a_finder_of_ones_own_whose_regions_are_called_boxes(tmp_
     assert dpveil.verify(path).problems == ()
 
 
+@pytest.mark.parametrize("protect", ["head", "box"])
+def test_verify_accepts_public_boxes_of_a_finder_that_the_certificate_does_not_state(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, protect: str
+) -> None:
+    """Its boxes are placed like found ones; a box that is the request itself is replaced wholly."""
+    wide = Box(20, 98, 260, 108)
+
+    class Small(Moved):
+        def near(self, image: np.ndarray, box: Box) -> Landmarks:
+            return super().near(image, box_of(0))
+
+    monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Small)
+
+    class Public(Finder):
+        description = "public"
+        data_dependent = False
+
+        def __call__(self, photo: Photo) -> list[Region]:
+            return [Region(wide)]
+
+    for finder in (Public(), wide):
+        made = dpveil.obfuscate(
+            textured(320, 300, seed=3), "attributes", gallery="drawn", protect=protect, regions=finder
+        )
+        path, _ = made.save(tmp_path / "a.png", replace=True)
+        assert dpveil.verify(path).problems == ()
+        [record] = made.certificate.regions
+        assert record.origin.cell is not None
+
+
 def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(import_module("dpveil.faces.geometry.place"), "predictor", Moved)
     image = np.zeros((320, 300, 3), np.uint8)
@@ -224,10 +269,10 @@ def test_the_method_reads_the_face_where_it_is(monkeypatch: pytest.MonkeyPatch) 
     assert found.region.origin.cell == found.cell.numbers
 
 
-@pytest.mark.parametrize("protect", ["head", "box"])
+@pytest.mark.parametrize("protect", PROTECTIONS)
 def test_regions_of_cells_are_told_from_others(protect: str) -> None:
     cell = Cell(22, 1, 18, 20, 1)
-    box, mask = cell.shape(protect).region(cell.pose, 400, 400, masked=protect == "head")
+    box, mask = cell.shape(protect).region(cell.pose, 400, 400, masked=PROTECTIONS[protect].masked)
     origin = Origin(FACE, "faces", number=1, found=True, cell=cell.numbers)
     right = Region(box, mask, origin).record
 
@@ -244,10 +289,10 @@ def test_regions_of_cells_are_told_from_others(protect: str) -> None:
     for wrong in (Box(box.x + 1, box.y, box.w, box.h), Box(box.x, box.y, box.w + 400, box.h)):
         assert "not that of its cell" in problem(replace(grown, box=wrong))
     for fewer in (1, (right.masked or 99) - 1):
-        masked = fewer if protect == "head" else box.w * box.h
+        masked = fewer if mask is not None else box.w * box.h
         assert "not that of its cell" in problem(replace(grown, masked=masked))
         assert problem(replace(grown, masked=masked), counted=False) == ""
-    assert ("not that of its cell" in problem(replace(grown, masked=None))) == (protect == "head")
+    assert ("not that of its cell" in problem(replace(grown, masked=None))) == (mask is not None)
     assert "outside" in problem(replace(right, origin=replace(origin, cell=(22, 1, 900, 20, 1))))
     assert "no cell" in problem(replace(right, origin=replace(origin, cell=(1, 2))))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,14 @@ from geometry_made import textured
 
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
+from dpveil.regions import grow
 from tiny_onnx import completion, lama
 
 SIDE = 64
@@ -36,9 +38,12 @@ def real() -> Completion:
     return Completion.load(path)
 
 
-def heads(*boxes: Box, photo: Photo | None = None, frame: Frame | None = None) -> list[Placed]:
-    photo = photo or Photo(np.zeros((200, 260, 3), np.uint8))
-    return [place(photo, box, landmarks=False, protect="head", frame=frame) for box in boxes]
+def heads(
+    *boxes: Box, photo: Photo | None = None, frame: Frame | None = None, protect: str = "head"
+) -> list[Placed]:
+    photo = photo or Photo(np.zeros((200, 260, 3), np.uint8), Grid(8, 8) if protect == "face" else None)
+    found = [place(photo, box, landmarks=False, protect=protect, frame=frame) for box in boxes]
+    return [replace(one, region=grow(one.region, photo)) for one in found]
 
 
 def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarray:
@@ -48,15 +53,15 @@ def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarr
     return out
 
 
-@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("protect", "channels"), [("head", 1), ("head", 3), ("face", 3)])
 @pytest.mark.parametrize("which", ["made", "real"])
 @pytest.mark.parametrize("boxes", [TWO, (Box(0, 0, 40, 50),), (Box(70, 70, 60, 75), Box(95, 80, 60, 75))])
 def test_no_hidden_pixel_is_read_and_no_other_changes(
-    which: str, boxes: tuple[Box, ...], channels: int, request: pytest.FixtureRequest
+    which: str, boxes: tuple[Box, ...], channels: int, protect: str, request: pytest.FixtureRequest
 ) -> None:
     """Whatever was under the heads, the picture is the same, bit for bit."""
     network = made() if which == "made" else request.getfixturevalue("real")
-    image, faces = textured(200, 260, seed=1, channels=channels), heads(*boxes)
+    image, faces = textured(200, 260, seed=1, channels=channels), heads(*boxes, protect=protect)
     crops = [textured(128, 128, seed=9 + i) for i in range(len(boxes))]
     under = hidden(faces)
     first = recombine(image, faces, crops, filling=network)
@@ -68,6 +73,25 @@ def test_no_hidden_pixel_is_read_and_no_other_changes(
         assert (recombine(changed, faces, crops, filling=network) == first).all()
     assert (recombine(255 - image, faces, crops, filling=network)[under] != first[under]).any()
     assert (recombine(image, faces, crops) != first).any()
+
+
+def test_of_an_inner_face_the_network_sees_the_head_that_stays_if_blocks_are_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the region is hardly larger than the oval, nothing is left to paint, and it is not asked."""
+    network, seen = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    image, crop = textured(200, 260), textured(128, 128)
+    (grown,) = heads(TWO[0], protect="face")
+    (oval,) = (place(Photo(image), box, landmarks=False, protect="face") for box in TWO[:1])
+    recombine(image, [oval], [crop], filling=network)
+    assert not seen
+    recombine(image, [grown], [crop], filling=network)
+    ((*_, known, own, _),) = seen
+    head = in_head(pixel_grid(SIDE))
+    assert 0.05 < known[head].mean() < 0.6
+    assert not (known * own).any()
 
 
 def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(

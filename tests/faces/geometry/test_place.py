@@ -27,7 +27,8 @@ from dpveil.faces.geometry import landmarks as landmarks_file
 from dpveil.faces.geometry.align import FIVE, Similarity
 from dpveil.faces.geometry.head import between, inside, outline
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, in_head, pixel_grid
-from dpveil.faces.geometry.place import FOUND, LARGER, check
+from dpveil.faces.geometry.place import FOUND, check
+from dpveil.faces.geometry.protection import LARGER
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from geometry_made import placed, textured
@@ -48,11 +50,15 @@ def places(kind: str) -> list[Placed]:
 KINDS = ["box", "mask", "two", "corner", "tiny", "margin", "everything", "far"]
 
 
-@pytest.mark.parametrize("channels", [1, 3])
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_protected_pixel_is_read_and_no_other_changes(kind, channels):
+CASES = [(kind, "head", channels) for kind in KINDS for channels in (1, 3)]
+CASES += [("mask", "face", 1), *((kind, "face", 3) for kind in KINDS)]
+
+
+@pytest.mark.parametrize(("kind", "protect", "channels"), CASES)
+def test_no_protected_pixel_is_read_and_no_other_changes(kind, protect, channels):
     """The proof of `recombine`, on pictures: whatever was under the regions, the output is the same bits."""
-    image, faces = textured(160, 200, seed=1, channels=channels), places(kind)
+    image = textured(160, 200, seed=1, channels=channels)
+    faces = [replace(face, protect=protect) for face in places(kind)]
     crops = [textured(p.frame.size, p.frame.size, seed=9 + i) for i, p in enumerate(faces)]
     mask = hidden(image, faces)
     first = recombine(image, faces, crops)
@@ -70,13 +76,14 @@ def test_no_protected_pixel_is_read_and_no_other_changes(kind, channels):
 @given(
     st.integers(0, 150), st.integers(0, 110), st.integers(1, 120), st.integers(1, 120),
     st.floats(3, 200), st.floats(-3, 3), st.integers(0, 2**16), st.booleans(),
+    st.sampled_from(["head", "face"]),
 )  # fmt: skip
-def test_no_protected_pixel_is_read_anywhere(x, y, w, h, unit, angle, seed, masked):
+def test_no_protected_pixel_is_read_anywhere(x, y, w, h, unit, angle, seed, masked, protect):
     box = Box(x, y, min(w, 200 - x), min(h, 160 - y))
     mask = np.random.default_rng(seed).random((box.h, box.w)) < 0.6 if masked else None
     if mask is not None:
         mask[0, 0] = True
-    faces = [placed(box, unit=float(unit), angle=float(angle), mask=mask, frame=Frame(48))]
+    faces = [placed(box, unit=float(unit), angle=float(angle), mask=mask, frame=Frame(48), protect=protect)]
     image, crops = textured(160, 200, seed=seed), [textured(48, 48, seed=seed + 1)]
     under = hidden(image, faces)
     changed = image.copy()

@@ -18,6 +18,7 @@ from dpveil.faces import Attributes, Gallery
 from dpveil.faces.attribute_model import VALUES, AttributeModel
 from dpveil.faces.embedding import embedder, of_crop
 from dpveil.faces.face_gallery import FaceGallery
+from dpveil.faces.geometry.spectacles import STYLES, with_glasses
 from dpveil.io import read
 from dpveil.mechanisms.choice.randomised_response import RandomisedResponse
 from dpveil.noise.bits import SeededBits
@@ -38,10 +39,8 @@ EACH: Final = 10
 """Photos of each person; the attacker holds the first half, the others are released."""
 SETTINGS: Final = (
     "none",
-    "gender=1",
-    "gender=2",
-    "gender=4",
-    "gender=8",
+    *(f"gender={epsilon}" for epsilon in (1, 2, 4, 8)),
+    *(f"{name}={epsilon}" for name in ("glasses", "beard") for epsilon in (1, 4)),
     "gender=4,age=4",
     "gender=3,age=2,perceived-race=3",
     "gender=2,age=1.5,perceived-race=1.5,pose=1.5,smile=1.5",
@@ -108,17 +107,23 @@ class Scene:
     @cached_property
     def held(self) -> Held:
         """The attacker's knowledge."""
-        seen = [embedded(self.known), embedded(self.gallery.faces)]
+        seen = [embedded(self.known), embedded(self.faces)]
         return Held(self.people.names, self.half, seen[0], self.model.read(self.known), seen[1])
 
+    @cached_property
+    def faces(self) -> Crops:
+        """What may be released: every face of the gallery, then all of them in each style of spectacles."""
+        worn = [with_glasses(face, style) for style in STYLES for face in self.gallery.faces]
+        return np.concatenate([self.gallery.faces, np.stack(worn)])
+
     def released(self, attributes: str, crops: Crops, stream: str) -> Int64[np.ndarray, " n"]:
-        """Return the index of the gallery face that is released for each crop."""
+        """Return the index among `faces` of what is released for each crop."""
         shown = self.method(attributes).release(crops, bits=SeededBits(SEED, f"{attributes} {stream}"))
         return np.array([self._numbers[face.tobytes()] for face in shown])
 
     @cached_property
     def _numbers(self) -> dict[bytes, int]:
-        return {face.tobytes(): number for number, face in enumerate(self.gallery.faces)}
+        return {face.tobytes(): number for number, face in enumerate(self.faces)}
 
 
 def embedded(crops: Crops) -> Float64[np.ndarray, "n 128"]:
@@ -173,7 +178,7 @@ def on_people(scene: Scene, say: Say) -> list[Row]:
         rows.append(row("LFW", setting, "told the attributes", told))
         apart = attacks[best].right.astype(float) - told.right
         rows.append(difference("LFW", setting, "strongest minus told", apart, people))
-        read = scene.model.read(scene.gallery.faces)
+        read = scene.model.read(scene.faces)
         rows += agreement(scene, setting, {name: read[name][shown] for name in kept})
         say(setting)
     return rows
@@ -226,7 +231,7 @@ def on_photos(scene: Scene, setting: str, method: Attributes | Gallery, say: Say
 def on_labelled(scene: Scene, crops: Crops, labels: Places) -> list[Row]:
     """Return how often released faces have the attributes with which photos are labelled."""
     people, rows = list(map(str, range(len(crops)))), []
-    clean, reads = scene.model.read(crops), scene.model.read(scene.gallery.faces)
+    clean, reads = scene.model.read(crops), scene.model.read(scene.faces)
     for name, wanted in labels.items():
         chance = 1 / len(VALUES[name])
         rows.append(row("UTKFace", "clean", f"{name} agrees", of(clean[name] == wanted, people, chance)))

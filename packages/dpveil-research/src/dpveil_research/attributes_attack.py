@@ -14,6 +14,8 @@ from jaxtyping import Float64, Int64
 from dpveil.attacks import Identified, identify, parrot
 from dpveil.faces import Attributes
 from dpveil.faces.attribute_model import VALUES
+from dpveil.faces.face_gallery import NO_GLASSES
+from dpveil.faces.geometry.spectacles import STYLES
 
 SMOOTH: Final = 0.5
 """Added to the counts of an attacker's observations, so that nothing has probability 0."""
@@ -59,12 +61,16 @@ class Held:
 
 
 def likelihoods(method: Attributes) -> Float64[np.ndarray, "combinations faces"]:
-    """Return the probability of every face of the gallery for every combination of true values."""
+    """Return the probability of every face for every combination of true values: of the gallery's own, and
+    then in each style of spectacles.
+    """
     table, count = method.table, len(method.gallery.held)
     laws = [np.array(one.matrix.weights, np.float64) / 2.0**64 for one in method.responses.values()]
-    shown = np.zeros((len(table), count))
-    for row, numbers in enumerate(table.values()):
-        shown[row, numbers] = 1 / len(numbers)
+    shown = np.zeros((len(table), count * (1 + len(STYLES))))
+    for row, (answer, numbers) in enumerate(table.items()):
+        styles = method.styles(answer)
+        for style in styles:
+            shown[row, numbers + count * (style - NO_GLASSES)] = 1 / len(numbers) / len(styles)
     drawn: Float64[np.ndarray, "combinations answers"] = np.ones((1, 1))
     for law in laws:
         drawn = np.asarray(np.kron(drawn, law))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, Final
 
 from dpveil_research.plots import COLOURS, SOFT, canvas_of, label, legend, png
@@ -11,6 +12,8 @@ SHOWN: Final = {
     "strongest": "strongest attacker, from the picture",
     "told the attributes": "who is only told the attributes",
 }
+LINE: Final = 0.6
+"""Height of a line of a label, relative to the least distance between settings."""
 Rows = Sequence[Mapping[str, str]]
 
 
@@ -24,12 +27,13 @@ def draw_attributes(rows: Rows, costs: Rows) -> bytes:
 
 def _attacks(axes: Any, rows: Rows) -> None:
     settings = list(dict.fromkeys(one["setting"] for one in rows if one["measure"] == "strongest"))
+    places = places_of(settings)
     for number, (measure, who) in enumerate(SHOWN.items()):
         found = {one["setting"]: one for one in rows if one["measure"] == measure}
         mean, low, high = (
             [100 * float(found[s][name]) for s in settings] for name in ("mean", "low", "high")
         )
-        at = [place + 0.18 * (2 * number - 1) for place in range(len(settings))]
+        at = [place + 0.18 * (2 * number - 1) for place in places]
         around = [
             [m - a for m, a in zip(mean, low, strict=True)],
             [b - m for m, b in zip(mean, high, strict=True)],
@@ -37,10 +41,17 @@ def _attacks(axes: Any, rows: Rows) -> None:
         axes.errorbar(mean, at, xerr=around, fmt="o", ms=4, capsize=2, color=COLOURS[number], label=who)
     chance = 100 * float(next(one["chance"] for one in rows if one["measure"] == "strongest"))
     axes.axvline(chance, color=SOFT, lw=1.2, ls=":", label="chance")
-    axes.set_yticks(range(len(settings)), [setting.replace(",", ",\n") for setting in settings], fontsize=7)
+    axes.set_yticks(places, [setting.replace(",", ",\n") for setting in settings], fontsize=7)
     axes.invert_yaxis()
     label(axes, "158 people of LFW", "of releases named rightly, %", "")
     legend(axes)
+
+
+def places_of(settings: Sequence[str]) -> list[float]:
+    """Return the heights of the settings' labels, one line for each attribute, so that none overlap."""
+    ends = list(accumulate(max(1.0, LINE * (1 + setting.count(","))) for setting in settings))
+    starts = [0.0, *ends[:-1]]
+    return [(start + end) / 2 for start, end in zip(starts, ends, strict=True)]
 
 
 def _prices(axes: Any, costs: Rows) -> None:

@@ -15,8 +15,9 @@ from dpveil.assets import Reference
 from dpveil.audit.entry import Drawn, Level, Variant
 from dpveil.core.numbers import show
 from dpveil.faces import Attributes, Gallery
-from dpveil.faces.attribute_model import ATTRIBUTES, TONE
+from dpveil.faces.attribute_model import ATTRIBUTES, GLASSES, TONE
 from dpveil.faces.face_gallery import GALLERY
+from dpveil.faces.geometry.spectacles import STYLES
 from dpveil.faces.kept import written
 from dpveil.noise.bits import BitSource
 
@@ -25,15 +26,17 @@ UNUSED: Final = 64 * "0"
 """Stands for the hash of a file, where there is none."""
 LIGHT: Final = (180, 150, 135, 120, 90)
 """A grey level of each class of tones, from the lightest to the darkest."""
-TONE_AT: Final = -3
-"""Where a face shows its tone: before its other contents and its index."""
+TONE_AT: Final = -4
+"""Where a face shows its tone: before its other contents, its spectacles and its index."""
+STYLE_AT: Final = -2
+"""Where it shows the style of its spectacles, from 1; 0 is none."""
 KINDS: Final = {"gallery": GALLERY, "attributes": ATTRIBUTES}
 Row = tuple[int, ...]
 """The numbers in a crop, which are all that a method reads of it."""
 Rows = Int64[np.ndarray, "n w"]
 Numbers = Int64[np.ndarray, " n"]
 Chances = tuple[Fraction, ...]
-"""The probability of every face."""
+"""The probability of every outcome."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +44,7 @@ class MadeGallery:
     """A synthetic gallery with one face for each of `looks`, the readings of the synthetic model.
 
     `values` and `labels` are as in a gallery's file. A crop's numbers are its distances. Each face shows its
-    index.
+    spectacles and its index.
     """
 
     looks: tuple[Row, ...]
@@ -54,8 +57,8 @@ class MadeGallery:
 
     @cached_property
     def faces(self) -> UInt8[np.ndarray, "n 1 w 3"]:
-        """All faces: a line of pixels with the readings, and the index at its end."""
-        lines = np.array([(*look, number) for number, look in enumerate(self.looks)], np.uint8)
+        """All faces: a line of pixels with the readings, no spectacles, and the index at its end."""
+        lines = np.array([(*look, 0, number) for number, look in enumerate(self.looks)], np.uint8)
         return np.repeat(lines[:, None, :, None], 3, axis=3)
 
     @property
@@ -63,11 +66,15 @@ class MadeGallery:
         """The tone of every face, if the last attribute is the tone."""
         return np.array([look[-2] for look in self.looks], np.int64)
 
-    def decoded(self, numbers: list[int], tones: Sequence[int] = ()) -> UInt8[np.ndarray, "k 1 w 3"]:
-        """Return the faces with these indices; with `tones`, brought to these."""
+    def decoded(
+        self, numbers: list[int], tones: Sequence[int] = (), styles: Sequence[int] = ()
+    ) -> UInt8[np.ndarray, "k 1 w 3"]:
+        """Return the faces with these indices; with `tones`, brought to these, and with these `styles`."""
         found = self.faces[numbers]
         if len(tones):
             found[:, :, TONE_AT] = np.reshape(tones, (-1, 1, 1))
+        if len(styles):
+            found[:, :, STYLE_AT] = np.reshape(styles, (-1, 1, 1)) + 1
         return found
 
     def distances(self, crops: UInt8[np.ndarray, "m s s 3"]) -> Float64[np.ndarray, "m n"]:
@@ -111,8 +118,18 @@ class FacesCase:
         made: MadeGallery = self.method.gallery.held
         return made
 
+    @property
+    def outcomes(self) -> int:
+        """How many faces may be seen: each without spectacles, and in each style if glasses are kept."""
+        glasses = isinstance(self.method, Attributes) and GLASSES in self.method.names
+        return len(self.gallery) * (1 + len(STYLES) if glasses else 1)
+
+    def seen(self, faces: Sequence[int], styles: Sequence[int]) -> tuple[int, ...]:
+        """Return the outcomes of these faces in each of these styles, from 1; 0 is without."""
+        return tuple(face + len(self.gallery) * style for face in faces for style in styles)
+
     def draw(self, rows: Rows, bits: BitSource) -> Numbers:
-        """Return the face that the method releases for each row; -1 if it is none of them.
+        """Return the outcome that the method releases for each row; -1 if it is none of them.
 
         A crop is as light as its row says if a tone is read, and shows the row at its left.
         """
@@ -124,8 +141,11 @@ class FacesCase:
         released = self.method.release(crops, bits=bits)
         numbers = released[:, 0, -1, 0].astype(np.int64)
         known = np.minimum(numbers, len(self.gallery) - 1)
-        same = (released == self.gallery.faces[known]).all(axis=(1, 2, 3))
-        return np.where(same, numbers, -1)
+        styles = released[:, 0, STYLE_AT, 0].astype(np.int64)
+        due = self.gallery.faces[known]
+        due[:, :, STYLE_AT] = styles[:, None, None]
+        found = numbers + len(self.gallery) * styles
+        return np.where((released == due).all(axis=(1, 2, 3)) & (found < self.outcomes), found, -1)
 
     def __str__(self) -> str:
         method: Any = self.method

@@ -16,6 +16,8 @@ from dpveil.mechanisms.choice.rank_choice import RankChoice
 WHOLE: Final = 1 << 64
 ORDERED: Final = ("age", "pose", "tone")
 """Attributes with ordered values."""
+WORN: Final = (1, 2, 3, 4)
+"""The styles of spectacles, all with the same chance."""
 HALVINGS: Final = 60
 Joint = dict[Row, Fraction]
 """The probability of every combination of answers."""
@@ -93,12 +95,16 @@ def own_answers(case: FacesCase, row: Row) -> Chances:
     parts = [
         [Fraction(weight, WHOLE) for weight in whole[true]] for whole, true in zip(rows, row, strict=False)
     ]
-    return spread(case, independent_draws(parts), lambda answer: table[answer])
+    return spread(
+        case,
+        independent_draws(parts),
+        lambda answer: case.seen(table[answer], [style + 1 for style in own.styles(answer)]),
+    )
 
 
 def written_answers(case: FacesCase, row: Row) -> Chances:
     """Return the law of the face for randomised responses, by definition."""
-    return spread(case, independent_draws(responses(case, row)), lambda answer: faces_for(case, answer))
+    return spread(case, independent_draws(responses(case, row)), lambda answer: shown_for(case, answer))
 
 
 def responses(case: FacesCase, row: Row) -> list[tuple[Fraction, ...]]:
@@ -136,8 +142,8 @@ def single_draw(parts: Sequence[Sequence[Fraction]]) -> Joint:
 
 
 def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]]) -> Chances:
-    """Return the probability of every face: a combination shows one of its faces uniformly."""
-    found = [Fraction(0)] * len(case.gallery)
+    """Return the probability of every outcome: a combination shows one of its own uniformly."""
+    found = [Fraction(0)] * case.outcomes
     for answer, chance in joint.items():
         shown = faces(answer)
         for face in shown:
@@ -145,11 +151,27 @@ def spread(case: FacesCase, joint: Joint, faces: Callable[[Row], tuple[int, ...]
     return tuple(found)
 
 
+def shown_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
+    """Return what may be seen for a combination of answers: its faces, and with glasses in every style."""
+    return case.seen(faces_for(case, answer), styles_for(case, answer))
+
+
+def styles_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
+    """Return the styles of spectacles for a combination of answers, from 1; 0 is none."""
+    own: Any = case.method
+    kept = [name for name, _ in own.costs]
+    return WORN if "glasses" in kept and answer[kept.index("glasses")] == 1 else (0,)
+
+
 @lru_cache(maxsize=1024)
 def faces_for(case: FacesCase, answer: Row) -> tuple[int, ...]:
-    """Return the faces nearest to a combination of answers, the attribute with the largest ε first."""
+    """Return the faces nearest to a combination of answers, the attribute with the largest ε first.
+
+    Whether a face has glasses does not count: they are drawn over it.
+    """
     own: Any = case.method
-    dearest = sorted(range(len(own.costs)), key=lambda place: -own.costs[place][1])
+    counted = [place for place, (name, _) in enumerate(own.costs) if name != "glasses"]
+    dearest = sorted(counted, key=lambda place: -own.costs[place][1])
 
     def away(face: int) -> list[int]:
         return [_away(case, face, place, answer[place]) for place in dearest]

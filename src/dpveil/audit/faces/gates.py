@@ -14,13 +14,14 @@ from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.faces.case import DistributionOf, FacesCase, FacesDrawn, FacesVersion, Row
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, of_releases
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, least_epsilon, of_releases
 from dpveil.audit.lower_bound import Bound, Draws
 from dpveil.noise.bits import BitSource
 from dpveil.noise.matrix import log_above
 
 CLOSE: Final = 1e-7
 """Largest log-distance of probabilities from the definition, as integer weights are rounded."""
+ANY: Final = "any excess"
 INFINITE: Final = 1e9
 
 
@@ -34,9 +35,8 @@ def same_gate(version: FacesVersion, case: FacesCase, definition: DistributionOf
     far = max(
         abs(math.log(own / wanted)) if own and wanted else INFINITE * (own != wanted) for own, wanted in pairs
     )
-    yield Finding(
-        "same", "log-ratio of whole weights to the distribution", str(case), far, CLOSE, far <= CLOSE
-    )
+    what = "log-ratio of whole weights to the distribution"
+    yield Finding("same", what, str(case), far, CLOSE, far <= CLOSE, sees=f"more than {CLOSE:g}")
 
 
 def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
@@ -48,9 +48,9 @@ def exact_gate(version: FacesVersion, case: FacesCase) -> Iterator[Finding]:
     kept = not certain and cost <= case.epsilon
     value = INFINITE if certain else float(cost)
     what = f"log-ratio of the distribution, {len(distributions)} crops"
-    yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε")
+    yield Finding("exact", what, str(case), value, float(case.epsilon), kept, "ε", sees=ANY)
     lost = max(abs(1 - sum(distribution, Fraction(0))) for distribution in distributions)
-    yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0)
+    yield Finding("exact", "sum of chances unlike 1", str(case), float(lost), 0.0, lost == 0, sees=ANY)
 
 
 def fit_gate(
@@ -87,4 +87,4 @@ def bound_gate(version: FacesVersion, setting: FacesDrawn, *, bits: BitSource) -
         ComparedPair(f"{case}, {pair[0]} and {pair[1]}", float(case.epsilon), partial(bound, pair))
         for pair in setting.pairs
     ]
-    yield from bound_findings(pairs, f"{draws:,} draws")
+    yield from bound_findings(pairs, f"{draws:,} draws", least=partial(least_epsilon, draws))

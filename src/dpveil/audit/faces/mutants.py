@@ -21,8 +21,10 @@ from dpveil.audit.faces.distributions import (
     own_ranks,
     responses,
     shares,
+    shown_for,
     single_draw,
     spread,
+    styles_for,
 )
 from dpveil.faces.attribute_model import VALUES
 from dpveil.noise.bits import BitSource
@@ -114,7 +116,7 @@ GALLERY: Final = (
 
 
 def _shown(case: FacesCase, row: Row, parts: list[tuple[Fraction, ...]]) -> Chances:
-    return spread(case, independent_draws(parts), lambda answer: faces_for(case, answer))
+    return spread(case, independent_draws(parts), lambda answer: shown_for(case, answer))
 
 
 def _two_values(case: FacesCase, row: Row) -> Chances:
@@ -136,7 +138,7 @@ def _among_all(case: FacesCase, row: Row) -> Chances:
 
 
 def _one_draw(case: FacesCase, row: Row) -> Chances:
-    return spread(case, single_draw(responses(case, row)), lambda answer: faces_for(case, answer))
+    return spread(case, single_draw(responses(case, row)), lambda answer: shown_for(case, answer))
 
 
 def _undivided(case: FacesCase, row: Row) -> Chances:
@@ -159,9 +161,20 @@ def _nearest(case: FacesCase, row: Row) -> Chances:
 
     def nearest(answer: Row) -> tuple[int, ...]:
         shade = len(row) - 1
-        return (min(faces_for(case, answer), key=lambda n: abs(case.gallery.looks[n][shade] - row[shade])),)
+        face = min(faces_for(case, answer), key=lambda n: abs(case.gallery.looks[n][shade] - row[shade]))
+        return case.seen((face,), styles_for(case, answer))
 
     return spread(case, independent_draws(responses(case, row)), nearest)
+
+
+def _own_glasses(case: FacesCase, row: Row) -> Chances:
+    """Draw spectacles in a style that the crop decides."""
+
+    def own(answer: Row) -> tuple[int, ...]:
+        styles = styles_for(case, answer)
+        return case.seen(faces_for(case, answer), (styles[min(row[-1], len(styles) - 1)],))
+
+    return spread(case, independent_draws(responses(case, row)), own)
 
 
 def _true(case: FacesCase, row: Row) -> list[tuple[tuple[str, Fraction], int]]:
@@ -177,5 +190,6 @@ ATTRIBUTES: Final = (
     wrong("budgets not divided", _undivided),
     wrong("last attribute not randomised", _last_shown),
     wrong("nearest face of the right kind", _nearest),
+    wrong("spectacles like the crop's", _own_glasses),
     wrong("every draw used twice", own_answers, reused=True),
 )

@@ -48,6 +48,8 @@ def _quick() -> tuple[RecombinationCase, ...]:
         case(ONE, scene="without colour"),
         case(ONE, scene="dark", channels=1),
         case(TWO, protect="head"),
+        case(TWO, protect="face", scene="dark"),
+        case(ONE, protect="face", channels=1, encoding=Encoding("grey", 60), margin="0"),
         case(WIDE, height=331, width=421, protect="head"),
         case(ONE, angle=0.4),
         case(BESIDE),
@@ -67,7 +69,12 @@ def _deep() -> tuple[RecombinationCase, ...]:
         RecombinationCase(boxes, scene=scene, protect=protect, angle=angle, margin=margin)
         for boxes in (ONE, TWO, BESIDE, CORNER, LARGE)
         for scene in ("textured", "dark", "without colour")
-        for protect, angle, margin in (("box", None, "0.5"), ("box", 1.2, "0.35"), ("head", 0.2, "0"))
+        for protect, angle, margin in (
+            ("box", None, "0.5"),
+            ("box", 1.2, "0.35"),
+            ("head", 0.2, "0"),
+            ("face", 0.3, "0"),
+        )
     ]
     stored = [
         replace(case, encoding=Encoding(kind, 95, turn=turn), channels=1 if kind == "grey" else 3)

@@ -116,6 +116,7 @@ def _kept() -> FacesAudit:
     exact = (
         _answered("gender=2,age=1", ((0, 0), (1, 2), (1, 3))),
         _answered("gender=0.5,tone=1"),
+        _answered("gender=0.5,glasses=1", each=1),
     )
     deep = (
         _answered("gender=0.5,perceived-race=1"),
@@ -123,10 +124,14 @@ def _kept() -> FacesAudit:
         _answered("age=2,perceived-race=0.25,smile=3", ((0, 0, 0), (3, 4, 1))),
         _answered("pose=8", each=3),
         _answered("gender=4,age=4", ((1, 3),), each=1),
+        _answered("glasses=1,beard=2"),
+        _answered("beard=1,tone=2", each=1),
     )
-    near, far = ((0, 1, 0), (0, 1, 200)), ((0, 1, 0), (1, 3, 0))
+    near = (0, 1, 0), (0, 1, 200)
     settings = tuple(
-        FacesDrawn(case, FEW_DRAWS, ((0, 1, 200), (1, 3, 0), (0, 0, 0)), (near, far)) for case in exact
+        FacesDrawn(case, FEW_DRAWS, ((0, 1, 200), (1, last, 0), (0, 0, 0)), (near, far))
+        for case, last in zip(exact, (3, 3, 1), strict=True)
+        for far in [((0, 1, 0), (1, 0 if last == 1 else last, 0))]
     )
     level = FacesLevel(exact, settings)
     return FacesAudit(

@@ -13,16 +13,14 @@ from jaxtyping import Bool, Int64
 from dpveil.audit.distributions import Distribution, finite_distribution
 from dpveil.audit.findings import Finding
 from dpveil.audit.fit import fit, fit_pairs
-from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding
+from dpveil.audit.gates import ComparedPair, bound_findings, fit_finding, least_epsilon
 from dpveil.audit.lower_bound import Bound, certain, scores
-from dpveil.audit.measures import MISSED, epsilon_at, epsilon_event, smallest_detectable
+from dpveil.audit.measures import epsilon_at
 from dpveil.audit.scalar.case import ScalarCase, ScalarDrawn, ScalarVersion, masses
 from dpveil.audit.scalar.distributions import PointDistribution, distribution_of
 from dpveil.audit.scalar.gates import place
 from dpveil.noise.bits import BitSource
 
-CHANCE: Final = 0.3
-"""Probability of the event with which the smallest detectable violation is computed."""
 Counts = Int64[np.ndarray, " cells"]
 
 
@@ -89,13 +87,7 @@ def bound_gate(version: ScalarVersion, setting: ScalarDrawn, *, bits: BitSource)
         )
         for x, other in setting.pairs or case.pairs
     ]
-    yield from bound_findings(pairs, f"{draws:,} draws", least=partial(_detectable, draws))
-
-
-@lru_cache(maxsize=512)
-def _detectable(draws: int, limit: float, alpha: float) -> float:
-    event = epsilon_event(CHANCE, 0.0)
-    return smallest_detectable(draws, limit, event, epsilon_at(0.0), alpha=alpha, missed=MISSED)
+    yield from bound_findings(pairs, f"{draws:,} draws", least=partial(least_epsilon, draws))
 
 
 CHUNK: Final = 1 << 20

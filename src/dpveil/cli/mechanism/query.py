@@ -160,6 +160,7 @@ def _tell(answer: Answer, column: str) -> None:
         options.table(lines, "  ")
     say.answer("")
     say.answer(f"mechanism     {answer.mechanism.name}, range {answer.mechanism.range}")
+    say.answer(f"error         {answer.expected_error:.3g} expected (absolute, on average over the range)")
     say.answer(f"guarantee     {answer.guarantee}")
     say.answer(f"about         {answer.guarantee.scope.covers}")
     for entry in answer.guarantee.scope.in_the_clear:

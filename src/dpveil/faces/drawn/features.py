@@ -20,7 +20,7 @@ def eyes(canvas: Canvas, head: Head) -> None:
 
 def _eye(canvas: Canvas, head: Head, side: float) -> None:
     p = head.person
-    wide, high = 4.3 + 0.35 * p.of("eyes"), 2.55 + 0.45 * p.of("lids") - 0.3 * (p.age == "60+")
+    wide, high = 4.3 + 0.35 * p.of("eyes"), 2.55 + 0.45 * p.of("lids") - 0.3 * (p.age in ("60-74", "75+"))
     slant = 0.35 + 0.5 * p.of("slant")
     x = side * (10.0 + 0.3 * p.of("width"))
 

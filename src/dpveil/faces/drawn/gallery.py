@@ -14,8 +14,10 @@ from dpveil.faces.drawn.figure import DrawnHead
 from dpveil.noise.bits import BitSource
 
 WORD: Final = "drawn"
-VERSION: Final = 1
+VERSION: Final = 2
 """Raised whenever a head is drawn otherwise: `tests/faces/drawn` holds hashes of pictures to it."""
+BEFORE: Final = tuple(f"{WORD}-{version}" for version in range(1, VERSION))
+"""What certificates called earlier versions."""
 TABLES: Final = (
     (
         traits,
@@ -34,6 +36,8 @@ TABLES: Final = (
             "EYES",
             "GLASSES",
             "BEARD",
+            "WORN",
+            "GROWN",
             "MOUTH",
         ],
     ),

@@ -155,7 +155,7 @@ def face(canvas: Canvas, head: Head) -> None:
 
 def lines(canvas: Canvas, head: Head) -> None:
     """Draw the lines of an older face."""
-    years = {"18-29": 0, "30-44": 0, "45-59": 1, "60+": 2}[head.person.age]
+    years = {"18-29": 0, "30-44": 0, "45-59": 1, "60-74": 2, "75+": 3}[head.person.age]
     for side in (-1, 1) if years else ():
         fold = [(side * 5.2, 14.8), (side * 8.0, 18.2), (side * 9.0, 22.2)]
         canvas.fill("crease", stroke(head.turned(fold), 0.55 + 0.2 * years), within=SKINS)
@@ -164,6 +164,6 @@ def lines(canvas: Canvas, head: Head) -> None:
         for bend in (-0.9, 0.9) if years > 1 else ():
             crow = [(side * 15.6, 0.3 + bend), (side * 17.6, 0.2 + 2.2 * bend)]
             canvas.fill("crease", stroke(head.turned(crow), 0.6), within=SKINS)
-    for height in (-14.6, -17.4)[: max(0, years)]:
+    for height in (-14.6, -17.4, -20.2)[: max(0, years)]:
         wave = [(-7.5, height + 0.4), (-3, height - 0.4), (2, height + 0.2), (7.5, height - 0.3)]
         canvas.fill("crease", stroke(head.turned(wave), 0.35 + 0.2 * years), within=SKINS)

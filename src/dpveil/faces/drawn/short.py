@@ -13,7 +13,7 @@ from dpveil.faces.drawn.shapes import closed, ellipse, scalloped, stroke
 def bald(canvas: Canvas, head: Head) -> None:
     """Draw a bald head, older ones with hair at the sides."""
     w = head.wide
-    if head.person.age in ("45-59", "60+"):
+    if head.person.age in ("45-59", "60-74", "75+"):
         for sign in (-1, 1):
             patch = np.array(
                 [

@@ -18,7 +18,7 @@ Weights = Mapping[str, int]
 YOUNG: Final = ("18-29", "30-44")
 
 GENDER: Final = {"male": 32, "female": 32}
-AGE: Final = {"18-29": 16, "30-44": 16, "45-59": 16, "60+": 16}
+AGE: Final = {"18-29": 16, "30-44": 16, "45-59": 16, "60-74": 10, "75+": 6}
 POSE: Final = {"left": 16, "frontal": 32, "right": 16}
 SMILE: Final = {"no": 20, "yes": 44}
 TONE: Final = {"1": 13, "2": 13, "3": 13, "4": 13, "5": 12}
@@ -57,7 +57,8 @@ GREY: Final[Mapping[str, Weights]] = {
     "18-29": {"none": 64},
     "30-44": {"none": 60, "some": 4},
     "45-59": {"none": 24, "some": 28, "all": 12},
-    "60+": {"some": 14, "all": 28, "white": 22},
+    "60-74": {"some": 18, "all": 30, "white": 16},
+    "75+": {"some": 6, "all": 26, "white": 32},
 }
 EYES: Final[Mapping[str, Weights]] = {
     "light": {"brown": 24, "hazel": 14, "green": 12, "blue": 14},
@@ -71,6 +72,9 @@ BEARD: Final[Mapping[str, Weights]] = {
     "male": {"none": 32, "stubble": 10, "full": 9, "short": 6, "goatee": 3, "moustache": 4},
     "female": {"none": 64},
 }
+WORN: Final = {"round": 18, "square": 24, "thin": 22}
+"""Glasses, and below beards, where they are kept: the same for everybody."""
+GROWN: Final = {"stubble": 16, "full": 18, "short": 14, "goatee": 7, "moustache": 9}
 MOUTH: Final = {"closed": 32, "open": 32}
 GARMENT: Final = {"crew": 24, "shirt": 20, "vee": 20}
 EARRINGS: Final[Mapping[str, Weights]] = {
@@ -144,8 +148,8 @@ def drawn(bits: BitSource, kept: Mapping[str, str]) -> Person:
         colour=_pick(COLOUR[depth], next(words)),
         grey=_pick(GREY[age], next(words)),
         eyes=_pick(EYES[depth], next(words)),
-        glasses=_pick(GLASSES[span], next(words)),
-        beard=_pick(BEARD[gender], next(words)),
+        glasses=_had(kept.get("glasses"), WORN, GLASSES[span], next(words)),
+        beard=_had(kept.get("beard"), GROWN, BEARD[gender], next(words)),
         mouth=_pick(MOUTH, next(words)),
         garment=_pick(GARMENT, next(words)),
         earrings=_pick(EARRINGS[gender], next(words)),
@@ -166,6 +170,11 @@ def _pick(weights: Weights, word: int, known: str | None = None) -> str:
         if left < 0:
             return value
     raise ValueError(f"the weights {dict(weights)} do not add up to {TOTAL}")
+
+
+def _had(known: str | None, kinds: Weights, usual: Weights, word: int) -> str:
+    """Return one of `kinds` for "yes", "none" for "no", and a usual one if nothing is known."""
+    return "none" if known == "no" else _pick(kinds if known == "yes" else usual, word)
 
 
 def _measure(word: int) -> float:

@@ -13,12 +13,13 @@ from typing import Final
 
 import numpy as np
 
-from dpveil.core.origin import BOX
+from dpveil.core.origin import BOX, Origin
 from dpveil.core.region import Box, RegionRecord
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.head import outline
-from dpveil.faces.geometry.head_frame import AROUND, HEAD, MIDDLE, Shape
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, Shape
+from dpveil.faces.geometry.protection import PROTECTIONS
 from dpveil.regions.boxes import box_of_text
 
 SCALES: Final = range(64)
@@ -31,17 +32,6 @@ YAW: Final = 20
 """Degrees between the classes of yaw."""
 TURNED: Final = 2
 """The outermost class of yaw, on either side: everything from 30° on."""
-STRETCHES: Final = (1.0, 1.3, 1.6)
-"""By how much the half of the shape at the back of a turned head is stretched, by class of yaw."""
-EITHER: Final = 1.4
-"""The stretch of both halves of the box around a head whose yaw is not known."""
-WHOLE_CELL: Final = {
-    "head": replace(HEAD.larger(1.25), neck=(0.24, 0.184, 0.44)),
-    "box": AROUND.larger(1.25),
-}
-"""For each protection, a shape at the cell's centre that holds that of every face of the cell."""
-SMALLER: Final = {"head": HEAD, "box": AROUND}
-"""The shape of one face, by protection."""
 MOST_GROWTH: Final = 160
 """Most pixels by which a region grows to the blocks of a format."""
 ROUNDING: Final = 1.02
@@ -68,8 +58,11 @@ class Cell:
     def near(cls, head: Similarity, yaw: float | None, *, raised: int = 0) -> Cell:
         """Return the cell of a head that `head` maps to a frame with a side of 1; `yaw` is in radians.
 
-        With `raised`, the scale is larger by so many steps. Raises `RegionError` for impossible sizes.
+        With `raised`, the scale is larger by so many steps. Raises `RegionError` for impossible sizes, and
+        numbers that are not finite.
         """
+        if not all(map(math.isfinite, (head.scale, head.angle, head.x, head.y, yaw or 0.0))):
+            raise RegionError("the place of a head is not finite", hint="it may be no face")
         scale = round(-math.log(head.scale) / math.log(1.25)) + raised
         if scale not in SCALES:
             raise RegionError("a head is smaller than a pixel, or impossibly large", hint="it may be no face")
@@ -102,16 +95,16 @@ class Cell:
         x, y = MIDDLE - turned.to(centre)[0] - 0.5
         return replace(turned, x=float(x), y=float(y))
 
+    @property
+    def around(self) -> tuple[float, float, float, float]:
+        """Left, top, width and height of the square as wide as the head, in pixels, also beyond the photo."""
+        pitch = PITCH * side(self.scale)
+        return (self.across + 0.5 - 8) * pitch, (self.down + 0.5 - 8) * pitch, 16 * pitch, 16 * pitch
+
     def shape(self, protect: str) -> Shape:
         """Return the shape that is replaced, which holds that of every face of the cell."""
-        return self.stretched(WHOLE_CELL[protect], protect)
-
-    def stretched(self, shape: Shape, protect: str) -> Shape:
-        """Return a shape whose half at the back of the turned head is wider."""
-        if self.yaw is None:
-            return replace(shape, left=EITHER, right=EITHER) if protect == "box" else shape
-        behind = STRETCHES[abs(self.yaw)]
-        return replace(shape, left=behind) if self.yaw > 0 else replace(shape, right=behind)
+        kind = PROTECTIONS[protect]
+        return kind.stretched(kind.whole, self.yaw)
 
 
 def side(scale: int) -> float:
@@ -150,25 +143,28 @@ def off_grid(record: RegionRecord, protect: str, width: int, height: int, *, cou
     cell = Cell.of(record.origin.cell or ())
     if cell is None:
         return "is in no cell of the grid"
-    shape, own, head = cell.shape(protect), _own(record), protect == "head"
+    shape, own, masked = cell.shape(protect), given_box(record.origin), PROTECTIONS[protect].masked
     pixels = shape.region(cell.pose, width, height, box=own, masked=False)
     if pixels is None:
         return "is in a cell of the grid that lies outside the photo"
     most = 0 if record.origin.grown_to is None else MOST_GROWTH
     fits = all(0 <= more <= most for more in _beyond(pixels[0], record.box))
     if fits and counted:
-        fits = head == (record.masked is not None)
-    if fits and counted and head:  # a mask takes time and memory, so it is the last
+        fits = masked == (record.masked is not None)
+    if fits and counted and masked:  # a mask takes time and memory, so it is the last
         found = shape.region(cell.pose, width, height, box=own)
         count, told = 0 if found is None or found[1] is None else int(found[1].sum()), record.masked or 0
         fits = 0 < count <= told and (most > 0 or told == count)
     return "" if fits else "is not that of its cell of the grid"
 
 
-def _own(record: RegionRecord) -> Box | None:
-    """Return the user's box that the region holds, too; None if a finder found it, whatever it calls it."""
+def given_box(origin: Origin) -> Box | None:
+    """Return the user's box, which the region holds, too; None if it is of a finder, whatever that calls it.
+
+    Certificates state a user's box as the request. They do not state the boxes of a finder.
+    """
     try:
-        return box_of_text(record.origin.finder) if record.origin.kind == BOX else None
+        return box_of_text(origin.finder) if origin.kind == BOX else None
     except InvalidParameter:
         return None
 

@@ -59,12 +59,16 @@ class ColourMatch:
         return np.asarray(levels * np.float32(gain), np.float32)
 
 
+AS_IT_IS: Final = ColourMatch(1.0, 255.0)
+"""No change."""
+
+
 def match_of(outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]) -> ColourMatch:
     """Return the match to the pixels that are not hidden; the identity if they are few."""
     step = max(1, int((hidden.size / SAMPLES) ** 0.5))
     seen = outside[::step, ::step][~hidden[::step, ::step]].astype(np.int16)
     if len(seen) < 256:
-        return ColourMatch(1.0, 255.0)
+        return AS_IT_IS
     most = len(seen) > 0.5 * hidden[::step, ::step].size
     bright = float(np.quantile(seen.max(axis=1), 0.98)) + BRIGHT if most else 255.0
     if seen.shape[1] == 1:

@@ -80,10 +80,12 @@ class Completion(Stored, Filling):
         frame: Frame,
         *,
         toned: bool = False,
+        around: bool = True,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
-        With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter.
+        With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
+        `around`, what is seen of the head itself stays as it is.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. None if
         too little of the frame is outside. Raises `ModelError` if the network's output is not finite.
@@ -92,7 +94,7 @@ class Completion(Stored, Filling):
         pose = between(place, frame, head)
         grid = pixel_grid(self.side)
         light, sure = seen(outside, hidden, pose, self.side)
-        known = sure & ~in_head(grid)
+        known = sure & ~in_head(grid) if around else sure
         if known.mean() < ENOUGH:
             return None
         face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from jaxtyping import UInt8
@@ -13,23 +14,23 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter, RegionError
 from dpveil.faces.geometry.align import Frame, Similarity, of_points
-from dpveil.faces.geometry.cell import EITHER, ROUNDING, SMALLER, Cell, cell_of
+from dpveil.faces.geometry.cell import ROUNDING, Cell, cell_of, given_box
 from dpveil.faces.geometry.head import between, outline
-from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, Shape
+from dpveil.faces.geometry.head_frame import HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
 from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.protection import PROTECTIONS, Protection
 
-PROTECTIONS: Final = ("box", "head")
 SPREAD: Final = 0.06
 """Largest accepted `Landmarks.spread`: for 99 % of portraits of LFW it is below 0.04, for boxes in
 photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
 """Least accepted `Landmarks.score`."""
-LARGER: Final = 1.06
-"""Least factor by which the shape is larger than a head that a user's box places."""
 ONE: Final = HeadFrame(1)
 
 FOUND: Final = Origin(FACE, found=True)
+LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box], Landmarks]]] = WeakKeyDictionary()
+"""Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +48,7 @@ class Placed:
     landmarks: Landmarks | None = None
     cell: Cell | None = None
     exact: Similarity | None = None
+    protect: str = "head"
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
@@ -55,7 +57,7 @@ class Placed:
         if self.landmarks is not None:
             what = "position, size and angle of the face and the turn of its head, from landmarks found in it"
         where = what if self.cell is None else f"{what}, rounded to a public grid"
-        return (where, "everything outside the region, such as hair, neck and clothes beyond it")
+        return (where, f"everything outside the region, such as {PROTECTIONS[self.protect].beyond}")
 
     def crop(self, photo: Photo) -> UInt8[np.ndarray, "s s 3"]:
         """Return the canonical crop, which holds protected pixels: only a mechanism may use it."""
@@ -73,37 +75,48 @@ def place(
 ) -> Placed:
     """Return the place of the face in `box`, and the region of the photo that protects it.
 
-    `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is "head", an
-    ellipse with a neck of the same shape for everybody, or "box", all around any head that could be here.
+    `box` is in pixels, from the forehead to the chin, as `Faces(margin=0)` finds it. `protect` is one of
+    `PROTECTIONS`: "head", an ellipse with a neck of the same shape for everybody; "box", all around any head
+    that could be here; or "face", an oval from the brows to the chin.
     `landmarks` may be a `Predictor`; with False the face is placed upright by its box only, for tiny faces or
     those turned away. What was found by looking at pixels, by `origin` or by landmarks, is rounded to a
-    public `Cell`; a user's own box is not, and all of it is replaced. Raises `InvalidParameter`; `UsageError`
-    if landmarks are not installed; and `RegionError` if the box extends beyond the photo or its content is
-    not accepted as a face. Source: docs, "Face geometry".
+    public `Cell`; a user's own box is not, and all of it is replaced, if `origin` names it. Raises
+    `InvalidParameter`; `UsageError` if landmarks are not installed; and `RegionError` if the box extends
+    beyond the photo or its content is not accepted as a face. Source: docs, "Face geometry".
     """
     frame = Frame() if frame is None else frame
     if protect not in PROTECTIONS:
         raise InvalidParameter("protect", protect, "is unknown", hint=" or ".join(PROTECTIONS))
+    kind = PROTECTIONS[protect]
     if not box.inside(photo.width, photo.height):
         raise RegionError(f"the box {box} of a face extends beyond the photo", hint="clip it to the photo")
     found = None
     if landmarks is not False:
         asked = predictor() if landmarks is True else landmarks
-        found = check(asked.near(photo.image, box), origin.in_words())
+        found = check(_near(asked, photo, box), origin.in_words())
     exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     own, cell = (None if origin.found else box), None
     if found is None and own is not None:
-        there, shape = between(exact, frame, ONE), _around(exact, frame, box, protect)
+        there, shape = between(exact, frame, ONE), _around(exact, frame, box, kind)
     else:
+        own = own if own == given_box(origin) else None
         yaw = None if found is None else pose_of(found).yaw
         cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
         there, shape = cell.pose, cell.shape(protect)
-    pixels = shape.region(there, photo.width, photo.height, box=own, masked=protect == "head")
+    pixels = shape.region(there, photo.width, photo.height, box=own, masked=kind.masked)
     if pixels is None:
         raise RegionError(f"{origin.in_words()} lies outside the photo", hint="it may not be a face")
     region = Region(*pixels, origin=replace(origin, found=True, cell=None if cell is None else cell.numbers))
     pose = exact if cell is None else between(there, ONE, frame)
-    return Placed(region, pose, frame, found, cell, exact)
+    return Placed(region, pose, frame, found, cell, exact, protect)
+
+
+def _near(asked: Predictor, photo: Photo, box: Box) -> Landmarks:
+    """Return the landmarks of the face in a box; cached."""
+    own = LOOKED.setdefault(photo, {})
+    if (asked, box) not in own:
+        own[asked, box] = asked.near(photo.image, box)
+    return own[asked, box]
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:
@@ -121,10 +134,8 @@ def check(found: Landmarks, label: str = "face") -> Landmarks:
     return found
 
 
-def _around(pose: Similarity, frame: Frame, box: Box, protect: str) -> Shape:
+def _around(pose: Similarity, frame: Frame, box: Box, kind: Protection) -> Shape:
     """Return the shape for a face that a user's box places, so large that it holds the ellipse in the box."""
-    if protect == "box":
-        return replace(SMALLER[protect], left=EITHER, right=EITHER)
     ends = outline((box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5, box.w / 2, box.h / 2))
-    far = HEAD.far(between(pose, frame, ONE).to(ends) + 0.5)
-    return HEAD.larger(max(LARGER, ROUNDING * float(far.max())))
+    far = kind.one.far(between(pose, frame, ONE).to(ends) + 0.5)
+    return kind.of_box(ROUNDING * float(far.max()))

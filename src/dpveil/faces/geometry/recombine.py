@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -12,74 +13,94 @@ from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
-from dpveil.faces.geometry.align import BLUR, Frame, Similarity
-from dpveil.faces.geometry.colour_match import ColourMatch, match_of, skin_below
+from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.colour_match import AS_IT_IS, ColourMatch, match_of, skin_below
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.drawn_crop import drawn_head
+from dpveil.faces.geometry.dressed import Dressed, put_on
 from dpveil.faces.geometry.figure import Figure
-from dpveil.faces.geometry.fill import Filling, Telea, fill
-from dpveil.faces.geometry.hair_and_neck import with_hair_and_neck
-from dpveil.faces.geometry.head import grid
+from dpveil.faces.geometry.fill import Filling, Telea
+from dpveil.faces.geometry.grain import grained
+from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
+from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import toned as brought_to
+from dpveil.faces.geometry.turn import Turn, background, turn_of
 
 SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
 """The same if a network completed the head."""
-NEEDED: Final = 0.45
-"""Least `Frame.margin` of a crop that holds a head; a crop with less is extended from its own pixels."""
-SHOWN: Final = ((0.493, 0.38, 0.51, 0.63), (0.493, 0.80, 0.30, 0.46))
-"""Ellipses of the visible part of a crop, head and neck: centres and half axes, in units of UTKFace's
-crop."""
-SOFT: Final = 0.09
-"""Width of their soft edge, relative to the half axes."""
+GROWN: Final = 1.25
+"""Pixels of a region around an inner face, in squares of the side of UTKFace's crop, from which on a network
+paints what lies between face and edge: a fifth more than the shape has, as of small faces in a JPEG."""
+
+Released = UInt8[np.ndarray, "_ _ _"] | Figure | Dressed
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A released crop or figure and its place; independent of the photo's pixels."""
+    """A released crop or figure and its place; independent of the photo's pixels.
+
+    `yaw` is the class of the cell to which a crop is turned; None leaves it as it is. `style` is that of
+    spectacles, if it wears any.
+    """
 
     region: Region
     pose: Similarity
     frame: Frame
     crop: UInt8[np.ndarray, "s s 3"] | Figure
     toned: bool = False
+    protect: str = "head"
+    yaw: int | None = None
+    style: str | None = None
+
+    @cached_property
+    def turn(self) -> Turn | None:
+        """How the crop is turned; None if it stays as it is."""
+        if isinstance(self.crop, Figure) or self.yaw is None:
+            return None
+        return turn_of(self.crop, self.frame, self.yaw)
 
     @property
     def unit(self) -> float:
         """The side of UTKFace's crop, in pixels of the photo."""
         return self.frame.unit / self.pose.scale
 
+    def behind(
+        self, outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
+    ) -> UInt8[np.ndarray, "s s 3"] | None:
+        """Return a guess at the background behind the head, in its frame; None if nothing of it is seen."""
+        return background(outside, hidden, self.pose, self.frame)
+
 
 def recombine(
     image: UInt8[np.ndarray, "H W c"],
     places: Sequence[Placed],
-    crops: Sequence[UInt8[np.ndarray, "_ _ _"] | Figure],
+    crops: Sequence[Released],
     *,
     filling: Filling | None = None,
     toned: bool = False,
+    turned: bool = False,
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released face and a filled background.
 
-    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, or figures, which
-    are drawn in place. No pixel under any region is read: all are set to 0 first. Pixels outside the regions
-    do not change. Of overlapping faces, the larger is on top, or the lower. `filling` is `Telea` by default.
-    With `toned`, faces stay as light as they are; else they are brought to the tone of skin that is seen
-    below them, if any is. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends
-    beyond the photo, and the errors of the filling.
+    `image` is uint8, h × w × (1 or 3); `crops` are released, uint8 in each place's frame, alone or with
+    spectacles, or figures, which are drawn in place. No pixel under any region is read: all are set to 0
+    first. Pixels outside the regions do not change. Of overlapping faces, the larger is on top, or the lower.
+    `filling` is `Telea` by default. With `toned`, faces stay as light as they are; else they are brought to
+    the tone of skin that is seen below them, if any is. With `turned`, crops are turned to the yaw of their
+    cell. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo,
+    and the errors of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
     """
     if len(places) != len(crops):
         raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
-    for place, crop in zip(places, crops, strict=True):
-        side = place.frame.size
-        if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
-            shape = f"is not uint8 {side} × {side} × 3"
-            raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
+    for place in places:
         check_inside(place.region.box, image.shape[1], image.shape[0])
-    parts = [Part(p.region, p.pose, p.frame, crop, toned) for p, crop in zip(places, crops, strict=True)]
+    parts = [_part(*each, toned=toned, turned=turned) for each in zip(places, crops, strict=True)]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
         view = hidden[part.region.box.slices]
@@ -92,6 +113,16 @@ def recombine(
     for group in _groups(parts, image.shape[1], image.shape[0]):
         _put(out, outside, hidden, group, match, filling or Telea())
     return out
+
+
+def _part(place: Placed, released: Released, *, toned: bool, turned: bool) -> Part:
+    """Return a released head and its place; raises `InvalidParameter` for a crop that does not fit."""
+    crop, style = (released.face, released.style) if isinstance(released, Dressed) else (released, None)
+    side, yaw = place.frame.size, place.cell.yaw if turned and place.cell else None
+    if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
+        shape = f"is not uint8 {side} × {side} × 3"
+        raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
+    return Part(place.region, place.pose, place.frame, crop, toned, place.protect, yaw, style)
 
 
 def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
@@ -123,7 +154,7 @@ def _put(
     view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    drawn = [(part.region, *_head(part, outside, hidden, match, filling)) for part in group]
+    drawn = [(part.region, *_worn(part, *_head(part, outside, hidden, match, filling))) for part in group]
     if hole.all():
         own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
         filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
@@ -155,24 +186,67 @@ def _head(
     filling: Filling,
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return alpha (0 to 1) and levels of a head in the region's box: completed by a network, or drawn."""
-    import cv2
-
-    channels, mask, box = outside.shape[2], part.region.mask, part.region.box
-    painted, seam, crop, toned = None, SEAM, part.crop, part.toned
+    channels, box, crop, toned = outside.shape[2], part.region.box, part.crop, part.toned
     if isinstance(crop, Figure):
         return _figure(crop, part, outside, hidden, match)
+    if part.protect == FACE:
+        return _inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
+    painted, turn = None, part.turn
     if isinstance(filling, Completion):
-        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned)
+        face = crop if turn is None else turn.before(crop, part.frame, part.behind(outside, hidden))
+        painted = filling.complete(outside, hidden, part.pose, face, part.frame, toned=toned)
     if painted is None:
-        shown, face = _drawn(part, crop, channels, match)
+        shown, face = drawn_head(crop, part.frame, part.pose, turn).on(box, channels, match)
+        return _faded(shown, part, SEAM), face
+    shown, face = painted.on(box, channels)
+    return _faded(shown, part, FINE_SEAM), face
+
+
+def _worn(
+    part: Part, alpha: Float32[np.ndarray, "h w"], face: UInt8[np.ndarray, "h w c"]
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return a head with its spectacles, if it wears any."""
+    if part.style is None:
+        return alpha, face
+    return alpha, put_on(face, part.style, part.pose, part.frame, part.region.box, part.turn)
+
+
+def _inner(
+    part: Part,
+    crop: UInt8[np.ndarray, "s s 3"],
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    match: ColourMatch,
+    filling: Filling,
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return the same of a face whose head stays: in the light of the skin around it."""
+    box, frame, pose = part.region.box, part.frame, part.pose
+    crop = np.clip(np.rint(match(crop.astype(np.float32))), 0, 255).astype(np.uint8)
+    own = Inner.of(crop, frame, part.turn)
+    light, painted = light_of(own, pose, part.region, outside, hidden), None
+    if isinstance(filling, Completion) and part.region.pixels > GROWN * part.unit**2:
+        lit = own.before(None if part.turn is None else part.behind(outside, hidden), light)
+        painted = filling.complete(outside, hidden, pose, lit, frame, around=False)
+    channels = outside.shape[2]
+    if painted is None:
+        head = drawn_head(crop, frame, pose, part.turn)
+        shown, face = drawn_face(own, head, pose, light).on(box, channels, AS_IT_IS)
     else:
-        seam, (shown, face) = FINE_SEAM, painted.on(box, channels)
+        shown, face = painted.on(box, channels)
+    alpha = _faded(shown, part, FINE_SEAM)
+    return alpha, grained(face, alpha, box, outside, hidden)
+
+
+def _faded(shown: Float32[np.ndarray, "h w"], part: Part, seam: float) -> Float32[np.ndarray, "h w"]:
+    """Return alpha that falls to 0 at the region's edge, over `seam` in units of UTKFace's crop."""
+    import cv2
+
+    mask, box = part.region.mask, part.region.box
     hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
     deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
-    alpha = np.minimum(shown, deep / np.float32(max(1.0, seam * part.unit)))
-    return np.asarray(alpha, np.float32), face
+    return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, seam * part.unit))), np.float32)
 
 
 def _figure(
@@ -191,53 +265,3 @@ def _figure(
     if match.colour < 1 or match.bright < 255:
         face = np.rint(match(face.astype(np.float32))).astype(np.uint8)
     return shown, face
-
-
-def _drawn(
-    part: Part, crop: UInt8[np.ndarray, "s s 3"], channels: int, match: ColourMatch
-) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return alpha (0 to 1) and levels of the crop, resampled to the region's box."""
-    import cv2
-
-    box = part.region.box
-    levels, frame, pose = _whole(part, crop)
-    levels = levels if channels == 3 else cv2.cvtColor(levels, cv2.COLOR_RGB2GRAY)[..., None]
-    levels = match(levels)
-    if pose.scale > 1:
-        levels = cv2.GaussianBlur(levels, (0, 0), BLUR * math.sqrt(pose.scale**2 - 1))
-    matrix = pose.inverse.matrix
-    matrix[:, 2] -= box.x, box.y
-    rounded = np.clip(np.rint(levels), 0, 255).astype(np.uint8)
-    mode = cv2.INTER_LINEAR if pose.scale > 1 else cv2.INTER_CUBIC
-    face = cv2.warpAffine(rounded, matrix, (box.w, box.h), flags=mode, borderMode=cv2.BORDER_REPLICATE)
-    shown = cv2.warpAffine(_shown(frame), matrix, (box.w, box.h), flags=cv2.INTER_LINEAR)
-    return np.asarray(shown, np.float32), np.asarray(face, np.uint8).reshape(box.h, box.w, channels)
-
-
-def _whole(
-    part: Part, crop: UInt8[np.ndarray, "s s 3"]
-) -> tuple[Float32[np.ndarray, "t t 3"], Frame, Similarity]:
-    """Return the crop, extended from its own pixels to hold a whole head, with its new frame and pose."""
-    frame = part.frame
-    one = frame.unit
-    more = max(0, math.ceil((NEEDED - frame.margin) * one))
-    if not more:
-        return crop.astype(np.float32), frame, part.pose
-    size = frame.size + 2 * more
-    known, hole = np.zeros((size, size, 3), np.uint8), np.ones((size, size), np.bool_)
-    inner = slice(more, more + frame.size)
-    known[inner, inner], hole[inner, inner] = crop, False
-    levels = fill(known, hole).astype(np.float32)
-    levels[inner, inner] = crop
-    pose = Similarity(part.pose.scale, part.pose.angle, part.pose.x + more, part.pose.y + more)
-    wide = Frame(size, (size / one - 1) / 2)
-    return with_hair_and_neck(levels, wide, crop, frame), wide, pose
-
-
-def _shown(frame: Frame) -> Float32[np.ndarray, "s s"]:
-    """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it."""
-    parts = grid(frame)
-    far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
-    soft = np.clip((1 - far) / SOFT, 0, 1)
-    edge = np.clip(np.minimum(np.arange(frame.size), np.arange(frame.size)[::-1]) / (0.06 * frame.size), 0, 1)
-    return np.asarray(soft * soft * (3 - 2 * soft) * np.minimum(edge[:, None], edge), np.float32)

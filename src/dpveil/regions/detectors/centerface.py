@@ -45,7 +45,8 @@ class CenterFace(Detector):
         path = network_path()
         if path is None:
             raise UsageError("the face detector CenterFace is not installed", hint=INSTALL)
-        self._net = fastest()(network(path), OUTPUTS)
+        contents = network(path)
+        self._net = fastest(contents)(contents, OUTPUTS)
 
     @classmethod
     def installed(cls) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -12,6 +13,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 from jaxtyping import Float32
+
+from dpveil.errors import InstallationWarning
 
 NETS: Final = 2
 """OpenCV's nets in memory, one per size of image (the downscaled photo and its tiles); one for 1280 × 960
@@ -38,6 +41,10 @@ class Engine(ABC):
     def installed(cls) -> bool:
         """Whether the engine can be used."""
 
+    @classmethod  # noqa: B027  OpenCV works wherever it is installed
+    def check(cls, contents: bytes) -> None:
+        """Raise any error if the installed engine cannot prepare the network."""
+
     @abstractmethod
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
         """Return the outputs for an image, in the order of their names."""
@@ -56,12 +63,22 @@ class OnnxRuntime(Engine):
         """Whether the package onnxruntime is installed."""
         return find_spec("onnxruntime") is not None
 
+    @classmethod
+    def check(cls, contents: bytes) -> None:
+        """Load the package and prepare the network; raises whatever a broken package raises."""
+        _session(contents, _threads())
+
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
         """Return the outputs for an image of any size."""
-        import cv2
-
-        session = _session(self._contents, max(1, cv2.getNumThreads()))
+        session = _session(self._contents, _threads())
         return list(session.run(self._outputs, {session.get_inputs()[0].name: image}))
+
+
+def _threads() -> int:
+    """Return how many threads OpenCV is set to."""
+    import cv2
+
+    return max(1, cv2.getNumThreads())
 
 
 @lru_cache(maxsize=2)
@@ -114,9 +131,26 @@ class OpenCV(Engine):
 
 
 ENGINES: Final[dict[str, type[Engine]]] = {engine.name: engine for engine in (OnnxRuntime, OpenCV)}
-"""All engines; the first one that is installed is used."""
+"""All engines; the first one that is installed and works is used."""
+BROKEN: Final = (
+    "{name} is installed and does not work ({error}), so OpenCV finds faces, in more time: {remedy}"
+)
+REMEDY: Final = "dpveil install faces, or pip uninstall {name}"
 
 
-def fastest() -> type[Engine]:
-    """Return the first engine that is installed."""
-    return next(engine for engine in ENGINES.values() if engine.installed())
+@lru_cache(maxsize=2)
+def fastest(contents: bytes) -> type[Engine]:
+    """Return the first engine that is installed and can prepare a network, the contents of an ONNX file.
+
+    One that cannot is passed over with one `InstallationWarning`.
+    """
+    installed = {name: engine for name, engine in ENGINES.items() if engine.installed()}
+    for name, engine in installed.items():
+        try:
+            engine.check(contents)
+        except Exception as error:  # noqa: BLE001  whatever a broken package raises
+            text = BROKEN.format(name=name, error=type(error).__name__, remedy=REMEDY.format(name=name))
+            warnings.warn(text, InstallationWarning, stacklevel=2)
+        else:
+            return engine
+    return OpenCV

@@ -1,0 +1,143 @@
+"""A harmonic membrane: how a released face is corrected to the light at the rim of its region.
+
+Pixels at the rim count by how likely they are to be skin. Sources: Pérez, Gangnet & Blake 2003 (Poisson image
+editing), Welsch's robust weights.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+from jaxtyping import Bool, Float32, Float64, Int64
+
+MAY_BE_SKIN: Final = ((10.0, 78.0), (8.0, 48.0), (22.0, 94.0))
+"""Hue in degrees, chroma and lightness in CIE Lab of what may be skin in any light, least and largest."""
+GREY: Final = 5.0
+"""Chroma of a released face up to which the photo is taken for a grey one: only lightness counts there."""
+FEW: Final = 0.03
+"""Least share of the rim that may be skin; with less, nothing of it counts."""
+LIKE_FACE: Final = (42.0, 23.0)
+"""Standard deviations of CIE L* and of a* and b* by which skin at the rim may differ from the face."""
+LIKE_CENTRE: Final = (14.0, 7.0)
+"""The same around the centre of the rim's skin, while it is looked for."""
+WIDER: Final = 1.6
+"""Factor by which these are larger for the weights."""
+ROUNDS: Final = 12
+"""Steps to find the centre."""
+STIFF: Final = (0.5, 10.0)
+"""How firmly the correction and the share of skin are held at the rim, relative to a step to a neighbour."""
+SLACK: Final = 1e-4
+"""How firmly every pixel is held at the mean correction."""
+MOST: Final = (0.9, 0.35)
+"""Largest mean correction and largest deviation from it, as logarithms of factors."""
+TINT: Final = 0.15
+"""Largest deviation of one channel's mean correction from that of all, as a logarithm: wood is no skin."""
+SURE: Final = 0.08
+"""Mean weight of the rim from which on its light is followed in full."""
+
+Rim = Float32[np.ndarray, "n 3"]
+Plane = Float32[np.ndarray, "h w"]
+
+
+def skin_weights(rim: Rim, tone: Float64[np.ndarray, 3]) -> Float64[np.ndarray, " n"]:
+    """Return the weight of each pixel at a rim, 0 to 1: how near its colour is to the centre of its skin.
+
+    `rim` are sRGB levels, `tone` is the mean level of the skin of the released face. The centre is the robust
+    one (Welsch) of those pixels that may be skin, from where they are like the released face.
+    """
+    lab, of_face = _lab(rim), _lab(tone[None])[0]
+    may = _may_be_skin(lab, grey=float(np.hypot(*of_face[1:])) <= GREY).astype(np.float64)
+    if not may.sum() > FEW * len(rim):
+        return np.zeros(len(rim))
+    like = may * np.maximum(_near(lab, of_face, *LIKE_FACE), 1e-6)
+    centre = np.array([_median(part, like) for part in lab.T])
+    for _ in range(ROUNDS):
+        weight = like * np.maximum(_near(lab, centre, *LIKE_CENTRE), 1e-9)
+        centre = (weight[:, None] * lab).sum(axis=0) / weight.sum()
+    return np.asarray(may * _near(lab, centre, *(WIDER * part for part in LIKE_CENTRE)))
+
+
+def stretched(
+    inside: Bool[np.ndarray, "h w"],
+    rim: Bool[np.ndarray, "h w"],
+    weights: Float64[np.ndarray, " n"],
+    missed: Float64[np.ndarray, "n c"],
+) -> tuple[Float32[np.ndarray, "h w c"], Plane]:
+    """Return the correction and the share of skin, 0 to 1, `inside` and at its `rim`; the mean elsewhere.
+
+    `missed` is by how much the face differs from the rim, and `weights` how much each of its pixels counts.
+    Both planes are harmonic inside. The correction is limited to `MOST`, and 0 where nothing counts.
+    """
+    correction = np.zeros((*inside.shape, missed.shape[1]))
+    skin = np.zeros(inside.shape)
+    total = float(weights.sum())
+    if total > 0:
+        mean = (weights[:, None] * missed).sum(axis=0) / total * min(1.0, total / len(weights) / SURE)
+        light = mean.mean()
+        mean = np.clip(light, -MOST[0], MOST[0]) + np.clip(mean - light, -TINT, TINT)
+        correction += mean
+        apart = np.clip(missed - mean, -MOST[1], MOST[1])
+        both = inside | rim
+        number = np.where(both, np.cumsum(both).reshape(both.shape) - 1, -1)
+        correction[both] += _harmonic(number, number[rim], STIFF[0] * weights, apart, SLACK)
+        held = np.full(len(weights), STIFF[1])
+        skin[both] = _harmonic(number, number[rim], held, weights[:, None], 1e-9)[:, 0]
+    return correction.astype(np.float32), np.clip(skin, 0, 1).astype(np.float32)
+
+
+def _harmonic(
+    number: Int64[np.ndarray, "h w"],
+    at: Int64[np.ndarray, " n"],
+    held: Float64[np.ndarray, " n"],
+    values: Float64[np.ndarray, "n c"],
+    slack: float,
+) -> Float64[np.ndarray, "m c"]:
+    """Return the values of all pixels with a `number` that are smoothest, held at those of some of them."""
+    from scipy.sparse import diags
+    from scipy.sparse.linalg import splu
+
+    count = int(number.max()) + 1
+    pull, wanted = np.zeros(count), np.zeros((count, values.shape[1]))
+    pull[at], wanted[at] = held, held[:, None] * values
+    matrix = _steps(number, count) + diags(pull + slack)
+    return np.asarray(
+        splu(matrix.tocsc(), permc_spec="MMD_AT_PLUS_A", options={"SymmetricMode": True}).solve(wanted)
+    )
+
+
+def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
+    """Return the graph Laplacian of the pixels with a number, as a sparse matrix."""
+    from scipy.sparse import coo_matrix, diags
+
+    pairs = [(number[:, :-1], number[:, 1:]), (number[:-1], number[1:])]
+    ends = [(a[(a >= 0) & (b >= 0)], b[(a >= 0) & (b >= 0)]) for a, b in pairs]
+    one, other = (np.concatenate(side) for side in zip(*ends, strict=True))
+    near = coo_matrix((np.ones(len(one)), (one, other)), (count, count))
+    near = (near + near.T).tocsr()
+    return diags(np.asarray(near.sum(axis=1)).ravel()) - near
+
+
+def _may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool) -> Bool[np.ndarray, " n"]:
+    light, a, b = lab.T
+    looks = np.degrees(np.arctan2(b, a)), np.hypot(a, b), light
+    fits = [(one >= low) & (one <= high) for one, (low, high) in zip(looks, MAY_BE_SKIN, strict=True)]
+    return np.asarray(fits[2] if grey else np.logical_and.reduce(fits))
+
+
+def _near(lab: Float64[np.ndarray, "n 3"], centre: np.ndarray, light: float, colour: float) -> np.ndarray:
+    away = (lab - centre) / (light, colour, colour)
+    return np.asarray(np.exp(-0.5 * (away**2).sum(axis=1)))
+
+
+def _median(values: np.ndarray, weights: np.ndarray) -> float:
+    order = np.argsort(values, kind="stable")
+    upto = np.cumsum(weights[order])
+    return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
+
+
+def _lab(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
+    import cv2
+
+    row = np.clip(levels, 0, 255)[None].astype(np.float32) / np.float32(255)
+    return np.asarray(cv2.cvtColor(row, cv2.COLOR_RGB2LAB)[0], np.float64)

@@ -1,0 +1,66 @@
+"""What is replaced around a face, by the value of `protect`: public shapes, the same for everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+from dpveil.faces.geometry.head_frame import AROUND, INNER, Shape
+from dpveil.faces.geometry.head_frame import HEAD as WITH_HAIR
+
+LARGER: Final = 1.06
+"""Least factor by which a shape is larger than that of a face that a user's box places."""
+EITHER: Final = 1.4
+"""The stretch of both halves of the box around a head whose yaw is not known."""
+
+
+@dataclass(frozen=True)
+class Protection:
+    """One kind of shape: `one` is that of a single face, `whole` holds those of every face of a cell.
+
+    `masked` says whether the shape's own pixels are replaced, or the whole of its bounding box. The half at
+    the back of a turned head is stretched by `behind`, by the class of its yaw, and both halves by `either`
+    where the yaw is not known. `beyond` names what lies outside the shape, `also` is a sentence about what is
+    replaced with a face, and `stays` one about what stays of its head, if that tells who it is.
+    """
+
+    one: Shape
+    whole: Shape
+    masked: bool
+    beyond: str
+    also: str
+    stays: str = ""
+    behind: tuple[float, float, float] = (1.0, 1.3, 1.6)
+    either: float = 1.0
+
+    def stretched(self, shape: Shape, yaw: int | None) -> Shape:
+        """Return a shape for heads of a class of yaw, positive towards the right of the image."""
+        if yaw is None:
+            return shape if self.either == 1 else replace(shape, left=self.either, right=self.either)
+        behind = self.behind[abs(yaw)]
+        return replace(shape, left=behind) if yaw > 0 else replace(shape, right=behind)
+
+    def of_box(self, factor: float) -> Shape:
+        """Return the shape of a face that a user's box places, enlarged by at least `LARGER` if masked."""
+        shape = self.one.larger(max(LARGER, factor)) if self.masked else self.one
+        return self.stretched(shape, None)
+
+
+HEAD: Final = "head"
+FACE: Final = "face"
+HAIR: Final = "hair, neck and clothes beyond it"
+ALSO: Final = "hair, ears and neck are replaced too"
+PROTECTIONS: Final = {
+    HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR, ALSO),
+    "box": Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
+    FACE: Protection(
+        INNER,
+        Shape((0.2153, 0.1688), below=2.235),
+        True,
+        "hair, ears, jaw, neck and clothes",
+        "all of an oval around the inner face is replaced",
+        "hair, ears, jaw and neck as far as they lie outside the oval, which may tell who it is",
+        behind=(1.0, 1.15, 1.3),
+    ),
+}
+"""The only list of the values of `protect`; the first is the default."""

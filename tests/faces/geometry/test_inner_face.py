@@ -1,0 +1,158 @@
+"""A face within a head that stays: its light is that of the skin at the rim, and of nothing else there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from geometry_made import placed, textured
+
+from dpveil.core.region import Box
+from dpveil.faces.geometry import Frame, Placed, recombine
+from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
+from dpveil.faces.geometry.grain import grained
+from dpveil.faces.geometry.inner_face import DARK, Inner, Light, light_of
+from dpveil.faces.geometry.membrane import MOST, TINT, skin_weights, stretched
+from dpveil.faces.geometry.turn import Turn
+
+SKIN, PALE, WALL, HAIR = (150, 105, 80), (200, 150, 125), (250, 252, 255), (25, 20, 18)
+BOX = Box(50, 40, 90, 120)
+
+
+def oval() -> np.ndarray:
+    y, x = np.mgrid[:120, :90]
+    return ((x - 44.5) / 45) ** 2 + ((y - 59.5) / 60) ** 2 <= 1
+
+
+def face() -> Placed:
+    """An oval in a photo of 200 × 190 pixels."""
+    return placed(BOX, mask=oval(), unit=100.0, protect="face")
+
+
+def around(left: tuple[int, ...], right: tuple[int, ...]) -> np.ndarray:
+    image = np.empty((200, 190, 3), np.uint8)
+    image[:, :95], image[:, 95:] = left, right
+    return image
+
+
+def put(image: np.ndarray, crop: tuple[int, ...] = PALE) -> np.ndarray:
+    """The release of a face of one colour."""
+    return recombine(image, [face()], [np.full((128, 128, 3), crop, np.uint8)]).astype(int)
+
+
+def light(image: np.ndarray) -> Light:
+    one, hidden = face(), np.zeros(image.shape[:2], bool)
+    hidden[BOX.slices] = oval()
+    outside = np.where(hidden[..., None], 0, image).astype(np.uint8)
+    crop = np.full((128, 128, 3), PALE, np.uint8)
+    return light_of(Inner.of(crop, one.frame, None), one.pose, one.region, outside, hidden)
+
+
+def framed() -> tuple[np.ndarray, np.ndarray, int]:
+    """A rectangle, its rim of one pixel, and how many pixels that has."""
+    inside, rim = np.zeros((2, 24, 30), bool)
+    rim[3:21, 3:27] = True
+    inside[4:20, 4:26] = True
+    rim &= ~inside
+    return inside, rim, int(rim.sum())
+
+
+def test_pixels_that_are_no_skin_count_for_nothing() -> None:
+    """Walls, hair, a garment and the sky, even if there are more of them than of skin."""
+    shades = np.array(SKIN) * np.linspace(0.8, 1.15, 40)[:, None]
+    others = np.repeat([WALL, HAIR, (40, 70, 160), (20, 110, 60)], 40, axis=0)
+    weights = skin_weights(np.concatenate([shades, others]).astype(np.float32), np.array(PALE, float))
+    assert weights[:40].min() > 0.3
+    assert weights[40:].max() < 0.02
+    assert not skin_weights(others.astype(np.float32), np.array(PALE, float)).any()
+
+
+def test_of_a_grey_photo_lightness_counts() -> None:
+    rim = np.repeat([[120.0], [5.0]], 30, axis=0).astype(np.float32) * np.ones(3, np.float32)
+    weights = skin_weights(rim, np.array([130.0] * 3))
+    assert weights[:30].min() > 0.8
+    assert weights[30:].max() < 0.02
+
+
+def test_a_face_takes_the_light_of_the_skin_around_it() -> None:
+    """Light or dark; of a photo whose other half is a wall or hair, as well."""
+    for other in (SKIN, WALL, HAIR):
+        out = put(around(SKIN, other))
+        assert np.abs(out[95:105, 80:90] - SKIN).max() <= 8, other
+    middle = put(around(SKIN, WALL))[80:110, 75:115]
+    assert np.abs(middle - SKIN).max() <= 12, "the wall makes no patch of the face beside it white"
+
+
+def test_where_there_is_no_skin_a_face_stays_as_it_is() -> None:
+    for other in (WALL, HAIR, (40, 70, 160)):
+        assert (light(around(other, other)).gain == 1).all()
+
+
+def test_light_from_one_side_falls_on_that_side() -> None:
+    out = put(around((130, 92, 70), (185, 135, 108)))
+    left, right = out[80:110, 62:70].mean(), out[80:110, 120:128].mean()
+    assert right - left > 15
+
+
+def test_beyond_the_outline_of_a_turned_face_is_the_background_in_its_own_light() -> None:
+    """The light of the skin changes the face alone, and no colour beyond its outline counts as skin."""
+    own = Inner.of(np.full((64, 64, 3), PALE, np.uint8), Frame(64), Turn(0, 40))
+    beyond = own.shown < 0.005
+    assert 0.02 < beyond.mean() < 0.4
+    assert own.beside(np.zeros((64, 64)))[beyond].all()
+    there = own.before(np.full((64, 64, 3), WALL, np.uint8), light(around(SKIN, SKIN)))
+    assert np.abs(there[beyond].astype(int) - WALL).max() <= 2
+    assert np.abs(there[own.shown > 0.995].astype(int) - SKIN).max() <= 12
+
+
+def test_the_correction_is_limited() -> None:
+    """In all, in one place and in one colour; black stays nearly black."""
+    inside, rim, count = framed()
+    for missed in ((-3.0, -3.0, -3.0), (3.0, 3.0, -3.0)):
+        found = stretched(inside, rim, np.ones(count), np.tile(missed, (count, 1)))[0]
+        middle = float(np.clip(np.mean(missed), -MOST[0], MOST[0]))
+        assert np.abs(found - middle).max() <= TINT + MOST[1] + 1e-5
+    uneven = light(around((90, 60, 44), (230, 180, 155))).gain
+    assert np.log(uneven.max() / uneven.min()) <= 2 * MOST[1] + 1e-5
+    black = np.full((128, 128, 3), 3, np.uint8)
+    assert light(around(SKIN, SKIN)).on(black, Frame(128)).max() < 3 + DARK
+
+
+def test_a_membrane_is_harmonic_between_the_pixels_that_hold_it() -> None:
+    """What falls evenly at the rim falls evenly inside; pixels of weight 0 change nothing."""
+    inside, rim, _ = framed()
+    y, x = np.nonzero(rim)
+    even = 0.01 * (x - 14.5)[:, None] + 0.004 * (y - 11.5)[:, None]
+    found, skin = stretched(inside, rim, np.full(len(x), 50.0), even)
+    rows, columns = np.nonzero(inside)
+    wanted = 0.01 * (columns - 14.5) + 0.004 * (rows - 11.5)
+    assert np.abs(found[inside][:, 0] - wanted).max() < 0.005
+    weights = np.where(x > 20, 0.0, 50.0)
+    other = np.where(x > 20, 9.0, 0.1)[:, None]
+    assert np.abs(stretched(inside, rim, weights, other)[0][inside] - 0.1).max() < 1e-3
+    assert stretched(inside, rim, np.zeros(len(x)), even)[0].max() == 0
+    assert skin[inside].min() > 0.99
+
+
+def test_a_face_gets_the_grain_of_the_photo_and_no_more() -> None:
+    rng = np.random.default_rng(4)
+    flat = np.full((120, 90, 3), 120, np.uint8)
+    hidden = np.zeros((200, 190), bool)
+    hidden[BOX.slices] = oval()
+    whole = np.ones((120, 90), np.float32)
+    found = []
+    for spread in (0.0, 2.0, 4.0, 40.0):
+        noise = rng.normal(0, spread, (200, 190, 1)) * np.ones(3)
+        image = np.where(hidden[..., None], 0, np.clip(120 + noise, 0, 255)).astype(np.uint8)
+        found.append(float(grained(flat, whole, BOX, image, hidden).std()))
+    assert found[0] == 0
+    assert 1.2 < found[1] < 3 < found[2] < 5.5
+    assert found[3] < 1.3 * MOST_GRAIN, "texture is not grain"
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_of_a_photo_without_colour_the_face_has_none(channels: int) -> None:
+    image = np.ascontiguousarray(
+        np.broadcast_to(textured(200, 190, channels=1) // 4 + 90, (200, 190, channels))
+    )
+    out = recombine(image, [face()], [np.full((128, 128, 3), PALE, np.uint8)])
+    assert (out.max(axis=2) - out.min(axis=2)).max() <= 1

@@ -1,0 +1,162 @@
+"""Turned faces: by the asked angle, in the same place, and as if nothing hidden had been there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from importlib.util import find_spec
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from geometry_made import placed, textured
+from test_completion import made as network
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.faces import Attributes, Gallery, heads
+from dpveil.faces.geometry import Frame, Placed, pose_of, recombine
+from dpveil.faces.geometry import turn as module
+from dpveil.faces.geometry.align import FIVE, of_points
+from dpveil.faces.geometry.cell import Cell
+from dpveil.faces.geometry.landmarks import Landmarks
+from dpveil.faces.geometry.turn import Turn, background, landmarks_at, turn_of, yaw_of
+from dpveil.noise.bits import SeededBits
+
+FRAME = Frame(256)
+NONE = {"gallery": "gallery sha256:" + 64 * "0"}
+READS = {**NONE, "model": "attributes sha256:" + 64 * "0"}
+
+
+def yaw(points: np.ndarray) -> float:
+    return math.degrees(pose_of(Landmarks(points, 0.0, 0.0)).yaw)
+
+
+def dotted(points: np.ndarray) -> np.ndarray:
+    """Five spots of light, each of its own crop, so that they can be told apart."""
+    at = np.stack(np.meshgrid(*[np.arange(FRAME.size)] * 2), axis=-1)
+    spots = [np.exp(-((at - point) ** 2).sum(axis=-1) / 18) for point in points]
+    return np.stack([np.repeat(np.uint8(250 * spot)[..., None], 3, axis=-1) for spot in spots])
+
+
+def centres(crops: list[np.ndarray]) -> np.ndarray:
+    found = []
+    for crop in crops:
+        light = crop[..., 0].astype(float)
+        rows, columns = np.indices(light.shape)
+        found.append([(light * columns).sum() / light.sum(), (light * rows).sum() / light.sum()])
+    return np.array(found)
+
+
+@pytest.mark.parametrize(("own", "wanted"), [(0, 20), (0, -20), (0, 40), (0, -40), (-10, 20), (16, 0)])
+def test_landmarks_turn_by_the_asked_angle_and_stay_in_place(own: int, wanted: int) -> None:
+    before = of_points(landmarks_at(math.radians(own)), np.array(FIVE)).to(landmarks_at(math.radians(own)))
+    found = centres([Turn(own, wanted).of(crop, FRAME)[0] for crop in dotted(FRAME.pixels(before))])
+    assert abs(yaw(found) - yaw(FRAME.pixels(before)) - (wanted - own)) < 7
+    pose = of_points(found, FRAME.points())
+    assert abs(pose.scale - 1) < 0.03
+    assert abs(pose.angle) < 0.02
+    assert np.hypot(pose.x, pose.y) < 6
+
+
+def test_what_is_behind_a_head_shows_on_its_far_side_only() -> None:
+    skin, wall = (np.full((128, 128, 3), level, np.uint8) for level in (200, 30))
+    right, left = (Turn(0, way).before(skin, Frame(), wall).astype(int) for way in (40, -40))
+    assert (right[20:100, 120:] < 60).all()
+    assert (right[20:75, :72] == 200).all()
+    assert (left[20:100, :8] < 60).all()
+    assert (left[20:75, 56:] == 200).all()
+    assert (Turn(0, 40).before(skin, Frame(), None) == 200).all()
+
+
+def test_a_face_is_turned_from_where_it_looks_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    crop = textured(128, 128)
+    for own, cells in ((0.4, {0: None, 1: Turn(0, 20), -2: Turn(0, -40)}), (17.3, {1: None, 0: Turn(18, 0)})):
+        monkeypatch.setattr(module, "yaw_of", lambda crop, frame, own=own: own)
+        assert {cell: turn_of(crop, Frame(), cell) for cell in cells} == cells
+
+
+def test_what_is_no_face_has_no_yaw(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpveil.errors import UsageError
+
+    def missing() -> None:
+        raise UsageError("dlib is not installed")
+
+    monkeypatch.setattr(module, "predictor", missing)
+    assert yaw_of(textured(128, 128), Frame()) == 0
+
+
+def faces(yaws: tuple[int | None, ...]) -> list[Placed]:
+    """Masked heads beside each other, whose cells state these yaws."""
+    mask = np.hypot(*np.ogrid[-1:1:90j, -1:1:70j]) < 1
+    there = [placed(Box(10 + 80 * n, 40, 70, 90), unit=45.0, mask=mask) for n in range(len(yaws))]
+    return [replace(p, cell=Cell(15, 0, 9, 9, y)) for p, y in zip(there, yaws, strict=True)]
+
+
+@pytest.mark.parametrize(
+    ("protect", "completed", "channels"),
+    [("head", False, 3), ("head", True, 1), ("head", True, 3), ("face", True, 3)],
+)
+def test_no_hidden_pixel_is_read_where_heads_are_turned(
+    protect: str, completed: bool, channels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "yaw_of", lambda crop, frame: 0.0)
+    image = textured(160, 260, seed=1, channels=channels)
+    places = [replace(p, protect=protect) for p in faces((2,) if protect == "face" else (-1, None))]
+    crops = [textured(128, 128, seed=3 + n) for n in range(len(places))]
+    filling = network() if completed else None
+    under = np.zeros((160, 260), np.bool_)
+    for each in places:
+        under[each.region.box.slices] |= each.region.mask
+    first = recombine(image, places, crops, filling=filling, turned=True)
+    assert (first[~under] == image[~under]).all()
+    changed = image.copy()
+    changed[under] = textured(160, 260, seed=2, channels=channels)[under]
+    assert (recombine(changed, places, crops, filling=filling, turned=True) == first).all()
+    plain = recombine(image, places, crops, filling=filling)
+    turned = [(first != plain)[p.region.box.slices].any() for p in places]
+    assert turned == [p.cell.yaw is not None for p in places], "of the other, no yaw is known"
+
+
+def test_the_background_is_that_around_the_regions() -> None:
+    (place,) = faces((2,))
+    image = np.full((160, 260, 3), (10, 90, 200), np.uint8)
+    hidden = np.zeros((160, 260), np.bool_)
+    hidden[place.region.box.slices] = place.region.mask
+    image[hidden] = 0
+    found = background(image, hidden, place.pose, place.frame)
+    assert np.abs(found.astype(int) - (10, 90, 200)).max() <= 2
+    assert background(image, np.ones_like(hidden), place.pose, place.frame) is None
+
+
+def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Gallery(epsilon=8, **NONE).turned
+    assert Attributes(attributes="gender=4", **READS).turned
+    assert not Attributes(attributes="pose=2", **READS).turned
+    assert not Attributes(attributes="pose=left", **READS).turned
+    asked: list[bool] = []
+    monkeypatch.setattr(heads, "recombine", lambda image, *_, turned, **__: asked.append(turned) or image)
+    there = faces((1,))
+    for turned in (True, False):
+        method = SimpleNamespace(inpainting=SimpleNamespace(held=None), toned=False, turned=turned)
+        method.shown = lambda crops, bits: list(crops)
+        drawn = object.__new__(heads.Heads)
+        drawn.photo, drawn.places, drawn.method = Photo(textured(160, 260)), there, method
+        drawn.draw(SeededBits(1), ())
+    assert asked == [True, False]
+
+
+def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
+    from dpveil.assets.reference import Reference
+    from dpveil.faces.face_gallery import GALLERY
+
+    for package in ("dlib", "face_recognition_models", "dpveil_faces"):
+        if find_spec(package) is None:
+            pytest.skip(f"needs {package}")
+    gallery = Reference.of("default", GALLERY).held
+    for face in gallery.decoded([5]):
+        seen = []
+        for cell in (-1, 0, 1):
+            turn = turn_of(face, Frame(), cell)
+            seen.append(yaw_of(face if turn is None else turn.before(face, Frame(), None), Frame()))
+        assert np.abs(np.array(seen) - (-20, 0, 20)).max() < 8

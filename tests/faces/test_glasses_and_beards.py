@@ -1,0 +1,116 @@
+"""Glasses and beards that are kept, values of earlier versions, and certificates that state them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from made_nobody import crop, gallery, model
+from skimage.data import astronaut
+
+import dpveil
+from dpveil.core.certificate import canonical, checksum
+from dpveil.errors import InvalidParameter
+from dpveil.faces.attributes import Attributes
+from dpveil.faces.geometry.spectacles import STYLES, with_glasses
+from dpveil.noise.bits import SeededBits
+from dpveil.release.saving import certificate_path
+
+MODEL, GALLERY = model(), gallery()
+WORN = {
+    with_glasses(face, style).tobytes(): (n, style)
+    for style in STYLES
+    for n, face in enumerate(GALLERY.faces)
+}
+BARE = {face.tobytes(): (n, "") for n, face in enumerate(GALLERY.faces)}
+
+
+def method(attributes, model=MODEL, faces=GALLERY):
+    return Attributes(attributes=attributes, gallery=faces, model=model)
+
+
+def shown(own, crops, seed=1):
+    """Return which face is released for each crop, and in which spectacles."""
+    return [(WORN | BARE)[face.tobytes()] for face in own.release(crops, bits=SeededBits(seed))]
+
+
+def test_glasses_are_drawn_over_a_face_exactly_where_the_answer_is_yes():
+    """At ε = 60 the answer is the reading: fails with probability 1e-24."""
+    crops = np.stack([crop({"glasses": n % 2}, seed=n) for n in range(40)])
+    worn = [bool(style) for _, style in shown(method("glasses=60"), crops)]
+    assert worn == [bool(n % 2) for n in range(40)]
+    noisy = [bool(style) for _, style in shown(method("glasses=1/100"), crops)]
+    assert 0 < sum(noisy[::2]) < 20  # some who have none get some: it is the answer that is shown
+    assert 0 < sum(noisy[1::2]) < 20
+
+
+def test_every_face_gets_every_style_and_a_chosen_value_needs_no_model():
+    """Fails with probability 1e-9 at most: 400 draws of 8 outcomes of 50 each."""
+    crops, few = np.zeros((400, 128, 128, 3), np.uint8), gallery(names=("gender",), each=1)
+    drawn = method("glasses=yes", "none", few).release(crops, bits=SeededBits(1))
+    found = Counter(face.tobytes() for face in drawn)
+    assert set(found) == {with_glasses(face, style).tobytes() for face in few.faces for style in STYLES}
+    assert max(abs(count - 50) for count in found.values()) < 7 * 50**0.5
+    assert {style for _, style in shown(method("glasses=no", "none"), crops[:50])} == {""}
+    assert {style for _, style in shown(method("none", "none"), crops[:50])} == {""}
+
+
+def test_what_a_face_of_the_gallery_looks_like_does_not_count_for_glasses():
+    """Also where the model takes half of the gallery's faces for wearers: all are shown."""
+    odd = gallery(names=("gender", "glasses"))
+    table = method("gender=1,glasses=1", faces=odd).table
+    assert set(table) == {(0, 0), (0, 1), (1, 0), (1, 1)}
+    for gender in (0, 1):
+        assert np.array_equal(table[gender, 0], table[gender, 1])
+        assert np.array_equal(table[gender, 0], np.flatnonzero(odd.labels["gender"] == gender))
+
+
+def test_spectacles_go_over_a_face_in_its_tone():
+    own = method("glasses=yes,tone=dark", "none")
+    released = own.release(np.zeros((1, 128, 128, 3), np.uint8), bits=SeededBits(3))[0]
+    due = {
+        with_glasses(GALLERY.decoded([n], [3])[0], style).tobytes()
+        for n in range(len(GALLERY))
+        for style in STYLES
+    }
+    assert released.tobytes() in due
+
+
+def test_beards_are_chosen_by_label_and_reading():
+    faces = gallery(names=("gender", "beard"))
+    table = method("beard=2", faces=faces).table
+    assert [set(faces.labels["beard"][table[value,]].tolist()) for value in (0, 1)] == [{0}, {1}]
+
+
+def test_the_band_that_is_no_more_is_refused_with_those_that_took_its_place():
+    with pytest.raises(InvalidParameter, match="is no longer a value") as refusal:
+        method("age=60+")
+    assert refusal.value.hint == "choose 60-74 or 75+"
+    with pytest.raises(InvalidParameter, match="neither a budget nor a value"):
+        method("beard=maybe")
+
+
+def test_a_model_of_earlier_bands_has_to_be_trained_anew():
+    older = replace(MODEL, values={**MODEL.values, "age": ("18-29", "30-44", "45-59", "60+")})
+    with pytest.raises(InvalidParameter) as refusal:
+        method("age=1", older).prepare(height=9, width=9, channels=3)
+    assert refusal.value.hint == "the model reads age as 18-29, 30-44, 45-59, 60+: train it anew"
+
+
+def test_older_certificates_with_that_band_still_verify(tmp_path):
+    own = Attributes(attributes="gender=2,age=75+", gallery="drawn", model=MODEL, placing="box")
+    photo = dpveil.Photo(astronaut()[:240, 100:340])
+    out = tmp_path / "private.png"
+    dpveil.obfuscate(photo, own, regions="60,20,100,120").save(out)
+    assert dpveil.verify(out).problems == ()
+    path = certificate_path(out)
+    text = path.read_text(encoding="utf-8")
+    for band, status in (("60+", "consistent"), ("61+", "inconsistent")):
+        data = json.loads(text.replace("age=75+", f"age={band}"))
+        assert data["parameters"]["attributes"] == f"gender=2,age={band}"
+        path.write_text(canonical({**data, "checksum": checksum(data)}), encoding="utf-8")
+        found = dpveil.verify(out)
+        assert found.status == status, found.problems
