@@ -193,12 +193,17 @@ def _head(
         return _inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
-    painted, turn = None, part.turn
+    painted = None
+
+    def turned(face: UInt8[np.ndarray, "s s 3"]) -> UInt8[np.ndarray, "s s 3"]:
+        behind = part.behind(outside, hidden)
+        return face if part.turn is None else part.turn.before(face, part.frame, behind)
+
     if isinstance(filling, Completion):
-        face = crop if turn is None else turn.before(crop, part.frame, part.behind(outside, hidden))
-        painted = filling.complete(outside, hidden, part.pose, face, part.frame, toned=toned)
+        turn = None if part.turn is None else turned
+        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn)
     if painted is None:
-        shown, face = drawn_head(crop, part.frame, part.pose, turn).on(box, channels, match)
+        shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
         return _faded(shown, part, SEAM), face
     shown, face = painted.on(box, channels)
     return _faded(shown, part, FINE_SEAM), face
