@@ -10,8 +10,9 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry import Frame, Placed, recombine
 from dpveil.faces.geometry.grain import MOST as MOST_GRAIN
 from dpveil.faces.geometry.grain import grained
-from dpveil.faces.geometry.inner_face import DARK, Light, light_of
+from dpveil.faces.geometry.inner_face import DARK, Inner, Light, light_of
 from dpveil.faces.geometry.membrane import MOST, TINT, skin_weights, stretched
+from dpveil.faces.geometry.turn import Turn
 
 SKIN, PALE, WALL, HAIR = (150, 105, 80), (200, 150, 125), (250, 252, 255), (25, 20, 18)
 BOX = Box(50, 40, 90, 120)
@@ -43,7 +44,7 @@ def light(image: np.ndarray) -> Light:
     hidden[BOX.slices] = oval()
     outside = np.where(hidden[..., None], 0, image).astype(np.uint8)
     crop = np.full((128, 128, 3), PALE, np.uint8)
-    return light_of(crop, one.frame, one.pose, one.region, outside, hidden)
+    return light_of(Inner.of(crop, one.frame, None), one.pose, one.region, outside, hidden)
 
 
 def framed() -> tuple[np.ndarray, np.ndarray, int]:
@@ -90,6 +91,17 @@ def test_light_from_one_side_falls_on_that_side() -> None:
     out = put(around((130, 92, 70), (185, 135, 108)))
     left, right = out[80:110, 62:70].mean(), out[80:110, 120:128].mean()
     assert right - left > 15
+
+
+def test_beyond_the_outline_of_a_turned_face_is_the_background_in_its_own_light() -> None:
+    """The light of the skin changes the face alone, and no colour beyond its outline counts as skin."""
+    own = Inner.of(np.full((64, 64, 3), PALE, np.uint8), Frame(64), Turn(0, 40))
+    beyond = own.shown < 0.005
+    assert 0.02 < beyond.mean() < 0.4
+    assert own.beside(np.zeros((64, 64)))[beyond].all()
+    there = own.before(np.full((64, 64, 3), WALL, np.uint8), light(around(SKIN, SKIN)))
+    assert np.abs(there[beyond].astype(int) - WALL).max() <= 2
+    assert np.abs(there[own.shown > 0.995].astype(int) - SKIN).max() <= 12
 
 
 def test_the_correction_is_limited() -> None:

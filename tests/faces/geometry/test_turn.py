@@ -71,7 +71,7 @@ def test_what_is_behind_a_head_shows_on_its_far_side_only() -> None:
 
 def test_a_face_is_turned_from_where_it_looks_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     crop = textured(128, 128)
-    for own, cells in ((0.4, {0: None, 1: Turn(0, 20), -2: Turn(0, -40)}), (17.3, {1: None, 0: Turn(18, 0)})):
+    for own, cells in ((0.4, {0: None, 1: Turn(0, 20), -2: Turn(0, -40)}), (17.3, {1: None, 0: Turn(16, 0)})):
         monkeypatch.setattr(module, "yaw_of", lambda crop, frame, own=own: own)
         assert {cell: turn_of(crop, Frame(), cell) for cell in cells} == cells
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Final
@@ -40,6 +40,7 @@ NETS: Final = threading.local()
 """The net of each thread, and the file contents it was loaded from."""
 
 Levels = Float32[np.ndarray, "_ _ c"]
+Crop = UInt8[np.ndarray, "_ _ 3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,11 +82,12 @@ class Completion(Stored, Filling):
         *,
         toned: bool = False,
         around: bool = True,
+        turn: Callable[[Crop], Crop] | None = None,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
         With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
-        `around`, what is seen of the head itself stays as it is.
+        `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. None if
         too little of the frame is outside. Raises `ModelError` if the network's output is not finite.
@@ -97,6 +99,7 @@ class Completion(Stored, Filling):
         known = sure & ~in_head(grid) if around else sure
         if known.mean() < ENOUGH:
             return None
+        crop = crop if turn is None else turn(crop)
         face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
         oval = inside(OVAL, grid) & ~known
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))

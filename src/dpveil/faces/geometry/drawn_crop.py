@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -82,10 +83,13 @@ def _turned(head: DrawnCrop, frame: Frame, turn: Turn | None) -> DrawnCrop:
     return replace(head, levels=levels, alpha=_shown(frame, turn.back) * share)
 
 
+@lru_cache(maxsize=16)
 def _shown(frame: Frame, right: float = 0.0) -> Float32[np.ndarray, "s s"]:
     """Return the alpha of each pixel of a crop: 1 in the head, 0 outside it; `right` moves the head."""
     parts = grid(frame) - [right, 0]
     far = np.minimum(*(np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b) for x, y, a, b in SHOWN))
     soft = np.clip((1 - far) / SOFT, 0, 1)
     edge = np.clip(np.minimum(np.arange(frame.size), np.arange(frame.size)[::-1]) / (0.06 * frame.size), 0, 1)
-    return np.asarray(soft * soft * (3 - 2 * soft) * np.minimum(edge[:, None], edge), np.float32)
+    alpha = np.asarray(soft * soft * (3 - 2 * soft) * np.minimum(edge[:, None], edge), np.float32)
+    alpha.setflags(write=False)
+    return alpha

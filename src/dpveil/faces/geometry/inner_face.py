@@ -13,13 +13,14 @@ from jaxtyping import Bool, Float32, Shaped, UInt8
 
 from dpveil.core.region import Region
 from dpveil.faces.geometry.align import Frame, Similarity
-from dpveil.faces.geometry.drawn_crop import DrawnCrop, drawn_head
+from dpveil.faces.geometry.drawn_crop import DrawnCrop
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head import AnyFrame, between, grid
 from dpveil.faces.geometry.head_frame import HeadFrame
 from dpveil.faces.geometry.membrane import skin_weights, stretched
 from dpveil.faces.geometry.painted import seen, shrunk
 from dpveil.faces.geometry.tone import patch_of
+from dpveil.faces.geometry.turn import Turn
 
 FRAME: Final = HeadFrame(96)
 """The frame in which light is corrected."""
@@ -32,10 +33,13 @@ SKIN: Final = (0.495, 0.49, 0.385, 0.50)
 crop."""
 SOFT: Final = 0.16
 """Width of its soft edge, relative to the half axes."""
+SEEN: Final = 0.9
+"""Share of a pixel of a turned face that has to be face for its colour to count."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 
 Levels = Float32[np.ndarray, "_ _ 3"]
 Share = Float32[np.ndarray, "_ _"]
+Crop = UInt8[np.ndarray, "s s 3"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,55 +61,84 @@ class Light:
         return np.asarray(np.clip(_moved(self.skin, frame, frame.size), 0, 1))
 
 
+@dataclass(frozen=True, eq=False)
+class Inner:
+    """A released face in its `frame`, turned as the head is; `shown` is 0 to 1, and 0 beyond its outline."""
+
+    crop: Crop
+    shown: Share
+    frame: Frame
+
+    @classmethod
+    def of(cls, crop: Crop, frame: Frame, turn: Turn | None) -> Inner:
+        """Return the face of a released crop after a turn."""
+        if turn is None:
+            return cls(crop, np.ones(crop.shape[:2], np.float32), frame)
+        return cls(*turn.of(crop, frame), frame)
+
+    @property
+    def skin(self) -> Crop:
+        """The face with its skin continued where the crop shows hair or a background."""
+        return fill(self.crop, self.beside(_far(self.frame)))
+
+    def beside(self, far: np.ndarray) -> Bool[np.ndarray, "s s"]:
+        """Return which pixels show no face, by how `far` from its middle they are."""
+        return np.asarray((far > 1 - SOFT / 2) | (self.shown < SEEN))
+
+    def before(self, behind: Crop | None, light: Light) -> Crop:
+        """Return the face in a light, with `behind` beyond its outline."""
+        lit = np.rint(light.on(self.crop, self.frame))
+        if behind is not None:
+            lit = np.rint(behind + self.shown[..., None] * (lit - behind))
+        return np.asarray(lit, np.uint8)
+
+
 def light_of(
-    crop: UInt8[np.ndarray, "s s 3"],
-    frame: Frame,
+    own: Inner,
     pose: Similarity,
     region: Region,
     outside: UInt8[np.ndarray, "H W c"],
     hidden: Bool[np.ndarray, "H W"],
 ) -> Light:
-    """Return the light of the released face `crop` in its region.
+    """Return the light of a released face in its region.
 
-    `pose` maps the photo to the crop's `frame`. `outside` is the photo with 0 under `hidden`: no pixel under
+    `pose` maps the photo to the face's frame. `outside` is the photo with 0 under `hidden`: no pixel under
     `hidden` influences the result.
     """
     import cv2
 
-    place, side = between(pose, frame, FRAME), FRAME.size
+    frame, side = own.frame, FRAME.size
+    place = between(pose, frame, FRAME)
     around, sure = seen(outside, hidden, place, side)
     wide = np.ones((2 * RIM + 1, 2 * RIM + 1), np.uint8)
     inside = (cv2.dilate(_mask(region, place), wide) > 0) & ~sure
     rim = (cv2.dilate(inside.astype(np.uint8), wide) > 0) & sure
     if not rim.any():
         return Light(np.ones((side, side, 3), np.float32), np.zeros((side, side), np.float32))
-    face = np.asarray(shrunk(_skin_only(crop, frame), between(ONE, frame, FRAME), side), np.float32)
-    tone = crop[patch_of(frame)].reshape(-1, 3).mean(axis=0)
+    face = np.asarray(shrunk(own.skin, between(ONE, frame, FRAME), side), np.float32)
+    tone = own.crop[patch_of(frame)].reshape(-1, 3).mean(axis=0)
     missed = np.log((around[rim].astype(np.float64) + DARK) / (face[rim] + DARK))
     correction, skin = stretched(inside, rim, skin_weights(around[rim], tone), missed)
     return Light(np.exp(correction), skin)
 
 
-def drawn_face(crop: UInt8[np.ndarray, "s s 3"], frame: Frame, pose: Similarity, light: Light) -> DrawnCrop:
-    """Return a head around the face, in this light; its skin is continued towards skin at the rim.
+def drawn_face(own: Inner, head: DrawnCrop, pose: Similarity, light: Light) -> DrawnCrop:
+    """Return the `head` around a face in this light; its skin is continued towards skin at the rim.
 
-    `pose` maps the photo to `frame`.
+    `pose` maps the photo to the face's frame.
     """
-    head = drawn_head(crop, frame, pose)
+    frame = own.frame
     more = round(head.pose.x - pose.x)
     wide = Frame(frame.size + 2 * more, ((frame.size + 2 * more) / frame.unit - 1) / 2)
-    known = np.zeros((wide.size, wide.size, 3), np.uint8)
-    known[more : more + frame.size, more : more + frame.size] = crop
-    far = _far(wide)
-    skin = fill(known, far > 1 - SOFT / 2).astype(np.float32)
-    share = _step((far - 1) / SOFT + 1) * light.skin_in(wide)
+    known, hole = np.zeros((wide.size, wide.size, 3), np.uint8), np.ones((wide.size, wide.size), np.bool_)
+    inner = slice(more, more + frame.size)
+    known[inner, inner], hole[inner, inner] = own.crop, own.beside(_far(frame))
+    skin = fill(known, hole).astype(np.float32)
+    share = _step((_far(wide) - 1) / SOFT + 1)
+    share[inner, inner] = np.maximum(share[inner, inner], 1 - own.shown)
+    share *= light.skin_in(wide)
     levels = head.levels + share[..., None] * (skin - head.levels)
     return replace(head, levels=light.on(levels, wide), alpha=np.maximum(head.alpha, share))
-
-
-def _skin_only(crop: UInt8[np.ndarray, "s s 3"], frame: Frame) -> UInt8[np.ndarray, "s s 3"]:
-    """Return the crop with its skin continued where it shows hair or a background."""
-    return fill(crop, _far(frame) > 1 - SOFT / 2)
 
 
 def _far(frame: Frame) -> np.ndarray:

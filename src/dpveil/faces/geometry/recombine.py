@@ -21,7 +21,7 @@ from dpveil.faces.geometry.dressed import Dressed, put_on
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea
 from dpveil.faces.geometry.grain import grained
-from dpveil.faces.geometry.inner_face import drawn_face, light_of
+from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.tone import toned as brought_to
@@ -193,12 +193,17 @@ def _head(
         return _inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
-    painted, turn = None, part.turn
+    painted = None
+
+    def turned(face: UInt8[np.ndarray, "s s 3"]) -> UInt8[np.ndarray, "s s 3"]:
+        behind = part.behind(outside, hidden)
+        return face if part.turn is None else part.turn.before(face, part.frame, behind)
+
     if isinstance(filling, Completion):
-        face = crop if turn is None else turn.before(crop, part.frame, part.behind(outside, hidden))
-        painted = filling.complete(outside, hidden, part.pose, face, part.frame, toned=toned)
+        turn = None if part.turn is None else turned
+        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn)
     if painted is None:
-        shown, face = drawn_head(crop, part.frame, part.pose, turn).on(box, channels, match)
+        shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
         return _faded(shown, part, SEAM), face
     shown, face = painted.on(box, channels)
     return _faded(shown, part, FINE_SEAM), face
@@ -222,17 +227,17 @@ def _inner(
     filling: Filling,
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return the same of a face whose head stays: in the light of the skin around it."""
-    channels, box, frame, pose = outside.shape[2], part.region.box, part.frame, part.pose
+    box, frame, pose = part.region.box, part.frame, part.pose
     crop = np.clip(np.rint(match(crop.astype(np.float32))), 0, 255).astype(np.uint8)
-    if part.turn is not None:
-        crop = part.turn.before(crop, frame, part.behind(outside, hidden))
-    light = light_of(crop, frame, pose, part.region, outside, hidden)
-    painted = None
+    own = Inner.of(crop, frame, part.turn)
+    light, painted = light_of(own, pose, part.region, outside, hidden), None
     if isinstance(filling, Completion) and part.region.pixels > GROWN * part.unit**2:
-        lit = np.rint(light.on(crop, frame)).astype(np.uint8)
+        lit = own.before(None if part.turn is None else part.behind(outside, hidden), light)
         painted = filling.complete(outside, hidden, pose, lit, frame, around=False)
+    channels = outside.shape[2]
     if painted is None:
-        shown, face = drawn_face(crop, frame, pose, light).on(box, channels, AS_IT_IS)
+        head = drawn_head(crop, frame, pose, part.turn)
+        shown, face = drawn_face(own, head, pose, light).on(box, channels, AS_IT_IS)
     else:
         shown, face = painted.on(box, channels)
     alpha = _faded(shown, part, FINE_SEAM)

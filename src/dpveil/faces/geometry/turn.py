@@ -29,7 +29,7 @@ ENOUGH: Final = 5
 """Least difference, in degrees, between a face's own yaw and the wanted one for it to be turned."""
 OWN: Final = 30
 """Largest yaw that a released face is taken to have by itself, in degrees."""
-STEP: Final = 2
+STEP: Final = 4
 """Degrees to which that is rounded."""
 MIDDLE: Final = FIVE[4][0]
 """The head's plane of symmetry: the x of the base of the nose."""
@@ -214,6 +214,7 @@ def _indices(grid: Float64[np.ndarray, " n"], at: Float64[np.ndarray, "s s"]) ->
     return np.asarray((at - grid[0]) / (grid[1] - grid[0]), np.float32)
 
 
+@lru_cache(maxsize=128)
 def _columns(before: float, after: float) -> tuple[Float32[np.ndarray, "r c"], Float32[np.ndarray, "r c"]]:
     """Return, for `ROWS` × `ACROSS` of a head turned to `after`, the columns where it is seen at `before`.
 
