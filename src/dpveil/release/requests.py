@@ -52,11 +52,11 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
     elif not fallback:
         given = [text for text in certificate.request if text not in missing]
         yield from _former_problems(certificate.regions, given, placed=heads)
-    full = [r for r in certificate.regions if r.full or (heads and _holds_head(r))]
+    full = [r for r in certificate.regions if _all(r, heads)]
     whole = any(r.full and r.box == Box(0, 0, output.width, output.height) for r in full)
     boxes = np.array([(r.box.x, r.box.y, r.box.w, r.box.h) for r in full], np.int64).reshape(-1, 4)
     finders = frozenset(r.origin.finder for r in certificate.regions)
-    partly = {r.origin.finder for r in certificate.regions if r.origin.kind == FACE and r not in full}
+    partly = {r.origin.finder for r in certificate.regions if r.origin.kind == FACE and not _all(r, heads)}
     kinds = frozenset(r.origin.kind for r in full)
     cut = frozenset(r.origin.kind for r in certificate.regions)
     hardly = {r.origin.finder for r in certificate.regions if _hardly(r)}
@@ -76,6 +76,11 @@ def request_problems(certificate: Certificate, output: Output) -> Iterator[str]:
             yield f"the requested region {text} is not a box"
         elif wanted is not None and not (whole if text == WHOLE else _within(wanted, boxes)):
             yield f"the requested region {text} is in no protected region"
+
+
+def _all(record: RegionRecord, heads: bool) -> bool:
+    """Whether all of a region is replaced, or with `heads` as much of it as holds a head."""
+    return record.full or (heads and _holds_head(record))
 
 
 def _holds_head(record: RegionRecord) -> bool:

@@ -29,6 +29,8 @@ MOST: Final = 1 << 25
 """Largest network in bytes."""
 ENOUGH: Final = 0.02
 """Least share of the frame that must be outside the region for the network to be used."""
+QUIET: Final = 0.25
+"""Factor of the noise that a network sees; with all of it, as in training, hair comes out speckled."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
 PROMISE: Final = (
@@ -103,7 +105,7 @@ class Completion(Stored, Filling):
         face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
         oval = inside(OVAL, grid) & ~known
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
-        planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, self.noise]
+        planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
         out = self._run(np.stack(planes).astype(np.float32)[None])
         painted = (out[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = healed(painted, grid)
