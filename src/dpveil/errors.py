@@ -76,11 +76,15 @@ def filled(text: str, words: Mapping[str, str]) -> str:
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to `name`, or None if none is similar enough (`CLOSE`).
 
-    >>> nearest("dppix", ["dp-pix", "dp-svd"]), nearest("median", ["mean"])
-    ('dp-pix', None)
+    A word of just one name counts as similar.
+
+    >>> nearest("dppix", ["dp-pix"]), nearest("svd", ["dp-pix", "dp-svd"]), nearest("median", ["mean"])
+    ('dp-pix', 'dp-svd', None)
     """
-    found = get_close_matches(name, list(known), n=1, cutoff=CLOSE)
-    return found[0] if found else None
+    names = list(known)
+    found = get_close_matches(name, names, n=1, cutoff=CLOSE)
+    holding = [known for known in names if name in known.split("-")]
+    return found[0] if found else holding[0] if len(holding) == 1 else None
 
 
 class UsageError(DPVeilError):

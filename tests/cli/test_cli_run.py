@@ -222,6 +222,10 @@ def test_warnings_go_to_stderr_once_and_not_without_end(cli):
     assert warnings[0].startswith("warning: in/0.png and 9 more: NOT FOR PUBLICATION")
     assert "and 5 more warnings: --json has them all" in err
     assert "warning" not in out
+    for number in (5, 6, 7, 8):
+        Path(f"in/{number}.png").unlink()
+    err = cli("obfuscate", "in", "--out", "few", "--method", "dp-pix", "--epsilon", "1", "--seed", "1")[2]
+    assert "and one more warning: --json" in err
 
 
 def test_untried_photos_are_one_line(cli):

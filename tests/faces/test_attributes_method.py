@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from itertools import permutations, product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from made_nobody import crop, gallery, model
 from dpveil.audit.distributions import finite_distribution
 from dpveil.audit.fit import fit
 from dpveil.errors import InvalidParameter, ModelError, UnknownName
+from dpveil.faces import attributes as attributes_module
 from dpveil.faces.attribute_model import VALUES
 from dpveil.faces.attributes import Attributes
 from dpveil.noise.bits import SeededBits
@@ -161,6 +163,7 @@ def test_budgets_as_written(attributes, epsilon, wanted):
         ("gender=4,age", 6, "has no budget"),
         ("gender=4", 5, "is not the sum"),
         ("gender=4,gender=1", None, "is given twice"),
+        ("gender:1", None, "'gender:1' is not an attribute with its budget: such as gender=4"),
         ("gender=", None, "is not an attribute with its budget"),
         ("", None, "is not an attribute with its budget"),
         (b"gender=1", None, "'bytes' is not a list"),
@@ -183,18 +186,22 @@ def test_what_is_refused(attributes, epsilon, problem):
         Attributes(attributes=attributes, epsilon=epsilon, **BY_NAME)
 
 
-def test_a_face_in_a_head_that_stays_has_neither_a_tone_of_its_own_nor_is_it_drawn():
+def test_a_face_in_a_head_that_stays_has_neither_a_tone_of_its_own_nor_is_it_drawn(monkeypatch):
     for tone in ("tone=2", "gender=1,tone=dark"):
         with pytest.raises(InvalidParameter, match="cannot be shown with protect face"):
             Attributes(attributes=tone, protect="face", **BY_NAME)
         assert Attributes(attributes=tone, protect="head", **BY_NAME)
-    with pytest.raises(InvalidParameter, match=r"is not for drawn heads.*protect head or box"):
-        Attributes(attributes="none", gallery="drawn", protect="face")
+    for file, told in ((None, "; pip install .*own$"), (Path("gallery"), "$")):
+        monkeypatch.setattr(attributes_module, "installed", {"gallery": file}.get)
+        hint = f"is not for drawn heads.*protect head or box, or choose a gallery of faces{told}"
+        with pytest.raises(InvalidParameter, match=hint):
+            Attributes(attributes="none", gallery="drawn", protect="face")
 
 
 def test_unknown_names_and_files_that_are_not_at_hand():
-    with pytest.raises(UnknownName, match="gendre"):
-        Attributes(attributes="gendre=4", **BY_NAME)
+    for typo, meant in (("gendre", "gender"), ("race", "perceived-race")):
+        with pytest.raises(UnknownName, match=f"'{typo}': did you mean '{meant}'"):
+            Attributes(attributes=f"{typo}=4", **BY_NAME)
     with pytest.raises(ModelError, match="not available"):
         Attributes(attributes="gender=4", **BY_NAME).prepare(**SIZE)
     with pytest.raises(InvalidParameter, match="is no gallery"):

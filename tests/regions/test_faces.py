@@ -144,6 +144,8 @@ def test_only_and_except(fake, photo):
         with pytest.raises(RegionError, match="face 4 was chosen, and the photo has 3") as caught:
             Faces(**wrong)(photo)
         assert not isinstance(caught.value, NoRegion)
+    with pytest.raises(RegionError, match="face 5 was chosen, and the photo has 3 faces: "):
+        Faces(only=(5,))(photo)
     with pytest.raises(NoRegion, match="excepted"):
         Faces(exclude=(1, 2, 3))(photo)
 

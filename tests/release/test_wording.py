@@ -47,7 +47,7 @@ SENTENCES = {
     3: "0643c4591474f645658fedee7a31b2b3be4182076bf3976e0c740fba96873a11",
     4: "afbe239973e80279a4bd8dac00d564efbc290b44b93cae2fbca686809c2ee3ab",
     5: "78348e184087e0b1bae8c6da047929abf6e7f1333348fd1c6f5c70ba91025d64",
-    6: "2a95fc237d7741be7cb03def5e3702767c5d25aac79b36bfd0edd143db20d94e",
+    6: "6c509483c7e6e936e4904afdad0eb7cf71010a3fdce7649075e4bc8bb4726713",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]

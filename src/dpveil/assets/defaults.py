@@ -19,9 +19,14 @@ FILES: Final = (
 
 def default_path(name: str) -> Path:
     """Return the path of a default file, such as "pca" or "gallery"; raises `UsageError` if not installed."""
+    if (path := installed(name)) is None:
+        raise UsageError(f"the default {name} of faces is not installed", hint=FILES)
+    return path
+
+
+def installed(name: str) -> Path | None:
+    """Return the path of a default file, such as "pca" or "gallery", or None if it is not installed."""
     spec = find_spec(PACKAGE)
-    for place in (spec.submodule_search_locations if spec else None) or ():
-        path = Path(place) / f"{name}.safetensors"
-        if path.is_file():
-            return path
-    raise UsageError(f"the default {name} of faces is not installed", hint=FILES)
+    places = (spec.submodule_search_locations if spec else None) or ()
+    paths = (Path(place) / f"{name}.safetensors" for place in places)
+    return next((path for path in paths if path.is_file()), None)

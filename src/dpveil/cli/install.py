@@ -111,7 +111,7 @@ def install_command(
     dpveil downloads nothing at any other time.
     """
     if what != FACES:
-        raise UnknownName("extra", what, (FACES,))
+        raise UnknownName("argument", what, (FACES,))
     missing = [package for package in packages() if not package.installed]
     if missing:
         _check_pip()

@@ -7,7 +7,7 @@ from typing import Final
 
 from dpveil.batch.report import INTERRUPTED, UNWRITABLE, Entry, Promise, Report
 from dpveil.cli import exits, say
-from dpveil.core.guarantee import Guarantee
+from dpveil.core.guarantee import Guarantee, counted
 from dpveil.errors import BudgetExceeded, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
 from dpveil.release.words import worth
@@ -100,4 +100,4 @@ def _warn(entries: Sequence[Entry]) -> None:
         more = f" and {len(photos) - 1} more" if len(photos) > 1 else ""
         say.note(f"warning: {photos[0]}{more}: {text}")
     if len(about) > SHOWN_WARNINGS:
-        say.note(f"and {len(about) - SHOWN_WARNINGS} more warnings: --json has them all")
+        say.note(f"and {counted(len(about) - SHOWN_WARNINGS, 'more warning')}: --json has them all")

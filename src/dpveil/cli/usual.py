@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PROMISED: Final = (
     "promised: each new face was chosen without looking at the old one, {cost}; in the clear: all that was"
-    " not replaced, with faces that were not found, and the place, size and turn of each face"
+    " not replaced, including faces that were not found, and the place, size and turn of each face"
 )
 KEPT: Final = "gender=1", "gender=1,age=1"
 DRAWN: Final = (
@@ -42,7 +42,7 @@ def tell(method: Method, faces: Sequence[int]) -> None:
         tell_drawn(method)
         return
     costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
-    choices = " or ".join(f"{kept}, for {cost}" for kept, cost in costs.items())
+    choices = " or ".join(f"{kept} for {cost}" for kept, cost in costs.items())
     say.note(KEEP.format(choices=choices, faces=counted(most, "face")))
 
 

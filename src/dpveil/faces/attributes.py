@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 
-from dpveil.assets.defaults import FILES, default_path
+from dpveil.assets.defaults import FILES, default_path, installed
 from dpveil.assets.reference import DEFAULT, AssetField, Reference
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import Json, to_json
@@ -110,7 +110,8 @@ class Attributes(FaceMethod):
         if self.protect != INNER:
             return
         if self.figures:
-            hint = f"protect head or box, or choose a gallery of faces; {FILES}"
+            missing = "" if installed("gallery") else f"; {FILES}"
+            hint = f"protect head or box, or choose a gallery of faces{missing}"
             problem = "is not for drawn heads, which replace all of a head"
             raise InvalidParameter("protect", INNER, problem, hint=hint)
         if self.toned:

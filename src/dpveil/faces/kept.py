@@ -17,8 +17,7 @@ KEPT: Final = "attributes"
 HINT: Final = "such as gender=4,age=2, or gender,age and a total epsilon, or none"
 LARGE: Final = 15
 """The budget of an attribute above which randomised response practically never changes a reading."""
-LARGE_NOTE: Final = "is a budget that keeps the reading as it is"
-AN_AGE: Final = f"; an age is chosen by its class, such as age={VALUES['age'][1]}"
+LARGE_NOTE: Final = "is a budget that practically always keeps the reading"
 Budgets = tuple[tuple[str, Fraction | str | None], ...]
 """Attributes, each with its ε, or None if the user gives a total, or the value that the user chose."""
 
@@ -52,7 +51,7 @@ class Kept(Value[object, Budgets]):
             if name not in VALUES:
                 raise UnknownName("attribute", name, VALUES)
             if names.count(name) > 1:
-                raise InvalidParameter(self.name, name, "is given twice", hint=HINT)
+                raise InvalidParameter(self.name, name, "is given twice", hint="give it once")
         before = isinstance(value, Stated)
         budgets = {name: _budget(name, own, before=before) for name, own in pairs}
         if len({own is None for own in budgets.values() if not isinstance(own, str)}) > 1:
@@ -95,10 +94,17 @@ def unusual(costs: Iterable[tuple[str, Fraction]]) -> tuple[str, ...]:
     """Return a note for every attribute whose budget keeps it practically as it is.
 
     >>> unusual([("gender", Fraction(4)), ("age", Fraction(30))])
-    ('age=30 is a budget that keeps the reading as it is; an age is chosen by its class, such as age=30-44',)
+    ('age=30 is a budget that practically always keeps the reading; to show that age, write age=30-44',)
     """
-    large = [(name, to_json(own)) for name, own in costs if own > LARGE]
-    return tuple(f"{name}={own} {LARGE_NOTE}{AN_AGE * (name == 'age')}" for name, own in large)
+    large = [(name, own) for name, own in costs if own > LARGE]
+    return tuple(f"{name}={to_json(own)} {LARGE_NOTE}{_meant(own) * (name == 'age')}" for name, own in large)
+
+
+def _meant(years: Fraction) -> str:
+    """Return what to write to show an age of so many years: its band, or the youngest below all bands."""
+    youngest, *older = VALUES["age"]
+    band = next((band for band in reversed(older) if years >= int(band[:2])), youngest)
+    return f"; to show that age, write age={band}"
 
 
 def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
@@ -141,6 +147,6 @@ def _pairs(value: object, name: str) -> Iterable[tuple[str, Number | None]]:
             yield entry[0], entry[1]
             continue
         key, equals, own = (part.strip() for part in str(entry).partition("="))
-        if not isinstance(entry, str) or not key or (equals and not own):
+        if not isinstance(entry, str) or not key or (equals and not own) or ":" in key:
             raise InvalidParameter(name, str(entry), "is not an attribute with its budget", hint=HINT)
         yield key, own or None

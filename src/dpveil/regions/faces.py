@@ -14,6 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from dpveil.core.guarantee import counted
 from dpveil.core.numbers import to_json
 from dpveil.core.origin import FACE, Origin
 from dpveil.core.parameters import Between, Count, OptionalCount, OptionalProbability
@@ -157,7 +158,7 @@ class Faces(Finder):
         asked = (*self.only, *self.exclude)
         if asked and asked[-1] > len(found):
             raise RegionError(
-                f"face {asked[-1]} was chosen, and the photo has {len(found)}",
+                f"face {asked[-1]} was chosen, and the photo has {counted(len(found), 'face')}",
                 hint="dpveil faces PHOTO --preview OUT.png shows the numbers",
             )
         chosen = [n for n in range(1, len(found) + 1) if n not in self.exclude and n in (self.only or (n,))]

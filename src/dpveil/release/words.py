@@ -61,7 +61,8 @@ FORMER: Final = ", and what found each region"
 """Completes OTHER_WORDS for schema /1, which does not state this as data for `verify` to check."""
 
 CHOSEN: Final = (
-    "{}: chosen by the user and not covered; where the original was looked at to choose, this tells of it"
+    "{}: chosen by the user and not covered; if the original was looked at to choose, this reveals"
+    " something of it"
 )
 CHOSEN_SINCE: Final = 6
 """The first wording that states what the user chose to show."""
