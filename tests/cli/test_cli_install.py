@@ -29,6 +29,7 @@ def index(tmp_path, monkeypatch):
     monkeypatch.setattr(install, "PIP", (*install.PIP, "--target", str(target)))
     monkeypatch.syspath_prepend(target)
     monkeypatch.delenv("PIP_CONSTRAINT", raising=False)
+    monkeypatch.delenv("PIP_BUILD_CONSTRAINT", raising=False)
     stem, about = NAME.replace("-", "_"), f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\n"
     with zipfile.ZipFile(folder / f"{stem}-{VERSION}-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"{stem}/network.onnx", "a network")
