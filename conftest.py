@@ -31,6 +31,9 @@ MEMORY_DISK, ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108  only new folders of
 if "TMPDIR" not in os.environ and MEMORY_DISK.is_dir() and shutil.disk_usage(MEMORY_DISK).free > ROOM:
     os.environ["TMPDIR"], tempfile.tempdir = str(MEMORY_DISK), None
 
+TRACED = "COVERAGE_PROCESS_CONFIG"
+"""What tells Python processes that tests start to measure coverage, too."""
+
 # Before numba is imported: compiled code of a test run stays with the test run's other leftovers.
 os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".pytest_cache" / "numba"))
 
@@ -71,7 +74,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """Run tests that are not measured without any tracer.
+    """Run tests that are not measured, and processes that they start, without any tracer.
 
     pytest-cov pauses one tracer, and in xdist's workers there are others below it, which go on.
     """
@@ -80,9 +83,12 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
         return (yield)
     sys.settrace(None)
     threading.settrace(None)  # type: ignore[arg-type]
+    of_processes = os.environ.pop(TRACED, None)
     try:
         return (yield)
     finally:
+        if of_processes is not None:
+            os.environ[TRACED] = of_processes
         threading.settrace(of_threads)  # type: ignore[arg-type]
         sys.settrace(tracer)
 
