@@ -372,6 +372,14 @@ def test_constraints_pin_everything_and_name_no_machine() -> None:
     assert names <= pinned
 
 
+def test_every_test_that_is_not_traced_exists() -> None:
+    for test in (ROOT / "tests" / "untraced.txt").read_text(encoding="utf-8").split():
+        file, _, name = test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8"), (
+            f"{test} is gone: take its line out"
+        )
+
+
 def test_schema_accepts_a_real_certificate_and_refuses_others() -> None:
     schema = json.loads((SOURCE / "core" / "certificate.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator.check_schema(schema)
