@@ -255,6 +255,8 @@ def test_labels_by_hand_are_added_by_the_pictures_own_bytes(tmp_path):
         ("name,beard\n", "other columns"),
         ("picture,beard\n0123456789abcdef,perhaps\n", "'perhaps' as beard, which is one of no, yes"),
         ("picture,beard\n0123,yes\n", "a wrong line 2"),
+        ("picture,beard\n0123456789abcdef," + 140_000 * "x", "a wrong line 2"),  # more than csv reads
+        ("\n\n", "other columns"),
         ("picture,beard\n0123456789abcdef,yes,no\n", "a wrong line 2"),
         ("picture,beard\n0123456789abcdef,yes\n0123456789abcdef,no\n", "a wrong line 3"),
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -47,15 +47,14 @@ class HandLabels:
             raise _wrong(path, "cannot be read as text") from error
         if len(data) > LARGEST:
             raise _wrong(path, f"has more than {LARGEST} bytes")
-        lines = csv.reader(io.StringIO(text))
-        first, *names = next(lines, [""])
+        lines = _lines(path, text)
+        first, *names = next(lines, (1, []))[1] or [""]
         if first != PICTURE or not names or not {*names} <= READ.keys() or len({*names}) < len(names):
             raise _wrong(path, f"has other columns than {PICTURE} and some of {', '.join(READ)}")
         rows = {}
-        for line in filter(None, lines):
-            key, *words = line
+        for number, (key, *words) in lines:
             if len(words) != len(names) or len(key) != DIGITS or key in rows:
-                raise _wrong(path, f"has a wrong line {lines.line_num}")
+                raise _wrong(path, f"has a wrong line {number}")
             rows[key] = {
                 name: _index(path, name, word) for name, word in zip(names, words, strict=True) if word
             }
@@ -69,6 +68,15 @@ class HandLabels:
 def key_of(picture: bytes) -> str:
     """Return the first 16 hexadecimal digits of the SHA-256 of a picture's file."""
     return hashlib.sha256(picture).hexdigest()[:DIGITS]
+
+
+def _lines(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield every line that is not empty, with its number."""
+    reader = csv.reader(io.StringIO(text))
+    try:
+        yield from ((reader.line_num, line) for line in reader if line)
+    except csv.Error as error:
+        raise _wrong(path, f"has a wrong line {reader.line_num}") from error
 
 
 def _index(path: Path, name: str, word: str) -> int:
