@@ -124,10 +124,11 @@ bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil again
 reproduction: $(DEV) ## run the papers' experiments anew on your copy of their data: DATA=DIR [NAMES="..."] [COUNT=N]
 	@$(BIN)/python -m dpveil_research $(NAMES) --data "$(DATA)" --out reproduction $(if $(COUNT),--count $(COUNT))
 
-# Resolves everything anew. Look at the difference and run `make test` before you commit it.
+# Resolves everything anew, with the mpmath that torch's sympy needs. Look at the difference and run `make test` before you
+# commit it.
 lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@rm -rf $(VENV)/lock && $(BIN)/python -m venv $(VENV)/lock
-	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(VENV)/lock/bin/pip install --quiet '.[dev,bench]' hatchling editables
+	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(VENV)/lock/bin/pip install --quiet '.[dev,bench]' hatchling editables 'mpmath<1.4'
 	@{ sed '/^[A-Za-z]/,$$d' constraints.txt; \
 	   $(VENV)/lock/bin/pip freeze | grep -E '^[A-Za-z0-9._-]+==' | sort -f; \
 	   sed -n '/^# Only the neural extra/,$$p' constraints.txt; } > constraints.new

@@ -18,9 +18,9 @@ from collections.abc import Callable
 import numpy as np
 
 from dpveil import Photo
+from dpveil.assets import engines
+from dpveil.assets.engines import OnnxRuntime, OpenCV
 from dpveil.regions import Faces
-from dpveil.regions.detectors import engines
-from dpveil.regions.detectors.engines import OnnxRuntime, OpenCV
 from face_scenes import CHANGES, CROP, FACE, PEOPLE, SIZES, Pasted, scene
 from timing import report
 

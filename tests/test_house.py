@@ -18,6 +18,8 @@ import jsonschema
 import numpy as np
 import pytest
 import typer.main
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import dpveil
 from dpveil.catalogue import REQUIRED, row_of
@@ -370,6 +372,21 @@ def test_constraints_pin_everything_and_name_no_machine() -> None:
     wanted += [need for extra in project["project"]["optional-dependencies"].values() for need in extra]
     names = {re.split(r"[\[<>=~! ]", need)[0].lower() for need in wanted} - {"dpveil"}
     assert names <= pinned
+
+
+def test_pins_fit_together() -> None:
+    """By what installed packages require, and torch, which is not among them, by way of sympy."""
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if line and not line.startswith("#"))
+    pins = {canonicalize_name(name): version for name, version in pins.items()}
+    needs = [("sympy", Requirement("mpmath<1.4"))]
+    for package in importlib.metadata.distributions():
+        if (name := canonicalize_name(package.name)) in pins:
+            needs += [(name, Requirement(text)) for text in package.requires or ()]
+    due = [(name, need) for name, need in needs if not need.marker or need.marker.evaluate({"extra": ""})]
+    met = [(name, need, pins.get(canonicalize_name(need.name))) for name, need in due]
+    assert sum(pin is not None for *_, pin in met) > 50
+    clean(f"{name} needs {need}, not {pin}" for name, need, pin in met if pin and pin not in need.specifier)
 
 
 def test_every_test_that_is_not_traced_exists() -> None:

@@ -32,7 +32,7 @@ def gallery():
 
 def test_it_is_small_and_holds_no_code():
     assert {path.stem for path in MODELS} >= {"gallery", "pca"}
-    assert sum(path.stat().st_size for path in FILES.iterdir() if path.is_file()) < 20_000_000
+    assert sum(path.stat().st_size for path in FILES.iterdir() if path.is_file()) < 25_000_000
     assert [path.name for path in FILES.rglob("*.py")] == ["__init__.py"]
     assert "import " not in (FILES / "__init__.py").read_text(encoding="utf-8").replace("imported", "")
 

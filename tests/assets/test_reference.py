@@ -30,6 +30,9 @@ each = pytest.mark.parametrize("kind", WRITTEN, ids=lambda kind: kind.noun)
 def sealed_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing can be opened, looked at or loaded."""
 
+    for kind in WRITTEN:
+        assert list(kind.kinds)  # plug-ins are looked for once
+
     def never(*words: object, **more: object) -> None:
         pytest.fail("a file was looked at")
 
@@ -92,6 +95,16 @@ def test_paths_without_a_file_are_one_clear_line(kind: Kind, name: str, tmp_path
         Reference.of(tmp_path / name, kind)
     assert "\n" not in str(refusal.value)
     assert refusal.value.hint == kind.hint
+
+
+@each
+def test_a_word_that_is_no_file_is_wrong_usage(kind: Kind, tmp_path: Path) -> None:
+    """As for regions: a word was meant, while a name such as model.safetensors is that of a missing file."""
+    with pytest.raises(InvalidParameter, match=f"{kind.option} = 'typo' is neither a file nor a known word"):
+        Reference.of("typo", kind)
+    for name in ("typo.safetensors", str(tmp_path / "typo"), tmp_path / "typo"):
+        with pytest.raises(ModelError, match=f"there is no {kind.noun}"):
+            Reference.of(name, kind)
 
 
 def test_a_word_that_needs_no_file() -> None:

@@ -119,6 +119,27 @@ def test_a_photo_is_let_go_when_its_turn_is_over(tmp_path, monkeypatch, error):
         gc.enable()
 
 
+def test_a_photo_is_drawn_while_the_one_before_is_written(tmp_path, monkeypatch):
+    """The second photo is drawn although the first is never written, until it is."""
+    drawn, draw, save = threading.Event(), Plan.release, batch._Run._save
+
+    def release(plan, **more):
+        if plan.photo.width == 9:
+            drawn.set()
+        return draw(plan, **more)
+
+    def saving(*arguments):
+        assert drawn.wait(60)
+        save(*arguments)
+
+    monkeypatch.setattr(Plan, "release", release)
+    monkeypatch.setattr(batch._Run, "_save", saving)
+    monkeypatch.setattr(batch, "read", lambda path, **more: Photo(np.zeros((8, int(path.stem)), np.uint8)))
+    choices = Choices(method=DPPix(epsilon=1), regions=[parse("whole")], force=True)
+    tasks = [Task(tmp_path / f"{n}.jpg", tmp_path / f"{n}.png", f"{n}.png") for n in (8, 9)]
+    assert len(release_all(tasks, choices).released) == 2
+
+
 def test_photos_are_released_while_others_are_searched(tmp_path, monkeypatch):
     """The first photo is drawn although the second is never found, until it is."""
     drawn, real = threading.Event(), Plan.release

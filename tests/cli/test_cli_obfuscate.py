@@ -125,7 +125,7 @@ def test_a_strength_has_a_name_that_is_known(cli):
 def test_verify_at_least(release, cli):
     release()
     code, out, _ = cli("verify", "out", "--at-least", "moderate")
-    assert (code, out.count("16 pixels: publishable  PROMISED")) == (0, 2)
+    assert (code, out.count("16 pixels: publishable (at least moderate)  PROMISED")) == (0, 2)
     code, out, _ = cli("verify", "out/bob.png", "--at-least", "strong")
     assert code == 1
     [line] = out.splitlines()
@@ -140,7 +140,10 @@ def test_verify_at_least(release, cli):
 @pytest.mark.parametrize(
     ("more", "words"),
     [
-        (("--epsilon", "50"), "practically none about any 16 pixels: not publishable  WEAK PROMISE"),
+        (
+            ("--epsilon", "50"),
+            "practically none about any 16 pixels: not publishable (below weak)  WEAK",
+        ),
         (("--seed", "1"), "moderate about any 16 pixels: not publishable (seeded bits)  NOT FOR PUBLICATION"),
         (("--method", "blur"), "no formal guarantee  not publishable  "),
     ],

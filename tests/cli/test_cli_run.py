@@ -12,6 +12,7 @@ from PIL import Image
 
 from command_lines import last
 from dpveil.cli import EMPTY, exits, obfuscate
+from dpveil.cli.options import method_options
 from dpveil.cli.run_report import SHOWN_WARNINGS
 from dpveil.io import MAX_PIXELS
 from dpveil.mechanisms.latent import TABLE as LATENT
@@ -251,11 +252,9 @@ def test_methods_for_people_and_programs(cli):
     assert re.search(r"^dp-pix +pure, approximate, zcdp +mean level", out, re.MULTILINE)
     assert "--epsilon" not in out
     out = cli("methods", "dp-pix", "croft-metric")[1]
-    for words in ("--epsilon (required)", "--block 1", "--neighbourhood (optional)", "--rho (optional)"):
-        assert words in out
+    assert "--epsilon VALUE: The budget of each region.  [required, or --rho]" in out
     assert re.search(r"^croft-metric +metric, --metric box-mean +Laplace", out, re.MULTILINE)
     assert "dp-svd" not in out
-    assert "--attributes: What is kept, of gender, age," in cli("methods", "attributes")[1]
     assert "unknown method 'dp-pux': did you mean 'dp-pix'" in cli("methods", "dp-pux")[2]
     document = json.loads(cli("methods", "--json")[1])
     assert document["methods"][0]["name"] == "dp-pix"
@@ -265,15 +264,26 @@ def test_methods_for_people_and_programs(cli):
     assert latent["box-gaussian"]["metric"] is None
 
 
+@pytest.mark.parametrize("method", ["dp-pix", "latent", "gallery", "attributes", "dp-pix-gaussian"])
+def test_methods_and_help_explain_the_same_options(cli, method):
+    lines = cli("methods", method)[1].splitlines()
+    told = dict(
+        re.fullmatch(r" +(--\S+).*?: (.*)", line).groups() for line in lines if line.startswith("    --")
+    )
+    known = {option.opts[0]: option.help for option in method_options(method)}
+    assert told == known
+
+
 def test_verify_tells_every_state(cli):
     cli("obfuscate", "in", "--out", "out", *GOOD)
     cli("obfuscate", "in/a.png", "--out", "out/seeded.png", *GOOD, "--seed", "1")
     code, out, err = cli("verify", "out", "out/a.png")
     assert (code, out.count("\n")) == (0, 2)
     worth = "2-DP, m-pixels (m = 16)  moderate about any 16 pixels"
-    assert f"consistent    out/a.png  {worth}: publishable  {FEW}\n" in out
+    assert f"consistent    out/a.png  {worth}: publishable (at least weak)  {FEW}\n" in out
     seeded = f"out/seeded.png  {worth}: not publishable (seeded bits)  "
     assert f"{seeded}NOT FOR PUBLICATION" in out
+    assert "consistent 2, publishable 1, failed 0; " in err
     assert "finds inconsistency, not forgery" in err
 
     Path("out/bare.png").write_bytes(Path("out/a.png").read_bytes())

@@ -84,7 +84,7 @@ def test_paste_replaces_only_what_the_mask_covers():
     changed = np.argwhere(image[:, :, 0] != before[:, :, 0]).tolist()
     assert changed == [[1, 2], [2, 3]]
     assert region.pixels == 2
-    assert region.record.in_words() == "mask: 2×2 pixels at 2,1, 2 of them masked"
+    assert region.record.in_words() == "mask: 2×2 pixels at 2,1, of which 2 are replaced"
 
 
 def test_crop_is_a_copy():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,6 +196,21 @@ def test_two_faces_that_overlap_each_pay(photo: Photo) -> None:
     assert any("overlap" in text for text in release.certificate.warnings)
 
 
+def test_two_faces_cheek_to_cheek_are_said_to_be_read_together(photo: Photo) -> None:
+    """The oval of an inner face is narrower than the crop that is read; a head is wider."""
+
+    def told(gap: int, **settings: Any) -> list[str]:
+        boxes = [f"{x},150,70,90" for x in (150, 150 + gap)]
+        plan = dpveil.plan(photo, Flat(placing="box", **settings), regions=boxes)
+        return [text for text in plan.warnings if "costs add" in text]
+
+    [near], [overlap] = told(89, protect="face"), told(89)
+    assert near.startswith("box 1 and box 2 are so near that pixels of the one are read for the other")
+    assert overlap == "box 1 and box 2 overlap: each reads the original, so their costs add"
+    assert "overlap" in told(80, protect="face")[0]
+    assert told(95, protect="face") == []
+
+
 def test_masks_margins_and_mixtures_are_refused(photo: Photo) -> None:
     mask = np.ones((512, 512), bool)
     for regions in (mask, Faces(margin=1), ["whole", FACE], Region(Box(0, 0, 9, 9), np.ones((9, 9), bool))):
@@ -296,6 +312,9 @@ def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None
         assert hidden[box.slices].mean() > {"box": 0.99, "head": 0.8, "face": 0.7}[protect]
     assert np.array_equal(release.image[~hidden], crowd[~hidden])
     assert [region.mask is None for region in plan.regions] == [False, False]
+    said = [text for text in release.notes if "ends at that face's detected box" in text]
+    assert len(said) == (protect == "box")  # the others do not reach the face between them
+    assert not {*said} & {*release.certificate.warnings}
 
 
 @pytest.mark.parametrize(

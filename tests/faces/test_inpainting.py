@@ -147,5 +147,5 @@ def test_the_default_is_the_network_of_the_side_package_and_telea_without_it(
     monkeypatch.setattr("dpveil.assets.defaults.find_spec", lambda _: None)
     assert Flat().parameters()["inpainting"] == "telea"
     assert Flat() == Flat(inpainting="telea")
-    with pytest.raises(ModelError, match="there is no network Telea"):
+    with pytest.raises(InvalidParameter, match=r"inpainting = 'Telea' is neither .*: did you mean telea"):
         Flat(inpainting="Telea")

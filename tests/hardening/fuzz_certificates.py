@@ -49,7 +49,7 @@ def one(index: int, originals: dict[str, dict[str, Any]], folder: Path) -> dict[
         with WATCH.watching():
             result = verify(image)
         status = result.status
-        finding = _unclear(result.problems, [_line(result), json.dumps(_entry(result))])
+        finding = _unclear(result.problems, [_line(result, None), json.dumps(_entry(result))])
     except Hang:
         finding = f"no answer for {HANG} seconds"
     except Exception as error:  # noqa: BLE001  this is what is looked for
@@ -87,8 +87,8 @@ def work(first: int, stop: int, folder: Path) -> None:
     warnings.simplefilter("ignore")
     originals = honest()
     for data in originals.values():  # first uses import modules
-        _line(verify(placed(folder, sealed(data))))
-    _line(verify(placed(folder, sealed(data | {"schema": "\ud800"}))))
+        _line(verify(placed(folder, sealed(data))), None)
+    _line(verify(placed(folder, sealed(data | {"schema": "\ud800"}))), None)
     quoted("\x1b")
     for index in range(first, stop):
         print(json.dumps(one(index, originals, folder)), flush=True)

@@ -18,11 +18,10 @@ from hardening_runs import finished, obfuscate, originals, pairs, snapshot
 import dpveil
 from dpveil.batch import run as batch
 from dpveil.cli import run
-from dpveil.release.plan import Plan
 
 COUNT = 8
-AHEAD = {photo: range(photo, photo + 4) for photo in (2, 3)}
-"""How many photos a run may have read when one of this number is released: up to three are read ahead."""
+AHEAD = {photo: range(photo, photo + 5) for photo in (2, 3)}
+"""How many photos a run may have read when one of this number is written: up to four are read ahead."""
 GONE = "was removed or replaced since the run began"
 
 
@@ -69,16 +68,16 @@ def disk(tmp_path):
 
 
 def meanwhile(monkeypatch, number, happens):
-    """Let something happen while the noise of the photo `number` is drawn: it is read, and not written."""
-    real, calls = Plan.release, []
+    """Let something happen before the photo `number` is written: it is read, and its noise is drawn."""
+    real, calls = batch._Run._write, []
 
-    def release(*arguments, **more):
+    def write(*arguments):
         calls.append(1)
         if len(calls) == number:
             happens()
-        return real(*arguments, **more)
+        real(*arguments)
 
-    monkeypatch.setattr(Plan, "release", release)
+    monkeypatch.setattr(batch._Run, "_write", write)
 
 
 # Real disks

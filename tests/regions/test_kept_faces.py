@@ -70,7 +70,7 @@ def test_in_a_crowd_a_kept_face_stays_bit_for_bit_and_all_others_go(given, tmp_p
     assert len(cut) == 10
     assert MASKED in release.certificate.guarantees[0].scope.in_the_clear
     assert NO_OTHER_FACE in release.certificate.guarantees[0].scope.in_the_clear
-    assert f"{cut[0].masked} of them masked" in release.certificate.guarantees[0].scope.covers
+    assert f"of which {cut[0].masked:,} are replaced" in release.certificate.guarantees[0].scope.covers
     release.save(tmp_path / "out.png")
     assert dpveil.verify(tmp_path / "out.png").status == "consistent"
 

@@ -16,6 +16,7 @@ import dpveil.errors
 from dpveil.cli import run
 from dpveil.cli.compare_sheet import compare
 from dpveil.cli.grid import Line
+from dpveil.core.certificate import SEEDED
 from dpveil.core.photo import Photo
 from dpveil.mechanisms.latent.truncated import BoxTruncatedLaplace
 from dpveil.mechanisms.method import Method
@@ -69,7 +70,8 @@ def test_everything_reads_one_plan(name: str, regions: str, photo: Path, tmp_pat
     assert certificate.regions == tuple(r.record for r in planned.regions)
     assert certificate.guarantees == planned.guarantees
     assert (certificate.composition, certificate.strength) == (planned.total, planned.strength)
-    assert set(planned.warnings) <= set(certificate.warnings)
+    assert {*planned.warnings} - {*planned.remarks} == {*certificate.warnings} - {SEEDED}
+    assert planned.remarks == release.notes
     assert np.array_equal(release.image, planned.release(bits=SeededBits(7)).image)
 
     compared, _ = compare(read, [Line(name, None, (method,))], [regions], bits=SeededBits(7))
@@ -95,6 +97,15 @@ def test_everything_reads_one_plan(name: str, regions: str, photo: Path, tmp_pat
             run(["faces", str(photo), "--method", name, *options, "--preview", str(preview), "--json"]) == 0
         )
         assert boxes(json.loads(capsys.readouterr().out), "faces") == stated
+
+
+def test_settings_are_named_as_python_or_the_command_line_writes_them(photo: Path, capsys) -> None:
+    [python] = [text for text in dpveil.plan(photo, protect="face").warnings if "jaw and neck stay" in text]
+    assert 'protect="head" replaces them' in python
+    for command in (["explain", str(photo)], ["obfuscate", str(photo), "--out", f"{photo}.png"]):
+        assert run([*command, "--protect", "face"]) == 0
+        told = capsys.readouterr().err
+        assert ("--protect head replaces them" in told, 'protect="head"' in told) == (True, False)
 
 
 def test_other_budgets_of_a_code_are_tried_without_tables_of_noise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_a_mask_leaves_its_silhouette_in_the_clear_and_lowers_nothing():
     release = private(mask, epsilon="1e-6")
     scope = release.certificate.guarantees[0].scope
     assert "the mask's silhouette" in scope.in_the_clear
-    assert scope.covers == "mask: 24×20 pixels at 0,0, 2 of them masked, 3 channels"
+    assert scope.covers == "mask: 24×20 pixels at 0,0, of which 2 are replaced, 3 channels"
     assert ((release.image != ramp()).any(axis=2) <= mask).all()
 
 

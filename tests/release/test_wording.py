@@ -48,6 +48,7 @@ SENTENCES = {
     4: "afbe239973e80279a4bd8dac00d564efbc290b44b93cae2fbca686809c2ee3ab",
     5: "78348e184087e0b1bae8c6da047929abf6e7f1333348fd1c6f5c70ba91025d64",
     6: "6c509483c7e6e936e4904afdad0eb7cf71010a3fdce7649075e4bc8bb4726713",
+    7: "288ecd1d4eedf8791771ad6ace4836a3b389a53124352b6a252f08e6a14d3f47",
 }
 """Version of the wording to the SHA-256 of all sentences about these quotes."""
 SINCE_3 = [DPPix(epsilon=2, block=4, neighbourhood=1), DPPix(epsilon=2, block=4, neighbourhood=16)]
@@ -56,7 +57,7 @@ SINCE_6 = [
     Attributes(attributes="gender=female,tone=medium", gallery="drawn"),
     Gallery(epsilon=8, gallery=f"gallery {HASH}", protect="face"),
 ]
-"""Methods whose releases have a sentence since wording 6, which no released version has written: add here."""
+"""Methods whose releases have a sentence since wording 6."""
 
 
 def sentences(wording: int) -> list[str]:

@@ -15,7 +15,7 @@ from dpveil.assets.defaults import default_path
 from dpveil.assets.store import load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
-from dpveil.errors import InvalidParameter, ModelError, UnknownName, UsageError, nearest
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, nearest
 from dpveil.io.names import shown
 
 DEFAULT: Final = "default"
@@ -67,7 +67,8 @@ class Reference:
     def of(cls, value: object, kind: Kind) -> Reference:
         """Return the reference to "default", a file, the contents of a file, or a reference's written form.
 
-        Raises `UsageError` if the default is not installed, `ModelError` and `InvalidParameter`.
+        Raises `UsageError` if the default is not installed, `InvalidParameter`, also for a word that is no
+        file, and `ModelError`.
         """
         if isinstance(value, Reference) and value.kind.noun == kind.noun:
             if value.name in (*kind.kinds, kind.built_in):
@@ -91,7 +92,10 @@ class Reference:
                 if not kind.built_in:
                     raise
                 return cls.made(kind)
-        return _loaded(kind, path, _stamp(kind, path))
+        stamp = _stamp(path)
+        if stamp is None:
+            raise _missing(kind, path, word=path.name == value and not path.suffix)
+        return _loaded(kind, path, stamp)
 
     @classmethod
     def made(cls, kind: Kind) -> Reference:
@@ -150,17 +154,23 @@ def _to(held: Any, digest: str, kind: Kind) -> Reference:
     return Reference(held.name, digest, held.length if kind.sized else None, kind, held)
 
 
-def _stamp(kind: Kind, path: Path) -> tuple[int, int]:
-    """Return the modification time of a file in ns, and its size; raises `ModelError` if it is missing."""
+def _stamp(path: Path) -> tuple[int, int] | None:
+    """Return the modification time of a file in ns, and its size; None if there is no file."""
     try:
         found = path.stat()
     except (OSError, ValueError):
-        found = None
-    if found is None or not S_ISREG(found.st_mode):
-        near = nearest(str(path), [word for word in (DEFAULT * bool(kind.default), kind.built_in) if word])
-        hint = f"did you mean {near}? {kind.hint}" if near else kind.hint
-        raise ModelError(f"there is no {kind.noun} {shown(path)}", hint=hint)
-    return found.st_mtime_ns, found.st_size
+        return None
+    return (found.st_mtime_ns, found.st_size) if S_ISREG(found.st_mode) else None
+
+
+def _missing(kind: Kind, path: Path, *, word: bool) -> DPVeilError:
+    """Return the error for a file that does not exist, or a `word` that stands for none."""
+    words = [known for known in (DEFAULT * bool(kind.default), kind.built_in) if known]
+    near = nearest(str(path).lower(), words)
+    hint = f"did you mean {near}? {kind.hint}" if near else kind.hint
+    if word:
+        return InvalidParameter(kind.option, shown(path), "is neither a file nor a known word", hint=hint)
+    return ModelError(f"there is no {kind.noun} {shown(path)}", hint=hint)
 
 
 @lru_cache(maxsize=8)

@@ -1,15 +1,15 @@
-"""Prefetching: the next photos are read and planned while one is drawn, encoded and written.
+"""Prefetching: the next photos are read and planned while one is drawn, and one is encoded and written.
 
 A face detector does not scale perfectly over cores, so it is faster to search several photos at once, each on
-its own core (docs: benchmarks). Prefetching spends, draws and writes nothing, so that an interrupted run has
-nothing to undo.
+its own core (docs: benchmarks). Writing waits for the disk most of its time. Prefetching writes nothing, so
+that an interrupted run has nothing to undo.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import islice
 from typing import TypeVar
@@ -18,6 +18,7 @@ import cv2
 
 Item = TypeVar("Item")
 Made = TypeVar("Made")
+Done = TypeVar("Done")
 
 
 @contextmanager
@@ -51,6 +52,43 @@ def _in_turn(
         item, now = begun.popleft()
         begun.extend((following, workers.submit(make, following)) for following in islice(later, 1))
         yield item, now.result
+
+
+@contextmanager
+def ahead(
+    make: Callable[[Item, Callable[[], Made]], Done], items: Iterable[tuple[Item, Callable[[], Made]]]
+) -> Iterator[Iterable[tuple[Item, Callable[[], Done]]]]:
+    """Yield what `prefetch` yields, in order, with functions that wait for the result of `make`.
+
+    That takes an item and its function, and runs in one other thread, for one item more than was yielded. On
+    leaving the context, a running call is waited for and another one is cancelled.
+
+    >>> with prefetch(abs, [-1, 2], at_once=2) as made, ahead(lambda n, size: size() + n, made) as sums:
+    ...     [(item, result()) for item, result in sums]
+    [(-1, 0), (2, 4)]
+    """
+    worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+    try:
+        yield _one_ahead(worker, make, items)
+    finally:
+        worker.shutdown(cancel_futures=True)
+
+
+def _one_ahead(
+    worker: ThreadPoolExecutor,
+    make: Callable[[Item, Callable[[], Made]], Done],
+    items: Iterable[tuple[Item, Callable[[], Made]]],
+) -> Iterator[tuple[Item, Callable[[], Done]]]:
+    begun: deque[tuple[Item, Future[Done]]] = deque()
+    for item, waiting in items:
+        begun.append((item, worker.submit(make, item, waiting)))
+        del waiting
+        if len(begun) > 1:
+            first, now = begun.popleft()
+            yield first, now.result
+            del now
+    for item, last in begun:
+        yield item, last.result
 
 
 @contextmanager

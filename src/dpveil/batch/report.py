@@ -10,6 +10,7 @@ from typing import Any, Final
 from dpveil.batch.tasks import Task
 from dpveil.core.certificate import Certificate
 from dpveil.core.guarantee import Guarantee
+from dpveil.core.notes import told
 from dpveil.core.origin import FACE
 from dpveil.errors import DPVeilError, NoRegion
 from dpveil.release.saving import certificate_path
@@ -150,9 +151,8 @@ class Report:
         self, status: str, task: Task, output: Path, certificate: Certificate, warnings: Sequence[str] = ()
     ) -> None:
         """Record a release, made now or earlier."""
-        self.entries.append(
-            Entry(status, task.source, output, Promise.of(certificate), (*certificate.warnings, *warnings))
-        )
+        every = (*certificate.warnings, *told(warnings, self.options))
+        self.entries.append(Entry(status, task.source, output, Promise.of(certificate), every))
 
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""

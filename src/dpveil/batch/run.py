@@ -12,7 +12,7 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.copies import copies
 from dpveil.batch.interrupts import uninterrupted
 from dpveil.batch.numbering import check_numbers, keep_numbers
-from dpveil.batch.prefetch import prefetch
+from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.batch.report import INTERRUPTED, RELEASED, SKIPPED, UNWRITABLE, Report
 from dpveil.batch.resume import earlier, finished, same, taken
 from dpveil.batch.state import Stamp, State, stamp_of
@@ -38,6 +38,14 @@ class _Ready:
 
     plan: Plan
     stamp: Stamp | None
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """The same with the release, which is not written yet."""
+
+    ready: _Ready
+    release: Release
 
 
 @dataclass
@@ -87,14 +95,26 @@ class _Run:
         )
         return _Ready(planned, stamp)
 
-    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]) -> bool:
-        """Release one photo or record its error; return whether the run can continue."""
+    def draw(
+        self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Ready]
+    ) -> tuple[Path, Certificate] | _Drawn:
+        """Return the release of an earlier run, or the drawn one by the plan."""
         try:
             prepared = waiting()
-            if isinstance(prepared, _Ready):
-                self._release(task, prepared)
+        finally:
+            del waiting  # an error's traceback would hold it, and it holds the error
+        if not isinstance(prepared, _Ready):
+            return prepared
+        return _Drawn(prepared, prepared.plan.release(bits=self.choices.bits(task.name)))
+
+    def turn(self, task: Task, waiting: Callable[[], tuple[Path, Certificate] | _Drawn]) -> bool:
+        """Write one release or record its error; return whether the run can continue."""
+        try:
+            drawn = waiting()
+            if isinstance(drawn, _Drawn):
+                self._write(task, drawn)
             else:
-                self.report.done(SKIPPED, task, *prepared, self._about(task, prepared[1]))
+                self.report.done(SKIPPED, task, *drawn, self._about(task, drawn[1]))
         except OutputError as error:
             self.report.fail(task, error)
             return _errno(error) in ONE_FILE_ONLY
@@ -109,12 +129,11 @@ class _Run:
             self.report.fail(task, error, tried=False)
         self.report.stopped = reason
 
-    def _release(self, task: Task, ready: _Ready) -> None:
-        release = ready.plan.release(bits=self.choices.bits(task.name))
+    def _write(self, task: Task, drawn: _Drawn) -> None:
         self._open(task.output.parent)
         try:
             with uninterrupted():
-                self._save(task, release, ready.stamp)
+                self._save(task, drawn.release, drawn.ready.stamp)
         except OutputError as error:
             if self.choices.force or _errno(error) != errno.EEXIST:
                 raise
@@ -124,7 +143,7 @@ class _Run:
             # Another run over the same photos was faster: its release stays, and ours is discarded.
             self.report.done(SKIPPED, task, task.output, there, self._about(task, there))
         else:
-            self.released(task, ready.plan, release)
+            self.released(task, drawn.ready.plan, drawn.release)
 
     def _open(self, folder: Path) -> None:
         """Make the folder of the first output; raises `OutputError` if it was replaced since, as by
@@ -183,8 +202,8 @@ def release_all(
     try:
         run.begin(tasks)
         at_once = min(finder.at_once for finder in choices.regions)
-        with prefetch(run.prepare, tasks, at_once=at_once) as prepared:
-            for task, waiting in prepared:
+        with prefetch(run.prepare, tasks, at_once=at_once) as prepared, ahead(run.draw, prepared) as drawn:
+            for task, waiting in drawn:
                 if not run.turn(task, waiting):
                     run.stop(tasks, UNWRITABLE)
                     break

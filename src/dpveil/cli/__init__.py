@@ -47,7 +47,7 @@ app.command("verify", cls=Command, short_help="Check releases against their cert
 app.command("faces", cls=MethodCommand, short_help="Find the faces of a photo and number them.")(
     faces_command
 )
-app.command("train", cls=Command, short_help="Learn a codec of face crops from public images.")(train_command)
+app.command("train", cls=Command, short_help="Learn a model of faces from public images.")(train_command)
 app.command("audit", cls=Command, short_help="Check that the code keeps what it promises.")(audit_command)
 app.command("install", cls=Command, short_help="Install what finds faces and their landmarks.")(
     install_command

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dpveil.cli import say
+from dpveil.cli.command import options_of
 from dpveil.cli.options import AsJson, MaxPixels, Text, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell
+from dpveil.cli.usual import tell_costs
 from dpveil.core.guarantee import pixels
 from dpveil.core.numbers import show
 from dpveil.errors import InvalidParameter
@@ -70,7 +71,7 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
-        faces = _of_photo(read(photo, max_pixels=max_pixels), method, regions, json)
+        faces = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         _tell_usual(context, method, faces)
         return 0
     for option in regions.given:
@@ -104,19 +105,18 @@ def _check_no_method(photo: Path) -> None:
 
 
 def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:
-    """Print what the default method promises, and what keeping attributes would cost, if no method was
-    named.
-    """
+    """Print what keeping attributes would cost, if no method was named."""
     if is_default(context):
-        tell(method, [faces])
+        tell_costs(method, faces)
 
 
-def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
+def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     """Print the plan of one photo: every region, the total, and the meaning of the largest region's
     guarantee.
 
     Returns the number of regions.
     """
+    from dpveil.core.notes import told
     from dpveil.release.explain import explain_region
     from dpveil.release.plan import plan
 
@@ -124,6 +124,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     quote = planned.quote
     if quote is None:
         raise TypeError("a plan without a fallback has regions")
+    warnings = told(planned.warnings, options_of(context))
     largest = max(range(len(quote.regions)), key=lambda n: quote.regions[n].box.w * quote.regions[n].box.h)
     explanation = explain_region(quote, largest)
     if json:
@@ -134,7 +135,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
                 "total": quote.total.to_json(),
                 "strength": quote.strength,
                 "in_the_clear": list(planned.in_the_clear),
-                "warnings": [*planned.warnings, *planned.remarks],
+                "warnings": list(warnings),
                 "largest": explanation.to_json(),
             }
         )
@@ -144,7 +145,7 @@ def _of_photo(photo: Photo, method: Method, regions: Chosen, json: bool) -> int:
     say.answer(f"total: {quote.total}: {quote.strength}")
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
-    for text in (*planned.warnings, *planned.remarks):
+    for text in warnings:
         say.note(f"warning: {text}")
     return len(quote.regions)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from dpveil.cli import say
+from dpveil.cli.options import explained
 from dpveil.errors import UnknownName
-
-if TYPE_CHECKING:
-    from dpveil.catalogue import MechanismRow, MethodRow
 
 
 def methods_command(
@@ -44,16 +41,18 @@ def methods_command(
     for row in rows:
         say.answer(_line(row["name"], row["kinds"], row["summary"]))
         if names:
-            _detail(row, row["budgets"][1:])
-            for name, words in METHODS[row["name"]].help.items():
-                say.answer(f"    --{name.replace('_', '-')}: {words}")
+            for name, (metavar, words) in explained(METHODS[row["name"]]).items():
+                say.answer(f"    {f'{_option(name)} {metavar}'.strip()}: {words}")
+            say.answer(f"    source: {row['source']}")
     if mechanisms:
         say.answer("\nlatent mechanisms, for --method latent --mechanism NAME:")
     for mechanism in mechanisms:
         metric = f", --metric {mechanism['metric']}" if names and mechanism["metric"] else ""
         say.answer(_line(mechanism["name"], [mechanism["kind"] + metric], mechanism["summary"]))
         if names:
-            _detail(mechanism)
+            taken = [_written(name, value) for name, value in mechanism["parameters"].items()]
+            say.answer(f"    parameters: {', '.join(taken)}")
+            say.answer(f"    source: {mechanism['source']}")
     if not names:
         say.answer("\ndpveil methods NAME shows parameters and source of one.")
     return 0
@@ -63,19 +62,14 @@ def _line(name: str, kinds: list[str], summary: str) -> str:
     return f"{name:<22}{', '.join(kinds):<25} {summary}"
 
 
-def _detail(row: MethodRow | MechanismRow, budgets: Sequence[list[str]] = ()) -> None:
-    others = [" and ".join(f"--{name}" for name in budget) for budget in budgets]
-    taken = [_written(name, value) for name, value in row["parameters"].items()]
-    say.answer(f"    parameters: {', '.join(taken)}")
-    if others:
-        say.answer(f"    or, as budget: {', or '.join(others)}")
-    say.answer(f"    source: {row['source']}")
+def _option(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def _written(name: str, default: object) -> str:
     from dpveil.catalogue import REQUIRED
 
-    option = "--" + name.replace("_", "-")
+    option = _option(name)
     if default is None or default is False:
         return f"{option} (optional)"
     return f"{option} (required)" if default == REQUIRED else f"{option} {default}"

@@ -141,7 +141,7 @@ def method_options(name: str | None) -> list[Any]:
 
     Raises `UnknownName`.
     """
-    from dpveil.catalogue import DEFAULT, row_of
+    from dpveil.catalogue import DEFAULT
     from dpveil.core.registry import METHODS
 
     if name is not None and name not in METHODS:
@@ -150,16 +150,22 @@ def method_options(name: str | None) -> list[Any]:
     def taken(**parameters: Any) -> None:
         """Carry a signature."""
 
-    kind = METHODS[name or DEFAULT]
-    row = row_of(kind)
-    options = [
-        _option(each, metavar, f"{words}{_mark(each, row)}")
-        for each, (metavar, words) in kind.options().items()
-    ]
+    options = [_option(each, *told) for each, told in explained(METHODS[name or DEFAULT]).items()]
     taken.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     app = typer.Typer(add_completion=False)
     app.command()(taken)
     return list(typer.main.get_command(app).params)
+
+
+def explained(kind: type[Method]) -> dict[str, tuple[str, str]]:
+    """Return the placeholder (empty for a flag) and the help text of every parameter of a method, by name.
+
+    The text ends in the default, or in what is required.
+    """
+    from dpveil.catalogue import row_of
+
+    row = row_of(kind)
+    return {name: (metavar, words + _mark(name, row)) for name, (metavar, words) in kind.options().items()}
 
 
 def _mark(name: str, row: MethodRow) -> str:

@@ -1,4 +1,4 @@
-"""`dpveil train`: learn a codec from public images."""
+"""`dpveil train`: learn a codec, a gallery or an attribute model from public images."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ OTHERS = ("gallery", "attributes")
 
 def train_command(
     codec: Annotated[
-        str, typer.Argument(metavar="CODEC", help="pca, dictionary or aam; gallery or attributes.")
+        str,
+        typer.Argument(metavar="KIND", help="A codec: pca, dictionary or aam; or gallery, or attributes."),
     ],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
@@ -54,11 +55,13 @@ def train_command(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
 ) -> int:
-    """Learn a codec of face crops from public images, and write it with a model card.
+    """Learn a codec, gallery or attribute model from public images, and write it with a model card.
 
     \b
-    Example:
+    Examples:
       dpveil train pca faces/ --out faces.safetensors --length 40 --data "public portraits" --terms CC0
+      dpveil train gallery utkface/*.tar --out gallery.safetensors --landmarks-68 package
+      dpveil train attributes utkface/ --out attributes.safetensors --landmarks-68 package
 
     Images are cropped to their centre square and resized to --side. A model reveals its training data: never
     train on images that have to stay private. Every 20th image is held out for evaluation. To resume an

@@ -26,24 +26,27 @@ KEEP: Final = "to keep gender or age, add --attributes {choices}, in a photo of 
 
 
 def tell(method: Method, faces: Sequence[int]) -> None:
-    """Print what the default `method` promises and what keeping attributes would cost.
+    """Print what the default `method` promises, and what `tell_costs` prints.
 
     The costs are for the photo with most faces; `faces` has their number for each photo. Prints nothing if
     there are none.
     """
+    if most := max(faces, default=0):
+        say.note(PROMISED.format(cost=_cost(_quote(method, most))))
+        tell_costs(method, most)
+
+
+def tell_costs(method: Method, faces: int) -> None:
+    """Print what keeping attributes would cost in a photo of so many faces, or why heads are drawn."""
     from dpveil.faces.kept import NONE
 
-    most = max(faces, default=0)
-    if most == 0:
-        return
-    say.note(PROMISED.format(cost=_cost(_quote(method, most))))
     changed: Any = method
     if str(changed.model) == NONE:
         tell_drawn(method)
         return
-    costs = {kept: _cost(_quote(replace(changed, attributes=kept), most)) for kept in KEPT}
+    costs = {kept: _cost(_quote(replace(changed, attributes=kept), faces)) for kept in KEPT}
     choices = " or ".join(f"{kept} for {cost}" for kept, cost in costs.items())
-    say.note(KEEP.format(choices=choices, faces=counted(most, "face")))
+    say.note(KEEP.format(choices=choices, faces=counted(faces, "face")))
 
 
 def tell_drawn(method: Method) -> None:

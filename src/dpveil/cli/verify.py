@@ -49,9 +49,11 @@ def verify_command(
     least = None if at_least is None else check_strength_name(at_least)
     good: list[dict[str, Any]] = []
     bad: list[dict[str, Any]] = []
+    publishable = 0
     for result in _results(outputs, max_pixels, least):
+        publishable += result.publishable
         if not json:
-            say.answer(_line(result))
+            say.answer(_line(result, least))
         sound = result.status == "consistent" and not result.refused
         (good if sound else bad).append(_entry(result) if json else {})
     if not good and not bad:
@@ -60,8 +62,8 @@ def verify_command(
         )
     if json:
         say.document({"verified": good, "failed": bad, "note": NOT_FORGERY})
-    passed = "consistent" if least is None else f"at least {least}"
-    say.note(f"{passed} {len(good)}, failed {len(bad)}; {NOT_FORGERY}")
+    passed = f"consistent {len(good)}, publishable" if least is None else f"at least {least}"
+    say.note(f"{passed} {publishable}, failed {len(bad)}; {NOT_FORGERY}")
     return exits.INCOMPLETE if bad else exits.DONE
 
 
@@ -130,7 +132,7 @@ def _guarantee(result: Verification) -> str | None:
     return None if composition is None else str(composition)
 
 
-def _line(result: Verification) -> str:
+def _line(result: Verification, least: str | None) -> str:
     from dpveil.io.names import quoted, shown
 
     path = quoted(shown(result.path))
@@ -140,20 +142,24 @@ def _line(result: Verification) -> str:
     if result.refused:
         return f"TOO WEAK      {path}  {quoted(result.refused)}"
     # Everything printed here is recomputed: texts of the certificate are untrusted.
-    return "  ".join(
-        [f"consistent    {path}", quoted(str(_guarantee(result))), _worth(result), *result.notes]
-    )
+    told = quoted(str(_guarantee(result)))
+    return "  ".join([f"consistent    {path}", told, _worth(result, least), *result.notes])
 
 
-def _worth(result: Verification) -> str:
-    """Return the strength of the total, and whether the release may be published, or why not."""
+def _worth(result: Verification, least: str | None) -> str:
+    """Return the strength of the total, and whether and why the release may be published or not.
+
+    It may be with a strength of `least` or more, and without one with any that has a name.
+    """
+    from dpveil.accounting.meaning import NONE, STRENGTHS
     from dpveil.release.words import worth
 
     stated = result.certificate
     if stated is None or stated.composition is None:
         return ""
-    told = (stated.strength, str(stated.composition))
-    against = [reason for reason in result.objections if reason not in told]
+    standard = least or [*STRENGTHS][-1]
+    reasons = [reason for reason in result.objections if reason != str(stated.composition)]
+    against = [f"below {standard}" if reason == NONE else reason for reason in reasons]
     why = f" ({', '.join(against)})" if against else ""
     grade = f"{worth(stated.composition, str(stated.strength))}: " if stated.composition.formal else ""
-    return f"{grade}{'publishable' if result.publishable else f'not publishable{why}'}"
+    return grade + (f"publishable (at least {standard})" if result.publishable else f"not publishable{why}")

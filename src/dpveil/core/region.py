@@ -170,6 +170,8 @@ class RegionRecord:
 
     >>> RegionRecord(Box(40, 52, 112, 96), Origin("face", number=2, found=True)).in_words()
     'face 2: 112×96 pixels at 40,52'
+    >>> RegionRecord(Box(40, 52, 112, 96), Origin("mask"), masked=7351).in_words()
+    'mask: 112×96 pixels at 40,52, of which 7,351 are replaced'
     """
 
     box: Box
@@ -198,7 +200,7 @@ class RegionRecord:
     def in_words(self) -> str:
         """Return the region's name, size and place."""
         place = f"{self.label}: {self.box.w}×{self.box.h} pixels at {self.box.x},{self.box.y}"
-        return place if self.masked is None else f"{place}, {self.masked} of them masked"
+        return place if self.masked is None else f"{place}, of which {self.masked:,} are replaced"
 
     def problem(self, *, width: int, height: int) -> str:
         """Return why no region of a photo of this size, in pixels, can have this record; empty if one can.

@@ -115,8 +115,9 @@ class Attributes(FaceMethod):
             problem = "is not for drawn heads, which replace all of a head"
             raise InvalidParameter("protect", INNER, problem, hint=hint)
         if self.toned:
-            problem = f"cannot be shown with protect {INNER}: a face gets the tone of the skin around it"
-            raise InvalidParameter("attributes", TONE, problem, hint="leave it out, or protect head or box")
+            problem = f"cannot be shown with {{protect}} {INNER}: a face gets the tone of the skin around it"
+            hint, names = "leave it out, or protect head or box", {"protect": "protect"}
+            raise InvalidParameter("attributes", TONE, problem, hint=hint, arguments=names)
 
     def with_budget(self, **budget: Any) -> Self:
         """Return the method with another total `epsilon`, divided among the attributes in the same ratio."""

@@ -7,19 +7,23 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from jaxtyping import Bool, Float64
 
+from dpveil.core.notes import Note
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
-from dpveil.errors import RegionError, UsageError
+from dpveil.errors import RegionError, UsageError, filled
 from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import TURNED, Cell
 from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.place import FOUND
-from dpveil.faces.geometry.protection import FACE, HEAD
+from dpveil.faces.geometry.protection import BOX, FACE, HEAD
+from dpveil.faces.geometry.threads import each
 from dpveil.mechanisms.placement import Image, Placement, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
+from dpveil.regions.grow import reach
 from dpveil.regions.numbering import reading_order
 
 if TYPE_CHECKING:
@@ -27,14 +31,22 @@ if TYPE_CHECKING:
 
 TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
-    ' look at the release, or replace more with protect "box"'
+    " look at the release, or replace more with {protect}"
 )
-STAYS_NOTE: Final = (
+STAYS_NOTE: Final = Note(
     "hair, ears, jaw and neck stay as they are, and may tell who it is;"
-    ' protect "head" replaces them with the face'
+    " {protect} replaces them with the face",
+    protect=HEAD,
 )
-REPLACED_NOTE: Final = "at least {share} % of the photo is replaced{less}"
-LESS: Final = ', and the rest is little to paint a background from; protect "head" replaces less'
+REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
+LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
+NEAR_NOTE: Final = (
+    "{both} are so near that pixels of the one are read for the other as well: their costs add{more}"
+)
+CUT_NOTE: Final = (
+    "beside a face that stays, what is replaced ends at that face's detected box, which is not rounded and"
+    " may depend on hidden pixels"
+)
 SHARES: Final = (80, 60, 40)
 """The shares of a photo, in percent, from which a note says so; few, so that folders get few notes."""
 LEAST: Final = 8
@@ -51,8 +63,16 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        large = _large(self.regions, photo, LESS if method.protect == "box" else "")
-        self.notes = (*_around(self.places, str(method.protect)), *large)
+        large = _large(self.regions, photo, LESS if method.protect == BOX else "")
+        cut = any(one.touches(reach(box, photo.grid)) for one in kept for box in one.kept)
+        near = () if self._free else _near(self.places)
+        self.notes = (*_around(self.places, str(method.protect)), *large, *near, *(CUT_NOTE,) * cut)
+
+    @property
+    def _free(self) -> bool:
+        """Whether the faces cost nothing, alone and together."""
+        size = self.method.frame.size
+        return self.method.guarantee(height=size, width=size, channels=self.photo.channels).free
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
@@ -72,7 +92,8 @@ def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int
 
     Heads of equal place are ordered by the numbers of their cells; what cannot be placed comes last.
     """
-    cells = {index: cell for index, box in enumerate(boxes) if (cell := _cell(photo, box, method))}
+    found = each(lambda box: _cell(photo, box, method), boxes)
+    cells = {index: cell for index, cell in enumerate(found) if cell}
     known = sorted(cells, key=lambda index: cells[index].numbers)
     faces = np.array([cells[index].around for index in known]).reshape(-1, 4)
     return [known[n] for n in reading_order(faces)] + [n for n in range(len(boxes)) if n not in cells]
@@ -97,7 +118,7 @@ def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
     if protect != HEAD:
         return ()
     far = [one for one in places if one.cell is not None and abs(one.cell.yaw or 0) == TURNED]
-    return tuple(TURNED_NOTE.format(face=one.region.origin.name) for one in far)
+    return tuple(Note(filled(TURNED_NOTE, {"face": one.region.origin.name}), protect=BOX) for one in far)
 
 
 def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
@@ -107,7 +128,29 @@ def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...
         part = replaced[region.box.slices]
         part |= True if region.mask is None else region.mask
     reached = [share for share in SHARES if replaced.mean() * 100 >= share]
-    return tuple(REPLACED_NOTE.format(share=share, less=less) for share in reached[:1])
+    return tuple(Note(REPLACED_NOTE.format(share=share) + less, protect=HEAD) for share in reached[:1])
+
+
+def _near(places: Sequence[Placed]) -> tuple[str, ...]:
+    """Return a note if the crop of a face reaches into the region of another one that it does not overlap."""
+    regions = np.array([(b.x, b.y, b.x + b.w, b.y + b.h) for b in (one.region.box for one in places)], float)
+    read = [one.pose.back(one.frame.corners()) for one in places]
+    crops = np.array([(*points.min(axis=0), *points.max(axis=0)) for points in read])
+    pairs = []
+    for i in range(len(places) - 1):
+        later = slice(i + 1, None)
+        reaches = _meet(crops[i], regions[later]) | _meet(regions[i], crops[later])
+        pairs += [(i, i + 1 + int(n)) for n in np.flatnonzero(reaches & ~_meet(regions[i], regions[later]))]
+    if not pairs:
+        return ()
+    both = " and ".join(places[n].region.origin.name for n in pairs[0])
+    more = f" ({len(pairs) - 1} more pairs do)" if len(pairs) > 1 else ""
+    return (NEAR_NOTE.format(both=both, more=more),)
+
+
+def _meet(one: Float64[np.ndarray, " 4"], many: Float64[np.ndarray, "n 4"]) -> Bool[np.ndarray, " n"]:
+    """Return which of `many` rectangles (left, top, right, bottom) have points in common with `one`."""
+    return np.asarray(((one[:2] < many[:, 2:]) & (many[:, :2] < one[2:])).all(axis=1))
 
 
 def _placed(photo: Photo, region: Region, method: FaceMethod) -> Placed:

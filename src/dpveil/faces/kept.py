@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from dpveil.core.numbers import Json, Number, to_json
+from dpveil.core.numbers import Json, Number, exact, to_json
 from dpveil.core.parameters import Value, positive
 from dpveil.errors import InvalidParameter, UnknownName, nearest
 from dpveil.faces.attribute_model import FORMER, VALUES
@@ -93,18 +93,16 @@ def chosen(kept: Budgets) -> dict[str, str]:
 def unusual(costs: Iterable[tuple[str, Fraction]]) -> tuple[str, ...]:
     """Return a note for every attribute whose budget keeps it practically as it is.
 
-    >>> unusual([("gender", Fraction(4)), ("age", Fraction(30))])
-    ('age=30 is a budget that practically always keeps the reading; to show that age, write age=30-44',)
+    >>> unusual([("gender", Fraction(4)), ("pose", Fraction(30))])
+    ('pose=30 is a budget that practically always keeps the reading',)
     """
-    large = [(name, own) for name, own in costs if own > LARGE]
-    return tuple(f"{name}={to_json(own)} {LARGE_NOTE}{_meant(own) * (name == 'age')}" for name, own in large)
+    return tuple(f"{name}={to_json(own)} {LARGE_NOTE}" for name, own in costs if own > LARGE)
 
 
-def _meant(years: Fraction) -> str:
-    """Return what to write to show an age of so many years: its band, or the youngest below all bands."""
+def _band(years: Fraction) -> str:
+    """Return the band of an age, or the youngest for one below all bands."""
     youngest, *older = VALUES["age"]
-    band = next((band for band in reversed(older) if years >= int(band[:2])), youngest)
-    return f"; to show that age, write age={band}"
+    return next((band for band in reversed(older) if years >= int(band[:2])), youngest)
 
 
 def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
@@ -116,7 +114,8 @@ def written(kept: Iterable[tuple[str, Fraction | str]]) -> str:
 def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | None:
     """Return a budget, or one of the attribute's values; raises `InvalidParameter`.
 
-    With `before`, values of earlier versions are among them.
+    With `before`, values of earlier versions are among them, and any budget. An age in years, which would be
+    taken for a budget, is refused; a fraction is one that was computed.
     """
     former = FORMER.get(name, {})
     if own is None or (isinstance(own, str) and (own in VALUES[name] or (before and own in former))):
@@ -124,14 +123,19 @@ def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | 
     if isinstance(own, str) and own in former:
         raise InvalidParameter(name, own, "is no longer a value", hint=f"choose {' or '.join(former[own])}")
     try:
-        return positive(own, f"epsilon of {name}")
+        exact(own, f"epsilon of {name}")
     except InvalidParameter as error:
-        if not isinstance(own, str) or not own[:1].isalpha():
+        if not isinstance(own, str):
             raise
         problem = "is neither a budget nor a value of this attribute"
         near = nearest(own.lower(), VALUES[name])
         hint = f"{f'did you mean {near}? ' if near else ''}values are {', '.join(VALUES[name])}"
         raise InvalidParameter(name, own, problem, hint=hint) from error
+    budget = positive(own, f"epsilon of {name}")
+    if name == "age" and budget > LARGE and not before and not isinstance(own, Fraction):
+        hint = f"to show that age, write age={_band(budget)}; a budget for it is at most {LARGE}"
+        raise InvalidParameter(name, own, "is a budget, and one that hides nothing", hint=hint)
+    return budget
 
 
 def _pairs(value: object, name: str) -> Iterable[tuple[str, Number | None]]:

@@ -25,9 +25,10 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
 OPENCV_PNG: Final = (
     *(cv2.IMWRITE_PNG_COMPRESSION, 1),
     *(cv2.IMWRITE_PNG_STRATEGY, cv2.IMWRITE_PNG_STRATEGY_RLE),
-    *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_PAETH),
+    *(cv2.IMWRITE_PNG_FILTER, cv2.IMWRITE_PNG_FILTER_UP),
 )
-"""Settings of OpenCV's PNG encoder, which takes about two thirds of Pillow's time for files of its size."""
+"""Settings of OpenCV's PNG encoder, which takes less than half of Pillow's time. The Paeth filter would take
+1.5 times as long for files that are 10 % smaller (two scenes of 12 megapixels)."""
 
 OPENCV_PNG_SIDE: Final = 1_000_000
 """The longest side that OpenCV's PNG encoder is given, in pixels."""

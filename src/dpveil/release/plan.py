@@ -94,6 +94,13 @@ class Plan:
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """All that is to be known before a release: the certificate's warnings, except those about the bit
+        source, and the `remarks`.
+        """
+        return (*self._cautions, *self.remarks)
+
+    @property
+    def _cautions(self) -> tuple[str, ...]:
         """The certificate's warnings, except those about the bit source."""
         missing = tuple(MISSING.format(description) for description in self.missing)
         if self.quote is None:
@@ -155,7 +162,7 @@ class Plan:
             accountant=quote.accountant,
             bits=bits,
             post_processing=tuple(step.description for step in self.post_processing),
-            warnings=bit_cautions(bits) + self.warnings,
+            warnings=bit_cautions(bits) + self._cautions,
         )
 
     def _copied(self) -> Certificate:
@@ -170,7 +177,7 @@ class Plan:
             strength=None,
             accountant=NO_ACCOUNTANT,
             bits="none",
-            warnings=self.warnings,
+            warnings=self._cautions,
         )
 
 

@@ -114,7 +114,8 @@ class Quote:
         clear += self.method.shown_by_place(record)
         if self.wording >= CHOSEN_SINCE and (chosen := ", ".join(self.method.set_by_user)):
             clear += (CHOSEN.format(chosen),)
-        scope = Scope(covers(record, self.channels), cost.scope.in_the_clear + clear)
+        words = covers(record, self.channels, wording=self.wording)
+        scope = Scope(words, cost.scope.in_the_clear + clear)
         return replace(cost, scope=scope)
 
 

@@ -68,6 +68,8 @@ CHOSEN_SINCE: Final = 6
 """The first wording that states what the user chose to show."""
 NAMES_SINCE: Final = 6
 """The first wording that names overlapping regions without the blocks that they grew to."""
+REPLACED_SINCE: Final = 7
+"""The first wording that says of the pixels under a mask that they are replaced."""
 
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
@@ -76,14 +78,17 @@ SMALLER: Final = 256
 """The neighbourhood, in pixels, with which the warning of pure noise compares."""
 
 
-def covers(record: RegionRecord, channels: int) -> str:
+def covers(record: RegionRecord, channels: int, *, wording: int = WORDING) -> str:
     """Return the sentence of `Scope.covers` for a region.
 
     >>> from dpveil.core.origin import Origin
     >>> covers(RegionRecord(Box(40, 52, 88, 120), Origin("face", found=True)), 3)
     'face: 88×120 pixels at 40,52, 3 channels'
     """
-    return f"{record.in_words()}, {channels} channel{'s' if channels > 1 else ''}"
+    words = record.in_words()
+    if wording < REPLACED_SINCE and record.masked is not None:
+        words = f"{replace(record, masked=None).in_words()}, {record.masked} of them masked"
+    return f"{words}, {channels} channel{'s' if channels > 1 else ''}"
 
 
 def shown(record: RegionRecord, *, width: int, height: int) -> tuple[str, ...]:

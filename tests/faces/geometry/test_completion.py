@@ -12,6 +12,7 @@ from geometry_made import textured
 
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
+from dpveil.assets.engines import OnnxRuntime, OpenCV
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
@@ -20,7 +21,7 @@ from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
 from dpveil.regions import grow
-from tiny_onnx import completion, lama
+from tiny_onnx import completion, field, lama, model, node, value
 
 SIDE = 64
 CARD = Card("completion", "made by a test", "any", 0)
@@ -49,11 +50,11 @@ def heads(
 def hidden(faces: list[Placed], shape: tuple[int, int] = (200, 260)) -> np.ndarray:
     out = np.zeros(shape, np.bool_)
     for face in faces:
-        out[face.region.box.slices] |= face.region.mask
+        out[face.region.box.slices] |= True if face.region.mask is None else face.region.mask
     return out
 
 
-@pytest.mark.parametrize(("protect", "channels"), [("head", 1), ("head", 3), ("face", 3)])
+@pytest.mark.parametrize(("protect", "channels"), [("head", 1), ("head", 3), ("face", 3), ("box", 3)])
 @pytest.mark.parametrize("which", ["made", "real"])
 @pytest.mark.parametrize("boxes", [TWO, (Box(0, 0, 40, 50),), (Box(70, 70, 60, 75), Box(95, 80, 60, 75))])
 def test_no_hidden_pixel_is_read_and_no_other_changes(
@@ -164,11 +165,36 @@ def test_mirrored_beyond_the_photo_and_unknown_where_a_neighbour_is_hidden() -> 
     assert out.min() >= 110, "no black from beyond the photo, and none from under a head"
 
 
-def test_heads_without_surroundings_are_drawn_as_without_a_network() -> None:
-    image = textured(60, 50)
-    faces = heads(Box(5, 5, 40, 50), photo=Photo(image))
-    crops = [textured(128, 128, seed=3)]
-    assert (recombine(image, faces, crops, filling=made()) == recombine(image, faces, crops)).all()
+def test_heads_close_together_all_show_over_what_is_painted_around_them() -> None:
+    faces = heads(Box(60, 60, 50, 62), Box(100, 64, 46, 58))
+    assert faces[0].region.box.overlaps(faces[1].region.box)
+    crops = [np.full((128, 128, 3), colour, np.uint8) for colour in ((220, 20, 20), (20, 20, 220))]
+    out = recombine(np.full((200, 260, 3), 128, np.uint8), faces, crops, filling=made()).astype(int)
+    for face, strong, weak in zip(faces, (0, 2), (2, 0), strict=True):
+        x, y = face.pose.back(np.array([[64.0, 64.0]]))[0].round().astype(int)
+        assert out[y, x, strong] > out[y, x, weak] + 100
+
+
+def test_of_heads_without_surroundings_the_network_sees_the_face_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A box around a large head leaves a strip of the frame: it is not shown; the head fades out into it."""
+    network, seen = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    image = np.full((120, 121, 3), 250, np.uint8)
+    (face,) = heads(Box(38, 30, 40, 50), photo=Photo(image), protect="box")
+    crop = np.full((128, 128, 3), 20, np.uint8)
+    out = recombine(image, [face], [crop], filling=network)
+    ((*colours, known, oval, _),) = seen
+    assert not known.any()
+    assert (np.stack(colours)[:, oval == 0] == 0).all()
+    box = face.region.box
+    assert 0 < 120 * 121 - box.w * box.h < 0.1 * 120 * 121
+    painted = out[box.slices][..., 0].astype(int)
+    assert (painted[box.h // 2, box.w // 2 - 3 : box.w // 2 + 3] < 60).all()
+    away = painted[:, 0]
+    assert away.max() > 200, "the light of the photo reaches the edge of the region"
 
 
 @pytest.mark.parametrize("size", [3, 16, 700])
@@ -188,8 +214,8 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
     assert (again.noise == network.noise).all()
     assert "heads" in path.with_suffix(".card.md").read_text(encoding="utf-8")
     wrong = {
-        b"no network": "none that OpenCV",
-        lama(): "none that OpenCV",
+        b"no network": "none that completes",
+        lama(): "none that completes",
         completion(side=SIDE, gain=float("nan")): "not finite",
         completion(side=SIDE, channels=1): "does not turn",
     }
@@ -200,6 +226,28 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
     save(made(noise=np.zeros((60, 60), np.float32)), tmp_path / "small.safetensors")
     with pytest.raises(ModelError, match="frame"):
         Completion.load(tmp_path / "small.safetensors")
+
+
+def test_a_network_with_parts_in_other_files_is_refused_before_an_engine_opens_them(tmp_path: Path) -> None:
+    """onnxruntime would read such a file, and OpenCV ends the process."""
+    place = b"".join(
+        field(13, field(1, key) + field(2, of)) for key, of in (("location", "w"), ("length", "72"))
+    )
+    weights = b"".join(field(1, side) for side in (3, 6, 1, 1)) + field(2, 1) + field(8, "w") + place
+    nodes = field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
+    shapes = (value("seen", (1, 6, SIDE, SIDE)),), field(12, value("painted", (1, 3, SIDE, SIDE)))
+    save(made(model(nodes, field(5, weights + field(14, 1)), *shapes)), tmp_path / "parts.safetensors")
+    with pytest.raises(ModelError, match="other files"):
+        Completion.load(tmp_path / "parts.safetensors")
+
+
+@pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
+def test_every_engine_paints_the_same_to_the_rounding_of_levels(real: Completion) -> None:
+    rng = np.random.default_rng(0)
+    seen = rng.uniform(-1, 1, size=(1, 6, real.side, real.side)).astype(np.float32)
+    one, two = (engine(real.network, threads=1)(seen)[0] for engine in (OnnxRuntime, OpenCV))
+    assert one.std() > 0.1
+    assert np.abs(one - two).max() * 127.5 < 0.01
 
 
 def test_the_same_from_every_thread_and_in_any_order(real: Completion) -> None:

@@ -8,6 +8,7 @@ import io
 import math
 import sys
 import tarfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -71,6 +72,18 @@ def test_landmarks_do_not_depend_on_the_box_or_the_size(astronaut):
     large = cv2.resize(data.astronaut(), None, fx=5, fy=5, interpolation=cv2.INTER_CUBIC)
     found = place(Photo(large), Box(5 * x, 5 * y, 5 * w, 5 * h)).landmarks
     assert np.abs((found.points + 0.5) / 5 - 0.5 - first.points).max() < 0.05 * first.distance
+
+
+@needs_models
+def test_landmarks_are_the_same_in_several_threads():
+    """dlib's detector mixes up the images of two threads, or ends the process."""
+    photo, boxes = data.astronaut(), [Box(170 + 4 * n, 60 + 3 * n, 110, 130) for n in range(6)]
+    asked = Predictor()
+    alone = [asked.near(photo, box).score for box in boxes]
+    assert len(set(alone)) > 1
+    with ThreadPoolExecutor(3) as pool:
+        together = list(pool.map(lambda box: asked.near(photo, box).score, boxes * 10))
+    assert together == alone * 10
 
 
 @needs_models

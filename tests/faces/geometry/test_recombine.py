@@ -127,8 +127,11 @@ def test_of_two_faces_the_larger_is_on_top():
         assert out[84, 82].tolist() == pytest.approx([180] * 3, abs=2)
 
 
-def test_of_two_faces_of_one_size_the_lower_is_on_top():
-    high, low = (placed(Box(40, top, 100, 100), unit=60.0, centre=(90, top + 50)) for top in (10, 24))
+@pytest.mark.parametrize("tops", [(10, 24), (0, 0)])
+def test_of_two_faces_of_one_size_the_lower_is_on_top(tops: tuple[int, int]):
+    """The lower head, that is: at the edge of the photo both boxes may begin in one row."""
+    pairs = zip(tops, (60, 74), strict=True)
+    high, low = (placed(Box(40, top, 100, 110), unit=60.0, centre=(90, row)) for top, row in pairs)
     crops = [np.full((128, 128, 3), level, np.uint8) for level in (40, 180)]
     image = np.full((160, 200, 3), 200, np.uint8)
     for order in ([0, 1], [1, 0]):

@@ -6,17 +6,20 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.assets.cards import Card, CardWords
+from dpveil.assets.engines import Engine, fastest
+from dpveil.assets.onnx_files import operators
 from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.background import calmed, out_of_focus
 from dpveil.faces.geometry.fill import Filling, fill
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
@@ -28,9 +31,9 @@ SIDES: Final = range(64, 513, 8)
 MOST: Final = 1 << 25
 """Largest network in bytes."""
 ENOUGH: Final = 0.02
-"""Least share of the frame that must be outside the region for the network to be used."""
+"""Least share of the frame outside the region; with less, the network sees the face alone."""
 QUIET: Final = 0.25
-"""Factor of the noise that a network sees; with all of it, as in training, hair comes out speckled."""
+"""Factor of the noise that a network sees, in training, too; with all of it, hair comes out speckled."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
 PROMISE: Final = (
@@ -38,8 +41,29 @@ PROMISE: Final = (
     " face that a mechanism released."
 )
 
-NETS: Final = threading.local()
-"""The net of each thread, and the file contents it was loaded from."""
+OPERATORS: Final = frozenset(
+    {
+        "Add",
+        "Cast",
+        "Concat",
+        "Constant",
+        "Conv",
+        "DepthToSpace",
+        "Identity",
+        "InstanceNormalization",
+        "LeakyRelu",
+        "Mul",
+        "Reshape",
+        "Resize",
+        "Shape",
+        "Slice",
+    }
+)
+"""What a network may consist of: `dpveil.training.completion` writes no other operators."""
+ENGINES: Final = threading.local()
+"""The engine of each thread, and the file contents it was loaded from."""
+ELSEWHERE: Final = b"location"
+"""What an ONNX file has in it if it names other files, which an engine would open."""
 
 Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
@@ -50,10 +74,10 @@ class Completion(Stored, Filling):
     """A network that paints hair, ears, neck and background around a released face, matching the photo's
     light.
 
-    `network` is an ONNX file, run by OpenCV from these bytes. Its input "seen" is 1 × 6 × `side` × `side`:
-    RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the masks of both, 0 or 1; and
-    `noise`, which is public and constant. Its output is 1 × 3 × `side` × `side`, RGB from -1 to 1. It is run
-    once when it is loaded. Source: docs, "Face geometry".
+    `network` is an ONNX file, run from these bytes by the `fastest` engine, on one thread. Its input is
+    1 × 6 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the masks
+    of both, 0 or 1; and `noise`, which is public and constant. Its output is 1 × 3 × `side` × `side`, RGB
+    from -1 to 1. It is run once when it is loaded. Source: docs, "Face geometry".
     """
 
     name: ClassVar[str] = "completion"
@@ -91,16 +115,19 @@ class Completion(Stored, Filling):
         With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
         `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
 
-        `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. None if
-        too little of the frame is outside. Raises `ModelError` if the network's output is not finite.
+        `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. If hardly
+        anything of the frame is outside, the network sees the face alone, and the head fades out; or, without
+        `around`, the result is None. Raises `ModelError` if the network's output is not finite.
         """
         head = HeadFrame(self.side)
         pose = between(place, frame, head)
         grid = pixel_grid(self.side)
         light, sure = seen(outside, hidden, pose, self.side)
         known = sure & ~in_head(grid) if around else sure
-        if known.mean() < ENOUGH:
+        alone = bool(known.mean() < ENOUGH)
+        if alone and not around:
             return None
+        known &= not alone
         crop = crop if turn is None else turn(crop)
         face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
         oval = inside(OVAL, grid) & ~known
@@ -108,26 +135,28 @@ class Completion(Stored, Filling):
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
         out = self._run(np.stack(planes).astype(np.float32)[None])
         painted = (out[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
-        painted = healed(painted, grid)
-        return Painted(follow(painted, face) if toned else painted, pose, face, crop, frame)
+        painted = calmed(painted, light, known, grid)
+        painted = healed(out_of_focus(painted, light, known, grid), grid)
+        return Painted(follow(painted, face) if toned else painted, pose, face, crop, frame, alone)
 
     def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
-        """Return the network's output; raises `ModelError` if it is not finite."""
-        net = self._net()
-        net.setInput(planes, "seen")
-        out = np.asarray(net.forward(), np.float32)
+        """Return the network's output; raises `ModelError` for any other than finite colours."""
+        try:
+            out = np.asarray(self._engine()(planes)[0], np.float32)
+        except Exception as error:  # the engines raise errors of their own
+            raise ModelError("the network is none that completes heads") from error
+        if out.shape != (1, 3, self.side, self.side):
+            raise ModelError("the network does not turn a frame into colours")
         if not np.isfinite(out).all():
             raise ModelError("the completion network gives numbers that are not finite")
         return out
 
-    def _net(self) -> Any:
-        """Return this thread's net: OpenCV's nets are not thread-safe and slow to load."""
-        import cv2
-
-        if getattr(NETS, "of", None) is not self.network:
-            NETS.net = cv2.dnn.readNetFromONNX(np.frombuffer(self.network, np.uint8))
-            NETS.of = self.network
-        return NETS.net
+    def _engine(self) -> Engine:
+        """Return this thread's engine with the network loaded."""
+        if getattr(ENGINES, "of", None) is not self.network:
+            ENGINES.engine = fastest(self.network)(self.network, threads=1)
+            ENGINES.of = self.network
+        return cast(Engine, ENGINES.engine)
 
     def facts(self) -> dict[str, Json]:
         """Return the side of the frame in pixels, for the file's header."""
@@ -149,6 +178,8 @@ class Completion(Stored, Filling):
             raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
         if data.dtype != np.uint8 or data.ndim != 1 or not 0 < len(data) <= MOST:
             raise ModelError("the network is not an ONNX file of at most 32 MiB")
+        if ELSEWHERE in data.tobytes():
+            raise ModelError("the network may have parts in other files")
         made = cls(data.tobytes(), noise, card)
         _ = made.tried
         return made
@@ -158,15 +189,15 @@ class Completion(Stored, Filling):
         """Whether the network runs on grey input; raises `ModelError` if it fails or its output is far
         off.
         """
-        import cv2
-
         planes = np.zeros((1, 6, self.side, self.side), np.float32)
         planes[:, 3] = 1
-        try:
-            out = self._run(planes)
-        except cv2.error as error:
-            raise ModelError("the network is none that OpenCV can complete heads with") from error
-        if out.shape != (1, 3, self.side, self.side) or np.abs(out).mean() > 1:
+        try:  # before an engine sees it: loops run for as long as they like, and shapes take any memory
+            unknown = operators(self.network) - OPERATORS
+        except ValueError as error:
+            raise ModelError("the network is none that completes heads") from error
+        if unknown:
+            raise ModelError("the network has operators that none needs that completes heads")
+        if np.abs(self._run(planes)).mean() > 1:
             raise ModelError("the network does not turn a frame into colours")
         return True
 

@@ -5,6 +5,7 @@ Positions are in units of UTKFace's crop.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,7 @@ WEIGHTS: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
 
 Levels = Float32[np.ndarray, "t t 3"]
+Rows = tuple[slice, Float32[np.ndarray, "r t"]]
 
 
 def with_hair_and_neck(levels: Levels, frame: Frame, crop: UInt8[np.ndarray, "s s 3"], own: Frame) -> Levels:
@@ -46,41 +48,56 @@ def with_hair_and_neck(levels: Levels, frame: Frame, crop: UInt8[np.ndarray, "s 
 
     `frame` is that of the levels and `own` that of the crop. The result depends on released pixels only.
     """
-    parts, mine = grid(frame), grid(own)
-    skin = crop[inside(CHEEKS, mine)].reshape(-1, 3).mean(axis=0)
-    out = levels
-    hair, neck = _hair(crop, mine, skin), SHADE * skin
-    for colour, share in ((neck, _neck(parts)), (hair, _cap(parts))):
-        out = out + share[..., None] * (colour.astype(np.float32) - out)
-    return np.asarray(out, np.float32)
+    cheeks, temples = _looked_at(own)
+    skin = crop[cheeks].reshape(-1, 3).mean(axis=0)
+    out = levels.astype(np.float32)
+    hair, neck = _hair(crop[temples], skin), SHADE * skin
+    for colour, (rows, share) in ((neck, _neck(frame)), (hair, _cap(frame))):
+        out[rows] += share[..., None] * (colour.astype(np.float32) - out[rows])
+    return out
 
 
-def _hair(
-    crop: UInt8[np.ndarray, "s s 3"], parts: Float64[np.ndarray, "s s 2"], skin: Float64[np.ndarray, 3]
-) -> Float64[np.ndarray, 3]:
-    """Return the mean colour of the darkest pixels at the crop's upper corners, darker than the skin."""
+@lru_cache(maxsize=4)
+def _looked_at(own: Frame) -> tuple[Bool[np.ndarray, "s s"], Bool[np.ndarray, "s s"]]:
+    """Return the pixels of a crop whose colours are taken: the cheeks, and the upper corners."""
+    parts = grid(own)
     x, y = parts[..., 0], parts[..., 1]
     sides: Bool[np.ndarray, "s s"] = np.logical_or.reduce([(x >= low) & (x <= high) for low, high in TEMPLES])
-    seen = crop[sides & (y <= HIGH)].reshape(-1, 3).astype(np.float64)
+    return inside(CHEEKS, parts), sides & (y <= HIGH)
+
+
+def _hair(temples: UInt8[np.ndarray, "n 3"], skin: Float64[np.ndarray, 3]) -> Float64[np.ndarray, 3]:
+    """Return the mean colour of the darkest pixels at the crop's upper corners, darker than the skin."""
+    seen = temples.reshape(-1, 3).astype(np.float64)
     light = seen @ WEIGHTS
     dark = seen[light <= np.quantile(light, DARK)].mean(axis=0)
     most = LIGHTEST * float(skin @ WEIGHTS)
     return np.asarray(dark * min(1.0, most / max(float(dark @ WEIGHTS), 1.0)))
 
 
-def _cap(parts: Float64[np.ndarray, "t t 2"]) -> Float32[np.ndarray, "t t"]:
-    """Return the alpha of the hair at each position, 0 to 1."""
-    x, y, a, b = FOREHEAD
+@lru_cache(maxsize=4)
+def _cap(frame: Frame) -> Rows:
+    """Return the rows with hair, and its alpha at each of their pixels, 0 to 1."""
+    parts, (x, y, a, b) = grid(frame), FOREHEAD
     far = np.hypot((parts[..., 0] - x) / a, (parts[..., 1] - y) / b)
     over = _step((far - 1) / (2 * SOFT / b))
-    return np.asarray(over * _step((BELOW - parts[..., 1]) / BELOW), np.float32)
+    return _rows(over * _step((BELOW - parts[..., 1]) / BELOW))
 
 
-def _neck(parts: Float64[np.ndarray, "t t 2"]) -> Float32[np.ndarray, "t t"]:
-    low, high = UNDER
+@lru_cache(maxsize=4)
+def _neck(frame: Frame) -> Rows:
+    """Return the same of the neck."""
+    parts, (low, high) = grid(frame), UNDER
     down = _step((parts[..., 1] - low) / (high - low))
     across = _step((NECK - np.abs(parts[..., 0] - CHEEKS[0])) / SOFT + 0.5)
-    return np.asarray(down * across, np.float32)
+    return _rows(down * across)
+
+
+def _rows(alpha: Float64[np.ndarray, "t t"]) -> Rows:
+    """Return the rows in which an alpha is above 0, and it there."""
+    some = np.flatnonzero(alpha.any(axis=1))
+    rows = slice(int(some.min(initial=len(alpha))), int(some.max(initial=-1)) + 1)
+    return rows, alpha[rows].astype(np.float32)
 
 
 def _step(at: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
@@ -104,7 +105,8 @@ class Predictor:
                 "landmark model", str(path), "is not a shape predictor", hint="name a dlib .dat file"
             ) from error
         self._check(points, path)
-        self._detect: Any = frontal_detector()
+        self._own = threading.local()
+        self._own.detector = frontal_detector()
         self.points = points
 
     def _check(self, points: int, path: Path) -> None:
@@ -173,7 +175,9 @@ class Predictor:
     def _score(self, image: UInt8[np.ndarray, "H W c"], pose: Similarity) -> float:
         """Return the frontal detector's best score near the aligned face, or -inf if it finds nothing."""
         low, high = SEEN.pixels(np.array(SQUARE))
-        boxes, scores, _ = self._detect.run(pose.crop(image, SEEN), 0, LEAST)
+        if not hasattr(self._own, "detector"):  # dlib's mixes up the images of two threads
+            self._own.detector = frontal_detector()
+        boxes, scores, _ = self._own.detector.run(pose.crop(image, SEEN), 0, LEAST)
         fits = [
             score
             for box, score in zip(boxes, scores, strict=True)

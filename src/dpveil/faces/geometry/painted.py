@@ -12,12 +12,14 @@ from jaxtyping import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.head import between, bounds, outline
-from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
+from dpveil.faces.geometry.head_frame import HEAD, OVAL, HeadFrame, pixel_grid
 
 RIM: Final = 0.25
 """Width of the edge over which fine detail of a released face fades out, relative to the oval's half axes."""
 HEALED: Final = (0.8, 2.0)
 """Width of the blend inside and outside the oval's edge, in pixels of the frame."""
+ALONE: Final = (1.15, 1.5)
+"""Enlargements of the head's ellipse between which a head that was painted alone fades out."""
 GAIN: Final = (0.6, 1.4)
 """Limits of the gain by which fine detail is adapted to the light of the painted head."""
 
@@ -29,7 +31,8 @@ Levels = Float32[np.ndarray, "_ _ c"]
 class Painted:
     """A head painted by a network: `levels` 0..255 in its frame, to which `pose` maps the photo.
 
-    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`.
+    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`. One that
+    was painted `alone`, without anything of the photo, fades out around the head.
     """
 
     levels: Levels
@@ -37,6 +40,7 @@ class Painted:
     face: Levels
     crop: UInt8[np.ndarray, "t t 3"]
     frame: Frame
+    alone: bool = False
 
     def on(self, box: Box, channels: int) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
         """Return alpha (0 to 1) and levels of the head, resampled to a box of the photo.
@@ -52,8 +56,12 @@ class Painted:
         if channels == 1:
             rounded = cv2.cvtColor(rounded, cv2.COLOR_RGB2GRAY)
         side = len(self.levels)
-        inside = np.zeros((side, side), np.float32)
-        inside[2:-2, 2:-2] = 1
+        inward = np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1)
+        ramp = np.clip(inward, 0, 1)
+        inside = np.minimum.outer(ramp, ramp)
+        if self.alone:
+            far = HEAD.far(pixel_grid(side))
+            inside *= np.clip((ALONE[1] - far) / (ALONE[1] - ALONE[0]), 0, 1).astype(np.float32)
         shown = cv2.warpAffine(inside, _into(self.pose, box), (box.w, box.h), flags=cv2.INTER_LINEAR)
         return np.asarray(shown, np.float32), rounded.reshape(box.h, box.w, channels)
 

@@ -47,12 +47,13 @@ class Protection:
 
 
 HEAD: Final = "head"
+BOX: Final = "box"
 FACE: Final = "face"
 HAIR: Final = "hair, neck and clothes beyond it"
 ALSO: Final = "hair, ears and neck are replaced too"
 PROTECTIONS: Final = {
     HEAD: Protection(WITH_HAIR, replace(WITH_HAIR.larger(1.25), neck=(0.24, 0.184, 0.44)), True, HAIR, ALSO),
-    "box": Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
+    BOX: Protection(AROUND, AROUND.larger(1.25), False, HAIR, ALSO, either=EITHER),
     FACE: Protection(
         INNER,
         Shape((0.2153, 0.1688), below=2.235),

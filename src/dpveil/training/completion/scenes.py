@@ -14,6 +14,7 @@ from jaxtyping import Int64, UInt8
 from torch import Tensor
 
 from dpveil.faces.geometry.cell import Cell
+from dpveil.faces.geometry.completion import QUIET
 from dpveil.faces.geometry.head import inside
 from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
 
@@ -26,6 +27,9 @@ EDGE: Final = 128
 
 TURNED: Final = ((0.55, 0), (0.92, 1), (1.0, 2))
 """Classes of yaw (to either side) of the cells whose shapes are hidden, by the cumulated share of scenes."""
+
+ALL: Final = 0.07
+"""Share of scenes in which nothing of the photo is seen, as of a box around a large head."""
 
 Stored = UInt8[np.ndarray, "n 192 192 4"]
 
@@ -51,9 +55,8 @@ class Scenes:
     @property
     def seen(self) -> Tensor:
         """The network's input, n × 6 × s × s."""
-        return torch.cat(
-            [self.truth * self.known + self.face * self.oval, self.known, self.oval, self.noise], dim=1
-        )
+        colours = self.truth * self.known + self.face * self.oval
+        return torch.cat([colours, self.known, self.oval, QUIET * self.noise], dim=1)
 
     def composed(self, painted: Tensor) -> Tensor:
         """Return the photo with its hidden part painted, and 0 where there is no photograph."""
@@ -103,7 +106,7 @@ class Maker:
         """Return `count` augmented scenes; the last `others` of them have a face that is not the photo's."""
         picks = self.rows[self._whole(len(self.rows), 2 * count)]
         numbers = self._whole(len(self.faces), count) if len(self.faces) else None
-        chance = torch.rand(count, 26, generator=self.generator, dtype=torch.float64).tolist()
+        chance = torch.rand(count, 27, generator=self.generator, dtype=torch.float64).tolist()
         parts = []
         for row in range(count):
             u, other = chance[row], row >= count - others
@@ -120,6 +123,8 @@ class Maker:
             oval = Jitter(0.0, 0.9 + 0.25 * u[16], *_of(where if not other else faces_at))
             known = self._strip(photo[..., 3] > 0, u[17:21])
             shape = in_blocks(self.hidden(hidden, yaw), u[20:24])
+            if u[26] < ALL:
+                shape, known = np.ones_like(shape), np.zeros_like(known)
             parts.append((photo, given, shape, self.oval(oval), known))
         own = torch.arange(count) < count - others
         return self._batch(parts, own, vary=True)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, max_pool2d, relu
 
-from dpveil.training.completion.network import Completer, Critic
+from dpveil.training.completion.network import Completer, Critics
 from dpveil.training.completion.scenes import Maker, Scenes
 
 EVERY: Final = 20
@@ -25,6 +25,10 @@ CHANCES: Final = 0.99
 """Least share of a downscaled pixel within a mask for it to count."""
 BESIDE: Final = 25
 """Pixels by which the face's oval is dilated (half on each side) to exclude what is close to it."""
+NEAR: Final = 21
+"""Side of the square around a pixel, in pixels, in which the share of seen pixels counts."""
+FAR: Final = 0.25
+"""Weight of the loss of levels where nothing around a pixel is seen."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,13 @@ class Plan:
     side: int = 144
     critic_from: float = 0.25
     rate: float = 1e-3
-    critic_rate: float = 2e-4
+    critic_rate: float = 8e-4
     slope: float = 0.2
     kept: float = 0.5
-    adversarial: float = 0.08
-    features: float = 4.0
+    adversarial: float = 0.12
+    features: float = 0.5
     others: float = 0.0
-    average: float = 0.998
+    average: float = 0.999
     seed: int = 1
 
 
@@ -61,7 +65,7 @@ class Trainer:
         torch.manual_seed(plan.seed)
         self.plan, self.done, self.spent = plan, 0, 0.0
         self.net = Completer().to(memory_format=torch.channels_last)
-        self.critic = Critic().to(memory_format=torch.channels_last)
+        self.critic = Critics().to(memory_format=torch.channels_last)
         self.mean = copy.deepcopy(self.net).requires_grad_(requires_grad=False)
         self.optimiser = torch.optim.Adam(self.net.parameters(), lr=plan.rate, betas=(0.5, 0.99))
         self.critic_optimiser = torch.optim.Adam(
@@ -113,20 +117,23 @@ class Trainer:
     def _adversarial(self, scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
         with torch.autocast("cpu", torch.bfloat16):
-            scores, seen = self.critic(scenes.composed(painted), scenes.hidden)
+            ours = self.critic(scenes.composed(painted), scenes.hidden)
             with torch.no_grad():
-                _, real = self.critic(scenes.truth * scenes.counts, scenes.hidden)
+                real = self.critic(scenes.truth * scenes.counts, scenes.hidden)
         own = scenes.own
-        apart = [(a.float() - b.float())[own].abs().mean() for a, b in zip(seen, real, strict=True)]
-        return {"fools": -over(scores, scenes.hidden), "features": torch.stack(apart).mean()}
+        pairs = [pair for (_, a), (_, b) in zip(ours, real, strict=True) for pair in zip(a, b, strict=True)]
+        apart = [(a.float() - b.float())[own].abs().mean() for a, b in pairs]
+        fools = [-over(scores, scenes.hidden) for scores, _ in ours]
+        return {"fools": torch.stack(fools).mean(), "features": torch.stack(apart).mean()}
 
     def _criticise(self, scenes: Scenes, painted: Tensor) -> Tensor:
         self.critic.requires_grad_(requires_grad=True)
         both = torch.cat([scenes.truth * scenes.counts, scenes.composed(painted)])
         with torch.autocast("cpu", torch.bfloat16):
-            scores, _ = self.critic(both, torch.cat([scenes.hidden, scenes.hidden]))
-        real, fake = scores.float().chunk(2)
-        loss = over(relu(1 - real), scenes.hidden) + over(relu(1 + fake), scenes.hidden)
+            judged = self.critic(both, torch.cat([scenes.hidden, scenes.hidden]))
+        halves = [scores.float().chunk(2) for scores, _ in judged]
+        margins = [side for real, fake in halves for side in (relu(1 - real), relu(1 + fake))]
+        loss = torch.stack([over(margin, scenes.hidden) for margin in margins]).sum() / len(halves)
         self.critic_optimiser.zero_grad(set_to_none=True)
         loss.backward()
         self.critic_optimiser.step()
@@ -138,7 +145,7 @@ class Trainer:
         up = min(1.0, (self.done + 1) / 100)
         start = self.plan.critic_from
         for group in self.optimiser.param_groups:
-            group["lr"] = self.plan.rate * up * down * (0.7 if part >= start else 1.0)
+            group["lr"] = self.plan.rate * up * down * (0.3 if part >= start else 1.0)
         for group in self.critic_optimiser.param_groups:
             group["lr"] = self.plan.critic_rate * max(0.3, down)
 
@@ -172,14 +179,31 @@ def reconstruction(scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
     Around a face that is not the photo's own, only hair and background at some distance from it count.
     """
     own = scenes.own[:, None, None, None].float()
-    near = max_pool2d(scenes.oval, BESIDE, stride=1, padding=BESIDE // 2)
+    near = widened(scenes.oval, BESIDE)
     where = scenes.hidden * scenes.counts * (own + (1 - own) * (1 - near))
-    level = ((painted - scenes.truth).abs() * where).sum() / (3 * where.sum()).clamp(min=1)
+    sure = where * (FAR + (1 - FAR) * given(scenes))
+    level = ((painted - scenes.truth).abs() * sure).sum() / (3 * sure.sum()).clamp(min=1)
     whole = scenes.truth + scenes.hidden * (painted - scenes.truth)
     slope = _slopes(whole, scenes.truth, where)
-    inner = 1 - max_pool2d(1 - scenes.oval, 5, stride=1, padding=2)
+    inner = 1 - widened(1 - scenes.oval, 5)
     kept = _slopes(painted, scenes.face, inner * (1 - own))
     return {"level": level, "slope": slope, "kept": kept}
+
+
+def widened(mask: Tensor, window: int) -> Tensor:
+    """Return a mask dilated by a square of `window` × `window` pixels; `window` is odd."""
+    along = max_pool2d(mask, (1, window), stride=1, padding=(0, window // 2))
+    out: Tensor = max_pool2d(along, (window, 1), stride=1, padding=(window // 2, 0))
+    return out
+
+
+def given(scenes: Scenes) -> Tensor:
+    """Return the share of pixels around each that the network sees, doubled, at most 1.
+
+    There is one right answer next to what is seen; further away any hair will do, and the critic decides.
+    """
+    whole = avg_pool2d(1 - scenes.hidden + scenes.hidden * scenes.oval, NEAR, stride=1, padding=NEAR // 2)
+    return (2 * whole).clamp(max=1)
 
 
 def _slopes(a: Tensor, b: Tensor, where: Tensor) -> Tensor:

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from skimage import data
 
+from dpveil.assets import engines
+from dpveil.assets.engines import ENGINES, NETS, OnnxRuntime, OpenCV, fastest
 from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
-from dpveil.regions.detectors import engines
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
-from dpveil.regions.detectors.engines import ENGINES, NETS, OnnxRuntime, OpenCV, fastest
 
 pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
@@ -75,7 +75,8 @@ def test_onnxruntime_has_as_many_threads_as_opencv_and_one_session_for_each_numb
 def test_onnxruntime_reports_nothing_and_leaves_no_file_behind(tmp_path):
     """With its telemetry it writes an identifier of the computer and a database to the home directory."""
     script = (
-        "import numpy as np; from dpveil.regions.detectors import centerface as c, engines as e;"
+        "import numpy as np; from dpveil.assets import engines as e;"
+        "from dpveil.regions.detectors import centerface as c;"
         "e.OnnxRuntime(c.network(c.network_path()), c.OUTPUTS)(np.zeros((1, 3, 64, 64), np.float32))"
     )
     home = {name: str(tmp_path) for name in ("HOME", "USERPROFILE", "LOCALAPPDATA", "XDG_CACHE_HOME")}
@@ -111,7 +112,7 @@ def test_every_engine_finds_the_same_faces(engine, monkeypatch):
 
 def test_without_onnxruntime_opencv_runs_the_network(monkeypatch):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
-    assert fastest.__wrapped__(b"") is OpenCV
+    assert fastest.__wrapped__(network(network_path())) is OpenCV
     assert [engine.name for engine in ENGINES.values()] == ["onnxruntime", "opencv"]
 
 

@@ -1,4 +1,4 @@
-"""What runs a detector's network: onnxruntime where it is installed, or else OpenCV."""
+"""What runs a network: onnxruntime where it is installed, or else OpenCV."""
 
 from __future__ import annotations
 
@@ -20,28 +20,33 @@ NETS: Final = 2
 """OpenCV's nets in memory, one per size of image (the downscaled photo and its tiles); one for 1280 × 960
 pixels takes 280 MB and 0.25 s to load."""
 
-ERRORS_ONLY: Final = 3
-"""onnxruntime's level of messages."""
+FATAL_ONLY: Final = 4
+"""onnxruntime's level of messages; it raises what it would print below."""
 
 
 class Engine(ABC):
-    """A network with one input, from the contents of an ONNX file whose height and width are free.
+    """A network with one input, from the contents of an ONNX file; its height and width may be free.
 
-    It runs on as many threads as OpenCV is set to when it is called.
+    One object is for one thread at a time.
     """
 
     name: ClassVar[str]
 
     @abstractmethod
-    def __init__(self, contents: bytes, outputs: Sequence[str]) -> None:
-        """Prepare the network; `outputs` are the names of its outputs."""
+    def __init__(self, contents: bytes, outputs: Sequence[str] = (), *, threads: int | None = None) -> None:
+        """Prepare the network; `outputs` are the names of its outputs, or none for all.
+
+        It runs on so many `threads`, or on as many as OpenCV is set to when it is called, which is what
+        OpenCV always does.
+        """
 
     @classmethod
     @abstractmethod
     def installed(cls) -> bool:
         """Whether the engine can be used."""
 
-    @classmethod  # noqa: B027  OpenCV works wherever it is installed
+    @classmethod
+    @abstractmethod
     def check(cls, contents: bytes) -> None:
         """Raise any error if the installed engine cannot prepare the network."""
 
@@ -55,8 +60,8 @@ class OnnxRuntime(Engine):
 
     name = "onnxruntime"
 
-    def __init__(self, contents: bytes, outputs: Sequence[str]) -> None:
-        self._contents, self._outputs = contents, list(outputs)
+    def __init__(self, contents: bytes, outputs: Sequence[str] = (), *, threads: int | None = None) -> None:
+        self._contents, self._outputs, self._threads = contents, list(outputs) or None, threads
 
     @classmethod
     def installed(cls) -> bool:
@@ -70,7 +75,7 @@ class OnnxRuntime(Engine):
 
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
         """Return the outputs for an image of any size."""
-        session = _session(self._contents, _threads())
+        session = _session(self._contents, self._threads or _threads())
         return list(session.run(self._outputs, {session.get_inputs()[0].name: image}))
 
 
@@ -81,7 +86,7 @@ def _threads() -> int:
     return max(1, cv2.getNumThreads())
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def _session(contents: bytes, threads: int) -> Any:
     """Return onnxruntime's session, for all threads of the process together; loading it takes 0.03 s."""
     # From its import on, it would store an identifier of the computer and report to Microsoft.
@@ -91,9 +96,11 @@ def _session(contents: bytes, threads: int) -> Any:
     onnxruntime.disable_telemetry_events()  # its older builds for Windows do not read the variable
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads
-    settings.log_severity_level = ERRORS_ONLY
+    settings.log_severity_level = FATAL_ONLY
     settings.enable_mem_pattern = False  # patterns for several sizes take twice the memory
     settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    # Not its own format as well, of which nothing here reads the operators.
+    settings.add_session_config_entry("session.load_model_format", "ONNX")
     return onnxruntime.InferenceSession(contents, settings, providers=["CPUExecutionProvider"])
 
 
@@ -104,7 +111,7 @@ class OpenCV(Engine):
 
     name = "opencv"
 
-    def __init__(self, contents: bytes, outputs: Sequence[str]) -> None:
+    def __init__(self, contents: bytes, outputs: Sequence[str] = (), *, threads: int | None = None) -> None:
         self._contents, self._outputs = np.frombuffer(contents, np.uint8), tuple(outputs)
         self._nets: OrderedDict[tuple[int, ...], Any] = OrderedDict()
 
@@ -113,11 +120,19 @@ class OpenCV(Engine):
         """Return True: dpveil requires OpenCV."""
         return True
 
+    @classmethod
+    def check(cls, contents: bytes) -> None:
+        """Load the network; raises `cv2.error`."""
+        import cv2
+
+        cv2.dnn.readNetFromONNX(np.frombuffer(contents, np.uint8))
+
     def __call__(self, image: Float32[np.ndarray, "1 c h w"]) -> list[Float32[np.ndarray, ...]]:
         """Return the outputs for an image."""
         net = self._net(image.shape)
         net.setInput(image)
-        return [np.asarray(output) for output in net.forward(self._outputs)]
+        outputs = self._outputs or net.getUnconnectedOutLayersNames()
+        return [np.asarray(output) for output in net.forward(outputs)]
 
     def _net(self, shape: tuple[int, ...]) -> Any:
         import cv2
@@ -133,24 +148,30 @@ class OpenCV(Engine):
 ENGINES: Final[dict[str, type[Engine]]] = {engine.name: engine for engine in (OnnxRuntime, OpenCV)}
 """All engines; the first one that is installed and works is used."""
 BROKEN: Final = (
-    "{name} is installed and does not work ({error}), so OpenCV finds faces, in more time: {remedy}"
+    "{name} is installed and does not work ({error}), so OpenCV runs the networks, in more time: {remedy}"
 )
 REMEDY: Final = "dpveil install faces, or pip uninstall {name}"
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def fastest(contents: bytes) -> type[Engine]:
     """Return the first engine that is installed and can prepare a network, the contents of an ONNX file.
 
-    One that cannot is passed over with one `InstallationWarning`.
+    One that cannot is passed over with one `InstallationWarning`, if another one can; else raises whatever
+    the last one raises.
     """
-    installed = {name: engine for name, engine in ENGINES.items() if engine.installed()}
-    for name, engine in installed.items():
+    *others, last = (engine for engine in ENGINES.values() if engine.installed())
+    failed = {}
+    for engine in others:
         try:
             engine.check(contents)
         except Exception as error:  # noqa: BLE001  whatever a broken package raises
-            text = BROKEN.format(name=name, error=type(error).__name__, remedy=REMEDY.format(name=name))
-            warnings.warn(text, InstallationWarning, stacklevel=2)
+            failed[engine.name] = type(error).__name__
         else:
             return engine
-    return OpenCV
+    if failed:
+        last.check(contents)
+    for name, problem in failed.items():
+        text = BROKEN.format(name=name, error=problem, remedy=REMEDY.format(name=name))
+        warnings.warn(text, InstallationWarning, stacklevel=2)
+    return last

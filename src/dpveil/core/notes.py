@@ -1,0 +1,37 @@
+"""Notes for users that name settings, in the terms of Python or of the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from dpveil.errors import filled
+
+
+class Note(str):
+    """A sentence with the names of settings in braces, which are written as in Python with their values.
+
+    >>> note = Note("{protect} replaces more", protect="box")
+    >>> print(note)
+    protect="box" replaces more
+    >>> note.told({"protect": "--protect"})
+    '--protect box replaces more'
+    """
+
+    form: str
+    settings: Mapping[str, str]
+
+    def __new__(cls, form: str, **settings: str) -> Note:
+        """Return the note about these settings."""
+        note = super().__new__(cls, filled(form, {n: f'{n}="{value}"' for n, value in settings.items()}))
+        note.form, note.settings = form, settings
+        return note
+
+    def told(self, options: Mapping[str, str]) -> str:
+        """Return the sentence with the settings that `options` has written as on the command line."""
+        known = {n: f"{options[n]} {value}" for n, value in self.settings.items() if n in options}
+        return str(Note(filled(self.form, known), **self.settings))
+
+
+def told(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return notes as `options`, such as {"protect": "--protect"}, write the settings that they name."""
+    return tuple(note.told(options) if isinstance(note, Note) else note for note in notes)

@@ -1,0 +1,55 @@
+"""Several faces of one photo at a time: in order, on as many threads as OpenCV is set to."""
+
+from __future__ import annotations
+
+import threading
+
+import cv2
+import pytest
+from geometry_made import textured
+
+from dpveil.core.photo import Photo
+from dpveil.core.region import Box
+from dpveil.faces.geometry import place, recombine
+from dpveil.faces.geometry.threads import each
+
+FACES = (Box(20, 20, 40, 50), Box(150, 30, 60, 75), Box(300, 20, 50, 62))
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_so_many_run_at_once_and_the_results_are_in_order(
+    threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cv2, "getNumThreads", lambda: threads)
+    together = threading.Barrier(threads, timeout=60)
+
+    def made(item: int) -> int:
+        together.wait()
+        return -item
+
+    assert each(made, range(6)) == [0, -1, -2, -3, -4, -5]
+
+
+def test_one_thread_and_one_item_stay_in_the_callers_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = threading.current_thread()
+    for threads, count in ((1, 3), (3, 1), (3, 0)):
+        monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
+        assert each(lambda _: threading.current_thread(), range(count)) == [here] * count
+
+
+def test_the_first_error_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cv2, "getNumThreads", lambda: 2)
+    with pytest.raises(ZeroDivisionError):
+        each(lambda item: {1: 1}[item] if item else 1 // item, [1, 0, 2])
+
+
+def test_a_photo_does_not_depend_on_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    photo = Photo(textured(160, 400, seed=1))
+    heads = [place(photo, box, landmarks=False) for box in FACES]
+    crops = [textured(128, 128, seed=9 + number) for number in range(len(heads))]
+    found = []
+    for threads in (1, 3):
+        monkeypatch.setattr(cv2, "getNumThreads", lambda threads=threads: threads)
+        found.append(recombine(photo.image, heads, crops))
+    assert (found[0] == found[1]).all()
+    assert (found[0] != photo.image).any()
