@@ -76,6 +76,31 @@ def test_no_hidden_pixel_is_read_and_no_other_changes(
     assert (recombine(image, faces, crops) != first).any()
 
 
+def test_a_completed_head_has_the_grain_of_the_photo() -> None:
+    (face,) = heads(Box(90, 60, 60, 75))
+    under, crop = hidden([face]), np.full((128, 128, 3), 120, np.uint8)
+    found = []
+    for spread in (0, 12):
+        noise = np.random.default_rng(3).integers(-spread, spread + 1, (200, 260, 1))
+        image = (120 + noise * np.ones(3)).astype(np.uint8)
+        out = recombine(image, [face], [crop], filling=made()).astype(float)
+        found.append(float(np.abs(np.diff(out, axis=1))[under[:, 1:] & under[:, :-1]].mean()))
+    assert found[1] > found[0] + 1
+
+
+@pytest.mark.parametrize("protect", ["head", "face"])
+def test_a_completed_head_meets_the_photo(protect: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With it, what is painted is nearer to the photo beside it."""
+    (face,) = heads(Box(90, 60, 60, 75), protect=protect)
+    image = np.full((200, 260, 3), (190, 120, 100), np.uint8)
+    crop = np.full((128, 128, 3), (170, 125, 100), np.uint8)
+    met = recombine(image, [face], [crop], filling=made()).astype(int)
+    monkeypatch.setattr("dpveil.faces.geometry.seam.MOST", 0.0)
+    apart = recombine(image, [face], [crop], filling=made()).astype(int)
+    missed = [np.abs(out - image)[hidden([face])].mean() for out in (met, apart)]
+    assert missed[0] < 0.97 * missed[1]
+
+
 def test_of_an_inner_face_the_network_sees_the_head_that_stays_if_blocks_are_large(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -79,16 +79,16 @@ def _missed(
 
     beside = cv2.dilate((~known).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     rim = (known & beside & behind).astype(np.float32)
-    sides = [_mean_around(light, known), _mean_around(levels, ~known)]
+    sides = [mean_around(light, known), mean_around(levels, ~known)]
     return _continued(np.clip(sides[0] - sides[1], -MISSED, MISSED), rim)
 
 
-def _mean_around(levels: Levels, where: Bool[np.ndarray, "s s"]) -> Levels:
+def mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:
     """Return the mean of the levels that count in a small window around each pixel."""
     import cv2
 
     weight = where.astype(np.float32)
-    total = cv2.blur(levels * weight[..., None], (WINDOW, WINDOW))
+    total = cv2.blur(levels * weight[..., None], (WINDOW, WINDOW)).reshape(levels.shape)
     return np.asarray(total / np.maximum(cv2.blur(weight, (WINDOW, WINDOW)), 1e-3)[..., None])
 
 

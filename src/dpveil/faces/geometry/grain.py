@@ -62,7 +62,8 @@ def _grain(levels: Shaped[np.ndarray, "h w c"], where: Bool[np.ndarray, "h w"]) 
 
     if np.count_nonzero(where) < ENOUGH:
         return None
-    light = levels.astype(np.float32).mean(axis=2)
+    count = levels.shape[2]
+    light = cv2.transform(levels.astype(np.float32), np.full((1, count), 1 / count, np.float32))
     detail = np.abs(light - cv2.GaussianBlur(light, (0, 0), DETAIL))
     return float(np.quantile(detail[where], QUIET))
 

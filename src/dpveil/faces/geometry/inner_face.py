@@ -123,7 +123,8 @@ def light_of(
 
 
 def drawn_face(own: Inner, head: DrawnCrop, pose: Similarity, light: Light) -> DrawnCrop:
-    """Return the `head` around a face in this light; its skin is continued towards skin at the rim.
+    """Return the `head` around a face in this light; its skin is continued towards skin at the rim, and
+    what is beyond the face, such as a neck, fades out where the rim is no skin.
 
     `pose` maps the photo to the face's frame.
     """
@@ -136,9 +137,11 @@ def drawn_face(own: Inner, head: DrawnCrop, pose: Similarity, light: Light) -> D
     skin = fill(known, hole).astype(np.float32)
     share = _step((_far(wide) - 1) / SOFT + 1)
     share[inner, inner] = np.maximum(share[inner, inner], 1 - own.shown)
-    share *= light.skin_in(wide)
+    around = light.skin_in(wide)
+    share *= around
+    alpha = head.alpha * (1 - _step((_far(wide) - 1) / SOFT) * (1 - around))
     levels = head.levels + share[..., None] * (skin - head.levels)
-    return replace(head, levels=light.on(levels, wide), alpha=np.maximum(head.alpha, share))
+    return replace(head, levels=light.on(levels, wide), alpha=np.maximum(alpha, share))
 
 
 def _far(frame: Frame) -> np.ndarray:

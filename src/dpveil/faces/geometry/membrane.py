@@ -46,8 +46,8 @@ def skin_weights(rim: Rim, tone: Float64[np.ndarray, 3]) -> Float64[np.ndarray, 
     `rim` are sRGB levels, `tone` is the mean level of the skin of the released face. The centre is the robust
     one (Welsch) of those pixels that may be skin, from where they are like the released face.
     """
-    lab, of_face = _lab(rim), _lab(tone[None])[0]
-    may = _may_be_skin(lab, grey=float(np.hypot(*of_face[1:])) <= GREY).astype(np.float64)
+    lab, of_face = lab_of(rim), lab_of(tone[None])[0]
+    may = may_be_skin(lab, grey=float(np.hypot(*of_face[1:])) <= GREY).astype(np.float64)
     if not may.sum() > FEW * len(rim):
         return np.zeros(len(rim))
     like = may * np.maximum(_near(lab, of_face, *LIKE_FACE), 1e-6)
@@ -118,7 +118,8 @@ def _steps(number: Int64[np.ndarray, "h w"], count: int) -> Any:
     return diags(np.asarray(near.sum(axis=1)).ravel()) - near
 
 
-def _may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool) -> Bool[np.ndarray, " n"]:
+def may_be_skin(lab: Float64[np.ndarray, "n 3"], *, grey: bool = False) -> Bool[np.ndarray, " n"]:
+    """Return which colours may be those of skin; in a `grey` photo, by their lightness alone."""
     light, a, b = lab.T
     looks = np.degrees(np.arctan2(b, a)), np.hypot(a, b), light
     fits = [(one >= low) & (one <= high) for one, (low, high) in zip(looks, MAY_BE_SKIN, strict=True)]
@@ -136,7 +137,8 @@ def _median(values: np.ndarray, weights: np.ndarray) -> float:
     return float(values[order][np.searchsorted(upto, upto[-1] / 2)])
 
 
-def _lab(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
+def lab_of(levels: np.ndarray) -> Float64[np.ndarray, "n 3"]:
+    """Return the CIE Lab of sRGB levels, 0 to 255."""
     import cv2
 
     row = np.clip(levels, 0, 255)[None].astype(np.float32) / np.float32(255)

@@ -26,6 +26,7 @@ from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, pixel_grid
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
+from dpveil.faces.geometry.seam import met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import toned as brought_to
 from dpveil.faces.geometry.turn import Turn, background, turn_of
@@ -232,7 +233,7 @@ def _head(
         shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
         return _faded(shown, part, SEAM), face
     shown, face = painted.on(box, channels)
-    return _faded(shown, part, FINE_SEAM), face
+    return _finished(shown, face, part, outside, hidden, meets=not painted.alone)
 
 
 def _worn(
@@ -266,7 +267,22 @@ def _inner(
         shown, face = drawn_face(own, head, pose, light).on(box, channels, AS_IT_IS)
     else:
         shown, face = painted.on(box, channels)
-    alpha = _faded(shown, part, FINE_SEAM)
+    return _finished(shown, face, part, outside, hidden)
+
+
+def _finished(
+    shown: Float32[np.ndarray, "h w"],
+    face: UInt8[np.ndarray, "h w c"],
+    part: Part,
+    outside: UInt8[np.ndarray, "H W c"],
+    hidden: Bool[np.ndarray, "H W"],
+    *,
+    meets: bool = True,
+) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+    """Return alpha and levels of a head with the photo's grain, and with its colours where it `meets` it."""
+    alpha, box = _faded(shown, part, FINE_SEAM), part.region.box
+    if meets:
+        face = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
     return alpha, grained(face, alpha, box, outside, hidden)
 
 
