@@ -13,7 +13,7 @@ from typing import Final
 
 from dpveil.batch.numbering import NAMED, number_of, numbered
 from dpveil.batch.state import State, key_of
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.io import FORMATS, format_of
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
@@ -54,7 +54,8 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     mistyped file name.
     """
     if names not in NAMES:
-        raise InvalidParameter("names", names, "is unknown", hint=" or ".join(NAMES))
+        hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
+        raise InvalidParameter("names", names, "is unknown", hint=hint)
     given = list(inputs)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
         return _checked([_into_a_file(given, out, names)], given)
