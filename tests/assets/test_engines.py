@@ -17,6 +17,7 @@ from dpveil.assets.engines import ENGINES, NETS, OnnxRuntime, OpenCV, fastest
 from dpveil.errors import InstallationWarning, UsageError
 from dpveil.regions.detectors import centerface as centerface_file
 from dpveil.regions.detectors.centerface import OUTPUTS, CenterFace, network, network_path
+from tiny_onnx import completion, field
 
 pytestmark = pytest.mark.skipif(not CenterFace.installed(), reason="needs dpveil install faces")
 needs_onnxruntime = pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
@@ -146,3 +147,14 @@ def test_a_broken_onnxruntime_is_passed_over_with_one_line(how, tmp_path, monkey
     assert all(isinstance(each._net, OpenCV) for each in detectors)
     assert len(detectors[0](data.astronaut()[:200, 120:320], 0.2)) == 1
     fastest.cache_clear()
+
+
+@needs_onnxruntime
+def test_a_network_that_onnxruntime_refuses_is_no_fault_of_the_installation():
+    operators = [field(8, field(1, "") + field(2, version)) for version in (13, 99)]
+    contents = completion().replace(*operators)
+    assert fastest.__wrapped__(completion()) is OnnxRuntime
+    with pytest.warns(InstallationWarning, match="onnxruntime refuses a network") as told:
+        assert fastest.__wrapped__(contents) is OpenCV
+    assert len(told) == 1
+    assert "install" not in str(told[0].message)

@@ -3,6 +3,7 @@
 import gc
 import threading
 import weakref
+from contextlib import nullcontext
 
 import cv2
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 
 from dpveil.batch import Choices, Task, release_all
 from dpveil.batch import run as batch
-from dpveil.batch.prefetch import prefetch
+from dpveil.batch.prefetch import ahead, prefetch
 from dpveil.core.photo import Photo
 from dpveil.errors import NoRegion, RegionError
 from dpveil.mechanisms.pixel import DPPix
@@ -42,6 +43,40 @@ def test_never_more_than_a_few_are_made_before_their_turn(at_once):
         assert enough.wait(60)
         assert sorted(begun) == list(range(at_once + 2))  # nothing more is asked for until the next turn
     assert sorted(begun) == list(range(at_once + 2))  # nor on leaving
+
+
+class Result:
+    """A result that can be counted while it exists."""
+
+    def __init__(self, item):
+        self.item = item
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+@pytest.mark.parametrize("drawn", [False, True])
+def test_in_every_turn_so_many_results_exist(at_once, drawn):
+    """As the docstring of `prefetch` says: what is made ahead takes as much memory as so many photos."""
+    made, own, count, most = weakref.WeakSet(), weakref.WeakSet(), 12, at_once + 2 + drawn
+    ended, seen, exist = threading.Semaphore(0), 0, []
+
+    def make(item, waiting=None):
+        result = Result(item if waiting is None else waiting())  # holds the other, as a release its plan
+        (made if waiting is None else own).add(result)
+        ended.release()
+        return result
+
+    with (
+        prefetch(make, range(count), at_once=at_once) as prepared,
+        ahead(make, prepared) if drawn else nullcontext(prepared) as turns,
+    ):
+        for item, waiting in turns:
+            held = waiting()
+            for _ in range(min(count, item + most) + drawn * min(count, item + 2) - seen):
+                assert ended.acquire(timeout=60)
+                seen += 1
+            exist.append((len(made), len(own)))
+            del held, waiting
+    assert exist == [(min(most, count - turn), drawn * min(2, count - turn)) for turn in range(count)]
 
 
 def test_what_is_raised_waits_for_its_turn():

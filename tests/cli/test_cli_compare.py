@@ -159,6 +159,8 @@ def test_grey_photos_cost_one_channel(cli):
         (["a.png", "--delta", "2"], 2, "delta"),
         (["a.png", "--block", "0"], 2, "block"),
         (["a.png", "--neighbourhood", "many"], 2, "a whole number, or all"),
+        (["a.png", "--gallery", "typo"], 2, "--gallery typo is neither a file nor a known word"),
+        (["a.png", "--gallery", "typo.safetensors"], 4, "there is no gallery typo.safetensors"),
         (["a.png", "--regions", "50,50,40,40"], 1, ""),
         (["a.png", "--regions", "nowhere"], 2, "whole, faces"),
         (["a.png", "--out", "sheet.jpg"], 2, "end it in .png"),

@@ -13,6 +13,7 @@ from dpveil.cli.region_options import CHOICE, SEARCH
 
 USUAL = ["--method", "dp-pix", "--epsilon", "1", "--block", "16", "--neighbourhood", "256"]
 SIZE = ["--size", "128x128"]
+WHOLE = ["--method", "fill", "--level", "9", "--regions", "whole"]
 LINE = np.array([0x0B, 0x7A, 0x75])
 
 
@@ -59,6 +60,19 @@ def test_a_method_in_the_place_of_a_photo_is_told_from_one(cli):
     code, out, err = cli("dp-pix")
     assert (code, out) == (2, "")
     assert "write --method dp-pix" in err
+
+
+def test_a_release_is_said_to_be_one(cli, shell):
+    Image.fromarray(np.full((9, 9, 3), 90, np.uint8)).save("a.png")
+    plain = cli("a.png", *WHOLE)
+    assert shell("obfuscate", "a.png", "--out", "b.png", *WHOLE)[0] == 0
+    told = "note: b.png is itself a release: this plans another, dpveil verify b.png checks this one\n"
+    assert cli("b.png", *WHOLE) == (*plain[:2], told + plain[2])
+    assert cli("a.png", *WHOLE) == plain
+    code, _, err = cli("b.png.certificate.json", *WHOLE)
+    assert (code, err.startswith(told)) == (4, True)
+    Path("b.png.certificate.json").rename("c.json")
+    assert cli("b.png", *WHOLE) == plain
 
 
 def test_width_comes_first(cli):

@@ -163,7 +163,7 @@ def test_without_pip_it_says_what_to_do(shell, monkeypatch):
 def test_nothing_but_faces_can_be_installed(shell):
     code, out, err = shell("install", "faecs", "--yes")
     assert (code, out) == (2, "")
-    assert "unknown argument 'faecs': choose from faces" in err
+    assert "unknown argument 'faecs': did you mean 'faces'?" in err
 
 
 def test_what_is_there_is_left_alone_and_missing_files_are_named(shell, monkeypatch):

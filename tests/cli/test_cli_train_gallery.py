@@ -238,3 +238,10 @@ def test_pictures_without_labels_are_refused(tmp_path, capsys):
     Image.fromarray(faces(1, seed=1, canvas=(128, 128, 3))[0]).save(tmp_path / "face.png")
     assert train(tmp_path / "face.png", "--out", tmp_path / "f.safetensors", "--landmarks-68", "package") == 4
     assert "has no labels" in capsys.readouterr().err
+
+
+def test_a_model_that_is_missing_is_one_that_attributes_make(shard, tmp_path, capsys):
+    words = ("--landmarks-68", "package", "--model", tmp_path / "none.safetensors")
+    assert train(shard, "--out", tmp_path / "faces.safetensors", *words) == 4
+    assert "there is no model" in (told := capsys.readouterr().err)
+    assert "make one: dpveil train attributes" in told

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from dpveil.faces.geometry.protection import PROTECTIONS
+
 COMMANDS = ("obfuscate", "explain", "compare", "verify", "faces", "train", "mechanism query")
 TWICE = {
     "obfuscate a.png --out b --method dp-pix --block 8 --epsilon 1 --epsilon=2": "--epsilon",
@@ -33,3 +35,9 @@ def test_flags_and_options_of_several_values_may_be_repeated(shell):
     assert (code, json.loads(answer)["failed"][0]["status"]) == (1, "missing")
     line = "obfuscate a.png --out b --method blur --sigma 2 --regions whole --regions 0,0,8,8"
     assert "does not exist" in shell(*line.split())[2]
+
+
+def test_the_help_says_what_each_way_to_protect_a_face_replaces(shell):
+    page = " ".join(shell("obfuscate", "--help")[1].split())
+    words = page.partition("--protect NAME")[2].partition("[default")[0]
+    assert all(f"{name}, " in words for name in PROTECTIONS)

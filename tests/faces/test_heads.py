@@ -322,7 +322,7 @@ def test_an_excepted_face_stays_and_its_neighbours_are_cut(protect: str) -> None
     [("head", 200, 60), ("head", 300, 40), ("box", 200, 80), ("head", 900, None)],
 )
 def test_the_share_that_is_replaced_is_said_where_it_is_large(protect: str, height: int, said: int) -> None:
-    """In steps, so that a folder gets few such notes; what would replace less is said with "box" alone."""
+    """In steps, so that a folder gets few such notes; with what would replace less, or else keep more."""
     small = Photo(np.full((height, 200, 3), 99, np.uint8))
     found = Region(Box(50, 40, 80, 100), origin=Origin("face", number=1, found=True))
     method = Attributes(attributes="none", gallery="drawn", placing="box", protect=protect)
@@ -331,4 +331,5 @@ def test_the_share_that_is_replaced_is_said_where_it_is_large(protect: str, heig
     notes = [note for note in placed.notes if "of the photo is replaced" in note]
     assert [note.partition(" %")[0] for note in notes] == [f"at least {said}"] * (said is not None)
     assert all(("replaces less" in note) == (protect == "box") for note in notes)
+    assert all(("more around the faces" in note) == (protect != "box") for note in notes)
     assert all(said <= 100 * share <= said + 20 for _ in notes)

@@ -148,9 +148,10 @@ class OpenCV(Engine):
 ENGINES: Final[dict[str, type[Engine]]] = {engine.name: engine for engine in (OnnxRuntime, OpenCV)}
 """All engines; the first one that is installed and works is used."""
 BROKEN: Final = (
-    "{name} is installed and does not work ({error}), so OpenCV runs the networks, in more time: {remedy}"
+    "{name} is installed and does not work ({error}), so OpenCV runs the networks, in more time:"
+    " dpveil install faces, or pip uninstall {name}"
 )
-REMEDY: Final = "dpveil install faces, or pip uninstall {name}"
+REFUSED: Final = "{name} refuses a network that OpenCV accepts ({error}), so OpenCV runs it, in more time"
 
 
 @lru_cache(maxsize=4)
@@ -158,20 +159,22 @@ def fastest(contents: bytes) -> type[Engine]:
     """Return the first engine that is installed and can prepare a network, the contents of an ONNX file.
 
     One that cannot is passed over with one `InstallationWarning`, if another one can; else raises whatever
-    the last one raises.
+    the last one raises. An error of the engine's own package is the network's fault, any other the
+    installation's.
     """
     *others, last = (engine for engine in ENGINES.values() if engine.installed())
-    failed = {}
+    failed = []
     for engine in others:
         try:
             engine.check(contents)
         except Exception as error:  # noqa: BLE001  whatever a broken package raises
-            failed[engine.name] = type(error).__name__
+            own = type(error).__module__.partition(".")[0] == engine.name
+            text = REFUSED if own else BROKEN
+            failed.append(text.format(name=engine.name, error=type(error).__name__))
         else:
             return engine
     if failed:
         last.check(contents)
-    for name, problem in failed.items():
-        text = BROKEN.format(name=name, error=problem, remedy=REMEDY.format(name=name))
+    for text in failed:
         warnings.warn(text, InstallationWarning, stacklevel=2)
     return last

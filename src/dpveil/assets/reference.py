@@ -15,7 +15,7 @@ from dpveil.assets.defaults import default_path
 from dpveil.assets.store import load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
-from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, nearest
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError, UnknownName, UsageError, meant
 from dpveil.io.names import shown
 
 DEFAULT: Final = "default"
@@ -166,8 +166,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 def _missing(kind: Kind, path: Path, *, word: bool) -> DPVeilError:
     """Return the error for a file that does not exist, or a `word` that stands for none."""
     words = [known for known in (DEFAULT * bool(kind.default), kind.built_in) if known]
-    near = nearest(str(path).lower(), words)
-    hint = f"did you mean {near}? {kind.hint}" if near else kind.hint
+    hint = meant(str(path).lower(), words) + kind.hint
     if word:
         return InvalidParameter(kind.option, shown(path), "is neither a file nor a known word", hint=hint)
     return ModelError(f"there is no {kind.noun} {shown(path)}", hint=hint)

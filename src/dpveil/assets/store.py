@@ -32,6 +32,7 @@ MOST: Final = 1 << 30
 UNFIT: Final = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
 """Errors raised by parsing a file, which is untrusted, whose contents are not those of its kind."""
 AGAIN: Final = "download it again, or train it again"
+NAMED: Final = "check its name"
 
 Tensors = Mapping[str, np.ndarray]
 
@@ -39,10 +40,12 @@ Tensors = Mapping[str, np.ndarray]
 class Stored(ABC):
     """The contents of a trained file: named arrays, a few facts about them, and a card.
 
-    `name` is the kind in files and certificates. Concrete classes are frozen dataclasses.
+    `name` is the kind in files and certificates, and `hint` says how to get a file. Concrete classes are
+    frozen dataclasses.
     """
 
     name: ClassVar[str]
+    hint: ClassVar[str] = NAMED
     card: Card
 
     @abstractmethod
@@ -107,7 +110,7 @@ def load(path: str | Path, kinds: Mapping[str, type[S]], *, expected: str | None
     of another kind.
     """
     name = shown(path)
-    about, tensors, digest = opened(path, expected=expected)
+    about, tensors, digest = opened(path, expected=expected, hint=next(iter(kinds.values())).hint)
     if about.get("codec") not in list(kinds):
         held = quoted(repr(about.get("codec")))
         raise ModelError(f"{name} is of the kind {held}", hint=f"needed here: {', '.join(kinds)}")
@@ -150,17 +153,17 @@ def missing() -> UsageError:
     return UsageError("safetensors is not installed", hint="pip install 'dpveil[models]'")
 
 
-def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
-    """Return the arrays of a safetensors file and dpveil's header as text; raises `ModelError`."""
+def tensors_of(path: Path, *, hint: str = NAMED) -> tuple[dict[str, np.ndarray], str]:
+    """Return the arrays of a safetensors file and dpveil's header as text.
+
+    Raises `ModelError`, with this `hint` if there is no file.
+    """
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError as error:
         raise missing() from error
     if not path.is_file():
-        raise ModelError(
-            f"there is no model {shown(path)}",
-            hint="make one: dpveil train pca IMAGES... --out model.safetensors",
-        )
+        raise ModelError(f"there is no model {shown(path)}", hint=hint)
     if path.stat().st_size > MOST:
         raise ModelError(f"{shown(path)} is larger than 1 GiB", hint="models of dpveil are smaller")
     try:
@@ -172,13 +175,13 @@ def tensors_of(path: Path) -> tuple[dict[str, np.ndarray], str]:
 
 
 def opened(
-    path: str | Path, *, expected: str | None = None
+    path: str | Path, *, expected: str | None = None, hint: str = NAMED
 ) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
     """Return the header, the arrays and the hash of a file, after checking the hash and the version.
 
-    Raises `ModelError`.
+    Raises `ModelError`, with this `hint` if there is no file.
     """
-    about, tensors, digest = _read(Path(path))
+    about, tensors, digest = _read(Path(path), hint)
     name = shown(path)
     if expected is not None and digest != expected.strip().lower():
         raise ModelError(
@@ -193,8 +196,8 @@ def opened(
     return about, tensors, digest
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
-    tensors, text = tensors_of(path)
+def _read(path: Path, hint: str) -> tuple[dict[str, Any], dict[str, np.ndarray], str]:
+    tensors, text = tensors_of(path, hint=hint)
     try:
         both = json.loads(text)
         about, digest = dict(both["about"]), str(both["sha256"])

@@ -27,8 +27,9 @@ def prefetch(
 ) -> Iterator[Iterable[tuple[Item, Callable[[], Made]]]]:
     """Yield the items in order, each with a function that waits for the result of `make(item)`.
 
-    `make` runs in `at_once` other threads; at most `at_once` + 2 results exist at a time. On leaving the
-    context, running calls are waited for and all others are cancelled.
+    `make` runs in `at_once` other threads. During a turn, the results of at most `at_once` + 2 items exist;
+    with `ahead`, of one item more, and its own results for two of them. On leaving the context, running calls
+    are waited for and all others are cancelled.
 
     >>> with prefetch(abs, [-1, 2], at_once=2) as made:
     ...     [(item, result()) for item, result in made]

@@ -13,7 +13,7 @@ from typing import Final
 
 from dpveil.batch.numbering import NAMED, number_of, numbered
 from dpveil.batch.state import State, key_of
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.io import FORMATS, format_of
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
@@ -50,11 +50,12 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     left out. A file with several paths is taken once. With `names` "number" all outputs are in `out` as
     photo-000001.png and so on; a photo keeps its number, which `release_all` stores before anything is drawn.
     Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
-    input, several photos have one file name as output, or one photo a new folder whose name looks like a
-    mistyped file name.
+    input, `out` is an input folder, several photos have one file name as output, or one photo a new folder
+    whose name looks like a mistyped file name.
     """
     if names not in NAMES:
-        raise InvalidParameter("names", names, "is unknown", hint=" or ".join(NAMES))
+        hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
+        raise InvalidParameter("names", names, "is unknown", hint=hint)
     given = list(inputs)
     if out.suffix.lower() in FOREIGN.union(FORMATS) and not is_folder(out):
         return _checked([_into_a_file(given, out, names)], given)
@@ -67,12 +68,12 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
         problem = f"{{out}} {shown(out)}: {shown(out.suffix)} is no format that dpveil writes"
         hint = f"name a file such as {shown(out.with_suffix('.png'))}, or a folder that exists or has no dot"
         raise UsageError(problem, hint=hint, arguments=ARGUMENTS)
+    if any(is_folder(start) and identity(start) == identity(out) for start in given):
+        problem = f"{{out}} {shown(out)} is the input folder, and releases would lie among the originals"
+        raise UsageError(problem, hint="name another folder, such as out", arguments=ARGUMENTS)
     photos = sorted(_photos(given, out), key=lambda pair: str(pair[1]))
-    inside = any(is_folder(start) and identity(start) == identity(out) for start in given)
-    why = ", because {out} is the input folder" if inside else ""
-    if names == "keep":
-        return _checked(_placed(photos, out), [source for source, _ in photos], why)
-    return _checked(_numbered(photos, out), [source for source, _ in photos], why)
+    tasks = _placed(photos, out) if names == "keep" else _numbered(photos, out)
+    return _checked(tasks, [source for source, _ in photos])
 
 
 def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
@@ -167,7 +168,7 @@ def _key(path: Path) -> str:
     return unicodedata.normalize("NFD", folded)
 
 
-def _checked(tasks: list[Task], sources: Iterable[Path], why: str = "") -> list[Task]:
+def _checked(tasks: list[Task], sources: Iterable[Path]) -> list[Task]:
     places: dict[str, Task] = {}
     for task in tasks:
         other = places.setdefault(_key(task.output), task)
@@ -181,6 +182,6 @@ def _checked(tasks: list[Task], sources: Iterable[Path], why: str = "") -> list[
     for task in tasks:
         for target in (task.output, certificate_path(task.output)):
             if identity(target) in originals:
-                problem = f"{shown(target)} is one of the inputs{why}"
+                problem = f"{shown(target)} is one of the inputs"
                 raise UsageError(problem, hint="choose another {out}", arguments=ARGUMENTS)
     return tasks

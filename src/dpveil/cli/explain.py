@@ -71,6 +71,7 @@ def explain_command(
             raise InvalidParameter(
                 option, None, "cannot be combined with a photo", hint="leave one of them out"
             )
+        _tell_release(photo)
         faces = _of_photo(context, read(photo, max_pixels=max_pixels), method, regions, json)
         _tell_usual(context, method, faces)
         return 0
@@ -102,6 +103,20 @@ def _check_no_method(photo: Path) -> None:
     if str(photo) in METHODS and not photo.exists():
         hint = f"write --method {photo}"
         raise InvalidParameter("PHOTO", str(photo), "is a method, and no photo has this name", hint=hint)
+
+
+def _tell_release(photo: Path) -> None:
+    """Say so if a photo is a release already, or the certificate of one."""
+    from dpveil.io import is_present
+    from dpveil.io.names import shown
+    from dpveil.release.saving import certificate_path, image_path
+
+    image = image_path(photo)
+    if image is not None and is_present(certificate_path(image)):
+        name = shown(image)
+        say.note(
+            f"note: {name} is itself a release: this plans another, dpveil verify {name} checks this one"
+        )
 
 
 def _tell_usual(context: typer.Context, method: Method, faces: int) -> None:

@@ -56,21 +56,28 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
 
     A parameter is passed to the methods that have it; a default δ only to those that require it. With
     `every`, methods that require other parameters, or files that are missing, are left out with a note;
-    otherwise they raise `InvalidParameter` or `ModelError`. Raises `UnknownName` for an unknown method.
+    otherwise they raise `InvalidParameter` or `ModelError`, and so does a gallery that no method takes.
+    Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     notes: list[str] = []
+    refused: DPVeilError | None = None
     for name in choice.names:
         seen: set[Method] = set()
-        alike = name in METHODS and "neighbourhood" not in {field.name for field in fields(METHODS[name])}
+        known = {field.name for field in fields(METHODS[name])} if name in METHODS else set()
+        alike = name in METHODS and "neighbourhood" not in known
         try:
             rows = [_line(name, m, choice, seen) for m in choice.neighbourhoods[: 1 if alike else None]]
         except (UsageError, ModelError) as error:
             if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise
             notes.append(f"{name} is left out: {DPVeilError.__str__(error)}")
+            refused = error if "gallery" in known else refused
             continue
         made += [row for row in rows if any(row.methods)]
+    taken = any(hasattr(method, "gallery") for row in made for method in row.methods)
+    if choice.gallery and refused and not taken:
+        raise refused
     return made, notes
 
 

@@ -24,7 +24,7 @@ from dpveil.cli.options import (
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.cli.usual import tell, tell_chosen, tell_drawn
-from dpveil.errors import InvalidParameter, PhotoError
+from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
     from dpveil.batch import Report
@@ -90,14 +90,13 @@ def obfuscate_command(
     from dpveil.cli.review import Review, check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
+    from dpveil.regions import check_if_none
 
-    if if_none not in (None, "whole", "copy"):
-        raise InvalidParameter("--if-none", if_none, "is unknown", hint="whole, copy, or leave it out")
     choices = Choices(
         method=method,
         regions=method.accepts(regions.finders([method.regions])),
         post_processing=parse_all(post_processing or ()),
-        if_none=if_none,
+        if_none=check_if_none(if_none),
         at_least=None if at_least is None else check_strength_name(at_least),
         seed=seed,
         max_pixels=max_pixels,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from jaxtyping import UInt8
 
+from dpveil.cli import say
 from dpveil.core.guarantee import counted
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region
@@ -116,10 +117,17 @@ def check_review(path: Path, tasks: Sequence[Task], out: Path, *, replace: bool)
 
 
 def write_review(review: Review, report: Report, path: Path) -> None:
-    """Write the page, readable by the user only; raises `OutputError`."""
+    """Write the page, readable by the user only, and say how many photos earlier runs keep off it.
+
+    Raises `OutputError`.
+    """
     from dpveil.io import write_together
+    from dpveil.io.names import shown
 
     write_together([(path, review.page(report))], replace=True, private=True)
+    if earlier := len(report.skipped):
+        on_it, photos = len(review.entries), counted(len(report.entries), "photo")
+        say.note(f"{shown(path)} shows {on_it} of {photos}: {earlier} released by an earlier run")
 
 
 def _framed(photo: Photo, regions: Sequence[Region]) -> UInt8[np.ndarray, "h w 3"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from dpveil.assets.cards import CardWords
 from dpveil.assets.store import Stored
@@ -28,6 +28,8 @@ def canvas_of(facts: Mapping[str, Any]) -> Canvas:
 
 class StoredCodec(Stored, Codec):
     """A codec that is stored in a file of dpveil, with its canvas and a card."""
+
+    hint: ClassVar[str] = "make one: dpveil train pca IMAGES... --out model.safetensors"
 
     def facts(self) -> dict[str, Json]:
         """Return the canvas, for the file's header."""

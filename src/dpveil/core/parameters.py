@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import Any, Generic, TypeVar, overload
 
 from dpveil.core.numbers import Json, Number, exact, to_json
-from dpveil.errors import InvalidParameter, nearest
+from dpveil.errors import InvalidParameter, meant
 
 In = TypeVar("In", contravariant=True)
 Out = TypeVar("Out", covariant=True)
@@ -214,9 +214,8 @@ class OneOf(Value[str | None, str | None]):
     def check(self, value: str | None) -> str | None:
         """Return `value` if it is one of the words."""
         if value not in self.words:
-            near = nearest(str(value), self.words)
-            meant = f"did you mean {near}? " if near else ""
-            raise InvalidParameter(self.name, value, "is unknown", hint=f"{meant}write {self.hint}")
+            hint = f"{meant(str(value), self.words)}write {self.hint}"
+            raise InvalidParameter(self.name, value, "is unknown", hint=hint)
         return value
 
 

@@ -70,6 +70,7 @@ class AttributeModel(Stored):
     """
 
     name: ClassVar[str] = "attributes"
+    hint: ClassVar[str] = "make one: dpveil train attributes SHARDS... --out attributes.safetensors"
 
     values: Mapping[str, tuple[str, ...]]
     hidden: Float32[np.ndarray, "f h"]
@@ -167,7 +168,7 @@ ATTRIBUTES: Final = Kind(
     noun="model of attributes",
     option="model",
     written="attributes sha256:…",
-    hint="make one: dpveil train attributes SHARDS... --out attributes.safetensors",
+    hint=AttributeModel.hint,
     kinds={AttributeModel.name: AttributeModel},
     holds=AttributeModel,
     default="attributes",

@@ -64,7 +64,8 @@ class FaceMethod(Method):
 
     regions: ClassVar[str] = "faces"
     help: ClassVar[Mapping[str, str]] = {
-        "protect": "head, box or face: what is replaced; face leaves hair, ears, jaw and neck as they are.",
+        "protect": "What is replaced: head, an ellipse with hair, ears and neck; box, a rectangle for any"
+        " head; or face, from the brows to the chin, which leaves hair, ears, jaw and neck as they are.",
         "placing": "auto, landmarks or box: how another face is put into place.",
         "inpainting": "What completes a head: the network of dpveil-faces, another, or telea.",
     }

@@ -54,6 +54,7 @@ class FaceGallery(Stored):
     """
 
     name: ClassVar[str] = "gallery"
+    hint: ClassVar[str] = "make one: dpveil train gallery SHARDS... --out gallery.safetensors"
 
     pictures: tuple[bytes, ...]
     labels: Mapping[str, Int8[np.ndarray, " n"]]
@@ -222,7 +223,7 @@ GALLERY: Final = Kind(
     noun="gallery",
     option="gallery",
     written="gallery sha256:…",
-    hint="make one: dpveil train gallery SHARDS... --out gallery.safetensors",
+    hint=FaceGallery.hint,
     kinds={FaceGallery.name: FaceGallery},
     holds=FaceGallery,
     default="gallery",

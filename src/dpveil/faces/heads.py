@@ -39,6 +39,7 @@ STAYS_NOTE: Final = Note(
     protect=HEAD,
 )
 REPLACED_NOTE: Final = "at least {share} % of the photo is replaced"
+WIDER: Final = ": release one with more around the faces to keep more"
 LESS: Final = ", and the rest is little to paint a background from; {protect} replaces less"
 NEAR_NOTE: Final = (
     "{both} are so near that pixels of the one are read for the other as well: their costs add{more}"
@@ -63,7 +64,7 @@ class Heads(Placement):
         kept = [replace(one.region, kept=r.kept, score=r.score) for one, r in zip(found, given, strict=True)]
         self.places = [replace(p, region=grow(r, photo)) for p, r in zip(found, kept, strict=True)]
         self.regions = tuple(one.region for one in self.places)
-        large = _large(self.regions, photo, LESS if method.protect == BOX else "")
+        large = _large(self.regions, photo, LESS if method.protect == BOX else WIDER)
         cut = any(one.touches(reach(box, photo.grid)) for one in kept for box in one.kept)
         near = () if self._free else _near(self.places)
         self.notes = (*_around(self.places, str(method.protect)), *large, *near, *(CUT_NOTE,) * cut)
@@ -121,14 +122,14 @@ def _around(places: Iterable[Placed], protect: str) -> tuple[str, ...]:
     return tuple(Note(filled(TURNED_NOTE, {"face": one.region.origin.name}), protect=BOX) for one in far)
 
 
-def _large(regions: Iterable[Region], photo: Photo, less: str) -> tuple[str, ...]:
-    """Return a note if the regions take a large share of the photo, with what would make it `less`."""
+def _large(regions: Iterable[Region], photo: Photo, advice: str) -> tuple[str, ...]:
+    """Return a note if the regions take a large share of the photo, with `advice`."""
     replaced = np.zeros((photo.height, photo.width), np.bool_)
     for region in regions:
         part = replaced[region.box.slices]
         part |= True if region.mask is None else region.mask
     reached = [share for share in SHARES if replaced.mean() * 100 >= share]
-    return tuple(Note(REPLACED_NOTE.format(share=share) + less, protect=HEAD) for share in reached[:1])
+    return tuple(Note(REPLACED_NOTE.format(share=share) + advice, protect=HEAD) for share in reached[:1])
 
 
 def _near(places: Sequence[Placed]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpveil.core.numbers import Json, Number, exact, to_json
 from dpveil.core.parameters import Value, positive
-from dpveil.errors import InvalidParameter, UnknownName, nearest
+from dpveil.errors import InvalidParameter, UnknownName, meant
 from dpveil.faces.attribute_model import FORMER, VALUES
 
 NONE: Final = "none"
@@ -128,8 +128,7 @@ def _budget(name: str, own: Number | None, *, before: bool) -> Fraction | str | 
         if not isinstance(own, str):
             raise
         problem = "is neither a budget nor a value of this attribute"
-        near = nearest(own.lower(), VALUES[name])
-        hint = f"{f'did you mean {near}? ' if near else ''}values are {', '.join(VALUES[name])}"
+        hint = f"{meant(own.lower(), VALUES[name])}values are {', '.join(VALUES[name])}"
         raise InvalidParameter(name, own, problem, hint=hint) from error
     budget = positive(own, f"epsilon of {name}")
     if name == "age" and budget > LARGE and not before and not isinstance(own, Fraction):

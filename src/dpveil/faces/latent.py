@@ -15,7 +15,7 @@ from dpveil.codecs import CODEC, Bounds, Codec, Statistics
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Number
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
-from dpveil.errors import DPVeilError, InvalidParameter, UnknownName
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
@@ -140,8 +140,9 @@ class Latent(FaceMethod):
         wanted = given.pop(WRITTEN, None)
         if wanted is None:
             return cls(**given)
-        if wanted not in ("pure", "metric", "zcdp"):
-            raise InvalidParameter(WRITTEN, wanted, "is unknown", hint="pure, metric or zcdp")
+        if wanted not in cls.kinds:
+            hint = f"{meant(str(wanted), cls.kinds)}write pure, metric or zcdp"
+            raise InvalidParameter(WRITTEN, wanted, "is unknown", hint=hint)
         budget = "rho" if wanted == "zcdp" else "epsilon"
         if given.get(budget) is None and given.keys() & {"epsilon", "rho"}:
             raise InvalidParameter(budget, None, "is missing", hint=f"{wanted} is paid in {budget}")

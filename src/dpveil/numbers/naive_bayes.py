@@ -14,7 +14,7 @@ from jaxtyping import Float64, Int64
 from dpveil.core.guarantee import Guarantee, Relation, Scope
 from dpveil.core.numbers import exact
 from dpveil.core.parameters import SCALE, positive
-from dpveil.errors import InvalidParameter, UsageError
+from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.mechanisms.scalar import TABLE
 from dpveil.noise.bits import SECURE, BitSource, SecureBits, SeededBits, kind_of
 from dpveil.numbers.moments import LEVELS, Deviations, Moments, Plan, Shares, encode
@@ -168,10 +168,9 @@ class PrivateGaussianNB(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Check the named choices; return how many added or removed records separate two neighbours."""
         known: dict[str, Collection[str]] = {"mechanism": TABLE, "neighbours": NEIGHBOURS, "spread": SPREADS}
         for name, choices in known.items():
-            if getattr(self, name) not in choices:
-                raise InvalidParameter(
-                    name, str(getattr(self, name)), "is unknown", hint=f"one of {', '.join(choices)}"
-                )
+            if (given := getattr(self, name)) not in choices:
+                hint = f"{meant(str(given), choices)}one of {', '.join(choices)}"
+                raise InvalidParameter(name, str(given), "is unknown", hint=hint)
         return NEIGHBOURS[self.neighbours][0]
 
     def _guarantee(self, epsilon: Fraction, bits: BitSource) -> Guarantee:

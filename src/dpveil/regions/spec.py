@@ -13,7 +13,7 @@ import numpy as np
 from dpveil.core.origin import WHOLE
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box, Region, check_inside
-from dpveil.errors import InvalidParameter, NoRegion, UnknownName
+from dpveil.errors import InvalidParameter, NoRegion, UnknownName, meant
 from dpveil.io import FORMATS
 from dpveil.regions.boxes import GivenBox, box_of_numbers, box_of_text
 from dpveil.regions.finder import Finder
@@ -26,6 +26,8 @@ Spec = str | Path | Sequence[int] | np.ndarray | Box | Region | Finder
 """A name such as "whole", "x,y,w,h", four integers, a mask (file or array), or a ready-made object."""
 
 FORMS: Final = "whole, faces, a box x,y,w,h in pixels, or the name of a mask image"
+IF_NONE: Final = ("whole", "copy")
+"""If a requested region is not found: protect the whole photo, or leave it in the clear; or else refuse."""
 
 
 def parse(spec: object) -> Finder:
@@ -113,6 +115,14 @@ def search(
     return tuple(_numbered(regions)), missing
 
 
+def check_if_none(value: str | None) -> str | None:
+    """Return `value` if it is None or one of `IF_NONE`. Raises `InvalidParameter`."""
+    if value not in (None, *IF_NONE):
+        hint = f"{meant(str(value), IF_NONE)}write whole or copy, or leave it out to refuse"
+        raise InvalidParameter("if_none", value, "is unknown", hint=hint)
+    return value
+
+
 def _parse_text(text: str) -> Finder:
     name = text.strip()
     if name in TABLE:
@@ -121,7 +131,7 @@ def _parse_text(text: str) -> Finder:
         return mask_of_file(name)
     if "," in name or name[:1] in set("+-0123456789"):
         return GivenBox(box_of_text(name))
-    raise UnknownName("regions", text, TABLE, hint=f"choose {FORMS}")
+    raise UnknownName("regions", text, TABLE, hint=f"{meant(name, TABLE)}choose {FORMS}")
 
 
 def _of(finder: Finder, regions: Sequence[Region]) -> list[Region]:

@@ -20,17 +20,15 @@ from dpveil.mechanisms.method import Method
 from dpveil.mechanisms.placement import Placement
 from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
-from dpveil.regions import Finder, Spec, parse, search
+from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
 from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
 
-IF_NONE: Final = (None, "whole", "copy")
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
 INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
-"""If a requested region is not found: refuse, protect the whole photo, or leave it in the clear."""
 
 
 class Ledger(Protocol):
@@ -210,10 +208,7 @@ def plan(
     """
     chosen = build(method, parameters)
     given = read(photo)
-    if if_none not in IF_NONE:
-        raise InvalidParameter(
-            "if_none", if_none, "is unknown", hint="whole, copy, or leave it out to refuse"
-        )
+    check_if_none(if_none)
     steps = tuple(parse_all(post_processing))
     asked = chosen.regions if regions is None else regions
     finders = chosen.accepts([parse(spec) for spec in _listed(asked)])

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from dpveil.core.parameters import Count, OptionalCount, Positive, Value
-from dpveil.errors import InvalidParameter, NoiseError
+from dpveil.errors import InvalidParameter, NoiseError, meant
 from dpveil.mechanisms.scalar.permute_and_flip import law as flips
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import exp_below
@@ -121,7 +121,8 @@ class RankLaw(Value[str, str]):
     def check(self, value: str) -> str:
         """Return `value` if it names a law. Raises `InvalidParameter`."""
         if value not in LAWS:
-            raise InvalidParameter(self.name, value, "is unknown", hint=" or ".join(LAWS))
+            hint = f"{meant(str(value), LAWS)}write {' or '.join(LAWS)}"
+            raise InvalidParameter(self.name, value, "is unknown", hint=hint)
         return value
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Float64
 
 from dpveil.core.parameters import Value
-from dpveil.errors import InvalidParameter
+from dpveil.errors import InvalidParameter, meant
 
 Energies = Float64[np.ndarray, " m"]
 FINE: Final = 1 << 40
@@ -57,7 +57,8 @@ class Allocation(Value[str, str]):
     def check(self, value: str) -> str:
         """Return `value` if it names a rule. Raises `InvalidParameter`."""
         if value not in RULES:
-            raise InvalidParameter(self.name, value, "is unknown", hint=" or ".join(RULES))
+            hint = f"{meant(str(value), RULES)}write {' or '.join(RULES)}"
+            raise InvalidParameter(self.name, value, "is unknown", hint=hint)
         return value
 
 
