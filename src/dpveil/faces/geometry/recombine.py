@@ -26,15 +26,11 @@ from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, pixel_grid
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
-from dpveil.faces.geometry.seam import met
+from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import toned as brought_to
 from dpveil.faces.geometry.turn import Turn, background, turn_of
 
-SEAM: Final = 0.08
-"""Width of the blend inside a region's edge, in units of UTKFace's crop."""
-FINE_SEAM: Final = 0.03
-"""The same if a network completed the head."""
 NEAR: Final = (1.0, 1.12)
 """Enlargements of a head's ellipse between which it passes into the heads around it."""
 COARSE: Final = 192
@@ -231,9 +227,11 @@ def _head(
         painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn)
     if painted is None:
         shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
-        return _faded(shown, part, SEAM), face
+        return faded(shown, part.region, SEAM * part.unit), face
     shown, face = painted.on(box, channels)
-    return _finished(shown, face, part, outside, hidden, meets=not painted.alone)
+    if painted.alone:
+        return faded(shown, part.region, FINE_SEAM * part.unit), face
+    return _finished(shown, face, part, outside, hidden)
 
 
 def _worn(
@@ -276,24 +274,11 @@ def _finished(
     part: Part,
     outside: UInt8[np.ndarray, "H W c"],
     hidden: Bool[np.ndarray, "H W"],
-    *,
-    meets: bool = True,
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return alpha and levels of a head with the photo's grain, and with its colours where it `meets` it."""
-    alpha, box = _faded(shown, part, FINE_SEAM), part.region.box
-    if meets:
-        face = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
-    return alpha, grained(face, alpha, box, outside, hidden)
-
-
-def _faded(shown: Float32[np.ndarray, "h w"], part: Part, seam: float) -> Float32[np.ndarray, "h w"]:
-    """Return alpha that falls to 0 at the region's edge, over `seam` in units of UTKFace's crop."""
-    import cv2
-
-    mask, box = part.region.mask, part.region.box
-    hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
-    deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
-    return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, seam * part.unit))), np.float32)
+    """Return alpha and levels of a head in the photo's colours at the edge, with its grain."""
+    alpha, box = faded(shown, part.region, FINE_SEAM * part.unit), part.region.box
+    near = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
+    return alpha, grained(near, alpha, box, outside, hidden)
 
 
 def _figure(

@@ -1,6 +1,6 @@
-"""A wide seam for what is coarse: the levels of a new head meet those of the photo at the region's edge.
+"""The seam between a new head and the photo: at the region's edge, what is coarse meets the photo's levels.
 
-Detail passes over a narrow seam (Burt & Adelson 1983). No hidden pixel is read.
+Detail passes over a narrower seam (Burt & Adelson 1983). No hidden pixel is read.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
-from dpveil.core.region import Box
+from dpveil.core.region import Box, Region
 from dpveil.faces.geometry.background import mean_around
 from dpveil.faces.geometry.membrane import lab_of, may_be_skin
 
+SEAM: Final = 0.08
+"""Width of the blend inside a region's edge, in units of UTKFace's crop."""
+FINE_SEAM: Final = 0.03
+"""The same if a network completed the head."""
 SIDE: Final = 48
 """Side of UTKFace's crop in which levels are compared, in pixels."""
 WINDOW: Final = 5
@@ -42,6 +46,16 @@ SOFT: Final = 0.05
 
 Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
+
+
+def faded(shown: Share, region: Region, width: float) -> Share:
+    """Return alpha that falls to 0 at a region's edge, over `width` pixels."""
+    import cv2
+
+    mask, box = region.mask, region.box
+    hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
+    deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
+    return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, width))), np.float32)
 
 
 def met(
