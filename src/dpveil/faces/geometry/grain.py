@@ -25,6 +25,8 @@ ENOUGH: Final = 64
 """Least number of pixels in which grain is measured."""
 MOST: Final = 4.0
 """Largest standard deviation of added grain, in levels."""
+SHARE: Final = 0.7
+"""Share of the missing grain that is added: what is around also has texture, and too much is seen first."""
 
 
 def grained(
@@ -50,7 +52,8 @@ def grained(
     if wanted is None or own is None or wanted <= own:
         return face
     tile = _pattern()
-    needed = min(MOST, float(np.sqrt(wanted**2 - own**2)) / (_grain(tile[..., None], tile < np.inf) or 1.0))
+    missing = SHARE * float(np.sqrt(wanted**2 - own**2))
+    needed = min(MOST, missing / (_grain(tile[..., None], tile < np.inf) or 1.0))
     down, across = ((start + np.arange(length)) % TILE for start, length in ((box.y, box.h), (box.x, box.w)))
     noise = np.float32(needed) * tile[np.ix_(down, across)]
     return np.clip(np.rint(face + noise[..., None]), 0, 255).astype(np.uint8)
