@@ -26,7 +26,8 @@ ENOUGH: Final = 64
 MOST: Final = 4.0
 """Largest standard deviation of added grain, in levels."""
 SHARE: Final = 0.7
-"""Share of the missing grain that is added: what is around also has texture, and too much is seen first."""
+"""Factor for the grain that is added: cameras have finer grain than the pattern, with more detail at the same
+strength."""
 
 
 def grained(
