@@ -122,7 +122,7 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
     again = ("--out", "out", *whole, "--if-none", "copy")
     code, _, err = shell("obfuscate", "in", "--review", "r.html", *again)
     assert code == 4
-    assert "cannot write r.html: it exists: choose another name, or replace it with --force" in err
+    assert "r.html: it exists: choose another name, as --force releases every photo anew" in err
     assert Path("r.html").read_text(encoding="utf-8") == page
     err = shell("obfuscate", "in", "--review", "s.html", *again)[2]
     assert "s.html shows 0 of 4 photos: 3 released by an earlier run\n" in err
@@ -137,7 +137,7 @@ def test_copies_come_first_and_what_was_not_released_is_listed(shell, photos):
         ("r.txt", "--review r.txt is not the name of a page: end it in .html"),
         ("out/r.html", "the review out/r.html would lie among the releases, and shows the originals"),
         ("none/r.html", "none/r.html"),
-        ("notes.html", "cannot write notes.html: it exists: choose another name, or replace it with --force"),
+        ("notes.html", "notes.html: it exists: choose another name, as --force releases every photo anew"),
     ],
 )
 def test_a_page_that_cannot_be_is_refused_before_anything_is_drawn(shell, photos, name, words):

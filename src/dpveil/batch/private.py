@@ -36,7 +36,7 @@ def check_private(
     ):
         raise OutputError(
             f"cannot write {shown(path)}: it exists" + ("" if start is None else f" and is not a {what}"),
-            hint="choose another name, or replace it with {replace}",
+            hint="choose another name, as {replace} releases every photo anew",
             arguments={"replace": "replace=True"},
         )
 

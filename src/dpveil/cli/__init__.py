@@ -154,7 +154,7 @@ def run(arguments: Sequence[str]) -> int:
     except OSError as error:
         return _refuse((), f"cannot go on: {error.strerror or error}", "", exits.IMPOSSIBLE)
     if code == exits.INTERRUPTED:
-        say.note("dpveil: interrupted; finished outputs are complete, and nothing else was written")
+        say.note("dpveil: interrupted; finished outputs are complete, and no other photo was written")
     return int(code or exits.DONE)
 
 

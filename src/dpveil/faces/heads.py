@@ -34,7 +34,7 @@ TURNED_NOTE: Final = (
     " look at the release, or replace more with {protect}"
 )
 STAYS_NOTE: Final = Note(
-    "hair, ears, jaw and neck stay as they are, and may tell who it is;"
+    "hair, ears, jaw and neck stay as they are outside of the region, and may tell who it is;"
     " {protect} replaces them with the face",
     protect=HEAD,
 )
