@@ -89,12 +89,18 @@ def lama(
     return model(nodes, tensors, inputs, field(12, value("output", (1, channels, side, side))))
 
 
-def completion(*, side: int = 64, gain: float = 1.0, channels: int = 3) -> bytes:
-    """Return the file of a network that completes a head with `gain` times the colours that it is shown."""
+def completion(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: float = 0.0) -> bytes:
+    """Return the file of a network that completes a head with `gain` times the colours that it is shown.
+
+    Its layout says of every pixel that `behind` of it is background, and nothing of the rest.
+    """
     picture = np.eye(channels, 6)[:, :, None, None] * gain
-    nodes = field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
+    picture[3:] = 0
+    layout = np.where(np.arange(channels) == 3, behind, 0)
+    tensors = field(5, tensor("w", picture)) + field(5, tensor("b", layout))
+    nodes = field(1, node("Conv", ("seen", "w", "b"), "painted", kernel_shape=(1, 1)))
     output = field(12, value("painted", (1, channels, side, side)))
-    return model(nodes, field(5, tensor("w", picture)), (value("seen", (1, 6, side, side)),), output)
+    return model(nodes, tensors, (value("seen", (1, 6, side, side)),), output)
 
 
 def model(nodes: bytes, tensors: bytes, inputs: Sequence[bytes], outputs: bytes) -> bytes:

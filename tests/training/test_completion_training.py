@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from pathlib import Path
 
+import cv2
 import numpy as np
 import pytest
 
@@ -13,10 +15,20 @@ pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
 
 from dpveil.assets import Card  # noqa: E402
 from dpveil.faces.geometry.head_frame import in_head, pixel_grid  # noqa: E402
+from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN  # noqa: E402
 from dpveil.training.completion.export import completion_of  # noqa: E402
 from dpveil.training.completion.frames import wedges  # noqa: E402
-from dpveil.training.completion.scenes import STORED, Jitter, Maker, in_blocks  # noqa: E402
-from dpveil.training.completion.trainer import Plan, Trainer, keep, measured, run  # noqa: E402
+from dpveil.training.completion.layouts import layout_of  # noqa: E402
+from dpveil.training.completion.network import UNKNOWN, sharpened  # noqa: E402
+from dpveil.training.completion.scenes import STORED, Jitter, Maker, in_blocks, soft  # noqa: E402
+from dpveil.training.completion.trainer import (  # noqa: E402
+    Plan,
+    Trainer,
+    keep,
+    laid_out,
+    measured,
+    run,
+)
 
 PLAN = Plan(steps=4, batch=4, side=64, critic_from=0.5)
 
@@ -28,9 +40,15 @@ def photos(count: int = 44) -> np.ndarray:
     return large
 
 
+def layouts(count: int = 44) -> np.ndarray:
+    """Quarters of frames: background, hair, skin and clothes, in another order for each."""
+    orders = np.array([np.roll(np.arange(4, dtype=np.uint8), k) for k in range(count)]).reshape(count, 2, 2)
+    return np.kron(orders, np.ones((1, STORED // 2, STORED // 2), np.uint8))
+
+
 def trainer(plan: Plan = PLAN) -> Trainer:
     faces = np.full((3, 128, 128, 3), (200, 150, 100), np.uint8)
-    return Trainer(plan, photos(), np.arange(44), faces)
+    return Trainer(plan, photos(), np.arange(44), faces, layouts())
 
 
 def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: Path) -> None:
@@ -51,7 +69,7 @@ def test_a_training_that_was_taken_up_is_the_one_that_was_not_stopped(tmp_path: 
 def test_it_learns_to_paint_one_colour(tmp_path: Path) -> None:
     plan = Plan(steps=30, batch=4, side=64, critic_from=1.0, average=0.5)
     flat = np.full((24, STORED, STORED, 4), (180, 90, 60, 255), np.uint8)
-    made = Trainer(plan, flat, np.arange(24), np.empty((0, 128, 128, 3), np.uint8))
+    made = Trainer(plan, flat, np.arange(24), np.empty((0, 128, 128, 3), np.uint8), layouts(24))
     before = measured(made)
     lines: list[str] = []
     run(made, tmp_path, minutes=5, log=lines.append)
@@ -89,7 +107,8 @@ def test_blocks_hold_the_shape_and_jitters_move_it() -> None:
     assert grown[shape].all()
     assert grown.sum() > shape.sum()
     assert in_blocks(shape, [0.95, 0.9, 0.3, 0.6]) is shape
-    maker = Maker(photos(2), np.arange(2), np.empty((0, 128, 128, 3), np.uint8), 64, torch.Generator())
+    none, dice = np.empty((0, 128, 128, 3), np.uint8), torch.Generator()
+    maker = Maker(photos(2), np.arange(2), none, 64, dice, layouts(2))
     moved = maker.hidden(Jitter(right=0.1), 0)
     columns = [np.flatnonzero(mask.any(axis=0)).mean() for mask in (shape, moved)]
     assert columns[1] - columns[0] == pytest.approx(6.4, abs=1)
@@ -117,8 +136,87 @@ def test_the_exported_network_gives_in_opencv_what_it_gives_in_torch() -> None:
         for weights in network.parameters():
             weights.copy_(weights.half().float())
     completion = completion_of(network, 64, Card("completion", "made by a test", "any", 0))
-    assert len(completion.network) < 6_000_000
+    assert len(completion.network) < 9_000_000
     seen = torch.randn(1, 6, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         wanted = network(seen).numpy()
     assert np.abs(completion._run(seen.numpy()) - wanted).max() < 1e-4
+
+
+def drawn(long: bool) -> tuple[np.ndarray, np.ndarray]:
+    """Return a frame with a head that is drawn, and its layout; another head looks in from the right."""
+    layout = np.full((STORED, STORED), BACKGROUND, np.uint8)
+    cv2.ellipse(layout, (185, 80), (16, 24), 0, 0, 360, UNKNOWN, -1)
+    cv2.ellipse(layout, (96, 215), (80, 62), 0, 0, 360, CLOTHES, -1)
+    cv2.ellipse(layout, (96, 85), (36, 48), 0, 0, 360, HAIR, -1)
+    if long:
+        cv2.rectangle(layout, (60, 85), (132, 160), HAIR, -1)
+    cv2.rectangle(layout, (80, 110), (112, 155), SKIN, -1)
+    cv2.ellipse(layout, (96, 100), (26, 34), 0, 0, 360, SKIN, -1)
+    colours = np.zeros((256, 3), np.float64)
+    colours[[BACKGROUND, HAIR, SKIN, CLOTHES, UNKNOWN]] = (
+        (90, 120, 90),
+        (70, 40, 20),
+        (210, 160, 130),
+        (40, 60, 150),
+        (180, 120, 90),
+    )
+    noise = np.random.default_rng(0).normal(0, 4, (STORED, STORED, 3))
+    return (colours[layout] + noise).clip(0, 255).astype(np.uint8), layout
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_a_layout_has_the_parts_of_a_drawn_head(*, long: bool) -> None:
+    frame, wanted = drawn(long)
+    found = layout_of(frame, wanted != BACKGROUND)
+    for one in (BACKGROUND, HAIR, SKIN, CLOTHES, UNKNOWN):
+        both, either = ((found == one) & (wanted == one)).sum(), ((found == one) | (wanted == one)).sum()
+        assert both > 0.85 * either, (one, both, either)
+
+
+def test_an_unknown_layout_is_of_no_class_and_costs_nothing() -> None:
+    layout = np.array([[[BACKGROUND] * 4, [HAIR] * 4, [UNKNOWN] * 4, [UNKNOWN] * 4]], np.uint8)
+    made = soft(layout)
+    assert made[0, :, 3].abs().sum() == 0
+    assert made[0, HAIR, 1].tolist() == pytest.approx([1 / 3] * 4)
+    maker = trainer().maker
+    scenes = maker.plain([1, 2], None, None)
+    right = 20 * scenes.layout
+    assert float(laid_out(scenes, right)) < 0.2
+    assert float(laid_out(scenes, -right)) > 5
+    nothing = dataclasses.replace(scenes, layout=torch.zeros_like(scenes.layout))
+    assert float(laid_out(nothing, -right)) == 0
+    sharp = sharpened(right)
+    assert sharp.sum(dim=1).allclose(torch.ones(()))
+
+
+def test_a_painter_follows_its_layout() -> None:
+    """Where two layouts of one scene differ, a painter that was trained a little paints other colours."""
+    plan = Plan(steps=40, batch=4, side=64, critic_from=1.0, average=0.5)
+    colours = np.array([(30, 30, 30), (220, 40, 40), (40, 220, 40), (40, 40, 220)], np.uint8)
+    shown = layouts(24)
+    frames = np.concatenate([colours[shown], np.full((*shown.shape, 1), 255, np.uint8)], axis=-1)
+    made = Trainer(plan, frames, np.arange(24), np.empty((0, 128, 128, 3), np.uint8), shown)
+    for _ in range(40):
+        made.step()
+    scenes = made.maker.plain([1], None, None)
+    with torch.no_grad():
+        one, two = (made.mean.painter(scenes.seen, x) for x in (scenes.layout, scenes.layout.roll(1, 1)))
+    apart = ((one - two).abs() * scenes.hidden).sum() / scenes.hidden.sum()
+    assert apart > 0.2
+
+
+def test_the_network_kept_is_half_of_that_before_the_critics() -> None:
+    made = trainer()
+    for _ in range(2):
+        made.step()
+    before = [weights.clone() for weights in made.mean.painter.parameters()]
+    for _ in range(2):
+        made.step()
+    kept = made.shipped()
+    after = list(made.mean.painter.parameters())
+    for own, old, new in zip(kept.painter.parameters(), before, after, strict=True):
+        assert torch.allclose(own, (old + new) / 2, atol=1e-6)
+    assert any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
+    for own, new in zip(kept.layout.parameters(), made.mean.layout.parameters(), strict=True):
+        assert torch.equal(own, new)

@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from dpveil.faces.geometry.background import SHARP, SHOULDERS, calmed, out_of_focus
+from dpveil.faces.geometry.background import calmed, out_of_focus
 from dpveil.faces.geometry.head_frame import HEAD, OVAL, pixel_grid
 
 SIDE = 96
 GRID = pixel_grid(SIDE)
 FAR = HEAD.far(GRID)
 KNOWN = (FAR > 1.7) & (GRID[..., 1] < 0.9)
-LOW = GRID[..., 1] > SHOULDERS[1]
+ON_IT = (FAR < 1.1) | (GRID[..., 1] > 0.8)
+BEHIND = np.where(ON_IT, 0, 1).astype(np.float32)
 
 
 def levels(of: float) -> np.ndarray:
@@ -17,16 +18,15 @@ def levels(of: float) -> np.ndarray:
 
 
 def test_a_background_of_another_light_meets_the_photo() -> None:
-    out = out_of_focus(levels(130), levels(105), KNOWN, GRID)
-    beside = ~KNOWN & (FAR > 1.45) & (GRID[..., 1] < 0.5)
-    assert np.abs(out[beside] - 105).max() < 4
-    assert (out[(SHARP[0] >= FAR) | LOW] == 130).all()
+    out = out_of_focus(levels(130), levels(105), KNOWN, BEHIND)
+    assert np.abs(out[~KNOWN & ~ON_IT & (FAR > 1.45)] - 105).max() < 4
+    assert (out[ON_IT] == 130).all()
 
 
 def test_what_is_missed_by_far_is_not_followed_all_the_way() -> None:
     """A dark thing at the edge does not paint a whole background black."""
-    out = out_of_focus(levels(200), levels(0), KNOWN, GRID)
-    inside = ~KNOWN & (FAR > 1.3) & (FAR < 1.4) & (GRID[..., 1] < 0.5)
+    out = out_of_focus(levels(200), levels(0), KNOWN, BEHIND)
+    inside = ~KNOWN & ~ON_IT & (FAR > 1.3) & (FAR < 1.4)
     assert (out[inside] >= 150).all()
     assert (out[inside] < 185).all()
 
@@ -36,10 +36,20 @@ def test_patterns_behind_a_head_are_out_of_focus_and_those_on_it_are_not() -> No
         np.float32
     )
     for known in (KNOWN, np.zeros_like(KNOWN)):
-        out = out_of_focus(chequered, chequered, known, GRID)
-        behind = ~known & (SHARP[1] < FAR) & (GRID[..., 1] < SHOULDERS[0])
+        out = out_of_focus(chequered, chequered, known, BEHIND)
+        behind = ~known & ~ON_IT
         assert out[behind].std() < 8 < chequered[behind].std()
-        assert (out[(SHARP[0] >= FAR) | LOW] == chequered[(SHARP[0] >= FAR) | LOW]).all()
+        assert (out[ON_IT] == chequered[ON_IT]).all()
+
+
+def test_neither_a_head_nor_clothes_outside_spread_behind_the_head() -> None:
+    """Right up to the edge, the background is that of the background alone."""
+    clothes = KNOWN & (GRID[..., 0] < 0.3) & (GRID[..., 1] > 0.6)
+    light = np.where(clothes[..., None], levels(250), levels(100))
+    behind = np.where(clothes, 0, BEHIND).astype(np.float32)
+    out = out_of_focus(np.where(ON_IT[..., None], levels(10), levels(100)), light, KNOWN, behind)
+    assert np.abs(out[~KNOWN & ~ON_IT] - 100).max() < 1
+    assert (out[ON_IT] == 10).all()
 
 
 def test_spots_of_colour_beside_a_face_go_and_lightness_stays() -> None:

@@ -242,7 +242,7 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
         b"no network": "none that completes",
         lama(): "none that completes",
         completion(side=SIDE, gain=float("nan")): "not finite",
-        completion(side=SIDE, channels=1): "does not turn",
+        completion(side=SIDE, channels=3): "does not turn",
     }
     for number, (contents, match) in enumerate(wrong.items()):
         save(made(contents), tmp_path / f"{number}.safetensors")

@@ -7,12 +7,10 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float32
 
-from dpveil.faces.geometry.head_frame import HEAD, OVAL
+from dpveil.faces.geometry.head_frame import OVAL
 
-SHARP: Final = (1.06, 1.36)
-"""Enlargements of the head's ellipse up to which all is in focus, and from which nothing is."""
-SHOULDERS: Final = (0.72, 0.86)
-"""Rows from which on shoulders come into focus, and from which they are, in units of the frame's side."""
+HALF: Final = 0.5
+"""Share of the background above which a pixel is behind a head."""
 SOFT: Final = (0.03, 0.06)
 """Standard deviation of the blur behind a head, in units of the frame's side: with some of the photo known,
 and with nothing."""
@@ -50,22 +48,22 @@ def calmed(levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], grid: 
     return np.asarray(levels + share * (after.astype(np.float32) - before))
 
 
-def out_of_focus(levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], grid: np.ndarray) -> Levels:
-    """Return painted levels out of focus behind head and shoulders, where networks make up patterns.
+def out_of_focus(
+    levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], behind: Float32[np.ndarray, "s s"]
+) -> Levels:
+    """Return painted levels out of focus where they are `behind` the head, by shares from 0 to 1.
 
     `light` are the levels of the photo where they are `known`: what is painted passes into them.
     """
     import cv2
 
     side, alone = len(levels), not known.any()
-    behind = np.clip((HEAD.far(grid) - SHARP[0]) / (SHARP[1] - SHARP[0]), 0, 1)
-    behind *= np.clip((SHOULDERS[1] - grid[..., 1]) / (SHOULDERS[1] - SHOULDERS[0]), 0, 1)
-    near = levels if alone else levels + _missed(levels, light, known, behind > 0)
+    near = levels if alone else levels + _missed(levels, light, known, behind > HALF)
     whole = np.where(known[..., None], light, near)
-    beyond = np.where(known, 1, behind).astype(np.float32)[..., None]  # else hair would spread behind itself
+    beyond = behind[..., None] + np.float32(1e-4)  # else hair and clothes would spread behind themselves
     sums = cv2.GaussianBlur(np.dstack([whole * beyond, beyond]), (0, 0), SOFT[alone] * side)
-    soft = sums[..., :3] / np.maximum(sums[..., 3:], 1e-3)
-    return np.asarray(levels + behind[..., None].astype(np.float32) * (soft - levels))
+    soft = sums[..., :3] / sums[..., 3:]
+    return np.asarray(levels + behind[..., None] * (soft - levels))
 
 
 def _missed(
@@ -77,9 +75,10 @@ def _missed(
     """
     import cv2
 
-    beside = cv2.dilate((~known).astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
-    rim = (known & beside & behind).astype(np.float32)
-    sides = [mean_around(light, known), mean_around(levels, ~known)]
+    seen, painted = known & behind, ~known & behind
+    beside = cv2.dilate(painted.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
+    sides = [mean_around(light, seen), mean_around(levels, painted)]
+    rim = (seen & beside).astype(np.float32)
     return _continued(np.clip(sides[0] - sides[1], -MISSED, MISSED), rim)
 
 

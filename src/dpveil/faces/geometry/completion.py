@@ -23,6 +23,7 @@ from dpveil.faces.geometry.background import calmed, out_of_focus
 from dpveil.faces.geometry.fill import Filling, fill
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
+from dpveil.faces.geometry.layout import BACKGROUND, CLASSES
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
 from dpveil.faces.geometry.tone import follow
 
@@ -57,6 +58,7 @@ OPERATORS: Final = frozenset(
         "Resize",
         "Shape",
         "Slice",
+        "Softmax",
     }
 )
 """What a network may consist of: `dpveil.training.completion` writes no other operators."""
@@ -76,8 +78,9 @@ class Completion(Stored, Filling):
 
     `network` is an ONNX file, run from these bytes by the `fastest` engine, on one thread. Its input is
     1 × 6 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the masks
-    of both, 0 or 1; and `noise`, which is public and constant. Its output is 1 × 3 × `side` × `side`, RGB
-    from -1 to 1. It is run once when it is loaded. Source: docs, "Face geometry".
+    of both, 0 or 1; and `noise`, which is public and constant. Its output is 1 × 7 × `side` × `side`: RGB
+    from -1 to 1, and the shares of the classes of `layout`, from 0 to 1. It is run once when it is loaded.
+    Source: docs, "Face geometry".
     """
 
     name: ClassVar[str] = "completion"
@@ -134,9 +137,9 @@ class Completion(Stored, Filling):
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
         out = self._run(np.stack(planes).astype(np.float32)[None])
-        painted = (out[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
+        painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
-        painted = healed(out_of_focus(painted, light, known, grid), grid)
+        painted = healed(out_of_focus(painted, light, known, out[0, 3 + BACKGROUND]), grid)
         return Painted(follow(painted, face) if toned else painted, pose, face, crop, frame, alone)
 
     def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
@@ -145,7 +148,7 @@ class Completion(Stored, Filling):
             out = np.asarray(self._engine()(planes)[0], np.float32)
         except Exception as error:  # the engines raise errors of their own
             raise ModelError("the network is none that completes heads") from error
-        if out.shape != (1, 3, self.side, self.side):
+        if out.shape != (1, 3 + CLASSES, self.side, self.side):
             raise ModelError("the network does not turn a frame into colours")
         if not np.isfinite(out).all():
             raise ModelError("the completion network gives numbers that are not finite")

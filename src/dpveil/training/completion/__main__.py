@@ -1,7 +1,8 @@
 """Train the completion network: `python -m dpveil.training.completion SHARDS... --out FOLDER`.
 
-Frames are made first and kept in the folder; training resumes from a checkpoint there. The result is
-`completion.safetensors` with its card. Needs torch and onnx: `pip install 'dpveil[neural]'`.
+Frames and their layouts are made first and kept in the folder; training resumes from a checkpoint there. The
+result is `completion.safetensors` with its card. Needs torch and onnx, `pip install 'dpveil[neural]'`, and
+mediapipe 0.10.14 for the layouts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dpveil.assets.defaults import default_path
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.training.completion.export import completion_of
 from dpveil.training.completion.frames import write_frames
+from dpveil.training.completion.layouts import write_layouts
 from dpveil.training.completion.trainer import EVERY, Plan, Trainer, measured, run
 
 
@@ -31,9 +33,12 @@ def main() -> None:
         write_frames(asked.shards, folder)
     people = np.load(folder / "people.npy")
     frames = np.load(folder / "frames.npy", mmap_mode="r")[: len(people)]
+    if not (folder / "layouts.npy").is_file():
+        write_layouts(folder)
+    layouts = np.load(folder / "layouts.npy", mmap_mode="r")
     faces = FaceGallery.load(asked.gallery or default_path("gallery"))
     plan = Plan(**{field.name: getattr(asked, field.name) for field in fields(Plan)})
-    trainer = Trainer(plan, frames, people, np.array(faces.faces))
+    trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts)
     if (folder / "checkpoint.pt").is_file():
         trainer.take_up(torch.load(folder / "checkpoint.pt", weights_only=True))
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
@@ -47,7 +52,7 @@ def main() -> None:
         settings={**asdict(plan), "steps": trainer.done},
         metrics=measured(trainer),
     )
-    save(completion_of(trainer.mean, plan.side, card), folder / "completion.safetensors", replace=True)
+    save(completion_of(trainer.shipped(), plan.side, card), folder / "completion.safetensors", replace=True)
 
 
 def _parser() -> argparse.ArgumentParser:

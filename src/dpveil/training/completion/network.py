@@ -1,4 +1,9 @@
-"""The network that completes heads, and the critic of its adversarial training."""
+"""The network that completes heads, a layout first and then the colours, and the critics of its training.
+
+Where hair ends and a collar begins, nothing outside tells. A network that minimises an error of colours
+paints the mean of all answers there, a fog; the most likely layout has sharp edges, and so has a head that is
+painted to it.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +13,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import avg_pool2d, interpolate
 
+from dpveil.faces.geometry.layout import CLASSES
+
 WIDTHS: Final = (32, 64, 128)
 """Channels at a half, a quarter and an eighth of the frame's side."""
 DILATIONS: Final = (1, 2, 4, 2, 1, 4, 2, 1)
 """Dilations of the residual blocks at the lowest resolution."""
 AGAIN: Final = 2
 """Residual blocks at each finer resolution after it."""
+LAYOUT_WIDTHS: Final = (24, 48, 96)
+LAYOUT_DILATIONS: Final = (1, 2, 4, 8, 2, 1)
+UNKNOWN: Final = 255
+"""What a pixel of a training layout is that shows another person's head."""
+SHARP: Final = 12.0
+"""Factor of the logits of a layout before the painter sees it."""
 GROUPS: Final = 8
 """Groups of the group normalisation."""
 SLOPE: Final = 0.2
@@ -46,7 +59,9 @@ def blocks(width: int) -> list[Block]:
 
 
 class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Paints the hidden part of a head: n × 6 × s × s in, n × 3 × s × s out, RGB from -1 to 1.
+    """Lays out the hidden part of a head and paints it: n × 6 × s × s in, n × 7 × s × s out.
+
+    The output channels are RGB from -1 to 1, and the share of each class of the layout.
 
     The input channels are RGB of the outside and of the released face, 0 elsewhere; the mask of the outside;
     the mask of the face; and noise. s is a multiple of 8.
@@ -54,8 +69,58 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
 
     def __init__(self) -> None:
         super().__init__()
-        fine, middle, deep = WIDTHS
+        self.layout = Layout()
+        self.painter = Painter()
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the completed frame, of which only the hidden part is used, and its layout."""
+        layout = sharpened(self.layout(seen))
+        return torch.cat([self.painter(seen, layout), layout], dim=1)
+
+
+def sharpened(logits: Tensor) -> Tensor:
+    """Return a layout from its logits: nearly 0 or 1 for each class, with edges that are one pixel soft."""
+    return (SHARP * logits).softmax(dim=1)
+
+
+class Layout(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Says what each pixel of a head shows: n × 6 × s × s in, logits n × `CLASSES` × s × s out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        fine, middle, deep = LAYOUT_WIDTHS
         self.stem = nn.Conv2d(6, fine, 6, stride=2, padding=2)
+        self.fine = Block(fine)
+        self.to_middle = nn.Conv2d(fine, middle, 3, stride=2, padding=1)
+        self.middle = Block(middle)
+        self.to_deep = nn.Conv2d(middle, deep, 3, stride=2, padding=1)
+        self.deep = nn.Sequential(*(Block(deep, dilation) for dilation in LAYOUT_DILATIONS))
+        self.from_deep = nn.Conv2d(deep, middle, 1)
+        self.middle_again = nn.Sequential(nn.Conv2d(2 * middle, middle, 3, padding=1), Block(middle))
+        self.from_middle = nn.Conv2d(middle, fine, 1)
+        self.fine_again = nn.Sequential(nn.Conv2d(2 * fine, fine, 3, padding=1), Block(fine))
+        self.last = nn.Sequential(nn.LeakyReLU(SLOPE), nn.Conv2d(fine, CLASSES, 3, padding=1))
+
+    def forward(self, seen: Tensor) -> Tensor:
+        """Return the logits, linear between every other pixel."""
+        fine = self.fine(self.stem(seen))
+        middle = self.middle(self.to_middle(fine))
+        x = self.deep(self.to_deep(middle))
+        x = interpolate(self.from_deep(x), scale_factor=2.0, mode="nearest")
+        x = self.middle_again(torch.cat([x, middle], dim=1))
+        x = interpolate(self.from_middle(x), scale_factor=2.0, mode="nearest")
+        x = self.last(self.fine_again(torch.cat([x, fine], dim=1)))
+        out: Tensor = interpolate(x, scale_factor=2.0, mode="bilinear", align_corners=False)
+        return out
+
+
+class Painter(nn.Module):  # type: ignore[misc,unused-ignore]
+    """Paints a head to a layout: n × 6 × s × s and n × `CLASSES` × s × s in, n × 3 × s × s out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        fine, middle, deep = WIDTHS
+        self.stem = nn.Conv2d(6 + CLASSES, fine, 6, stride=2, padding=2)
         self.fine = Block(fine)
         self.to_middle = nn.Conv2d(fine, middle, 3, stride=2, padding=1)
         self.middle = Block(middle)
@@ -69,19 +134,22 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
             nn.LeakyReLU(SLOPE), nn.Conv2d(fine, 48, 3, padding=1), nn.PixelShuffle(2), nn.LeakyReLU(SLOPE)
         )
         self.last = nn.Sequential(
-            nn.Conv2d(12 + 6, 16, 3, padding=1), nn.LeakyReLU(SLOPE), nn.Conv2d(16, 3, 3, padding=1)
+            nn.Conv2d(12 + 6 + CLASSES, 16, 3, padding=1),
+            nn.LeakyReLU(SLOPE),
+            nn.Conv2d(16, 3, 3, padding=1),
         )
 
-    def forward(self, seen: Tensor) -> Tensor:
-        """Return the completed frame; only its hidden part is used."""
-        fine = self.fine(self.stem(seen))
+    def forward(self, seen: Tensor, layout: Tensor) -> Tensor:
+        """Return the completed frame."""
+        given = torch.cat([seen, layout], dim=1)
+        fine = self.fine(self.stem(given))
         middle = self.middle(self.to_middle(fine))
         x = self.deep(self.to_deep(middle))
         x = interpolate(self.from_deep(x), scale_factor=2.0, mode="nearest")
         x = self.middle_again(torch.cat([x, middle], dim=1))
         x = interpolate(self.from_middle(x), scale_factor=2.0, mode="nearest")
         x = self.spread(self.fine_again(torch.cat([x, fine], dim=1)))
-        out: Tensor = seen[:, :3] + self.last(torch.cat([x, seen], dim=1))
+        out: Tensor = seen[:, :3] + self.last(torch.cat([x, given], dim=1))
         return out
 
 
@@ -92,21 +160,21 @@ class Critics(nn.Module):  # type: ignore[misc,unused-ignore]
         super().__init__()
         self.critics = nn.ModuleList([Critic(), Critic()])
 
-    def forward(self, frame: Tensor, hidden: Tensor) -> list[tuple[Tensor, list[Tensor]]]:
+    def forward(self, frame: Tensor, given: Tensor) -> list[tuple[Tensor, list[Tensor]]]:
         """Return the scores of patches, and the features of each stage, of each critic."""
-        small = avg_pool2d(frame, 2), avg_pool2d(hidden, 2)
-        return [critic(*seen) for critic, seen in zip(self.critics, ((frame, hidden), small), strict=True)]
+        small = avg_pool2d(frame, 2), avg_pool2d(given, 2)
+        return [critic(*seen) for critic, seen in zip(self.critics, ((frame, given), small), strict=True)]
 
 
 class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Scores patches of a frame, high for photographs, given the frame and the mask of its hidden part.
+    """Scores patches of a frame, high for photographs, given the mask of its hidden part and the layout.
 
     Normalised by groups and not spectrally: under a limit of its slope it took blurred hair for photographs.
     """
 
     def __init__(self, widths: tuple[int, ...] = (32, 64, 128, 160)) -> None:
         super().__init__()
-        stages, before = [], 4
+        stages, before = [], 4 + CLASSES
         for number, width in enumerate(widths):
             parts: list[nn.Module] = [nn.Conv2d(before, width, 4, stride=2 if number < 3 else 1, padding=1)]
             if number > 0:
@@ -116,9 +184,9 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         self.stages = nn.ModuleList(stages)
         self.score = nn.Conv2d(before, 1, 3, padding=1)
 
-    def forward(self, frame: Tensor, hidden: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def forward(self, frame: Tensor, given: Tensor) -> tuple[Tensor, list[Tensor]]:
         """Return the scores of patches, and the features of each stage."""
-        x, seen = torch.cat([frame, hidden], dim=1), []
+        x, seen = torch.cat([frame, given], dim=1), []
         for stage in self.stages:
             x = stage(x)
             seen.append(x)

@@ -17,6 +17,7 @@ from dpveil.faces.geometry.cell import Cell
 from dpveil.faces.geometry.completion import QUIET
 from dpveil.faces.geometry.head import inside
 from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
+from dpveil.faces.geometry.layout import CLASSES
 
 STORED: Final = 192
 """Side of the stored images in pixels: a frame with a margin of a thirtieth on each side."""
@@ -40,7 +41,7 @@ class Scenes:
 
     `truth` is the photo. The masks are `hidden`, the part to paint; `known`, the outside that is given;
     `oval`, the part with the given `face`; and `counts`, where `truth` is a photograph. `noise` is the public
-    noise. `own` (n) says which faces are the photo's own.
+    noise. `own` (n) says which faces are the photo's own. `layout` (4 channels) is the photo's layout.
     """
 
     truth: Tensor
@@ -51,12 +52,18 @@ class Scenes:
     counts: Tensor
     noise: Tensor
     own: Tensor
+    layout: Tensor
 
     @property
     def seen(self) -> Tensor:
         """The network's input, n × 6 × s × s."""
         colours = self.truth * self.known + self.face * self.oval
         return torch.cat([colours, self.known, self.oval, QUIET * self.noise], dim=1)
+
+    @property
+    def given(self) -> Tensor:
+        """What the critics see beside a frame, n × 5 × s × s: the hidden part, and the photo's layout."""
+        return torch.cat([self.hidden, self.layout], dim=1)
 
     def composed(self, painted: Tensor) -> Tensor:
         """Return the photo with its hidden part painted, and 0 where there is no photograph."""
@@ -97,8 +104,10 @@ class Maker:
         faces: UInt8[np.ndarray, "m 128 128 3"],
         side: int,
         generator: torch.Generator,
+        layouts: UInt8[np.ndarray, "n 192 192"],
     ) -> None:
         self.photos, self.rows, self.faces, self.side = photos, rows, faces, side
+        self.layouts = layouts
         self.generator = generator
         self.grid = pixel_grid(side)
 
@@ -125,7 +134,7 @@ class Maker:
             shape = in_blocks(self.hidden(hidden, yaw), u[20:24])
             if u[26] < ALL:
                 shape, known = np.ones_like(shape), np.zeros_like(known)
-            parts.append((photo, given, shape, self.oval(oval), known))
+            parts.append((photo, given, shape, self.oval(oval), known, self.layout(int(picks[row]), where)))
         own = torch.arange(count) < count - others
         return self._batch(parts, own, vary=True)
 
@@ -141,19 +150,20 @@ class Maker:
                 given = self.gallery(faces[place], at)
             else:
                 given = self.photo((others or photos)[place], at)[..., :3]
-            parts.append((photo, given, self.hidden(at, 0), self.oval(at), photo[..., 3] > 0))
+            shown = self.layout(number, at)
+            parts.append((photo, given, self.hidden(at, 0), self.oval(at), photo[..., 3] > 0, shown))
         return self._batch(parts, torch.full((len(photos),), not (faces or others)), vary=False)
 
     def photo(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 4"]:
         """Return the frame of one stored photo, jittered, with its mask channel."""
-        shrink = np.diag([self.side, self.side, 1.0])
-        zero = (STORED - INNER) / 2
-        to_stored = np.array([[INNER, 0, zero], [0, INNER, zero], [0, 0, 1.0]])
-        back = _half(to_stored @ at.inverse() @ np.linalg.inv(shrink))
-        out = self._warped(self.photos[number], back)
+        out = self._warped(self.photos[number], self._back(at))
         level = out[..., 3]
         out[..., 3] = np.where(level > 250, 255, np.where(level > EDGE - 6, EDGE, 0))
         return out
+
+    def layout(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s"]:
+        """Return the layout of one stored photo, jittered as its frame."""
+        return self._warped(self.layouts[number], self._back(at), cv2.INTER_NEAREST)
 
     def gallery(self, number: int, at: Jitter) -> UInt8[np.ndarray, "s s 3"]:
         """Return a face of the gallery at its position in the frame, jittered."""
@@ -180,9 +190,14 @@ class Maker:
         parts: np.ndarray = self.grid @ matrix[:2, :2].T + matrix[:2, 2]
         return parts
 
-    def _warped(self, picture: np.ndarray, back: np.ndarray) -> np.ndarray:
-        flags = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-        size = (self.side, self.side)
+    def _back(self, at: Jitter) -> np.ndarray:
+        """Return the matrix from pixels of the frame to pixels of a stored image."""
+        zero = (STORED - INNER) / 2
+        to_stored = np.array([[INNER, 0, zero], [0, INNER, zero], [0, 0, 1.0]])
+        return _half(to_stored @ at.inverse() @ np.diag([1 / self.side, 1 / self.side, 1.0]))
+
+    def _warped(self, picture: np.ndarray, back: np.ndarray, way: int = cv2.INTER_LINEAR) -> np.ndarray:
+        flags, size = way | cv2.WARP_INVERSE_MAP, (self.side, self.side)
         return cv2.warpAffine(picture, back[:2], size, flags=flags, borderMode=cv2.BORDER_REFLECT_101)
 
     def _whole(self, below: int, count: int) -> np.ndarray:
@@ -199,7 +214,7 @@ class Maker:
         return known
 
     def _batch(self, parts: Sequence[tuple[np.ndarray, ...]], own: Tensor, *, vary: bool) -> Scenes:
-        photo, given, hidden, oval, known = (np.stack(one) for one in zip(*parts, strict=True))
+        photo, given, hidden, oval, known, layout = (np.stack(one) for one in zip(*parts, strict=True))
         levels = _planes(photo[..., :3])
         face = _planes(given)
         oval_mask, hidden_mask = _mask(oval & hidden), _mask(hidden)
@@ -216,6 +231,7 @@ class Maker:
             counts=counts,
             noise=noise,
             own=own,
+            layout=soft(layout),
         )
 
     def _coloured(self, photo: Tensor, face: Tensor, own: Tensor, oval: Tensor) -> tuple[Tensor, Tensor]:
@@ -257,6 +273,16 @@ def in_blocks(mask: np.ndarray, u: list[float]) -> np.ndarray:
     squares = wide.reshape(wide.shape[0] // step, step, -1, step).any(axis=(1, 3))
     grown: np.ndarray = np.kron(squares, np.ones((step, step), np.bool_))
     return grown[top : top + side, left : left + side]
+
+
+def soft(layout: UInt8[np.ndarray, "n s s"]) -> Tensor:
+    """Return the layout's classes as n × 4 × s × s, as soft at the edges as a network's layout is.
+
+    All are 0 where the layout is unknown.
+    """
+    one = torch.from_numpy(layout)[:, None] == torch.arange(CLASSES, dtype=torch.uint8)[:, None, None]
+    one = one.float()
+    return torch.nn.functional.avg_pool2d(one, 3, stride=1, padding=1, count_include_pad=False)
 
 
 def _of(at: Jitter) -> tuple[float, float]:

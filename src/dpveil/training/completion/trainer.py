@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import adaptive_avg_pool2d, avg_pool2d, max_pool2d, relu
 
-from dpveil.training.completion.network import Completer, Critics
+from dpveil.training.completion.network import Completer, Critics, sharpened
 from dpveil.training.completion.scenes import Maker, Scenes
 
 EVERY: Final = 20
@@ -40,7 +40,8 @@ class Plan:
     alone would paint unknown areas without texture. `average` is the decay of the exponential moving average.
     `others` is the share of scenes with another person's face or one of the gallery while there is a critic:
     beside such faces nothing but the critic says what is right, and with a third of them, and a critic that
-    weighs 0.15, it painted patterns there.
+    weighs 0.15, it painted patterns there. `guessed` is the share of scenes that are painted to the layout
+    that the network guesses; there, too, the critic alone says what is right.
     """
 
     steps: int = 4000
@@ -54,6 +55,8 @@ class Plan:
     adversarial: float = 0.12
     features: float = 0.5
     others: float = 0.0
+    guessed: float = 0.25
+    layout_rate: float = 1e-3
     average: float = 0.999
     seed: int = 1
 
@@ -61,20 +64,30 @@ class Plan:
 class Trainer:
     """The state of a training: networks, optimisers and random generator, for checkpoints."""
 
-    def __init__(self, plan: Plan, photos: np.ndarray, people: np.ndarray, faces: np.ndarray) -> None:
+    def __init__(
+        self, plan: Plan, photos: np.ndarray, people: np.ndarray, faces: np.ndarray, layouts: np.ndarray
+    ) -> None:
         torch.manual_seed(plan.seed)
         self.plan, self.done, self.spent = plan, 0, 0.0
         self.net = Completer().to(memory_format=torch.channels_last)
         self.critic = Critics().to(memory_format=torch.channels_last)
         self.mean = copy.deepcopy(self.net).requires_grad_(requires_grad=False)
-        self.optimiser = torch.optim.Adam(self.net.parameters(), lr=plan.rate, betas=(0.5, 0.99))
+        self.before = copy.deepcopy(self.mean)
+        self.optimiser = torch.optim.Adam(
+            [
+                {"params": list(self.net.painter.parameters()), "rate": plan.rate, "against": 0.3},
+                {"params": list(self.net.layout.parameters()), "rate": plan.layout_rate, "against": 1.0},
+            ],
+            lr=plan.rate,
+            betas=(0.5, 0.99),
+        )
         self.critic_optimiser = torch.optim.Adam(
             self.critic.parameters(), lr=plan.critic_rate, betas=(0.0, 0.99)
         )
         self.generator = torch.Generator().manual_seed(plan.seed)
         held = people % EVERY == 0
         self.held_out = np.flatnonzero(held)
-        self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator)
+        self.maker = Maker(photos, np.flatnonzero(~held), faces, plan.side, self.generator, layouts)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
@@ -95,42 +108,53 @@ class Trainer:
         against = self.done >= plan.critic_from * plan.steps
         self._rates()
         scenes = self.maker.random(plan.batch, int(plan.others * plan.batch) if against else 0)
+        layout, guessed = scenes.layout, torch.zeros(plan.batch, dtype=torch.bool)
+        seen = scenes.seen.contiguous(memory_format=torch.channels_last)
         with torch.autocast("cpu", torch.bfloat16):
-            painted = self.net(scenes.seen.contiguous(memory_format=torch.channels_last))
-        painted = painted.float()
-        losses = reconstruction(scenes, painted)
-        total = losses["level"] + plan.slope * losses["slope"] + plan.kept * losses["kept"]
+            logits = self.net.layout(seen).float()
+            if against:
+                guessed[: int(plan.guessed * plan.batch)] = True
+                layout = torch.where(_each(guessed), sharpened(logits.detach()), layout)
+            painted = self.net.painter(seen, layout).float()
+        losses = reconstruction(scenes, painted, guessed) | {"layout": laid_out(scenes, logits)}
+        total = losses["level"] + plan.slope * losses["slope"] + plan.kept * losses["kept"] + losses["layout"]
         if against:
-            losses |= self._adversarial(scenes, painted)
+            given = torch.cat([scenes.hidden, layout], dim=1)
+            losses |= self._adversarial(scenes, painted, given, ~guessed)
             total = total + plan.adversarial * losses["fools"] + plan.features * losses["features"]
         self.optimiser.zero_grad(set_to_none=True)
         total.backward()
-        torch.nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.net.painter.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.net.layout.parameters(), 1.0)
         self.optimiser.step()
         if against:
-            losses["critic"] = self._criticise(scenes, painted.detach())
+            losses["critic"] = self._criticise(scenes, painted.detach(), given)
         self._averaged()
         self.done += 1
+        if self.done <= plan.critic_from * plan.steps:
+            self.before.load_state_dict(self.mean.state_dict())
         self.spent += time.monotonic() - started
         return {name: float(value.detach()) for name, value in losses.items()}
 
-    def _adversarial(self, scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
+    def _adversarial(
+        self, scenes: Scenes, painted: Tensor, given: Tensor, certain: Tensor
+    ) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
         with torch.autocast("cpu", torch.bfloat16):
-            ours = self.critic(scenes.composed(painted), scenes.hidden)
+            ours = self.critic(scenes.composed(painted), given)
             with torch.no_grad():
-                real = self.critic(scenes.truth * scenes.counts, scenes.hidden)
-        own = scenes.own
+                real = self.critic(scenes.truth * scenes.counts, scenes.given)
+        own = scenes.own & certain
         pairs = [pair for (_, a), (_, b) in zip(ours, real, strict=True) for pair in zip(a, b, strict=True)]
         apart = [(a.float() - b.float())[own].abs().mean() for a, b in pairs]
         fools = [-over(scores, scenes.hidden) for scores, _ in ours]
         return {"fools": torch.stack(fools).mean(), "features": torch.stack(apart).mean()}
 
-    def _criticise(self, scenes: Scenes, painted: Tensor) -> Tensor:
+    def _criticise(self, scenes: Scenes, painted: Tensor, given: Tensor) -> Tensor:
         self.critic.requires_grad_(requires_grad=True)
         both = torch.cat([scenes.truth * scenes.counts, scenes.composed(painted)])
         with torch.autocast("cpu", torch.bfloat16):
-            judged = self.critic(both, torch.cat([scenes.hidden, scenes.hidden]))
+            judged = self.critic(both, torch.cat([scenes.given, given]))
         halves = [scores.float().chunk(2) for scores, _ in judged]
         margins = [side for real, fake in halves for side in (relu(1 - real), relu(1 + fake))]
         loss = torch.stack([over(margin, scenes.hidden) for margin in margins]).sum() / len(halves)
@@ -145,7 +169,7 @@ class Trainer:
         up = min(1.0, (self.done + 1) / 100)
         start = self.plan.critic_from
         for group in self.optimiser.param_groups:
-            group["lr"] = self.plan.rate * up * down * (0.3 if part >= start else 1.0)
+            group["lr"] = group["rate"] * up * down * (group["against"] if part >= start else 1.0)
         for group in self.critic_optimiser.param_groups:
             group["lr"] = self.plan.critic_rate * max(0.3, down)
 
@@ -156,13 +180,27 @@ class Trainer:
             own.lerp_(new, 1 - weight)
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
+    def shipped(self) -> Completer:
+        """Return the network to keep: its painter is the mean of the averaged ones before and after the
+        critics.
+
+        Critics alone leave patterns (network interpolation, Wang et al. 2018).
+        """
+        out = copy.deepcopy(self.mean)
+        for own, old in zip(out.painter.parameters(), self.before.painter.parameters(), strict=True):
+            own.lerp_(old, BEFORE)
+        return out
+
+    @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def painted(self, scenes: Scenes) -> Tensor:
         """Return the scenes with their hidden part painted by the averaged network."""
-        out: Tensor = self.mean(scenes.seen).clamp(-1, 1)
+        out: Tensor = self.shipped()(scenes.seen)[:, :3].clamp(-1, 1)
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 
-PARTS: Final = ("net", "critic", "mean", "optimiser", "critic_optimiser")
+BEFORE: Final = 0.5
+"""Weight of the weights before the critics in the network that is kept."""
+PARTS: Final = ("net", "critic", "mean", "before", "optimiser", "critic_optimiser")
 """Attributes of `Trainer` whose state is in a checkpoint."""
 
 
@@ -173,14 +211,34 @@ def over(scores: Tensor, hidden: Tensor) -> Tensor:
     return mean
 
 
-def reconstruction(scenes: Scenes, painted: Tensor) -> dict[str, Tensor]:
+def _each(mask: Tensor) -> Tensor:
+    return mask[:, None, None, None]
+
+
+def laid_out(scenes: Scenes, logits: Tensor) -> Tensor:
+    """Return the cross-entropy of a layout where it is hidden, and with less weight where it is seen.
+
+    Around a face that is not the photo's own, only what is at some distance from it counts.
+    """
+    own = _each(scenes.own).float()
+    weight = (scenes.hidden + 0.2 * (1 - scenes.hidden)) * scenes.counts
+    weight = weight * (own + (1 - own) * (1 - widened(scenes.oval, BESIDE)))
+    worth = -(scenes.layout * logits.log_softmax(dim=1)).sum(dim=1, keepdim=True)
+    mean: Tensor = (worth * weight).sum() / weight.sum().clamp(min=1)
+    return mean
+
+
+def reconstruction(scenes: Scenes, painted: Tensor, guessed: Tensor | None = None) -> dict[str, Tensor]:
     """Return the reconstruction losses: of levels, of gradients, and of the given face's gradients.
 
-    Around a face that is not the photo's own, only hair and background at some distance from it count.
+    Around a face that is not the photo's own, only hair and background at some distance from it count; in
+    scenes with a `guessed` layout, nothing but the face does.
     """
     own = scenes.own[:, None, None, None].float()
     near = widened(scenes.oval, BESIDE)
     where = scenes.hidden * scenes.counts * (own + (1 - own) * (1 - near))
+    if guessed is not None:
+        where = where * _each(~guessed).float()
     sure = where * (FAR + (1 - FAR) * given(scenes))
     level = ((painted - scenes.truth).abs() * sure).sum() / (3 * sure.sum()).clamp(min=1)
     whole = scenes.truth + scenes.hidden * (painted - scenes.truth)
@@ -270,17 +328,22 @@ def keep(trainer: Trainer, folder: Path) -> None:
 
 @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
 def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
-    """Return the averaged network's reconstruction errors on held-out people."""
+    """Return the errors of the network that is kept on held-out people."""
+    network = trainer.shipped()
     rows = trainer.held_out[:most].tolist()
     sums: dict[str, float] = {}
     for start in range(0, len(rows), 16):
         part = rows[start : start + 16]
         scenes = trainer.maker.plain(part, None, None)
-        losses = reconstruction(scenes, trainer.mean(scenes.seen))
-        for name in ("level", "slope"):
+        logits = network.layout(scenes.seen)
+        losses = reconstruction(scenes, network.painter(scenes.seen, sharpened(logits)))
+        right = (logits.argmax(dim=1) == scenes.layout.argmax(dim=1)).float() * scenes.hidden[:, 0]
+        losses["right"] = right.sum() / scenes.hidden.sum()
+        for name in ("level", "slope", "right"):
             sums[name] = sums.get(name, 0.0) + float(losses[name]) * len(part)
     return {
         "photos": len(rows),
         "mean error of what is painted, in levels": round(127.5 * sums["level"] / len(rows), 2),
         "mean error of slopes": round(sums["slope"] / len(rows), 4),
+        "hidden pixels whose class is guessed": round(sums["right"] / len(rows), 4),
     }
