@@ -92,10 +92,11 @@ def lama(
 def completion(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: float = 0.0) -> bytes:
     """Return the file of a network that completes a head with `gain` times the colours that it is shown.
 
-    Its layout says of every pixel that `behind` of it is background, and nothing of the rest.
+    Its layout has `behind` of background in every pixel but those of the face, and nothing else.
     """
     picture = np.eye(channels, 6)[:, :, None, None] * gain
     picture[3:] = 0
+    picture[3:4, 4] = -behind
     layout = np.where(np.arange(channels) == 3, behind, 0)
     tensors = field(5, tensor("w", picture)) + field(5, tensor("b", layout))
     nodes = field(1, node("Conv", ("seen", "w", "b"), "painted", kernel_shape=(1, 1)))

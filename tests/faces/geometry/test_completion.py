@@ -14,7 +14,7 @@ from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
 from dpveil.assets.engines import OnnxRuntime, OpenCV
 from dpveil.core.photo import Grid, Photo
-from dpveil.core.region import Box
+from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
 from dpveil.faces.geometry.completion import Completion
@@ -203,8 +203,8 @@ def test_heads_close_together_all_show_over_what_is_painted_around_them() -> Non
 def test_of_heads_without_surroundings_the_network_sees_the_face_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A box around a large head leaves a strip of the frame: it is not shown; the head fades out into it."""
-    network, seen = made(), []
+    """A box around a large head leaves a strip of the frame: it is not shown; the person alone is drawn."""
+    network, seen = made(completion(side=SIDE, behind=1.0)), []
     run: Callable[[np.ndarray], np.ndarray] = network._run
     monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
     image = np.full((120, 121, 3), 250, np.uint8)
@@ -218,8 +218,18 @@ def test_of_heads_without_surroundings_the_network_sees_the_face_alone(
     assert 0 < 120 * 121 - box.w * box.h < 0.1 * 120 * 121
     painted = out[box.slices][..., 0].astype(int)
     assert (painted[box.h // 2, box.w // 2 - 3 : box.w // 2 + 3] < 60).all()
-    away = painted[:, 0]
-    assert away.max() > 200, "the light of the photo reaches the edge of the region"
+    beside = painted[:, : box.w // 4]
+    assert beside.min() > 200, "behind the person is the background that the photo continues"
+
+
+def test_shoulders_without_surroundings_go_on_beyond_the_frame_and_up_to_the_edge_of_the_photo() -> None:
+    """Whatever is no background is the person: where nothing is, nothing of the filling shows."""
+    (face,) = heads(Box(30, 20, 24, 30), photo=Photo(np.zeros((200, 80, 3), np.uint8)))
+    whole = replace(face, region=Region(Box(0, 0, 80, 200)))
+    crop = np.full((128, 128, 3), 20, np.uint8)
+    out = recombine(np.full((200, 80, 3), 250, np.uint8), [whole], [crop], filling=made())
+    assert (out[190:, :] == 128).all()
+    assert (out[:, [0, -1]] == 128).all()
 
 
 @pytest.mark.parametrize("size", [3, 16, 700])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from geometry_made import placed
 
-from dpveil.core.region import Box
+from dpveil.core.region import Box, Region
 from dpveil.faces.geometry import recombine
 from dpveil.faces.geometry.drawn_crop import drawn_head
 from dpveil.faces.geometry.inner_face import FRAME, Frame, Inner, Light, drawn_face
-from dpveil.faces.geometry.seam import KEPT, MOST, met
+from dpveil.faces.geometry.seam import KEPT, MOST, faded, met
 
 BOX, UNIT = Box(60, 50, 96, 120), 96.0
 SKIN, RED, HAIR, WALL = (170, 125, 100), (190, 120, 100), (25, 20, 18), (250, 252, 255)
@@ -29,6 +29,19 @@ def flat(colour: tuple[int, ...], channels: int = 3) -> np.ndarray:
     face = np.empty((BOX.h, BOX.w, channels), np.uint8)
     face[:] = colour[:channels]
     return face
+
+
+@pytest.mark.parametrize("mask", [None, np.ones((40, 30), np.bool_)])
+def test_a_head_fades_out_at_its_regions_edge_and_not_at_that_of_the_photo(mask: np.ndarray | None) -> None:
+    full = np.ones((40, 30), np.float32)
+    inside = faded(full, Region(Box(5, 7, 30, 40), mask), 8.0, (60, 60))
+    assert max(side.max() for side in (inside[0], inside[-1], inside[:, 0], inside[:, -1])) < 0.2
+    assert inside[20, 15] == 1
+    corner = faded(full, Region(Box(0, 20, 30, 40), mask), 8.0, (60, 60))
+    assert (corner[20:, 0] == 1).all()
+    assert (corner[-1, :20] == 1).all()
+    assert max(corner[0].max(), corner[:, -1].max()) < 0.2
+    assert (faded(full, Region(Box(0, 0, 30, 40), mask), 8.0, (40, 30)) == 1).all()
 
 
 @pytest.mark.parametrize("channels", [1, 3])

@@ -139,8 +139,10 @@ class Completion(Stored, Filling):
         out = self._run(np.stack(planes).astype(np.float32)[None])
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
-        painted = healed(out_of_focus(painted, light, known, out[0, 3 + BACKGROUND]), grid)
-        return Painted(follow(painted, face) if toned else painted, pose, face, crop, frame, alone)
+        behind = out[0, 3 + BACKGROUND].clip(0, 1)
+        painted = healed(out_of_focus(painted, light, known, behind), grid)
+        painted = follow(painted, face) if toned else painted
+        return Painted(painted, pose, face, crop, frame, 1 - behind, alone)
 
     def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` for any other than finite colours."""

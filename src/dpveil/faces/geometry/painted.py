@@ -12,14 +12,12 @@ from jaxtyping import Bool, Float32, Shaped, UInt8
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.head import between, bounds, outline
-from dpveil.faces.geometry.head_frame import HEAD, OVAL, HeadFrame, pixel_grid
+from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
 
 RIM: Final = 0.25
 """Width of the edge over which fine detail of a released face fades out, relative to the oval's half axes."""
 HEALED: Final = (0.8, 2.0)
 """Width of the blend inside and outside the oval's edge, in pixels of the frame."""
-ALONE: Final = (1.15, 1.5)
-"""Enlargements of the head's ellipse between which a head that was painted alone fades out."""
 GAIN: Final = (0.6, 1.4)
 """Limits of the gain by which fine detail is adapted to the light of the painted head."""
 
@@ -31,8 +29,9 @@ Levels = Float32[np.ndarray, "_ _ c"]
 class Painted:
     """A head painted by a network: `levels` 0..255 in its frame, to which `pose` maps the photo.
 
-    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`. One that
-    was painted `alone`, without anything of the photo, fades out around the head.
+    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`; `person`
+    is 1 on head and shoulders, and 0 behind them. Of one that was painted `alone`, without anything of the
+    photo, the person shows, and shoulders go on beyond the frame.
     """
 
     levels: Levels
@@ -40,6 +39,7 @@ class Painted:
     face: Levels
     crop: UInt8[np.ndarray, "t t 3"]
     frame: Frame
+    person: Float32[np.ndarray, "s s"]
     alone: bool = False
 
     def on(self, box: Box, channels: int) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
@@ -55,14 +55,13 @@ class Painted:
             view[...] = _rounded(self._placed(self.levels, self.pose, inner) + self._detail(inner))
         if channels == 1:
             rounded = cv2.cvtColor(rounded, cv2.COLOR_RGB2GRAY)
-        side = len(self.levels)
-        inward = np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1)
-        ramp = np.clip(inward, 0, 1)
-        inside = np.minimum.outer(ramp, ramp)
-        if self.alone:
-            far = HEAD.far(pixel_grid(side))
-            inside *= np.clip((ALONE[1] - far) / (ALONE[1] - ALONE[0]), 0, 1).astype(np.float32)
-        shown = cv2.warpAffine(inside, _into(self.pose, box), (box.w, box.h), flags=cv2.INTER_LINEAR)
+        shown, beyond = self.person, cv2.BORDER_REPLICATE
+        if not self.alone:
+            side = len(self.levels)
+            ramp = np.clip(np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1), 0, 1)
+            shown, beyond = np.minimum.outer(ramp, ramp), cv2.BORDER_CONSTANT
+        into, size = _into(self.pose, box), (box.w, box.h)
+        shown = cv2.warpAffine(shown, into, size, flags=cv2.INTER_LINEAR, borderMode=beyond)
         return np.asarray(shown, np.float32), rounded.reshape(box.h, box.w, channels)
 
     def _oval(self, box: Box) -> Box | None:

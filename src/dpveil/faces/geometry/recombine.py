@@ -227,10 +227,10 @@ def _head(
         painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn)
     if painted is None:
         shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
-        return faded(shown, part.region, SEAM * part.unit), face
+        return faded(shown, part.region, SEAM * part.unit, hidden.shape), face
     shown, face = painted.on(box, channels)
     if painted.alone:
-        return faded(shown, part.region, FINE_SEAM * part.unit), face
+        return faded(shown, part.region, FINE_SEAM * part.unit, hidden.shape), face
     return _finished(shown, face, part, outside, hidden)
 
 
@@ -276,7 +276,8 @@ def _finished(
     hidden: Bool[np.ndarray, "H W"],
 ) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
     """Return alpha and levels of a head in the photo's colours at the edge, with its grain."""
-    alpha, box = faded(shown, part.region, FINE_SEAM * part.unit), part.region.box
+    alpha = faded(shown, part.region, FINE_SEAM * part.unit, hidden.shape)
+    box = part.region.box
     near = met(face, box, outside, hidden, part.unit, skin=part.protect == FACE)
     return alpha, grained(near, alpha, box, outside, hidden)
 

@@ -48,13 +48,20 @@ Levels = Float32[np.ndarray, "h w c"]
 Share = Float32[np.ndarray, "h w"]
 
 
-def faded(shown: Share, region: Region, width: float) -> Share:
-    """Return alpha that falls to 0 at a region's edge, over `width` pixels."""
+def faded(shown: Share, region: Region, width: float, photo: tuple[int, int]) -> Share:
+    """Return alpha that falls to 0 at a region's edge, over `width` pixels; not at the edge of the photo.
+
+    `photo` is the photo's height and width.
+    """
     import cv2
 
     mask, box = region.mask, region.box
-    hole = np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8)
-    deep = cv2.distanceTransform(np.pad(hole, 1), cv2.DIST_L2, 3)[1:-1, 1:-1]
+    wide = np.pad(np.ones((box.h, box.w), np.uint8) if mask is None else mask.astype(np.uint8), 1, "edge")
+    beside = (wide[0], wide[:, 0], wide[-1], wide[:, -1])
+    left = (box.y, box.x, photo[0] - box.y - box.h, photo[1] - box.x - box.w)
+    for edge, pixels in zip(beside, left, strict=True):
+        edge *= pixels == 0
+    deep = cv2.distanceTransform(wide, cv2.DIST_L2, 3)[1:-1, 1:-1]
     return np.asarray(np.minimum(shown, deep / np.float32(max(1.0, width))), np.float32)
 
 
