@@ -119,8 +119,8 @@ class Completion(Stored, Filling):
         `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. If hardly
-        anything of the frame is outside, the network sees the face alone, and only the person is shown; or, without
-        `around`, the result is None. Raises `ModelError` if the network's output is not finite.
+        anything of the frame is outside, the network sees the face alone, and only the person is shown; or,
+        without `around`, the result is None. Raises `ModelError` if the network's output is not finite.
         """
         head = HeadFrame(self.side)
         pose = between(place, frame, head)
