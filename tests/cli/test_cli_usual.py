@@ -1,5 +1,6 @@
 """Commands without a method: every face becomes one of nobody, and two lines say what that is worth."""
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -123,6 +124,18 @@ def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
         "the whole photo is replaced instead"
         in shell("obfuscate", nobody, "--out", "c.png", "--if-none", "whole")[2]
     )
+
+
+def test_compared_without_regions_methods_take_their_own_and_the_default_is_among_them(shell, photo):
+    code, out, _ = shell("compare", photo, "--epsilon", "1", "--neighbourhood", "16", "--json")
+    assert code == 0
+    made = json.loads(out)["compared"]
+    found = [region["box"] for region in json.loads(shell("explain", photo, "--json")[1])["regions"]]
+    for each in made:
+        boxes = [region["box"] for region in each["regions"]]
+        assert len(boxes) == (2 if each["method"] in ("latent", "gallery", DEFAULT) else 1), each["method"]
+    assert [region["box"] for region in made[-1]["regions"]] == found
+    assert made[-1]["parameters"] == build(None, {}).parameters()
 
 
 def test_python_has_the_same_default(photo):

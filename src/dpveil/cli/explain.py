@@ -65,7 +65,6 @@ def explain_command(
     from dpveil.release.explain import explain
 
     if photo is not None:
-        _check_no_method(photo)
         if size is not None or plot is not None:
             option = "--size" if size is not None else "--plot"
             raise InvalidParameter(
@@ -94,15 +93,6 @@ def explain_command(
         say.note(f"warning: {text}")
     _tell_usual(context, method, 1)
     return 0
-
-
-def _check_no_method(photo: Path) -> None:
-    """Raise `InvalidParameter` for the name of a method in the place of a photo."""
-    from dpveil.core.registry import METHODS
-
-    if str(photo) in METHODS and not photo.exists():
-        hint = f"write --method {photo}"
-        raise InvalidParameter("PHOTO", str(photo), "is a method, and no photo has this name", hint=hint)
 
 
 def _tell_release(photo: Path) -> None:
