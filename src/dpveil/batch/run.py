@@ -194,7 +194,7 @@ def release_all(
 
     `released` is called with each new release once it is written, and must not raise. Continues after the
     failure of a single photo; stops if nothing can be written any more or on an interrupt, and then reports
-    the remaining photos as failed. With `options`, such as {"force": "--force"}, errors write arguments as
+    the remaining photos as untried. With `options`, such as {"force": "--force"}, errors write arguments as
     on the command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot
     be numbered.
     """

@@ -121,7 +121,7 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
     Returns the number of regions.
     """
-    from dpveil.core.notes import told
+    from dpveil.core.notes import Aside, told
     from dpveil.release.explain import explain_region
     from dpveil.release.plan import plan
 
@@ -151,7 +151,7 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
     for text in warnings:
-        say.note(f"warning: {text}")
+        say.note(text if isinstance(text, Aside) else f"warning: {text}")
     return len(quote.regions)
 
 

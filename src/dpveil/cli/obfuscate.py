@@ -23,12 +23,15 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell, tell_chosen, tell_drawn
+from dpveil.cli.usual import tell, tell_chosen, tell_costs, tell_drawn, tell_unsure
 from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
-    from dpveil.batch import Report
+    from dpveil.batch import Report, Task
+    from dpveil.cli.review import Review
     from dpveil.mechanisms.method import Method
+    from dpveil.release.plan import Plan
+    from dpveil.release.saving import Release
 
 
 @takes_regions
@@ -111,27 +114,46 @@ def obfuscate_command(
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    pages = Review()
-    seen = {} if review is None else {"released": pages.add}
+    pages, unsure = Review(), dict[str, int]()
+    released = _watching(unsure, None if review is None else pages)
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, options=options_of(context), **seen)
+        report = release_all(tasks, choices, step=step, released=released, options=options_of(context))
     report.notes += links
     listed = max(
         _written(manifest, partial(write_manifest, report)),
         _written(review, partial(write_review, pages, report)),
     )
     print_report(report, json)
-    _tell_faces(context, method, report, seeded=seed is not None)
+    _tell_faces(context, method, report, unsure, seeded=seed is not None)
     return max(exit_code(report), listed)
 
 
-def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
-    """Say what the default promises; else that heads are drawn where nobody asked for it, and what the user
-    chose.
+def _watching(unsure: dict[str, int], pages: Review | None) -> Callable[[Task, Plan, Release], None]:
+    """Return what is called with each release: it counts unsure faces and adds the release to `pages`."""
+    from dpveil.io.names import shown
+
+    def released(task: Task, plan: Plan, release: Release) -> None:
+        unsure[shown(task.source)] = len(plan.unsure)
+        if pages is not None:
+            pages.add(task, plan, release)
+
+    return released
+
+
+def _tell_faces(
+    context: typer.Context, method: Method, report: Report, unsure: dict[str, int], *, seeded: bool
+) -> None:
+    """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
+    else that heads are drawn where nobody asked for it.
     """
+    tell_unsure(unsure)
+    promises = [entry.promise for entry in report.released if entry.promise]
+    if not seeded:
+        tell(method, promises)
     if is_default(context) and not seeded:
-        promises = [entry.promise for entry in report.released if entry.promise]
-        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+        faces = [len(promise.guarantees) for promise in promises if promise.faces]
+        if any(faces):
+            tell_costs(method, max(faces), of=len(faces))
     elif not context.meta.get(GIVEN, {}).get("gallery"):
         tell_drawn(method)
     if report.released:
