@@ -97,13 +97,11 @@ def explain_command(
 
 def _tell_release(photo: Path) -> None:
     """Say so if a photo is a release already, or the certificate of one."""
-    from dpveil.io import is_present
     from dpveil.io.names import shown
-    from dpveil.release.saving import certificate_path, image_path
+    from dpveil.release.saving import image_path, is_release
 
-    image = image_path(photo)
-    if image is not None and is_present(certificate_path(image)):
-        name = shown(image)
+    if is_release(photo):
+        name = shown(image_path(photo) or photo)
         say.note(
             f"note: {name} is itself a release: this plans another, dpveil verify {name} checks this one"
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
 def obfuscate_command(
     context: typer.Context,
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
-    out: Annotated[Path, typer.Option(metavar="PATH", help="A folder; for one photo, also a file.")],
+    out: Annotated[
+        Path, typer.Option(metavar="PATH", help="A folder, made if missing; for one photo, also a file.")
+    ],
     method: Method,
     post_processing: PostProcessing = None,
     regions: Chosen = NOTHING,
@@ -89,7 +91,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all, write_manifest
+    from dpveil.batch import Choices, check_manifest, plan_tasks, release_all, write_manifest
     from dpveil.cli.review import Review, check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
@@ -106,9 +108,9 @@ def obfuscate_command(
         force=force,
     )
     tasks = plan_tasks(inputs, out, names=names)
-    links = _left_out(linked_folders(inputs, out))
+    notes = _notes(inputs, tasks, out)
     if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *links])
+        problem = "; ".join(["there are no photos among the inputs", *notes])
         raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
@@ -118,7 +120,7 @@ def obfuscate_command(
     released = _watching(unsure, None if review is None else pages)
     with bar(len(tasks), "releasing") as step:
         report = release_all(tasks, choices, step=step, released=released, options=options_of(context))
-    report.notes += links
+    report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
         _written(review, partial(write_review, pages, report)),
@@ -160,14 +162,19 @@ def _tell_faces(
         tell_chosen(method)
 
 
-def _left_out(links: list[Path]) -> list[str]:
-    """Return a note on linked folders, which are not followed, if there are any."""
+def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
+    """Return notes on linked folders, which are not followed, and on releases among originals, if any."""
+    from dpveil.batch import among_originals, linked_folders
     from dpveil.io.names import shown
 
-    if not links:
-        return []
-    count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
-    return [f"{count} left out, such as {shown(links[0])}: name it to release what it holds"]
+    notes, links, around = [], linked_folders(inputs, out), among_originals(inputs, tasks, out)
+    if links:
+        count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
+        notes.append(f"{count} left out, such as {shown(links[0])}: name it to release what it holds")
+    if around is not None:
+        where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
+        notes.append(f"{where}: keep them apart, so that no original is published for one")
+    return notes
 
 
 def _written(path: Path | None, write: Callable[[Path], None]) -> int:
