@@ -11,10 +11,10 @@ import pytest
 from PIL import Image
 
 import dpveil
-from dpveil.batch import Choices, plan_tasks, release_all
+from dpveil.batch import Choices, plan_tasks, release_all, write_manifest
 from dpveil.batch import run as batch
 from dpveil.batch.interrupts import uninterrupted
-from dpveil.cli.run_report import cost, exit_code
+from dpveil.cli.run_report import cost, exit_code, print_report
 from dpveil.core.certificate import canonical, checksum
 from dpveil.errors import BudgetExceeded, NoRegion
 from dpveil.mechanisms.pixel import DPPix
@@ -324,7 +324,7 @@ def test_a_name_that_is_too_long_fails_alone(photos):
     assert "too long" in report.failed[0].failure.message
 
 
-def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch):
+def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch, capsys):
     real = Plan.release
 
     def interrupted(plan, **more):
@@ -335,6 +335,11 @@ def test_an_interrupt_accounts_for_every_photo(photos, monkeypatch):
     monkeypatch.setattr(Plan, "release", interrupted)
     report = release_all(photos(), choices())
     assert (names(report.released), len(report.untried), exit_code(report)) == (["a.png"], 2, 130)
+    assert (report.failed, len(report.to_json()["untried"])) == ([], 2)
+    write_manifest(report, Path("manifest.csv"))
+    assert Path("manifest.csv").read_text().count("\nuntried,") == 2
+    print_report(report, json=False)
+    assert "released 1, failed 0, skipped 0, no region 0, not tried 2\n" in capsys.readouterr().err
     assert all_of(report) == ["a.png", "b.png", "c.png"]
     assert files() == ["a.png", "a.png.certificate.json"]
 

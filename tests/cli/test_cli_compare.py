@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from functools import partial
 from pathlib import Path
 from typing import ClassVar
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from dpveil.catalogue import DEFAULT
 from dpveil.cli.compare_sheet import NOT_PRIVATE
-from dpveil.cli.grid import Choice, lines, neighbourhoods
+from dpveil.cli.grid import USUAL, Choice, lines, neighbourhoods
 from dpveil.cli.sheet import ALARM
 from dpveil.core.registry import METHODS
 from dpveil.errors import InvalidParameter, UnknownName
@@ -40,17 +42,18 @@ def cli(shell):
 
 
 def test_every_method_and_budget_is_on_the_sheet(cli):
-    code, out, err = cli("a.png")
+    code, out, err = cli("a.png", "--regions", "whole")
     assert code == 0
     columns, *told = out.splitlines()
     assert columns.split("  ", 1)[0] == "METHOD"
     for name, words in (("SETTINGS", "epsilon 1"), ("PROMISE", "1-DP"), ("NOISE", "noise scale")):
         assert told[0].index(words) == columns.index(name)
     assert told[0].index("SSIM") == columns.index("NEARNESS TO THE ORIGINAL")
-    assert len(told) == 1 + sum(shown(name, budgets=3) for name in METHODS)
+    assert len(told) == 2 + sum(shown(name, budgets=3) for name in METHODS)
+    assert re.match(f"{DEFAULT} +{USUAL} +0-DP, any-image: strong", told[-2])
     assert told[-1] == "wrote compare.png"
     for name in METHODS:
-        assert sum(line.startswith(name + " ") for line in told) == shown(name, budgets=3)
+        assert sum(line.startswith(name + " ") for line in told[:-2]) == shown(name, budgets=3)
     for words in ("1-DP, any-image", "20-DP, m-pixels (m = 256)", "(5, 1e-06)-DP, any-image"):
         assert sum(words in line for line in told) >= 1
     for line in told:
@@ -61,6 +64,21 @@ def test_every_method_and_budget_is_on_the_sheet(cli):
     assert err == f"compare.png: {NOT_PRIVATE}\n"
     sheet = np.asarray(Image.open("compare.png"))
     assert (sheet[:50] == RED).all(axis=2).mean() > 0.5  # the warning stands at the top
+
+
+def test_a_photo_without_a_face_is_for_the_other_methods(cli):
+    code, out, err = cli("a.png", "--epsilon", "1", "--gallery", "drawn", "--neighbourhood", "4")
+    assert code == 0
+    assert "dp-pix " in out
+    assert DEFAULT not in out
+    left = [line for line in err.splitlines() if line.startswith(f"note: {DEFAULT} is left out: ")]
+    assert len(left) == 1
+    assert "face" in left[0]
+    assert "--threshold" in left[0] or "install" in left[0]
+    assert "note: gallery is left out: --gallery drawn is neither" in err  # as it was typed
+    code, out, err = cli("a.png", "--regions", "faces", "--epsilon", "1", "--force")
+    assert (code, out) == (1, "") if "install" not in left[0] else (code, out)
+    assert "no face was found" in err or "install" in left[0]
 
 
 def test_every_row_says_its_settings(cli):
@@ -133,10 +151,10 @@ def test_several_regions_are_stated_together(cli):
 @pytest.mark.parametrize("shape", [(1, 1, 1), (1, 40, 3), (40, 1, 1), (30, 500, 3), (400, 40, 1)])
 def test_photos_of_every_shape_and_size(cli, shape):
     photo("b.png", shape)
-    code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--json")
+    code, out, err = cli("b.png", "--out", "sheet.png", "--epsilon", "4", "--regions", "whole", "--json")
     assert code == 0
     assert "Traceback" not in err
-    assert len(json.loads(out)["compared"]) == sum(shown(name, budgets=1) for name in METHODS)
+    assert len(json.loads(out)["compared"]) == 1 + sum(shown(name, budgets=1) for name in METHODS)
     with Image.open("sheet.png") as sheet:
         assert sheet.mode == "RGB"
         assert sheet.width >= 1100
@@ -185,6 +203,7 @@ def test_a_sheet_that_exists_is_replaced_only_with_force(cli):
     assert code == 4
     assert "use --force" in err
     assert Path("compare.png").read_text() == "mine"
+    assert "none.png" in cli("none.png", "--method", "dp-pix")[2]  # a photo that is missing is said first
     assert cli("a.png", "--method", "dp-pix", "--epsilon", "1", "--force")[0] == 0
     with Image.open("compare.png") as sheet:
         assert sheet.format == "PNG"
@@ -200,7 +219,8 @@ def test_delta_goes_to_those_that_need_it_or_to_all_where_chosen():
     made, notes = lines(choice(names=names), every=True)
     assert notes == []
     assert [(line.name, line.neighbourhood) for line in made] == [
-        (name, m) for name in names for m in (256, None)
+        *((name, m) for name in names for m in (256, None)),
+        (DEFAULT, None),
     ]
     assert made[0].methods[0] == DPPix(epsilon=1, block=16, neighbourhood=256)
     assert made[3].methods[1] == DPPixGaussian(epsilon=5, delta="1e-6", block=16)
@@ -234,7 +254,7 @@ def test_a_new_method_needs_no_edit_here(monkeypatch):
     monkeypatch.setitem(METHODS.rows, "fixed", Fixed)
     monkeypatch.setitem(METHODS.rows, "demanding", Demanding)
     made, notes = lines(choice(names=("fixed", "demanding", "dp-pix")), every=True)
-    assert [line.name for line in made] == ["fixed", "dp-pix", "dp-pix"]
+    assert [line.name for line in made] == ["fixed", "dp-pix", "dp-pix", DEFAULT]
     assert [method.epsilon for method in made[0].methods] == ["1", "5"]
     assert notes == ["demanding is left out: rank is missing: give it a value"]
     with pytest.raises(InvalidParameter, match="rank"):

@@ -57,9 +57,14 @@ def test_json_is_one_document_and_grey_costs_a_third(cli):
 
 
 def test_a_method_in_the_place_of_a_photo_is_told_from_one(cli):
-    code, out, err = cli("dp-pix")
-    assert (code, out) == (2, "")
-    assert "write --method dp-pix" in err
+    for more in ((), ("--epsilon", "1")):  # which the default method would refuse
+        code, out, err = cli("dp-pix", *more)
+        assert (code, out) == (2, "")
+        assert "is a method, and no photo has this name: write --method dp-pix" in err
+        code, out, err = cli("atributes", *more)
+        assert (code, out) == (2, "")
+        assert "is neither a photo nor a method: did you mean --method attributes?" in err
+    assert cli("none.png")[2].startswith("dpveil: none.png does not exist")
 
 
 def test_a_release_is_said_to_be_one(cli, shell):

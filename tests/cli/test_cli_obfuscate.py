@@ -258,6 +258,41 @@ def test_photos_of_one_stem_never_share_an_output(cli):
     assert Path("one/bob.png").read_bytes() == before
 
 
+def test_releases_among_originals_are_said_to_be_and_never_released_again(cli, release):
+    said = "warning: releases in in/out lie among the originals of in: keep them apart"
+    code, document, err = release(out="in/out")
+    assert (code, inputs(document["released"]), said in err) == (0, ["in/anna.png", "in/bob.png"], True)
+    code, document, _ = release(out="in/out")
+    assert (code, inputs(document["skipped"]), document["released"]) == (0, ["in/anna.png", "in/bob.png"], [])
+    code, document, err = release(out="elsewhere")
+    assert (code, inputs(document["released"])) == (0, ["in/anna.png", "in/bob.png"])
+    assert "among the originals" not in err
+    Image.new("RGB", (20, 24)).save("in/carl.bmp")
+    err = cli("obfuscate", "in/carl.bmp", "--out", "in", *GOOD)[2]
+    assert "warning: releases in in lie among the originals of in" in err
+    assert "among the originals" not in cli("obfuscate", "in/carl.bmp", "--out", "in/named.png", *GOOD)[2]
+    assert "among the originals" not in cli("obfuscate", "in/carl.bmp", "--out", "in/new", *GOOD)[2]
+
+
+def test_a_release_as_input_is_said_to_be_one(cli):
+    said = "warning: in/x.png: it is a release already, as the certificate beside it says: for its original"
+    assert said not in cli("obfuscate", "in/bob.png", "--out", "in/x.png", *GOOD)[2]
+    assert said in cli("obfuscate", "in/x.png", "--out", "y.png", *GOOD)[2]
+    assert said in cli("obfuscate", "in/x.png", "--out", "free.png", "--method", "fill", "--level", "9")[2]
+
+
+def test_a_file_is_written_into_a_folder_that_exists_and_a_folder_is_made(cli):
+    for names in (("no/such/x.png",), ("out", "--manifest", "no/such/m.csv")):
+        code, _, err = cli("obfuscate", "in/bob.png", *GOOD, "--out", *names)
+        assert (code, err) == (
+            4,
+            f"dpveil: cannot write {names[-1]}: there is no such folder: make the folder first\n",
+        )
+    assert not Path("no").exists()
+    assert cli("obfuscate", "in/bob.png", *GOOD, "--out", "no/such")[0] == 0
+    assert Path("no/such/bob.png").exists()
+
+
 def test_linked_folders_are_said_to_be_left_out(cli, release):
     for name in ("one", "two", "in/real"):
         Path(name).mkdir()

@@ -180,7 +180,10 @@ def test_a_release_is_told_to_people(cli):
     )
     few = f"warning: in/a.png: {FEW}"
     overlap = "warning: in/a.png: box 1 and box 2 overlap: each reads the original, so their costs add"
-    assert err == f"{few}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
+    told, promised = err.split("promised: ")
+    assert told == f"{few}\n{overlap}\nreleased 1, failed 0, skipped 0, no region 0\n"
+    clear = "position and size of the region; everything outside the region"
+    assert promised == f"{out.partition('  ')[2].strip()}; in the clear: {clear}\n"
 
 
 def test_a_release_is_told_to_programs(cli):
@@ -190,7 +193,8 @@ def test_a_release_is_told_to_programs(cli):
     stated = json.loads(Path("out/a.png.certificate.json").read_text(encoding="utf-8"))
     entry |= {"regions": 1, "guarantee": stated["composition"], "guarantees": stated["guarantees"]}
     entry |= {"strength": "moderate", "warnings": [FEW]}
-    assert (code, json.loads(out)) == (0, {"released": [entry], "failed": [], "skipped": [], "no_region": []})
+    others = {"failed": [], "skipped": [], "no_region": [], "untried": []}
+    assert (code, json.loads(out)) == (0, {"released": [entry], **others})
     code, out, err = cli(*arguments)
     assert json.loads(out)["skipped"] == [entry]
     assert (code, err) == (0, "released 0, failed 0, skipped 1, no region 0\n")

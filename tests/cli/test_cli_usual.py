@@ -1,5 +1,6 @@
 """Commands without a method: every face becomes one of nobody, and two lines say what that is worth."""
 
+import json
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +13,7 @@ from skimage import data
 import dpveil
 from dpveil.assets import defaults
 from dpveil.catalogue import DEFAULT, build
-from dpveil.cli.usual import tell
+from dpveil.cli.usual import tell, tell_costs
 from dpveil.core.registry import DETECTORS
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.regions.detectors.centerface import CenterFace
@@ -41,7 +42,7 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
     )
     large, unseen, _, promised, keep = err.splitlines()
     assert "at least 40 % of the photo is replaced" in large
-    assert unseen.endswith("faces below 24 pixels of height were not looked for")
+    assert unseen == "faces below 24 pixels of height were not looked for"  # for information, no warning
     assert promised.startswith(
         "promised: each new face was chosen without looking at the old one, 0-DP (strong)"
     )
@@ -58,6 +59,7 @@ def test_every_face_becomes_one_of_nobody_and_two_lines_say_what_that_is_worth(s
 def test_what_keeping_costs_is_what_it_costs(shell, photo):
     err = shell("explain", photo)[2]
     assert "in the clear" not in err  # the answer lists that
+    assert "faces below 24 pixels of height were not looked for" in err.splitlines()
     told = err.splitlines()[-1]
     choices = re.findall(r"(gender=1\S*) for (\d+)-DP \((\w+)\)", told)
     assert [kept for kept, _, _ in choices] == ["gender=1", "gender=1,age=1"]
@@ -67,24 +69,70 @@ def test_what_keeping_costs_is_what_it_costs(shell, photo):
 
 
 def test_the_numbers_come_from_the_plan(shell, capsys):
-    tell(build(None, {}), [1, 5, 3])
-    assert [int(number) for number in NUMBER.findall(capsys.readouterr().err)] == [0, 5, 10]
+    tell_costs(build(None, {}), 5)
+    said = capsys.readouterr().err
+    assert [int(number) for number in NUMBER.findall(said)] == [5, 10]
+    assert said.endswith(", in a photo of 5 faces\n")
+    tell_costs(build(None, {}), 5, of=3)
+    assert capsys.readouterr().err.endswith(", in the worst of 3 photos, with 5 faces\n")
     tell(build(None, {}), [])
-    tell(build(None, {}), [0])
     assert capsys.readouterr().err == ""
 
 
-def test_with_a_method_nothing_of_that_is_said(shell, photo):
+def test_with_a_method_nothing_is_said_of_what_the_default_could_keep(shell, photo):
     named = ["--method", "attributes", "--attributes", "none"]
-    assert "promised:" not in shell("obfuscate", photo, "--out", "private.png", *named)[2]
-    assert "promised:" not in shell("explain", photo, *named)[2]
+    for command in (["obfuscate", "--out", "private.png"], ["explain"]):
+        assert "to keep gender" not in shell(*command, photo, *named)[2]
     assert "0-DP" in shell("explain")[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "promised", "clear"),
+    [
+        (
+            ["gallery", "--epsilon", "1"],
+            "2 faces at 1-DP each, together 2-DP (moderate), any-image",
+            "place, size and turn of each face",
+        ),
+        (["mosaic", "--block", "9", "--regions", "faces"], "nothing", "place and size of each face"),
+        (
+            ["fill", "--level", "9"],
+            "0-DP (strong), any-image",
+            "photo's size in pixels and its number of channels",
+        ),
+    ],
+)
+def test_every_method_says_what_it_promised_and_what_is_in_the_clear(shell, photo, options, promised, clear):
+    err = shell("obfuscate", photo, "--out", "private.png", "--method", *options)[2]
+    (line,) = (line for line in err.splitlines() if line.startswith("promised: "))
+    assert line.startswith(f"promised: {promised}; in the clear: ")
+    assert line.endswith(clear)
+    nowhere = ["--method", *options, "--seed", "1"]
+    assert "promised:" not in shell("obfuscate", photo, "--out", "seeded.png", *nowhere)[2]
+
+
+def test_in_a_folder_the_worst_photo_is_told_and_said_to_be_that(shell, photo):
+    one = np.asarray(Image.open(photo))[:, :264]
+    Image.fromarray(one).save(photo.with_name("one.png"))
+    photos = [photo, photo.with_name("one.png")]
+    err = shell("obfuscate", *photos, "--out", "private", "--method", "gallery", "--epsilon", "1")[2]
+    assert "promised: in the worst of 2 photos, 2 faces at 1-DP each" in err
+
+
+def test_faces_that_were_hardly_found_are_said_to_be_replaced(shell, photo, monkeypatch):
+    assert dpveil.plan(photo).unsure == ()
+    assert "unsure" not in shell("obfuscate", photo, "--out", "a.png")[2]
+    monkeypatch.setattr("dpveil.release.plan.UNSURE", 1)
+    err = shell("obfuscate", photo, "--out", "b.png")[2]
+    assert f"unsure: replaced 2 faces with a score below 1, in {photo}: --review shows them" in err
+    assert "--except" in err
+    assert "--threshold" in err
 
 
 def test_options_of_the_default_need_no_method(shell, photo):
     code, _, err = shell("obfuscate", photo, "--out", "private.png", "--attributes", "gender=1")
     assert code == 0
-    assert "promised:" not in err
+    assert "promised: 2 faces at 1-DP each" in err
     assert "gender=1" in Path("private.png.certificate.json").read_text(encoding="utf-8")
     assert "--attributes gender=1" in shell("obfuscate", photo, "--out", "other.png")[2]
 
@@ -93,7 +141,8 @@ def test_options_of_the_default_need_no_method(shell, photo):
 def test_the_default_is_promised_only_where_it_holds(shell, photo, more):
     chosen = photo if more[0] == "--seed" else photo.with_name("nobody.png")
     code, _, err = shell("obfuscate", chosen, "--out", "private.png", *more)
-    assert (code, "promised:" in err) == (0, False)
+    assert (code, "each new face" in err) == (0, False)
+    assert ("promised: 0-DP (strong), any-image" in err) == (more[1] == "whole")
 
 
 def test_a_budget_goes_with_what_is_kept(shell, photo):
@@ -123,6 +172,18 @@ def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
         "the whole photo is replaced instead"
         in shell("obfuscate", nobody, "--out", "c.png", "--if-none", "whole")[2]
     )
+
+
+def test_compared_without_regions_methods_take_their_own_and_the_default_is_among_them(shell, photo):
+    code, out, _ = shell("compare", photo, "--epsilon", "1", "--neighbourhood", "16", "--json")
+    assert code == 0
+    made = json.loads(out)["compared"]
+    found = [region["box"] for region in json.loads(shell("explain", photo, "--json")[1])["regions"]]
+    for each in made:
+        boxes = [region["box"] for region in each["regions"]]
+        assert len(boxes) == (2 if each["method"] in ("latent", "gallery", DEFAULT) else 1), each["method"]
+    assert [region["box"] for region in made[-1]["regions"]] == found
+    assert made[-1]["parameters"] == build(None, {}).parameters()
 
 
 def test_python_has_the_same_default(photo):

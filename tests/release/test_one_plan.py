@@ -74,7 +74,9 @@ def test_everything_reads_one_plan(name: str, regions: str, photo: Path, tmp_pat
     assert planned.remarks == release.notes
     assert np.array_equal(release.image, planned.release(bits=SeededBits(7)).image)
 
-    compared, _ = compare(read, [Line(name, None, (method,))], [regions], bits=SeededBits(7))
+    compared, _ = compare(
+        read, [Line(name, None, (method,))], {method.regions: [regions]}, bits=SeededBits(7)
+    )
     [(_, [made])] = compared.lines
     assert made is not None
     assert made.guarantee == planned.total

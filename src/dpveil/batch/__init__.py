@@ -4,7 +4,7 @@ from dpveil.batch.choices import Choices
 from dpveil.batch.manifest import check_manifest, write_manifest
 from dpveil.batch.report import Entry, Failure, Promise, Report
 from dpveil.batch.run import release_all
-from dpveil.batch.tasks import Task, linked_folders, plan_tasks
+from dpveil.batch.tasks import Task, among_originals, linked_folders, plan_tasks
 
 __all__ = [
     "Choices",
@@ -13,6 +13,7 @@ __all__ = [
     "Promise",
     "Report",
     "Task",
+    "among_originals",
     "check_manifest",
     "linked_folders",
     "plan_tasks",

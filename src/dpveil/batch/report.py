@@ -19,7 +19,8 @@ RELEASED: Final = "released"
 FAILED: Final = "failed"
 SKIPPED: Final = "skipped"
 NO_REGION: Final = "no_region"
-STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION)
+UNTRIED: Final = "untried"
+STATUSES: Final = (RELEASED, FAILED, SKIPPED, NO_REGION, UNTRIED)
 INTERRUPTED: Final = "the run was interrupted"
 UNWRITABLE: Final = "the output cannot be written"
 
@@ -79,7 +80,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Entry:
-    """The outcome of one input; `tried` is false if the run ended before its turn."""
+    """The outcome of one input."""
 
     status: str
     source: Path
@@ -87,7 +88,6 @@ class Entry:
     promise: Promise | None = None
     warnings: tuple[str, ...] = ()
     failure: Failure | None = None
-    tried: bool = True
 
     def to_json(self) -> dict[str, Any]:
         """Return the JSON object of this input."""
@@ -124,7 +124,7 @@ class Report:
 
     @property
     def failed(self) -> list[Entry]:
-        """Photos that were not released because of an error other than `NoRegion`."""
+        """Photos that were tried and not released because of an error other than `NoRegion`."""
         return self.of(FAILED)
 
     @property
@@ -140,7 +140,7 @@ class Report:
     @property
     def untried(self) -> list[Entry]:
         """Photos that the run did not reach."""
-        return [entry for entry in self.entries if not entry.tried]
+        return self.of(UNTRIED)
 
     @property
     def errors(self) -> list[type[BaseException]]:
@@ -157,8 +157,8 @@ class Report:
     def fail(self, task: Task, error: BaseException, *, tried: bool = True) -> None:
         """Record that nothing was written for this photo, and why."""
         error.__traceback__ = None  # its frames would keep the photo in memory
-        status = NO_REGION if isinstance(error, NoRegion) else FAILED
-        self.entries.append(Entry(status, task.source, failure=Failure.of(error, self.options), tried=tried))
+        status = UNTRIED if not tried else NO_REGION if isinstance(error, NoRegion) else FAILED
+        self.entries.append(Entry(status, task.source, failure=Failure.of(error, self.options)))
 
     def to_json(self) -> dict[str, list[dict[str, Any]]]:
         """Return the JSON document of a run."""

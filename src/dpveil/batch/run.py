@@ -23,11 +23,14 @@ from dpveil.io import make_folder, most_bytes, read
 from dpveil.io.folders import identity
 from dpveil.io.names import shown
 from dpveil.release.plan import Plan, plan
-from dpveil.release.saving import Release, tidy
+from dpveil.release.saving import Release, is_release, tidy
 
 ONE_FILE_ONLY: Final = frozenset({errno.ENAMETOOLONG, errno.EEXIST, errno.EISDIR})
 """Errors that affect one output only; the next may still be written."""
 COPY: Final = "it is a copy of {}: each release reads the same photo, so their costs add"
+ITSELF: Final = (
+    "it is a release already, as the certificate beside it says: for its original, the costs of both add"
+)
 AGAIN: Final = "{} may be an earlier release of it: if it is, their costs add"
 FORGOTTEN: Final = "a rerun will not notice if it is replaced: {}"
 
@@ -164,12 +167,16 @@ class _Run:
         self.report.done(RELEASED, task, task.output, certificate, notes)
 
     def _about(self, task: Task, certificate: Certificate) -> tuple[str, ...]:
-        """Return notes on other releases of the same photo whose costs add, if it costs anything."""
+        """Return notes on other releases of the same photo whose costs add, if it costs anything.
+
+        That the photo is a release itself is said in any case.
+        """
+        itself = (ITSELF,) * is_release(task.source)
         if certificate.composition is not None and certificate.composition.free:
-            return ()
+            return itself
         first = self.copies.get(task.source)
         again = [AGAIN.format(shown(place)) for place in earlier(task)]
-        return (*(() if first is None else (COPY.format(shown(first)),)), *again)
+        return (*itself, *(() if first is None else (COPY.format(shown(first)),)), *again)
 
     def _remember(self, task: Task, certificate: Certificate, stamp: Stamp | None) -> tuple[str, ...]:
         """Store the input's stamp with its release; return a note if that fails."""
@@ -194,7 +201,7 @@ def release_all(
 
     `released` is called with each new release once it is written, and must not raise. Continues after the
     failure of a single photo; stops if nothing can be written any more or on an interrupt, and then reports
-    the remaining photos as failed. With `options`, such as {"force": "--force"}, errors write arguments as
+    the remaining photos as untried. With `options`, such as {"force": "--force"}, errors write arguments as
     on the command line. Raises `UsageError` and `OutputError`, before anything is drawn, if outputs cannot
     be numbered.
     """

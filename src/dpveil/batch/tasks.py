@@ -8,6 +8,8 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from errno import ENOENT
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +19,7 @@ from dpveil.errors import InvalidParameter, UsageError, meant
 from dpveil.io import FORMATS, format_of
 from dpveil.io.folders import UNWRITTEN, identity, is_folder, is_link, real, walk
 from dpveil.io.names import shown
+from dpveil.io.writing import refusal
 from dpveil.release.saving import SUFFIX, certificate_path
 
 NAMES: Final = ("keep", "number")
@@ -51,7 +54,7 @@ def plan_tasks(inputs: Iterable[Path], out: Path, *, names: str = "keep") -> lis
     photo-000001.png and so on; a photo keeps its number, which `release_all` stores before anything is drawn.
     Writes nothing. Raises `UsageError` if two photos have the same output, an output would overwrite an
     input, `out` is an input folder, several photos have one file name as output, or one photo a new folder
-    whose name looks like a mistyped file name.
+    whose name looks like a mistyped file name; and `OutputError` for a file in a folder that does not exist.
     """
     if names not in NAMES:
         hint = f"{meant(names, NAMES)}write {' or '.join(NAMES)}"
@@ -83,6 +86,19 @@ def linked_folders(inputs: Iterable[Path], out: Path) -> list[Path]:
     return [path for path in found if is_link(path) and is_folder(path) and real(path) != real(out)]
 
 
+def among_originals(inputs: Iterable[Path], tasks: Sequence[Task], out: Path) -> Path | None:
+    """Return the folder of originals in which the folder `out` lies, and the releases with it; None if apart.
+
+    This is an input folder, or that of an input; a file `out` has a name that was chosen with care.
+    """
+    if all(task.output == out for task in tasks):
+        return None
+    here, given = real(out), list(inputs)
+    around = (start for start in given if is_folder(start) and here.is_relative_to(real(start)))
+    beside = (start.parent for start in given if not is_folder(start) and here == real(start.parent))
+    return next(chain(around, beside), None)
+
+
 def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
     if len(given) > 1 or is_folder(given[0]):
         raise UsageError(
@@ -94,6 +110,8 @@ def _into_a_file(given: Sequence[Path], out: Path, names: str) -> Task:
         problem = f"{{out}} {shown(out)} is a file name, and {{names}} number would choose another"
         raise UsageError(problem, hint="name a folder, or leave out {names}", arguments=ARGUMENTS)
     format_of(out)
+    if not is_folder(out.parent):
+        raise refusal(out, FileNotFoundError(ENOENT, ""))
     return Task(given[0], out, out.name)
 
 

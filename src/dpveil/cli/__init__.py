@@ -59,7 +59,7 @@ USAGE_ERROR: Final[type[Exception]] = typer.BadParameter.__bases__[0]
 """Click's error of usage, whose class Typer does not export."""
 AS_PYTHON: Final = warnings.formatwarning
 EMPTY: Final[dict[str, dict[str, list[str]]]] = {
-    "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": []},
+    "obfuscate": {"released": [], "failed": [], "skipped": [], "no_region": [], "untried": []},
     "verify": {"verified": [], "failed": []},
     "faces": {"faces": []},
     "audit": {"audited": []},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from typer.core import TyperCommand
@@ -21,7 +21,7 @@ ALIASES: Final = {
 class Refusal(DPVeilError):
     """A `DPVeilError` whose message and hint name options of the command line."""
 
-    def __init__(self, error: DPVeilError, options: dict[str, str]) -> None:
+    def __init__(self, error: DPVeilError, options: Mapping[str, str]) -> None:
         message, hint = error.told(options)
         super().__init__(message, hint=hint)
         self.exit_code = error.exit_code

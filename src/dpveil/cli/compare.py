@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dpveil.cli import exits, say
+from dpveil.cli.command import options_of
 from dpveil.cli.options import AsJson, MaxPixels, Text, number
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 from dpveil.errors import InvalidParameter, OutputError
@@ -23,6 +25,7 @@ NEIGHBOURHOODS = ("256", "all")
 
 @takes_regions
 def compare_command(
+    context: typer.Context,
     photo: Annotated[Path, typer.Argument(metavar="PHOTO", help="One photo.")],
     out: Annotated[
         Path, typer.Option(metavar="SHEET.png", help="Where to write the sheet. Keep it private.")
@@ -59,18 +62,22 @@ def compare_command(
       dpveil compare photo.jpg --out compare.png
       dpveil compare group.jpg --out compare.png --regions faces --epsilon 2 --epsilon 10
 
+    Without --regions each method takes its own: the whole photo, or every face that is found.
     SSIM and PSNR are computed from the original, and the costs of many releases add up: the sheet is for the
     owner of the original only, NOT FOR PUBLICATION.
     """
     from dpveil.cli.compare_sheet import NOT_PRIVATE, compare
     from dpveil.io import encode, read, write_together
 
-    lines = _lines(method, epsilon, delta, block, neighbourhood, gallery)
-    usual = {one.regions for line in lines for one in line.methods if one is not None}
-    chosen = regions.finders(sorted(usual if len(usual) == 1 else {"whole"}))
+    options = options_of(context)
+    lines, missing = _lines(method, epsilon, delta, block, neighbourhood, gallery, options)
+    usual = sorted({one.regions for line in lines for one in line.methods if one is not None})
+    finders = regions.finders(usual)
+    chosen = {kind: finders if regions.specs else [finders[n]] for n, kind in enumerate(usual)}
+    original = read(photo, max_pixels=max_pixels)
     _check_out(out, photo, force)
-    compared, notes = compare(read(photo, max_pixels=max_pixels), lines, chosen, every=method is None)
-    for text in notes:
+    compared, notes = compare(original, lines, chosen, every=method is None, options=options)
+    for text in (*missing, *notes):
         say.note(f"note: {text}")
     write_together([(out, encode(compared.draw(), "png"))], replace=force)
     if json:
@@ -90,7 +97,8 @@ def _lines(
     block: str,
     neighbourhoods: list[str] | None,
     gallery: Text,
-) -> list[Line]:
+    options: Mapping[str, str],
+) -> tuple[list[Line], list[str]]:
     from dpveil.cli import grid
     from dpveil.core.registry import METHODS
 
@@ -102,10 +110,7 @@ def _lines(
         block=number(block),
         gallery=gallery,
     )
-    lines, notes = grid.lines(choice, every=names is None)
-    for text in notes:
-        say.note(f"note: {text}")
-    return lines
+    return grid.lines(choice, every=names is None, options=options)
 
 
 def _check_out(out: Path, photo: Path, force: bool) -> None:

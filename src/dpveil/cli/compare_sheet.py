@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from jaxtyping import UInt8
 
-from dpveil.cli.grid import Line, settings
+from dpveil.cli.grid import Line, left_out, settings
 from dpveil.cli.sheet import Row, Section, Sheet, Tile, draw_sheet, loud, noise_line, resized
 from dpveil.core.guarantee import Guarantee, pixels
 from dpveil.core.numbers import Json, show
 from dpveil.core.parameters import ALL
 from dpveil.core.photo import Photo
 from dpveil.core.region import Box
-from dpveil.errors import NoRegion, RegionError, UsageError
+from dpveil.errors import DPVeilError, NoRegion, RegionError, UsageError
 from dpveil.mechanisms.method import Method
 from dpveil.metrics import METRICS
 from dpveil.noise.bits import BitSource
@@ -147,6 +147,9 @@ class Comparison:
         return tuple(Box(int(x), int(y), max(1, round(w)), max(1, round(h))) for x, y, w, h in edges)
 
     def _covered(self) -> str:
+        made = (each for _, row in self.lines for each in row if each is not None)
+        if len({frozenset(region.origin.kind for region in one.plan.regions) for one in made}) > 1:
+            return "The whole photo, or every face: each method's own"
         if len(self.boxes) > 1:
             return f"{len(self.boxes)} regions together"
         box = self.boxes[0]
@@ -173,22 +176,26 @@ WORDS: Final = (
 def compare(
     photo: Photo,
     lines: Sequence[Line],
-    regions: Sequence[Spec],
+    regions: Mapping[str, Sequence[Spec]],
     *,
     every: bool = False,
+    options: Mapping[str, str] | None = None,
     bits: BitSource | None = None,
 ) -> tuple[Comparison, list[str]]:
     """Release `photo` by every method of `lines`; return the comparison, and notes on methods left out.
 
-    `bits=None` means a fresh secure source for each release. With `every`, methods that do not accept these
-    regions, or whose files are missing, are left out with a note; otherwise they raise. Raises `NoRegion` if
-    nothing is found, and the errors of `plan`.
+    `regions` are those of each method, by its usual ones (`Method.regions`). `bits=None` means a fresh secure
+    source for each release. With `every`, methods that do not accept these regions, find none, or whose files
+    are missing, are left out with a note, which writes arguments as `options`; otherwise they raise. Raises
+    `NoRegion` if nothing is found by any, and the errors of `plan`.
     """
-    notes: dict[str, str] = {}
-    planned = [(line, [_planned(photo, m, regions, every, notes) for m in line.methods]) for line in lines]
+    refused: dict[str, DPVeilError] = {}
+    planned = [(line, [_planned(photo, m, regions, every, refused) for m in line.methods]) for line in lines]
     planned = [(line, row) for line, row in planned if any(row)]
     if not planned:
-        raise NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
+        unfound = (error for error in refused.values() if isinstance(error, NoRegion))
+        none = NoRegion("no method takes these regions", hint="see --regions of dpveil compare")
+        raise next(unfound, none)
     plans = [made for _, row in planned for made in row if made]
     boxes = {region.box: region.origin.in_words() for region in plans[0].regions}
     view = _around([region.box for made in plans for region in made.regions], photo)
@@ -197,20 +204,25 @@ def compare(
         (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
         for line, row in planned
     )
-    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), list(notes.values())
+    notes = [left_out(name, error, options or {}) for name, error in refused.items()]
+    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), notes
 
 
 def _planned(
-    photo: Photo, method: Method | None, regions: Sequence[Spec], every: bool, notes: dict[str, str]
+    photo: Photo,
+    method: Method | None,
+    regions: Mapping[str, Sequence[Spec]],
+    every: bool,
+    refused: dict[str, DPVeilError],
 ) -> Plan | None:
     if method is None:
         return None
     try:
-        return plan(photo, method, regions=regions)
+        return plan(photo, method, regions=regions[method.regions])
     except (UsageError, RegionError) as error:
-        if not every or isinstance(error, NoRegion):
+        if not every:
             raise
-        notes[method.name] = f"{method.name} is left out: {error}"
+        refused[method.name] = error
         return None
 
 

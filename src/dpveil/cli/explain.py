@@ -65,7 +65,6 @@ def explain_command(
     from dpveil.release.explain import explain
 
     if photo is not None:
-        _check_no_method(photo)
         if size is not None or plot is not None:
             option = "--size" if size is not None else "--plot"
             raise InvalidParameter(
@@ -96,24 +95,13 @@ def explain_command(
     return 0
 
 
-def _check_no_method(photo: Path) -> None:
-    """Raise `InvalidParameter` for the name of a method in the place of a photo."""
-    from dpveil.core.registry import METHODS
-
-    if str(photo) in METHODS and not photo.exists():
-        hint = f"write --method {photo}"
-        raise InvalidParameter("PHOTO", str(photo), "is a method, and no photo has this name", hint=hint)
-
-
 def _tell_release(photo: Path) -> None:
     """Say so if a photo is a release already, or the certificate of one."""
-    from dpveil.io import is_present
     from dpveil.io.names import shown
-    from dpveil.release.saving import certificate_path, image_path
+    from dpveil.release.saving import image_path, is_release
 
-    image = image_path(photo)
-    if image is not None and is_present(certificate_path(image)):
-        name = shown(image)
+    if is_release(photo):
+        name = shown(image_path(photo) or photo)
         say.note(
             f"note: {name} is itself a release: this plans another, dpveil verify {name} checks this one"
         )
@@ -131,7 +119,7 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
 
     Returns the number of regions.
     """
-    from dpveil.core.notes import told
+    from dpveil.core.notes import Aside, told
     from dpveil.release.explain import explain_region
     from dpveil.release.plan import plan
 
@@ -161,7 +149,7 @@ def _of_photo(context: typer.Context, photo: Photo, method: Method, regions: Cho
     say.answer("")
     _tell(explanation, quote.regions[largest].in_words())
     for text in warnings:
-        say.note(f"warning: {text}")
+        say.note(text if isinstance(text, Aside) else f"warning: {text}")
     return len(quote.regions)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
-from dpveil.catalogue import build, row_of
+from dpveil.catalogue import DEFAULT, build, row_of
+from dpveil.cli.command import Refusal
 from dpveil.cli.options import number
 from dpveil.core.parameters import ALL
 from dpveil.core.registry import METHODS
@@ -15,6 +16,8 @@ from dpveil.mechanisms.method import Method
 
 DELTA: Final = "1e-6"
 """Default δ for methods that require one."""
+USUAL: Final = "the default"
+"""The settings of what `dpveil obfuscate` does without options."""
 
 
 @dataclass(frozen=True)
@@ -51,13 +54,15 @@ def neighbourhoods(words: Sequence[str]) -> tuple[int | None, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
-    """Return the lines of the comparison and notes on methods left out.
+def lines(
+    choice: Choice, *, every: bool, options: Mapping[str, str] | None = None
+) -> tuple[list[Line], list[str]]:
+    """Return the lines of the comparison and notes on methods left out, which write arguments as `options`.
 
     A parameter is passed to the methods that have it; a default δ only to those that require it. With
     `every`, methods that require other parameters, or files that are missing, are left out with a note;
-    otherwise they raise `InvalidParameter` or `ModelError`, and so does a gallery that no method takes.
-    Raises `UnknownName` for an unknown method.
+    otherwise they raise `InvalidParameter` or `ModelError`, and so does a gallery that no method takes. The
+    last of all methods is the default, as `plan` has it. Raises `UnknownName` for an unknown method.
     """
     made: list[Line] = []
     notes: list[str] = []
@@ -71,14 +76,21 @@ def lines(choice: Choice, *, every: bool) -> tuple[list[Line], list[str]]:
         except (UsageError, ModelError) as error:
             if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise
-            notes.append(f"{name} is left out: {DPVeilError.__str__(error)}")
+            notes.append(left_out(name, error, options or {}))
             refused = error if "gallery" in known else refused
             continue
         made += [row for row in rows if any(row.methods)]
     taken = any(hasattr(method, "gallery") for row in made for method in row.methods)
     if choice.gallery and refused and not taken:
         raise refused
+    if every:
+        made.append(Line(DEFAULT, None, (build(None, {}), *[None] * (len(choice.budgets) - 1))))
     return made, notes
+
+
+def left_out(name: str, error: DPVeilError, options: Mapping[str, str]) -> str:
+    """Return the note on a method that is left out, and why."""
+    return f"{name} is left out: {Refusal(error, options)}"
 
 
 def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
@@ -96,9 +108,13 @@ def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:
 def settings(method: Method, *, but: Sequence[str] = ()) -> str:
     """Return the parameters that are not their defaults, without those in `but` and hashes of files.
 
+    The default method is named so.
+
     >>> settings(build("dp-samp", {"epsilon": 5, "clusters": 8}))
     'epsilon 5, clusters 8'
     """
+    if method == build(None, {}):
+        return USUAL
     usual = row_of(type(method))["parameters"]
     own = {name: value for name, value in method.parameters().items() if value not in (None, usual[name])}
     words = {name.replace("_", " "): value for name, value in own.items() if name not in but}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,12 +23,15 @@ from dpveil.cli.options import (
 )
 from dpveil.cli.progress import bar
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
-from dpveil.cli.usual import tell, tell_chosen, tell_drawn
+from dpveil.cli.usual import tell, tell_chosen, tell_costs, tell_drawn, tell_unsure
 from dpveil.errors import PhotoError
 
 if TYPE_CHECKING:
-    from dpveil.batch import Report
+    from dpveil.batch import Report, Task
+    from dpveil.cli.review import Review
     from dpveil.mechanisms.method import Method
+    from dpveil.release.plan import Plan
+    from dpveil.release.saving import Release
 
 
 @takes_regions
@@ -36,7 +39,9 @@ if TYPE_CHECKING:
 def obfuscate_command(
     context: typer.Context,
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
-    out: Annotated[Path, typer.Option(metavar="PATH", help="A folder; for one photo, also a file.")],
+    out: Annotated[
+        Path, typer.Option(metavar="PATH", help="A folder, made if missing; for one photo, also a file.")
+    ],
     method: Method,
     post_processing: PostProcessing = None,
     regions: Chosen = NOTHING,
@@ -86,7 +91,7 @@ def obfuscate_command(
     --method dp-pix --help shows the options of dp-pix.
     """
     from dpveil.accounting.meaning import check_strength_name
-    from dpveil.batch import Choices, check_manifest, linked_folders, plan_tasks, release_all, write_manifest
+    from dpveil.batch import Choices, check_manifest, plan_tasks, release_all, write_manifest
     from dpveil.cli.review import Review, check_review, write_review
     from dpveil.cli.run_report import exit_code, print_report
     from dpveil.postprocessing import parse_all
@@ -103,49 +108,73 @@ def obfuscate_command(
         force=force,
     )
     tasks = plan_tasks(inputs, out, names=names)
-    links = _left_out(linked_folders(inputs, out))
+    notes = _notes(inputs, tasks, out)
     if not tasks:
-        problem = "; ".join(["there are no photos among the inputs", *links])
+        problem = "; ".join(["there are no photos among the inputs", *notes])
         raise PhotoError(problem, hint="name image files, or folders that contain some")
     if manifest is not None:
         check_manifest(manifest, tasks, replace=force)
     if review is not None:
         check_review(review, tasks, out, replace=force)
-    pages = Review()
-    seen = {} if review is None else {"released": pages.add}
+    pages, unsure = Review(), dict[str, int]()
+    released = _watching(unsure, None if review is None else pages)
     with bar(len(tasks), "releasing") as step:
-        report = release_all(tasks, choices, step=step, options=options_of(context), **seen)
-    report.notes += links
+        report = release_all(tasks, choices, step=step, released=released, options=options_of(context))
+    report.notes += notes
     listed = max(
         _written(manifest, partial(write_manifest, report)),
         _written(review, partial(write_review, pages, report)),
     )
     print_report(report, json)
-    _tell_faces(context, method, report, seeded=seed is not None)
+    _tell_faces(context, method, report, unsure, seeded=seed is not None)
     return max(exit_code(report), listed)
 
 
-def _tell_faces(context: typer.Context, method: Method, report: Report, *, seeded: bool) -> None:
-    """Say what the default promises; else that heads are drawn where nobody asked for it, and what the user
-    chose.
+def _watching(unsure: dict[str, int], pages: Review | None) -> Callable[[Task, Plan, Release], None]:
+    """Return what is called with each release: it counts unsure faces and adds the release to `pages`."""
+    from dpveil.io.names import shown
+
+    def released(task: Task, plan: Plan, release: Release) -> None:
+        unsure[shown(task.source)] = len(plan.unsure)
+        if pages is not None:
+            pages.add(task, plan, release)
+
+    return released
+
+
+def _tell_faces(
+    context: typer.Context, method: Method, report: Report, unsure: dict[str, int], *, seeded: bool
+) -> None:
+    """Say what was unsure, what is promised, and what the user chose; and what else the default could do, or
+    else that heads are drawn where nobody asked for it.
     """
+    tell_unsure(unsure)
+    promises = [entry.promise for entry in report.released if entry.promise]
+    if not seeded:
+        tell(method, promises)
     if is_default(context) and not seeded:
-        promises = [entry.promise for entry in report.released if entry.promise]
-        tell(method, [len(promise.guarantees) for promise in promises if promise.faces])
+        faces = [len(promise.guarantees) for promise in promises if promise.faces]
+        if any(faces):
+            tell_costs(method, max(faces), of=len(faces))
     elif not context.meta.get(GIVEN, {}).get("gallery"):
         tell_drawn(method)
     if report.released:
         tell_chosen(method)
 
 
-def _left_out(links: list[Path]) -> list[str]:
-    """Return a note on linked folders, which are not followed, if there are any."""
+def _notes(inputs: list[Path], tasks: Sequence[Task], out: Path) -> list[str]:
+    """Return notes on linked folders, which are not followed, and on releases among originals, if any."""
+    from dpveil.batch import among_originals, linked_folders
     from dpveil.io.names import shown
 
-    if not links:
-        return []
-    count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
-    return [f"{count} left out, such as {shown(links[0])}: name it to release what it holds"]
+    notes, links, around = [], linked_folders(inputs, out), among_originals(inputs, tasks, out)
+    if links:
+        count = "1 linked folder was" if len(links) == 1 else f"{len(links)} linked folders were"
+        notes.append(f"{count} left out, such as {shown(links[0])}: name it to release what it holds")
+    if around is not None:
+        where = f"releases in {shown(out)} lie among the originals of {shown(around)}"
+        notes.append(f"{where}: keep them apart, so that no original is published for one")
+    return notes
 
 
 def _written(path: Path | None, write: Callable[[Path], None]) -> int:

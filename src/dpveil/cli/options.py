@@ -5,12 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from dpveil.cli.command import Command
-from dpveil.errors import UnknownName, UsageError
+from dpveil.errors import InvalidParameter, UnknownName, UsageError, nearest
 
 if TYPE_CHECKING:
     from dpveil.catalogue import MethodRow
@@ -48,7 +49,7 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
     """Return `command` with an option for the method's name, instead of its parameter `method`.
 
     `MethodCommand` adds the method's own options. `command` gets the method built from all of them; the
-    default method if none is named.
+    default method if none is named. The name of one in the place of `photo` is refused before that.
     """
     del command.__annotations__["method"]  # a type that is only imported for type checkers
     given = inspect.signature(command, eval_str=True)
@@ -61,6 +62,8 @@ def takes_method(command: Callable[..., int]) -> Callable[..., int]:
     @wraps(command)
     def with_method(context: typer.Context, method: Text = None, **arguments: Any) -> int:
         own = context.meta.get(GIVEN, {})
+        if method is None and isinstance(photo := arguments.get("photo"), Path):
+            _check_no_method(photo)
         chosen = build_method(method, **own)
         if "context" in given.parameters:
             arguments["context"] = context
@@ -228,6 +231,19 @@ def build_method(name: Text, /, **options: Text | bool) -> Method:
 
     given = {key: value for key, value in options.items() if value is not None}
     return build(name, {key: number(v) if isinstance(v, str) else v for key, v in given.items()})
+
+
+def _check_no_method(photo: Path) -> None:
+    """Raise `InvalidParameter` for the name of a method, or nearly one, in the place of a photo."""
+    from dpveil.core.registry import METHODS
+
+    meant = nearest(str(photo), METHODS)
+    if not meant or photo.exists():
+        return
+    exact = meant == str(photo)
+    problem = "is a method, and no photo has this name" if exact else "is neither a photo nor a method"
+    hint = f"write --method {meant}" if exact else f"did you mean --method {meant}?"
+    raise InvalidParameter("PHOTO", str(photo), problem, hint=hint)
 
 
 def number(text: str) -> int | str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from dpveil.batch.report import INTERRUPTED, UNWRITABLE, Entry, Promise, Report
+from dpveil.batch.report import INTERRUPTED, UNTRIED, UNWRITABLE, Entry, Promise, Report
 from dpveil.cli import exits, say
 from dpveil.core.guarantee import Guarantee, counted
+from dpveil.core.notes import Aside
 from dpveil.errors import BudgetExceeded, DPVeilError, OutputError, PhotoError, TooWeak
 from dpveil.io.names import shown
 from dpveil.release.words import worth
@@ -43,7 +44,8 @@ def print_report(report: Report, json: bool) -> None:
         say.note(f"warning: {text}")
     _warn(report.released)
     counts = (len(report.released), len(report.failed), len(report.skipped), len(report.no_region))
-    say.note("released {}, failed {}, skipped {}, no region {}".format(*counts))
+    untried = f", not tried {len(report.untried)}" if report.untried else ""
+    say.note("released {}, failed {}, skipped {}, no region {}".format(*counts) + untried)
 
 
 def cost(promise: Promise) -> str:
@@ -77,7 +79,7 @@ def _tell_each(report: Report) -> None:
         if entry.promise is not None:
             say.answer(f"{shown(entry.source)} -> {shown(str(entry.output))}  {cost(entry.promise)}")
     for entry in report.entries:
-        if entry.failure is not None and entry.tried:
+        if entry.failure is not None and entry.status != UNTRIED:
             say.note(_refused(shown(entry.source), entry.failure.message, entry.failure.hint))
     if untried := report.untried:
         why = "" if untried[0].failure is None else untried[0].failure.message
@@ -91,13 +93,25 @@ def _refused(source: str, message: str, hint: str) -> str:
 
 
 def _warn(entries: Sequence[Entry]) -> None:
-    """Print every warning once, with the first photo that has it."""
+    """Print every warning once, with the first photo that has it, and then what is for information."""
     about: dict[str, list[str]] = {}
     for entry in entries:
         for text in entry.warnings:
             about.setdefault(text, []).append(shown(entry.source))
-    for text, photos in list(about.items())[:SHOWN_WARNINGS]:
-        more = f" and {len(photos) - 1} more" if len(photos) > 1 else ""
-        say.note(f"warning: {photos[0]}{more}: {text}")
-    if len(about) > SHOWN_WARNINGS:
-        say.note(f"and {counted(len(about) - SHOWN_WARNINGS, 'more warning')}: --json has them all")
+    grave = {text: photos for text, photos in about.items() if not isinstance(text, Aside)}
+    for text, photos in list(grave.items())[:SHOWN_WARNINGS]:
+        say.note(f"warning: {several(photos)}: {text}")
+    if len(grave) > SHOWN_WARNINGS:
+        say.note(f"and {counted(len(grave) - SHOWN_WARNINGS, 'more warning')}: --json has them all")
+    for text, photos in about.items():
+        if text not in grave:
+            say.note(text if len(photos) == len(entries) else f"{several(photos)}: {text}")
+
+
+def several(photos: Sequence[str]) -> str:
+    """Return the name of the first photo, and how many more there are.
+
+    >>> several(["a.jpg"]), several(["a.jpg", "b.jpg", "c.jpg"])
+    ('a.jpg', 'a.jpg and 2 more')
+    """
+    return photos[0] + (f" and {len(photos) - 1} more" if len(photos) > 1 else "")

@@ -32,6 +32,10 @@ class Note(str):
         return str(Note(filled(self.form, known), **self.settings))
 
 
+class Aside(str):
+    """A sentence for information, which is no warning."""
+
+
 def told(notes: Iterable[str], options: Mapping[str, str]) -> tuple[str, ...]:
     """Return notes as `options`, such as {"protect": "--protect"}, write the settings that they name."""
     return tuple(note.told(options) if isinstance(note, Note) else note for note in notes)

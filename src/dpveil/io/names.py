@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from dpveil.errors import InvalidParameter, UnknownName
+from dpveil.io.folders import UNWRITTEN
 
 FORMATS: Final[dict[str, str]] = {
     ".png": "png",
@@ -47,7 +48,8 @@ def format_of(path: str | Path) -> str:
     """
     suffix = Path(path).suffix.lower()
     if suffix not in FORMATS:
-        raise UnknownName("format", suffix or shown(path), FORMATS)
+        written = f"choose from {', '.join(sorted(FORMATS))}" if suffix in UNWRITTEN else ""
+        raise UnknownName("format", suffix or shown(path), FORMATS, hint=written)
     return FORMATS[suffix]
 
 

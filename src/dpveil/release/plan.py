@@ -28,6 +28,8 @@ from dpveil.release.saving import Release
 from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
 
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
+UNSURE: Final = 0.3
+"""Score below which a found region is for a person to check, as it may be something else."""
 INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 
 
@@ -83,6 +85,11 @@ class Plan:
     def strength(self) -> str | None:
         """The strength of the total: strong, moderate, weak or practically none; None for a copy."""
         return None if self.quote is None else self.quote.strength
+
+    @property
+    def unsure(self) -> tuple[Region, ...]:
+        """The regions whose finder gave them a score below `UNSURE`, and which may be something else."""
+        return tuple(r for r in self.regions if r.score is not None and r.score < UNSURE)
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:

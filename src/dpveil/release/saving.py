@@ -58,6 +58,12 @@ def image_path(path: Path) -> Path | None:
     return path.with_name(name) if name.strip(".") else None
 
 
+def is_release(path: Path) -> bool:
+    """Whether a path of an image, or of a certificate, is one of a release: its certificate is there."""
+    image = image_path(path)
+    return image is not None and is_present(certificate_path(image))
+
+
 def read_certificate(image: Path) -> Certificate:
     """Return the certificate beside an image file; its content is untrusted.
 

@@ -13,6 +13,7 @@ from typing import Final
 from dpveil.accounting.meaning import NONE, strength
 from dpveil.core.certificate import SCHEMA, SEEDED, WORDING, Certificate
 from dpveil.core.guarantee import Guarantee, counted, pixels
+from dpveil.core.notes import Aside
 from dpveil.core.numbers import show
 from dpveil.core.origin import FACE, ROUNDED, SAME
 from dpveil.core.region import Box, RegionRecord, first_overlap
@@ -162,13 +163,13 @@ def grew(asked: Box, record: RegionRecord, also: str) -> str:
     return f"the box {asked} became {record.box}: {', and '.join(why) or 'the method places it so'}"
 
 
-def not_searched(kind: str, smallest: int) -> str:
+def not_searched(kind: str, smallest: int) -> Aside:
     """Return a note on which sizes were not searched for in a photo; it is never in a certificate.
 
     >>> not_searched("face", 24)
     'faces below 24 pixels of height were not looked for'
     """
-    return f"{kind}s below {counted(smallest, 'pixel')} of height were not looked for"
+    return Aside(f"{kind}s below {counted(smallest, 'pixel')} of height were not looked for")
 
 
 def few_only(total: Guarantee) -> str:

@@ -181,8 +181,8 @@ class Trainer:
 
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def shipped(self) -> Completer:
-        """Return the network to keep: its painter is the mean of the averaged ones before and after the
-        critics.
+        """Return the network to keep: its painter is a weighted mean of the averaged ones before and
+        after the critics.
 
         Critics alone leave patterns (network interpolation, Wang et al. 2018).
         """
@@ -198,7 +198,7 @@ class Trainer:
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 
-BEFORE: Final = 0.5
+BEFORE: Final = 0.25
 """Weight of the weights before the critics in the network that is kept."""
 PARTS: Final = ("net", "critic", "mean", "before", "optimiser", "critic_optimiser")
 """Attributes of `Trainer` whose state is in a checkpoint."""
