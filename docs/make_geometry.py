@@ -8,7 +8,7 @@ from skimage import data
 
 import dpveil
 from dpveil.assets.reference import Reference
-from dpveil.core.photo import Photo
+from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.faces import Attributes
 from dpveil.faces.face_gallery import GALLERY
@@ -17,6 +17,7 @@ from dpveil.faces.geometry.cell import TURNED, YAW
 from dpveil.faces.geometry.turn import turn_of
 from dpveil.mechanisms.pixel import DPPix
 from dpveil.noise.bits import SeededBits
+from dpveil.regions import grow
 
 FACE = Box(177, 65, 88, 108)
 VIEW = (slice(0, 300), slice(80, 380))
@@ -25,9 +26,9 @@ Tile = tuple[np.ndarray, str]
 
 
 def places() -> list[Tile]:
-    """Return the geometry of a face: landmarks, the two kinds of protection, and the canonical crop."""
+    """Return the geometry of a face: landmarks, the kinds of protection, and the canonical crop."""
     photo = Photo(data.astronaut())
-    box, head = (place(photo, FACE, protect=protect) for protect in ("box", "head"))
+    box, head, face = (place(photo, FACE, protect=protect) for protect in ("box", "head", "face"))
     points = [] if box.landmarks is None else box.landmarks.points
     turned = "" if box.landmarks is None else pose_of(box.landmarks).in_words
     dots = Image.fromarray(photo.image.copy())
@@ -42,6 +43,7 @@ def places() -> list[Tile]:
         ),
         (shaded(photo.image, box.region), 'protect="box"\nshaded: replaced'),
         (shaded(photo.image, head.region), 'protect="head"\nshaded: replaced'),
+        (shaded(photo.image, face.region), 'protect="face"\nshaded: replaced'),
         (np.asarray(crop), "canonical crop\n128 by 128, margin 0"),
     ]
 
@@ -72,12 +74,15 @@ def turned() -> list[Tile]:
 
 
 def shapes() -> list[list[Tile]]:
-    """Return what each kind of protection replaces, and releases by `attributes` that keep nothing."""
+    """Return what each kind of protection replaces, in a JPEG too, and releases that keep nothing."""
     photo, kinds = Photo(data.astronaut()), ("face", "head", "box")
+    regions = [place(photo, FACE, protect=kind).region for kind in kinds]
+    jpeg = Photo(photo.image, Grid(16, 16))
     method = {kind: Attributes(attributes="none", protect=kind) for kind in kinds}
     made = {kind: dpveil.obfuscate(photo, method[kind], bits=SeededBits(5)) for kind in kinds}
     return [
-        [(shaded(photo.image, place(photo, FACE, protect=kind).region), f"protect {kind}") for kind in kinds],
+        [(shaded(photo.image, one), f"protect {kind}") for one, kind in zip(regions, kinds, strict=True)],
+        [(shaded(photo.image, grow(one, jpeg)), "in a JPEG") for one in regions],
         [(made[kind].image[VIEW], "released") for kind in kinds],
     ]
 

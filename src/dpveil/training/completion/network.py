@@ -28,8 +28,8 @@ UNKNOWN: Final = 255
 SHARP: Final = 12.0
 """Factor of the logits of a layout before the painter sees it."""
 WIDE: Final = 0.7
-"""What is subtracted from the logits of skin: where ears and jaws end differs, and the most likely class of each
-pixel by itself gives cheeks that are too wide."""
+"""What is subtracted from the logits of skin: where ears and jaws end differs, and the most likely class of
+each pixel by itself gives cheeks that are too wide."""
 GROUPS: Final = 8
 """Groups of the group normalisation."""
 SLOPE: Final = 0.2
