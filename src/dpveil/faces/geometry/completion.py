@@ -67,6 +67,9 @@ ENGINES: Final = threading.local()
 ELSEWHERE: Final = b"location"
 """What an ONNX file has in it if it names other files, which an engine would open."""
 
+OFF: Final = 6
+"""Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
+
 Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
 
@@ -141,6 +144,8 @@ class Completion(Stored, Filling):
         painted = calmed(painted, light, known, grid)
         behind = out[0, 3 + BACKGROUND].clip(0, 1)
         painted = healed(out_of_focus(painted, light, known, behind), grid)
+        if alone:
+            painted, behind = _inward(painted), _inward(behind)
         painted = follow(painted, face) if toned else painted
         return Painted(painted, pose, face, crop, frame, 1 - behind, alone)
 
@@ -214,3 +219,9 @@ class Completion(Stored, Filling):
             origin=("Hair, ears and clothes that it paints are guesses from many people, and nobody's own.",),
             promise=PROMISE,
         )
+
+
+def _inward(plane: np.ndarray) -> np.ndarray:
+    """Return a frame whose edge is continued from the pixels further in."""
+    sides = [(OFF, OFF), (OFF, OFF), (0, 0)][: plane.ndim]
+    return np.pad(plane[OFF:-OFF, OFF:-OFF], sides, "edge")

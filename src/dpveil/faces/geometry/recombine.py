@@ -230,7 +230,7 @@ def _head(
         return faded(shown, part.region, SEAM * part.unit, hidden.shape), face
     shown, face = painted.on(box, channels)
     if painted.alone:
-        return faded(shown, part.region, FINE_SEAM * part.unit, hidden.shape), face
+        return faded(shown, part.region, SEAM * part.unit, hidden.shape), face
     return _finished(shown, face, part, outside, hidden)
 
 
