@@ -373,6 +373,29 @@ def test_no_cell_of_a_manifest_is_a_formula(cli, name):
     assert not any(cell.lstrip().startswith(("=", "+", "-", "@")) for cell in row.values())
 
 
+@pytest.mark.parametrize("name", ["m.csv", "m.jsonl"])
+def test_a_manifest_keeps_the_rows_of_other_releases(cli, name):
+    def run(*inputs):
+        code = cli("obfuscate", *inputs, "--out", "out", *GOOD, "--manifest", name)[0]
+        if name == "m.csv":
+            return code, [(row["status"], row["input"]) for row in table(name)]
+        lines = [json.loads(line) for line in Path(name).read_text(encoding="ascii").splitlines()]
+        return code, [(line["status"], line["input"]) for line in lines]
+
+    anna, bob = ("released", "in/anna.png"), ("released", "in/bob.png")
+    assert run("in/anna.png", "in/=1.png") == (1, [("failed", "in/=1.png"), anna])
+    assert run("in/bob.png") == (0, [("failed", "in/=1.png"), anna, bob])
+    shutil.copy("in/bob.png", "in/=1.png")
+    assert run("in/=1.png") == (0, [anna, bob, ("released", "in/=1.png")])
+    assert run("in/anna.png") == (0, [bob, ("released", "in/=1.png"), ("skipped", "in/anna.png")])
+    Path("in/bob.png").write_bytes(b"")
+    assert run("in/bob.png")[1][0] == bob  # of which there still is a release
+    changed = Path(name).read_bytes().replace(b"input", b"input,mine" if name == "m.csv" else b"source", 1)
+    Path(name).write_bytes(changed)
+    assert cli("obfuscate", "in/anna.png", "--out", "new", *GOOD, "--manifest", name)[0] == 4
+    assert (Path(name).read_bytes(), Path("new").exists()) == (changed, False)
+
+
 def test_a_manifest_replaces_a_manifest_and_nothing_else(cli):
     call = ("obfuscate", "in", "--out", "out", *GOOD, "--manifest")
     for _ in range(2):

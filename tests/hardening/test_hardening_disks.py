@@ -38,13 +38,14 @@ def call(capsys):
         code = run(arguments)
         out, err = capsys.readouterr()
         report = json.loads(out)
-        for entry in report["failed"]:
+        failed = report["failed"] + report.get("untried", [])
+        for entry in failed:
             line = f"{entry['error']}: {entry['hint']}"
             assert entry["hint"]
             assert line.isprintable()
             assert "unexpected" not in line
         assert "Traceback" not in err
-        return code, {name: len(entries) for name, entries in report.items() if entries}, report["failed"]
+        return code, {name: len(entries) for name, entries in report.items() if entries}, failed
 
     return called
 
@@ -104,7 +105,7 @@ def test_a_full_disk_brings_back_what_was_to_be_replaced(call, disk, tmp_path, p
     with pytest.raises(OSError, match="No space left"), filler.open("wb", buffering=0) as file:
         file.writelines(itertools.repeat(bytes(1024)))
     code, counts, failed = call(*obfuscate(photos, disk, "--force"))
-    assert (code, counts) == (4, {"failed": COUNT})
+    assert (code, counts) == (4, {"failed": 1, "untried": COUNT - 1})
     assert "the disk is full" in failed[0]["error"]
     filler.unlink()
     assert snapshot(disk) == before
@@ -116,14 +117,14 @@ def test_a_read_only_disk(call, disk, photos):
     assert call(*obfuscate(photos, disk / "done"))[:2] == (0, {"skipped": COUNT})
     for out in (disk, disk / "new"):
         code, counts, failed = call(*obfuscate(photos, out))
-        assert (code, counts) == (4, {"failed": COUNT})
+        assert (code, counts) == (4, {"failed": 1, "untried": COUNT - 1})
         assert "the disk is read-only: choose" in f"{failed[0]['error']}: {failed[0]['hint']}"
 
 
 def test_a_disk_that_becomes_read_only(call, disk, photos, monkeypatch):
     meanwhile(monkeypatch, 3, lambda: mount(disk, "-o", "remount,ro"))
     code, counts, failed = call(*obfuscate(photos, disk))
-    assert (code, counts) == (4, {"released": 2, "failed": COUNT - 2})
+    assert (code, counts) == (4, {"released": 2, "failed": 1, "untried": COUNT - 3})
     assert "read-only" in failed[0]["error"]
     assert len(pairs(disk, photos, dpveil.verify)) == 2
     assert len(snapshot(disk)) == 4
@@ -133,7 +134,7 @@ def test_an_output_disk_that_vanishes(call, disk, photos, monkeypatch):
     """Nothing is written to the folder that was under it."""
     meanwhile(monkeypatch, 3, lambda: subprocess.run(["umount", "-l", str(disk)], check=True))
     code, counts, failed = call(*obfuscate(photos, disk))
-    assert (code, counts) == (4, {"released": 2, "failed": COUNT - 2})
+    assert (code, counts) == (4, {"released": 2, "failed": 1, "untried": COUNT - 3})
     assert GONE in failed[0]["error"]
     assert snapshot(disk) == {}
 
@@ -177,7 +178,7 @@ def test_a_disk_that_fails_in_the_middle_of_a_run(call, tmp_path, photos, monkey
     meanwhile(monkeypatch, 3, lambda: bad.append(1))
     out = tmp_path / "out"
     code, counts, failed = call(*obfuscate(photos, out))
-    assert (code, counts) == (4, {"released": 2, "failed": COUNT - 2})
+    assert (code, counts) == (4, {"released": 2, "failed": 1, "untried": COUNT - 3})
     assert words in failed[0]["error"]
     assert len(pairs(out, photos, dpveil.verify)) == 2
     assert len(snapshot(out)) == 4
@@ -200,7 +201,7 @@ def test_an_output_folder_that_vanishes(call, tmp_path, photos, monkeypatch, aga
 
     meanwhile(monkeypatch, 3, vanish)
     code, counts, failed = call(*obfuscate(photos, out))
-    assert (code, counts) == (4, {"released": 2, "failed": COUNT - 2})
+    assert (code, counts) == (4, {"released": 2, "failed": 1, "untried": COUNT - 3})
     assert GONE in failed[0]["error"]
     assert snapshot(out) == {}
     assert out.exists() == again
@@ -218,7 +219,7 @@ def test_an_output_folder_that_vanishes_while_a_pair_is_written(call, tmp_path, 
 
     monkeypatch.setattr(os, "link", link)
     code, counts, failed = call(*obfuscate(photos, out))
-    assert (code, counts) == (4, {"released": 2, "failed": COUNT - 2})
+    assert (code, counts) == (4, {"released": 2, "failed": 1, "untried": COUNT - 3})
     assert "no such folder" in failed[0]["error"]
     assert not out.exists()
 
@@ -279,5 +280,5 @@ def test_an_interrupt_during_a_failing_save_is_not_forgotten(call, tmp_path, pho
 
     monkeypatch.setattr(batch._Run, "_save", save)
     code, counts, _ = call(*obfuscate(photos, out))
-    assert (code, counts) == (130, {"failed": COUNT})
+    assert (code, counts) == (130, {"untried": COUNT})
     assert snapshot(out) == {"00.png": b"somebody else's"}

@@ -101,7 +101,7 @@ def test_what_a_run_left_that_died_after_ours_began_is_finished_too(runs, tmp_pa
 
     monkeypatch.setattr(Plan, "release", late)
     assert run(obfuscate(photos, out)) == 0
-    assert [len(e) for e in json.loads(capsys.readouterr().out).values()] == [0, 0, 1, 0]
+    assert [len(e) for e in json.loads(capsys.readouterr().out).values()] == [0, 0, 1, 0, 0]
     finished(out, photos, dpveil.verify)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 from dpveil.batch.private import check_private, within
 from dpveil.batch.report import Entry, Report
 from dpveil.batch.tasks import Task
-from dpveil.errors import UnknownName, UsageError
+from dpveil.errors import OutputError, UnknownName, UsageError
 from dpveil.io import write_together
 from dpveil.io.names import shown
 
@@ -48,34 +48,67 @@ def check_manifest(path: Path, tasks: Sequence[Task], *, replace: bool) -> None:
         problem = f"the manifest {shown(path)} would lie beside the numbered releases, and tells their names"
         raise UsageError(problem, hint="choose another folder")
     check_private(path, tasks, what="manifest", start=STARTS[path.suffix.lower()], replace=replace)
+    if not replace and _earlier(path) is None:
+        problem = (
+            f"cannot write {shown(path)}: it is a manifest that was changed, and its rows cannot be kept"
+        )
+        raise OutputError(problem, hint="choose another name")
 
 
 def write_manifest(report: Report, path: Path) -> None:
-    """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`."""
-    made = _csv(report.entries) if path.suffix.lower() == ".csv" else _json_lines(report.entries)
+    """Write one row for every input, in the order of the run, as CSV or JSON Lines; raises `OutputError`.
+
+    Rows of an earlier run stay, before them, unless they are about an output of this one, or had none and are
+    about an input of this one.
+    """
+    as_csv = path.suffix.lower() == ".csv"
+    rows = [
+        _cells(entry) if as_csv else {"status": entry.status, **entry.to_json()} for entry in report.entries
+    ]
+    outputs, inputs = ({row.get(place) for row in rows} for place in ("output", "input"))
+    kept = [
+        row
+        for row in _earlier(path) or ()
+        if (row["output"] not in outputs if row.get("output") else row["input"] not in inputs)
+    ]
+    made = _csv([*kept, *rows]) if as_csv else _json_lines([*kept, *rows])
     write_together([(path, made)], replace=True, private=True)
 
 
-def _json_lines(entries: Sequence[Entry]) -> bytes:
-    rows = ({"status": entry.status, **entry.to_json()} for entry in entries)
+def _earlier(path: Path) -> list[dict[str, Any]] | None:
+    """Return the rows of a manifest; none if there is no such file, and None if it is not one as written."""
+    try:
+        text = path.read_bytes().decode("utf-8") if path.exists() else ""
+        if path.suffix.lower() == ".csv":
+            table = csv.DictReader(io.StringIO(text, newline=""), strict=True)
+            rows: list[Any] = list(table)
+            whole = not text or tuple(table.fieldnames or ()) == COLUMNS
+        else:
+            rows, whole = [json.loads(line) for line in text.splitlines()], True
+    except (OSError, ValueError, csv.Error):
+        return None
+    as_written = (isinstance(row, dict) and isinstance(row.get("input"), str) for row in rows)
+    return rows if whole and all(as_written) and not any(None in row for row in rows) else None
+
+
+def _json_lines(rows: Sequence[dict[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode("ascii")
 
 
-def _csv(entries: Sequence[Entry]) -> bytes:
+def _csv(rows: Sequence[dict[str, Any]]) -> bytes:
     text = io.StringIO()
     table = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     table.writeheader()
-    for entry in entries:
-        table.writerow({name: _cell(value) for name, value in _row(entry).items()})
+    table.writerows(rows)
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _cells(entry: Entry) -> dict[str, str]:
     row = {"status": entry.status, **entry.to_json()}
     if entry.promise is not None:
         row["guarantee"] = None if entry.promise.total is None else str(entry.promise.total)
     row["warnings"] = "; ".join(row.get("warnings", ()))
-    return {name: row.get(name) for name in COLUMNS}
+    return {name: _cell(row.get(name)) for name in COLUMNS}
 
 
 def _cell(value: Any) -> str:
