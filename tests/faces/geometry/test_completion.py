@@ -12,7 +12,7 @@ from geometry_made import textured
 
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
-from dpveil.assets.engines import OnnxRuntime, OpenCV
+from dpveil.assets.engines import OnnxRuntime, OpenCV, needed
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
@@ -21,7 +21,7 @@ from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
 from dpveil.regions import grow
-from tiny_onnx import completion, field, lama, model, node, value
+from tiny_onnx import completion, field, lama, model, node, tensor, value
 
 SIDE = 64
 CARD = Card("completion", "made by a test", "any", 0)
@@ -292,6 +292,23 @@ def test_a_network_with_parts_in_other_files_is_refused_before_an_engine_opens_t
     save(made(model(nodes, field(5, weights + field(14, 1)), *shapes)), tmp_path / "parts.safetensors")
     with pytest.raises(ModelError, match="other files"):
         Completion.load(tmp_path / "parts.safetensors")
+
+
+def test_a_network_with_huge_layers_is_refused_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small file: padded to 10 000 × 10 000 pixels, and shrunk again to the size of the frame."""
+    ran: list[int] = []
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: ran.append(len(planes)))
+    wide = {"kernel_shape": (1, 1), "pads": (4968,) * 4}
+    nodes = field(1, node("Conv", ("seen", "w"), "wide", **wide))
+    nodes += field(1, node("Conv", ("wide", "v"), "painted", kernel_shape=(1, 1), strides=(157, 157)))
+    weights = field(5, tensor("w", np.eye(7, 6)[..., None, None]))
+    weights += field(5, tensor("v", np.eye(7)[..., None, None]))
+    shapes = (value("seen", (1, 6, SIDE, SIDE)),), field(12, value("painted", (1, 7, SIDE, SIDE)))
+    huge = model(nodes, weights, *shapes)
+    assert needed(huge, (1, 6, SIDE, SIDE)) > 4 * 7 * 9_999**2
+    with pytest.raises(ModelError, match="more than 512 MiB"):
+        _ = made(huge).tried
+    assert not ran
 
 
 @pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")

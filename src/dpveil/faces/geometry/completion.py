@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.engines import Engine, fastest
+from dpveil.assets.engines import Engine, fastest, needed
 from dpveil.assets.onnx_files import operators
 from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
@@ -31,6 +31,8 @@ SIDES: Final = range(64, 513, 8)
 """Possible sides of a network's frame, in pixels."""
 MOST: Final = 1 << 25
 """Largest network in bytes."""
+ROOM: Final = 1 << 29
+"""Most memory that all results of a network's layers may take together, in bytes; ours take 121 MB."""
 ENOUGH: Final = 0.02
 """Least share of the frame outside the region; with less, the network sees the face alone."""
 QUIET: Final = 0.25
@@ -142,12 +144,12 @@ class Completion(Stored, Filling):
         out = self._run(np.stack(planes).astype(np.float32)[None])
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
-        behind = out[0, 3 + BACKGROUND].clip(0, 1)
-        painted = healed(out_of_focus(painted, light, known, behind), grid)
+        layout = out[0, 3:].clip(0, 1)
+        painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
         if alone:
-            painted, behind = _inward(painted), _inward(behind)
+            painted, layout = _inward(painted, (0, 1)), _inward(layout, (1, 2))
         painted = follow(painted, face) if toned else painted
-        return Painted(painted, pose, face, crop, frame, 1 - behind, alone)
+        return Painted(painted, pose, face, crop, frame, layout, alone)
 
     def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` for any other than finite colours."""
@@ -201,12 +203,18 @@ class Completion(Stored, Filling):
         """
         planes = np.zeros((1, 6, self.side, self.side), np.float32)
         planes[:, 3] = 1
-        try:  # before an engine sees it: loops run for as long as they like, and shapes take any memory
+        try:  # before an engine runs it: loops run for as long as they like
             unknown = operators(self.network) - OPERATORS
         except ValueError as error:
             raise ModelError("the network is none that completes heads") from error
         if unknown:
             raise ModelError("the network has operators that none needs that completes heads")
+        try:
+            large = needed(self.network, planes.shape) > ROOM
+        except Exception as error:  # OpenCV raises errors of its own
+            raise ModelError("the network is none that completes heads") from error
+        if large:
+            raise ModelError(f"the network takes more than {ROOM >> 20} MiB for a frame")
         if np.abs(self._run(planes)).mean() > 1:
             raise ModelError("the network does not turn a frame into colours")
         return True
@@ -221,7 +229,7 @@ class Completion(Stored, Filling):
         )
 
 
-def _inward(plane: np.ndarray) -> np.ndarray:
-    """Return a frame whose edge is continued from the pixels further in."""
-    sides = [(OFF, OFF), (OFF, OFF), (0, 0)][: plane.ndim]
-    return np.pad(plane[OFF:-OFF, OFF:-OFF], sides, "edge")
+def _inward(planes: np.ndarray, axes: tuple[int, int]) -> np.ndarray:
+    """Return a frame whose edge is continued from the pixels further in; `axes` are its rows and columns."""
+    inner = np.arange(planes.shape[axes[0]]).clip(OFF, planes.shape[axes[0]] - 1 - OFF)
+    return planes.take(inner, axes[0]).take(inner, axes[1])

@@ -13,6 +13,8 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.head import between, bounds, outline
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
+from dpveil.faces.geometry.layout import BACKGROUND, HAIR
+from dpveil.faces.geometry.strands import combed
 
 RIM: Final = 0.25
 """Width of the edge over which fine detail of a released face fades out, relative to the oval's half axes."""
@@ -29,9 +31,9 @@ Levels = Float32[np.ndarray, "_ _ c"]
 class Painted:
     """A head painted by a network: `levels` 0..255 in its frame, to which `pose` maps the photo.
 
-    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`; `person`
-    is 1 on head and shoulders, and 0 behind them. Of one that was painted `alone`, without anything of the
-    photo, the person shows, and shoulders go on beyond the frame.
+    `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`; `layout`
+    are the shares of the classes of `layout`. Of one that was painted `alone`, without anything of the photo,
+    only the person shows, and shoulders go on beyond the frame.
     """
 
     levels: Levels
@@ -39,13 +41,14 @@ class Painted:
     face: Levels
     crop: UInt8[np.ndarray, "t t 3"]
     frame: Frame
-    person: Float32[np.ndarray, "s s"]
+    layout: Float32[np.ndarray, "4 s s"]
     alone: bool = False
 
     def on(self, box: Box, channels: int) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
         """Return alpha (0 to 1) and levels of the head, resampled to a box of the photo.
 
-        If the photo has a higher resolution than the frame, fine detail of the released crop is added.
+        If the photo has a higher resolution than the frame, fine detail of the released crop is added, and
+        strands of hair.
         """
         import cv2
 
@@ -53,9 +56,10 @@ class Painted:
         if self.pose.scale < 1 and (inner := self._oval(box)) is not None:
             view = rounded[inner.y - box.y :, inner.x - box.x :][: inner.h, : inner.w]
             view[...] = _rounded(self._placed(self.levels, self.pose, inner) + self._detail(inner))
+        rounded = combed(rounded, self.layout[HAIR], self.pose, box)
         if channels == 1:
             rounded = cv2.cvtColor(rounded, cv2.COLOR_RGB2GRAY)
-        shown, beyond = self.person, cv2.BORDER_REPLICATE
+        shown, beyond = 1 - self.layout[BACKGROUND], cv2.BORDER_REPLICATE
         if not self.alone:
             side = len(self.levels)
             ramp = np.clip(np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1), 0, 1)
