@@ -31,7 +31,7 @@ WIDE: Final = 1.2
 """Width of the finest strands in pixels of the photo."""
 WEIGHTS: Final = (0.6, 0.6, 0.5)
 """Weights of a pattern and of the two that are coarser, for locks of strands."""
-BLUR: Final = (0.8, 5.0)
+BLUR: Final = (0.8, 9.0)
 """Standard deviations of the blur of a pattern's noise across strands and along them, in its pixels."""
 STRONG: Final = (0.16, 18.0, 11.0)
 """Contrast of strands; what is added to levels before it is applied; its limit in levels."""
