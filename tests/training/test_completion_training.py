@@ -18,14 +18,15 @@ from dpveil.faces.geometry.head_frame import in_head, pixel_grid  # noqa: E402
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN  # noqa: E402
 from dpveil.training.completion.export import completion_of  # noqa: E402
 from dpveil.training.completion.frames import wedges  # noqa: E402
+from dpveil.training.completion.jitter import Jitter  # noqa: E402
 from dpveil.training.completion.layouts import layout_of  # noqa: E402
+from dpveil.training.completion.losses import laid_out  # noqa: E402
 from dpveil.training.completion.network import UNKNOWN, sharpened  # noqa: E402
-from dpveil.training.completion.scenes import STORED, Jitter, Maker, in_blocks, soft  # noqa: E402
+from dpveil.training.completion.scenes import STORED, Maker, in_blocks, soft  # noqa: E402
 from dpveil.training.completion.trainer import (  # noqa: E402
     Plan,
     Trainer,
     keep,
-    laid_out,
     measured,
     run,
 )

@@ -116,12 +116,13 @@ def _skin(bgr: Frame, lab: Float32[np.ndarray, "192 192 3"], person: Mask) -> Ma
     marks[(_positions()[1] < BROW) & (marks == cv2.GC_PR_FGD)] = cv2.GC_PR_BGD
     models = np.zeros((1, 65)), np.zeros((1, 65))
     cv2.setRNGSeed(0)
-    cv2.grabCut(bgr, marks, None, *models, 3, cv2.GC_INIT_WITH_MASK)
+    cv2.grabCut(bgr, marks, (0, 0, 0, 0), *models, 3, cv2.GC_INIT_WITH_MASK)
     found = (((marks == cv2.GC_FGD) | (marks == cv2.GC_PR_FGD)) & person).astype(np.uint8)
     found = cv2.morphologyEx(found, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8))
     found = cv2.morphologyEx(found, cv2.MORPH_CLOSE, np.ones((5, 5), np.uint8))
     joined = (found > 0) | _within(MIDDLE, AXES, 0.9)
-    return _filled(_joined(joined, face & joined)) & person
+    skin: Mask = _filled(_joined(joined, face & joined)) & person
+    return skin
 
 
 def _hanging(hair: Mask, alike: Mask) -> Mask:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +17,7 @@ from dpveil.faces.geometry.completion import QUIET
 from dpveil.faces.geometry.head import inside
 from dpveil.faces.geometry.head_frame import OVAL, frame_parts, pixel_grid
 from dpveil.faces.geometry.layout import CLASSES
+from dpveil.training.completion.jitter import Jitter, from_centres, jitter, shift_of
 
 STORED: Final = 192
 """Side of the stored images in pixels: a frame with a margin of a thirtieth on each side."""
@@ -70,30 +70,6 @@ class Scenes:
         return (self.truth + self.hidden * (painted - self.truth)) * self.counts
 
 
-@dataclass(frozen=True)
-class Jitter:
-    """A random placement: `roll` in radians, `scale`, shifts in units of the frame's side, and mirroring."""
-
-    roll: float = 0.0
-    scale: float = 1.0
-    right: float = 0.0
-    down: float = 0.0
-    mirrored: bool = False
-
-    def inverse(self) -> np.ndarray:
-        """Return the 3 × 3 matrix from positions in the frame to those before the jitter."""
-        c, s = math.cos(self.roll) / self.scale, math.sin(self.roll) / self.scale
-        middle, back = _moved(0.5, 0.5), _moved(-0.5 - self.right, -0.5 - self.down)
-        turn = np.array([[c, s, 0], [-s, c, 0], [0, 0, 1]])
-        flip = np.diag([-1.0, 1.0, 1.0]) if self.mirrored else np.eye(3)
-        out: np.ndarray = middle @ flip @ turn @ back
-        return out
-
-
-def _moved(right: float, down: float) -> np.ndarray:
-    return np.array([[1, 0, right], [0, 1, down], [0, 0, 1.0]])
-
-
 class Maker:
     """Makes scenes from stored photos and a gallery's faces; `generator` is the only randomness."""
 
@@ -119,9 +95,9 @@ class Maker:
         parts = []
         for row in range(count):
             u, other = chance[row], row >= count - others
-            where = _jitter(u[:5], 0.17, 0.13, 0.024)
-            faces_at = _jitter(u[5:10], 0.08, 0.06, 0.01) if other else where
-            hidden = _jitter([*u[10:14], 0.9], 0.05, 0.0, 0.024)
+            where = jitter(u[:5], 0.17, 0.13, 0.024)
+            faces_at = jitter(u[5:10], 0.08, 0.06, 0.01) if other else where
+            hidden = jitter([*u[10:14], 0.9], 0.05, 0.0, 0.024)
             hidden = Jitter(hidden.roll, 0.96 + 0.14 * u[14], hidden.right, hidden.down, mirrored=u[25] < 0.5)
             yaw = next(turn for share, turn in TURNED if u[24] <= share)
             if other and numbers is not None and u[15] < 0.5:
@@ -129,7 +105,7 @@ class Maker:
             else:
                 given = self.photo(int(picks[count + row if other else row]), faces_at)[..., :3]
             photo = self.photo(int(picks[row]), where)
-            oval = Jitter(0.0, 0.9 + 0.25 * u[16], *_of(where if not other else faces_at))
+            oval = Jitter(0.0, 0.9 + 0.25 * u[16], *shift_of(where if not other else faces_at))
             known = self._strip(photo[..., 3] > 0, u[17:21])
             shape = in_blocks(self.hidden(hidden, yaw), u[20:24])
             if u[26] < ALL:
@@ -174,7 +150,7 @@ class Maker:
         to_face[:2, 2] = -ends[0] * zoom
         shrink = np.diag([1 / self.side, 1 / self.side, 1.0])
         soft = cv2.GaussianBlur(self.faces[number], (0, 0), 0.57 * size / self.side)
-        return self._warped(soft, _half(to_face @ at.inverse() @ shrink))
+        return self._warped(soft, from_centres(to_face @ at.inverse() @ shrink))
 
     def hidden(self, at: Jitter, yaw: int) -> np.ndarray:
         """Return the mask of the public shape of a cell with this class of yaw, jittered."""
@@ -194,7 +170,7 @@ class Maker:
         """Return the matrix from pixels of the frame to pixels of a stored image."""
         zero = (STORED - INNER) / 2
         to_stored = np.array([[INNER, 0, zero], [0, INNER, zero], [0, 0, 1.0]])
-        return _half(to_stored @ at.inverse() @ np.diag([1 / self.side, 1 / self.side, 1.0]))
+        return from_centres(to_stored @ at.inverse() @ np.diag([1 / self.side, 1 / self.side, 1.0]))
 
     def _warped(self, picture: np.ndarray, back: np.ndarray, way: int = cv2.INTER_LINEAR) -> np.ndarray:
         flags, size = way | cv2.WARP_INVERSE_MAP, (self.side, self.side)
@@ -283,24 +259,6 @@ def soft(layout: UInt8[np.ndarray, "n s s"]) -> Tensor:
     one = torch.from_numpy(layout)[:, None] == torch.arange(CLASSES, dtype=torch.uint8)[:, None, None]
     one = one.float()
     return torch.nn.functional.avg_pool2d(one, 3, stride=1, padding=1, count_include_pad=False)
-
-
-def _of(at: Jitter) -> tuple[float, float]:
-    """Return the shift of the face's centre by a jitter, in units of the frame's side."""
-    middle = np.linalg.inv(at.inverse()) @ np.array([OVAL[0], OVAL[1], 1.0])
-    return float(middle[0] - OVAL[0]), float(middle[1] - OVAL[1])
-
-
-def _jitter(u: list[float], roll: float, scale: float, shift: float) -> Jitter:
-    """Return a jitter within these limits; `u` are five uniform numbers from 0 to 1."""
-    a, b, c, d = (2 * value - 1 for value in u[:4])
-    return Jitter(roll * a, math.exp(scale * b), shift * c, shift * d, mirrored=u[4] < 0.5)
-
-
-def _half(back: np.ndarray) -> np.ndarray:
-    """Return a matrix for positions counted from corners of pixels as one for those from centres."""
-    out: np.ndarray = _moved(-0.5, -0.5) @ back @ _moved(0.5, 0.5)
-    return out
 
 
 def _planes(pictures: np.ndarray) -> Tensor:
