@@ -288,8 +288,8 @@ def comparison() -> bytes:
     """Return the sheet of `dpveil compare` with its defaults, for the face box."""
     choice = Choice(tuple(TABLE), ("1", "5", "20"), (256, None), None, 16)
     chosen, _ = lines(choice, every=True)
-    photo, box = Photo(data.astronaut()), "176,60,88,120"
-    made, _ = compare(photo, chosen, [box], every=True, bits=SeededBits(5))
+    face = {method.regions: ["176,60,88,120"] for line in chosen for method in line.methods if method}
+    made, _ = compare(Photo(data.astronaut()), chosen, face, every=True, bits=SeededBits(5))
     return encode(made.draw(), "png")
 
 
