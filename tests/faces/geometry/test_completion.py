@@ -232,6 +232,23 @@ def test_shoulders_without_surroundings_go_on_beyond_the_frame_and_up_to_the_edg
     assert (out[:, [0, -1]] == 128).all()
 
 
+def test_clothes_below_the_frame_have_no_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = made()
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+
+    def striped(_: Completion, planes: np.ndarray) -> np.ndarray:
+        out = run(planes).copy()
+        out[0, :3] = np.where(np.arange(SIDE) % 8 < 4, 0.8, 0)
+        return out
+
+    monkeypatch.setattr(Completion, "_run", striped)
+    (face,) = heads(Box(30, 20, 24, 30), photo=Photo(np.zeros((200, 80, 3), np.uint8)))
+    whole = replace(face, region=Region(Box(0, 0, 80, 200)))
+    crop = np.full((128, 128, 3), 128, np.uint8)
+    out = recombine(np.full((200, 80, 3), 250, np.uint8), [whole], [crop], filling=network)
+    assert out[90, 10:70].std() > 1.8 * out[150:, 10:70].std()
+
+
 def test_the_edge_of_a_frame_is_not_what_goes_on_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Networks err at the edge of their frame: a line there would become a stripe."""
     network = made()

@@ -71,6 +71,8 @@ ELSEWHERE: Final = b"location"
 
 OFF: Final = 6
 """Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
+SMEARED: Final = 0.06
+"""Standard deviation of the blur of clothes below the frame, in units of its side."""
 
 Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
@@ -147,7 +149,7 @@ class Completion(Stored, Filling):
         layout = out[0, 3:].clip(0, 1)
         painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
         if alone:
-            painted, layout = _inward(painted, (0, 1)), _inward(layout, (1, 2))
+            painted, layout = _smeared(_inward(painted, (0, 1))), _inward(layout, (1, 2))
         painted = follow(painted, face) if toned else painted
         return Painted(painted, pose, face, crop, frame, layout, alone)
 
@@ -233,3 +235,13 @@ def _inward(planes: np.ndarray, axes: tuple[int, int]) -> np.ndarray:
     """Return a frame whose edge is continued from the pixels further in; `axes` are its rows and columns."""
     inner = np.arange(planes.shape[axes[0]]).clip(OFF, planes.shape[axes[0]] - 1 - OFF)
     return planes.take(inner, axes[0]).take(inner, axes[1])
+
+
+def _smeared(levels: Levels) -> Levels:
+    """Return a frame whose last rows pass into a blur across: clothes that go on below have no stripes."""
+    import cv2
+
+    rows = len(levels) - 3 * OFF
+    soft = cv2.GaussianBlur(levels[rows:], (0, 0), sigmaX=SMEARED * len(levels), sigmaY=0.1)
+    share = np.clip(np.arange(1, 3 * OFF + 1, dtype=np.float32) / (2 * OFF), 0, 1)[:, None, None]
+    return np.concatenate([levels[:rows], levels[rows:] + share * (soft - levels[rows:])])
