@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'"
 pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
 
 from dpveil.assets import Card  # noqa: E402
+from dpveil.faces.geometry.hair import Hair, features  # noqa: E402
 from dpveil.faces.geometry.head_frame import in_head, pixel_grid  # noqa: E402
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN  # noqa: E402
 from dpveil.training.completion.export import completion_of  # noqa: E402
@@ -23,6 +24,7 @@ from dpveil.training.completion.layouts import layout_of  # noqa: E402
 from dpveil.training.completion.losses import laid_out  # noqa: E402
 from dpveil.training.completion.network import UNKNOWN, sharpened  # noqa: E402
 from dpveil.training.completion.scenes import STORED, Maker, in_blocks, soft  # noqa: E402
+from dpveil.training.completion.styles import STYLES, hair_of  # noqa: E402
 from dpveil.training.completion.trainer import (  # noqa: E402
     Plan,
     Trainer,
@@ -45,6 +47,11 @@ def layouts(count: int = 44) -> np.ndarray:
     """Quarters of frames: background, hair, skin and clothes, in another order for each."""
     orders = np.array([np.roll(np.arange(4, dtype=np.uint8), k) for k in range(count)]).reshape(count, 2, 2)
     return np.kron(orders, np.ones((1, STORED // 2, STORED // 2), np.uint8))
+
+
+def styles() -> Hair:
+    size = len(features(np.zeros((64, 64, 3), np.float32))) + 1
+    return Hair(np.zeros((1, 4, 8, 8), np.float32), np.zeros((1, size), np.float32))
 
 
 def trainer(plan: Plan = PLAN) -> Trainer:
@@ -136,18 +143,19 @@ def test_the_exported_network_gives_in_opencv_what_it_gives_in_torch() -> None:
     with torch.no_grad():
         for weights in network.parameters():
             weights.copy_(weights.half().float())
-    completion = completion_of(network, 64, Card("completion", "made by a test", "any", 0))
+    completion = completion_of(network, 64, Card("completion", "made by a test", "any", 0), styles())
     assert len(completion.network) < 9_000_000
-    seen = torch.randn(1, 6, 64, 64, generator=torch.Generator().manual_seed(1))
+    seen = torch.randn(1, 10, 64, 64, generator=torch.Generator().manual_seed(1))
     with torch.no_grad():
         wanted = network(seen).numpy()
     assert np.abs(completion._run(seen.numpy()) - wanted).max() < 1e-4
 
 
-def drawn(long: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Return a frame with a head that is drawn, and its layout; another head looks in from the right."""
+def drawn(long: bool, *, other: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Return a frame with a head that is drawn, and its layout; an `other` head looks in from the right."""
     layout = np.full((STORED, STORED), BACKGROUND, np.uint8)
-    cv2.ellipse(layout, (185, 80), (16, 24), 0, 0, 360, UNKNOWN, -1)
+    if other:
+        cv2.ellipse(layout, (185, 80), (16, 24), 0, 0, 360, UNKNOWN, -1)
     cv2.ellipse(layout, (96, 215), (80, 62), 0, 0, 360, CLOTHES, -1)
     cv2.ellipse(layout, (96, 85), (36, 48), 0, 0, 360, HAIR, -1)
     if long:
@@ -221,3 +229,25 @@ def test_a_quarter_of_the_network_kept_is_that_before_the_critics() -> None:
     assert any(not torch.equal(old, new) for old, new in zip(before, after, strict=True))
     for own, new in zip(kept.layout.parameters(), made.mean.layout.parameters(), strict=True):
         assert torch.equal(own, new)
+
+
+def test_styles_are_those_of_the_layouts_and_suit_the_faces_that_wear_them() -> None:
+    """Heads with long hair have faces that get darker downwards, those with short hair lighter ones."""
+    frames, shown = [], []
+    for number in range(80):
+        long = number % 2 == 0
+        _, layout = drawn(long, other=False)
+        shade = np.linspace(90, -90, STORED) * (1 if long else -1)
+        noise = np.random.default_rng(number).normal(0, 20, (STORED, STORED, 4))
+        frames.append((128 + shade[:, None, None] + noise).clip(0, 255).astype(np.uint8))
+        layout[8 + number % 5] = HAIR  # no two groups alike, else k-means finds fewer than asked
+        shown.append(layout)
+    _, hidden = drawn(False, other=True)
+    hair = hair_of(np.stack([*frames, frames[0]]), np.stack([*shown, hidden]))
+    assert hair.styles.shape == (STYLES, 4, 36, 36)
+    beside = hair.styles[:, HAIR, 26, 11]
+    assert beside.max() > 0.5 > -0.5 > beside.min()
+    for face, wanted in zip(frames[:2], (beside.max(), beside.min()), strict=True):
+        own = np.asarray(face[6:186, 6:186, :3], np.float32)
+        chosen = [hair.of(own, number)[HAIR, 130, 57] for number in range(20)]
+        assert np.median(chosen) == pytest.approx(wanted, abs=0.3)

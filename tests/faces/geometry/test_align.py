@@ -15,7 +15,8 @@ from dpveil.faces.geometry import Frame, Similarity
 from dpveil.faces.geometry.align import FIVE, _enlarged, of_points
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.landmarks import SEEN
-from dpveil.faces.geometry.recombine import Part, recombine
+from dpveil.faces.geometry.part import Part
+from dpveil.faces.geometry.recombine import recombine
 
 POSES = [
     (0.5, 0.0, (301.3, 260.2)),

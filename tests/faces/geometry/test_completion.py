@@ -18,6 +18,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
 from dpveil.regions import grow
@@ -25,12 +26,20 @@ from tiny_onnx import completion, field, lama, model, node, tensor, value
 
 SIDE = 64
 CARD = Card("completion", "made by a test", "any", 0)
+FACE = np.zeros((SIDE, SIDE, 3), np.float32)
 TWO = (Box(60, 70, 40, 50), Box(150, 60, 30, 36))
+
+
+def flat_hair(count: int = 2) -> Hair:
+    """Return styles that change nothing."""
+    return Hair(
+        np.zeros((count, 4, 8, 8), np.float32), np.zeros((count, len(features(FACE)) + 1), np.float32)
+    )
 
 
 def made(network: bytes = b"", noise: np.ndarray | None = None) -> Completion:
     own = np.zeros((SIDE, SIDE), np.float32) if noise is None else noise
-    return Completion(network or completion(side=SIDE), own, CARD)
+    return Completion(network or completion(side=SIDE), own, flat_hair(), CARD)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +123,7 @@ def test_of_an_inner_face_the_network_sees_the_head_that_stays_if_blocks_are_lar
     recombine(image, [oval], [crop], filling=network)
     assert not seen
     recombine(image, [grown], [crop], filling=network)
-    ((*_, known, own, _),) = seen
+    ((*_, known, own), *_) = (planes[:5] for planes in seen)
     head = in_head(pixel_grid(SIDE))
     assert 0.05 < known[head].mean() < 0.6
     assert not (known * own).any()
@@ -123,7 +132,7 @@ def test_of_an_inner_face_the_network_sees_the_head_that_stays_if_blocks_are_lar
 def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Six planes: known colours, two masks that share no pixel, and a quarter of the noise."""
+    """Known colours, two masks that share no pixel, and a quarter of the noise."""
     noise = np.arange(SIDE * SIDE, dtype=np.float32).reshape(SIDE, SIDE)
     network, seen = made(noise=noise), []
     run: Callable[[np.ndarray], np.ndarray] = network._run
@@ -131,7 +140,7 @@ def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(
     (face,) = heads(TWO[0])
     image = np.full((200, 260, 3), (200, 100, 30), np.uint8)
     recombine(image, [face], [np.full((128, 128, 3), (10, 20, 60), np.uint8)], filling=network)
-    ((*colours, known, oval, last),) = seen
+    ((*colours, known, oval, last),) = (planes[:6] for planes in seen)
     for plane, outside, own in zip(colours, (200, 100, 30), (10, 20, 60), strict=True):
         levels = (plane + 1) * 127.5
         assert np.abs(levels[known > 0] - outside).max() < 0.01
@@ -156,7 +165,7 @@ def test_the_outside_lies_where_it_is_in_the_photo_mirrored_beyond_its_edge(
     image = np.stack([x * 0.9, y * 0.9, 0 * x], axis=-1).astype(np.uint8)
     (face,) = heads(box)
     recombine(image, [face], [textured(128, 128)], filling=network)
-    ((right, down, _, known, _, _),) = seen
+    ((right, down, _, known, *_),) = seen
     places = np.stack(np.meshgrid(*2 * [np.arange(float(SIDE))]), axis=-1).reshape(-1, 2)
     wanted = np.abs(between(face.pose, face.frame, HeadFrame(SIDE)).back(places)).reshape(SIDE, SIDE, 2)
     sure = known > 0
@@ -211,7 +220,7 @@ def test_of_heads_without_surroundings_the_network_sees_the_face_alone(
     (face,) = heads(Box(38, 30, 40, 50), photo=Photo(image), protect="box")
     crop = np.full((128, 128, 3), 20, np.uint8)
     out = recombine(image, [face], [crop], filling=network)
-    ((*colours, known, oval, _),) = seen
+    ((*colours, known, oval),) = (planes[:5] for planes in seen)
     assert not known.any()
     assert (np.stack(colours)[:, oval == 0] == 0).all()
     box = face.region.box
@@ -223,13 +232,60 @@ def test_of_heads_without_surroundings_the_network_sees_the_face_alone(
 
 
 def test_shoulders_without_surroundings_go_on_beyond_the_frame_and_up_to_the_edge_of_the_photo() -> None:
-    """Whatever is no background is the person: where nothing is, nothing of the filling shows."""
+    """Whatever is no background is the person: where nothing is, neither filling nor wall shows."""
     (face,) = heads(Box(30, 20, 24, 30), photo=Photo(np.zeros((200, 80, 3), np.uint8)))
     whole = replace(face, region=Region(Box(0, 0, 80, 200)))
     crop = np.full((128, 128, 3), 20, np.uint8)
     out = recombine(np.full((200, 80, 3), 250, np.uint8), [whole], [crop], filling=made())
     assert (out[190:, :] == 128).all()
     assert (out[:, [0, -1]] == 128).all()
+
+
+def test_shoulders_slope_beside_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a person who is background above the middle of the frame: further down, the further beside it."""
+    network = made()
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+
+    def half(_: Completion, planes: np.ndarray) -> np.ndarray:
+        out = run(planes).copy()
+        out[0, 3] = np.arange(SIDE)[:, None] < SIDE // 2
+        out[0, :3] = -1
+        return out
+
+    monkeypatch.setattr(Completion, "_run", half)
+    (face,) = heads(Box(180, 20, 24, 30), photo=Photo(np.zeros((200, 400, 3), np.uint8)))
+    whole = replace(face, region=Region(Box(0, 0, 400, 200)))
+    crop = np.full((128, 128, 3), 20, np.uint8)
+    out = recombine(np.full((200, 400, 3), 250, np.uint8), [whole], [crop], filling=network)
+    first = [int(np.argmax(out[:, column].max(axis=1) < 60)) for column in (192, 250, 290)]
+    assert first[0] > 20
+    assert abs(first[2] - first[1] - 20) <= 2, "half as far down as beside"
+
+
+def test_of_two_alone_the_one_who_is_higher_has_a_body_below_its_region(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its own box ends above; what is hidden below it belongs to the other, and shows no wall there."""
+    photo = Photo(np.zeros((200, 260, 3), np.uint8))
+    found = heads(Box(60, 30, 24, 30), Box(150, 60, 60, 75), photo=photo)
+    boxes = Box(30, 0, 100, 80), Box(0, 0, 260, 200)
+    faces = [replace(one, region=Region(box)) for one, box in zip(found, boxes, strict=True)]
+    network = made()
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+
+    def person(_: Completion, planes: np.ndarray) -> np.ndarray:
+        out = run(planes).copy()
+        out[0, 3] = 1
+        out[0, 3, :, SIDE // 3 : 2 * SIDE // 3] = 0
+        out[0, :3] = -1
+        return out
+
+    monkeypatch.setattr(Completion, "_run", person)
+    crops = [np.full((128, 128, 3), 20, np.uint8)] * 2
+    out = recombine(photo.image, faces, crops, filling=network)
+    middle = round(float(faces[0].pose.back(np.array([[64.0, 64.0]]))[0, 0]))
+    assert (out[60:, middle] < 60).all()
+    assert (out[60:, 5] > 60).all()
 
 
 def test_clothes_below_the_frame_have_no_stripes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,7 +302,7 @@ def test_clothes_below_the_frame_have_no_stripes(monkeypatch: pytest.MonkeyPatch
     whole = replace(face, region=Region(Box(0, 0, 80, 200)))
     crop = np.full((128, 128, 3), 128, np.uint8)
     out = recombine(np.full((200, 80, 3), 250, np.uint8), [whole], [crop], filling=network)
-    assert out[40, 20:60].std() > 40 > 8 * out[150:, 20:60].std()
+    assert out[40, 20:60].std() > 40 > 8 * out[150:, 20:60].std(axis=1).mean()
 
 
 def test_the_edge_of_a_frame_is_not_what_goes_on_beyond_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,9 +359,9 @@ def test_a_network_with_parts_in_other_files_is_refused_before_an_engine_opens_t
     place = b"".join(
         field(13, field(1, key) + field(2, of)) for key, of in (("location", "w"), ("length", "72"))
     )
-    weights = b"".join(field(1, side) for side in (3, 6, 1, 1)) + field(2, 1) + field(8, "w") + place
+    weights = b"".join(field(1, side) for side in (3, 10, 1, 1)) + field(2, 1) + field(8, "w") + place
     nodes = field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
-    shapes = (value("seen", (1, 6, SIDE, SIDE)),), field(12, value("painted", (1, 3, SIDE, SIDE)))
+    shapes = (value("seen", (1, 10, SIDE, SIDE)),), field(12, value("painted", (1, 3, SIDE, SIDE)))
     save(made(model(nodes, field(5, weights + field(14, 1)), *shapes)), tmp_path / "parts.safetensors")
     with pytest.raises(ModelError, match="other files"):
         Completion.load(tmp_path / "parts.safetensors")
@@ -318,11 +374,11 @@ def test_a_network_with_huge_layers_is_refused_before_it_runs(monkeypatch: pytes
     wide = {"kernel_shape": (1, 1), "pads": (4968,) * 4}
     nodes = field(1, node("Conv", ("seen", "w"), "wide", **wide))
     nodes += field(1, node("Conv", ("wide", "v"), "painted", kernel_shape=(1, 1), strides=(157, 157)))
-    weights = field(5, tensor("w", np.eye(7, 6)[..., None, None]))
+    weights = field(5, tensor("w", np.eye(7, 10)[..., None, None]))
     weights += field(5, tensor("v", np.eye(7)[..., None, None]))
-    shapes = (value("seen", (1, 6, SIDE, SIDE)),), field(12, value("painted", (1, 7, SIDE, SIDE)))
+    shapes = (value("seen", (1, 10, SIDE, SIDE)),), field(12, value("painted", (1, 7, SIDE, SIDE)))
     huge = model(nodes, weights, *shapes)
-    assert needed(huge, (1, 6, SIDE, SIDE)) > 4 * 7 * 9_999**2
+    assert needed(huge, (1, 10, SIDE, SIDE)) > 4 * 7 * 9_999**2
     with pytest.raises(ModelError, match="more than 512 MiB"):
         _ = made(huge).tried
     assert not ran
@@ -331,7 +387,7 @@ def test_a_network_with_huge_layers_is_refused_before_it_runs(monkeypatch: pytes
 @pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")
 def test_every_engine_paints_the_same_to_the_rounding_of_levels(real: Completion) -> None:
     rng = np.random.default_rng(0)
-    seen = rng.uniform(-1, 1, size=(1, 6, real.side, real.side)).astype(np.float32)
+    seen = rng.uniform(-1, 1, size=(1, 10, real.side, real.side)).astype(np.float32)
     one, two = (engine(real.network, threads=1)(seen)[0] for engine in (OnnxRuntime, OpenCV))
     assert one.std() > 0.1
     assert np.abs(one - two).max() * 127.5 < 0.01
@@ -340,10 +396,10 @@ def test_every_engine_paints_the_same_to_the_rounding_of_levels(real: Completion
 def test_the_same_from_every_thread_and_in_any_order(real: Completion) -> None:
     """A net that is kept says the same as one that is read anew."""
     rng = np.random.default_rng(0)
-    seen = [rng.normal(size=(1, 6, real.side, real.side)).astype(np.float32) for _ in range(3)]
+    seen = [rng.normal(size=(1, 10, real.side, real.side)).astype(np.float32) for _ in range(3)]
     first = [real._run(one) for one in seen]
     again = [real._run(one) for one in reversed(seen)][::-1]
-    fresh = Completion(bytes(real.network[:1]) + real.network[1:], real.noise, real.card)
+    fresh = Completion(bytes(real.network[:1]) + real.network[1:], real.noise, real.hair, real.card)
     for one, two, three in zip(first, again, map(fresh._run, seen), strict=True):
         assert (one == two).all()
         assert (one == three).all()

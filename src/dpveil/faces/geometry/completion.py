@@ -21,10 +21,12 @@ from dpveil.errors import ModelError
 from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.background import calmed, out_of_focus
 from dpveil.faces.geometry.fill import Filling, fill
+from dpveil.faces.geometry.hair import Hair
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import BACKGROUND, CLASSES
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
+from dpveil.faces.geometry.studio import dyed, seen_below
 from dpveil.faces.geometry.tone import follow
 
 SIDES: Final = range(64, 513, 8)
@@ -69,10 +71,10 @@ ENGINES: Final = threading.local()
 ELSEWHERE: Final = b"location"
 """What an ONNX file has in it if it names other files, which an engine would open."""
 
+PLANES: Final = 6 + CLASSES
+"""Channels of a network's input."""
 OFF: Final = 6
 """Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
-SMEARED: Final = 0.06
-"""Standard deviation of the blur of clothes below the frame, in units of its side."""
 
 Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
@@ -84,9 +86,10 @@ class Completion(Stored, Filling):
     light.
 
     `network` is an ONNX file, run from these bytes by the `fastest` engine, on one thread. Its input is
-    1 × 6 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the masks
-    of both, 0 or 1; and `noise`, which is public and constant. Its output is 1 × 7 × `side` × `side`: RGB
-    from -1 to 1, and the shares of the classes of `layout`, from 0 to 1. It is run once when it is loaded.
+    1 × 10 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the
+    masks of both, 0 or 1; `noise`, which is public and constant; and a style of `hair`, which is added to the
+    logits of the layout's classes. Its output is 1 × 7 × `side` × `side`: RGB from -1 to 1, and the shares of
+    the classes of `layout`, from 0 to 1. It is run once when it is loaded.
     Source: docs, "Face geometry".
     """
 
@@ -95,6 +98,7 @@ class Completion(Stored, Filling):
 
     network: bytes
     noise: Float32[np.ndarray, "s s"]
+    hair: Hair
     card: Card
 
     @property
@@ -119,11 +123,13 @@ class Completion(Stored, Filling):
         toned: bool = False,
         around: bool = True,
         turn: Callable[[Crop], Crop] | None = None,
+        number: int | None = None,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
         With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
         `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
+        `number` says which style of hair it gets: released, or public; None gives what the network guesses.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. If hardly
         anything of the frame is outside, the network sees the face alone, and only the person is shown; or,
@@ -143,17 +149,20 @@ class Completion(Stored, Filling):
         oval = inside(OVAL, grid) & ~known
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
-        out = self._run(np.stack(planes).astype(np.float32)[None])
+        style = np.zeros((CLASSES, *known.shape)) if number is None else self.hair.of(face, number)
+        out = self._run(np.stack([*planes, *style]).astype(np.float32)[None])
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
         layout = out[0, 3:].clip(0, 1)
         painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
         if alone:
-            painted, layout = _smeared(_inward(painted, (0, 1))), _inward(layout, (1, 2))
+            below = seen_below(outside, hidden, pose, self.side)
+            painted = dyed(painted, layout, number or 0, below)
+            painted, layout = _inward(painted, (0, 1)), _inward(layout, (1, 2))
         painted = follow(painted, face) if toned else painted
-        return Painted(painted, pose, face, crop, frame, layout, alone)
+        return Painted(painted, pose, face, crop, frame, layout, alone, number or 0)
 
-    def _run(self, planes: Float32[np.ndarray, "1 6 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
+    def _run(self, planes: Float32[np.ndarray, "1 10 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` for any other than finite colours."""
         try:
             out = np.asarray(self._engine()(planes)[0], np.float32)
@@ -181,12 +190,15 @@ class Completion(Stored, Filling):
         return {
             "network": np.frombuffer(self.network, np.uint8),
             "noise": self.noise.astype(np.float16),
+            "styles": self.hair.styles.astype(np.float16),
+            "likely": self.hair.likely.astype(np.float16),
         }
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Completion:
         """Return the network stored in a file; raises `ModelError` for contents that do not fit together."""
-        data, noise = tensors["network"], tensors["noise"].astype(np.float32)
+        data = tensors["network"]
+        noise, *hair = (tensors[name].astype(np.float32) for name in ("noise", "styles", "likely"))
         side = facts["side"]
         if side not in SIDES or noise.shape != (side, side) or not np.isfinite(noise).all():
             raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
@@ -194,7 +206,7 @@ class Completion(Stored, Filling):
             raise ModelError("the network is not an ONNX file of at most 32 MiB")
         if ELSEWHERE in data.tobytes():
             raise ModelError("the network may have parts in other files")
-        made = cls(data.tobytes(), noise, card)
+        made = cls(data.tobytes(), noise, Hair.of_arrays(*hair), card)
         _ = made.tried
         return made
 
@@ -203,7 +215,7 @@ class Completion(Stored, Filling):
         """Whether the network runs on grey input; raises `ModelError` if it fails or its output is far
         off.
         """
-        planes = np.zeros((1, 6, self.side, self.side), np.float32)
+        planes = np.zeros((1, PLANES, self.side, self.side), np.float32)
         planes[:, 3] = 1
         try:  # before an engine runs it: loops run for as long as they like
             unknown = operators(self.network) - OPERATORS
@@ -235,13 +247,3 @@ def _inward(planes: np.ndarray, axes: tuple[int, int]) -> np.ndarray:
     """Return a frame whose edge is continued from the pixels further in; `axes` are its rows and columns."""
     inner = np.arange(planes.shape[axes[0]]).clip(OFF, planes.shape[axes[0]] - 1 - OFF)
     return planes.take(inner, axes[0]).take(inner, axes[1])
-
-
-def _smeared(levels: Levels) -> Levels:
-    """Return a frame whose last rows pass into a blur across: clothes that go on below have no stripes."""
-    import cv2
-
-    rows = len(levels) - 3 * OFF
-    soft = cv2.GaussianBlur(levels[rows:], (0, 0), sigmaX=SMEARED * len(levels), sigmaY=0.1)
-    share = np.clip(np.arange(1, 3 * OFF + 1, dtype=np.float32) / (2 * OFF), 0, 1)[:, None, None]
-    return np.concatenate([levels[:rows], levels[rows:] + share * (soft - levels[rows:])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,8 +13,8 @@ from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
 from dpveil.faces.geometry.head import between, bounds, outline
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, pixel_grid
-from dpveil.faces.geometry.layout import BACKGROUND, HAIR
-from dpveil.faces.geometry.strands import combed
+from dpveil.faces.geometry.layout import BACKGROUND
+from dpveil.faces.geometry.strands import Combing, combed
 
 RIM: Final = 0.25
 """Width of the edge over which fine detail of a released face fades out, relative to the oval's half axes."""
@@ -22,6 +22,11 @@ HEALED: Final = (0.8, 2.0)
 """Width of the blend inside and outside the oval's edge, in pixels of the frame."""
 GAIN: Final = (0.6, 1.4)
 """Limits of the gain by which fine detail is adapted to the light of the painted head."""
+
+SLOPE: Final = 0.5
+"""Slope of shoulders that go on beside the frame."""
+PLAIN: Final = (0.92, 1.1)
+"""Rows between which clothes pass into one colour, in units of the frame's side."""
 
 Picture = Shaped[np.ndarray, "_ _ c"]
 Levels = Float32[np.ndarray, "_ _ c"]
@@ -43,6 +48,7 @@ class Painted:
     frame: Frame
     layout: Float32[np.ndarray, "4 s s"]
     alone: bool = False
+    number: int = 0
 
     def on(self, box: Box, channels: int) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
         """Return alpha (0 to 1) and levels of the head, resampled to a box of the photo.
@@ -52,19 +58,21 @@ class Painted:
         """
         import cv2
 
-        rounded = self._placed(_rounded(self.levels), self.pose, box)
+        side, levels, pose = len(self.levels), self.levels, self.pose
+        ramp = np.clip(np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1), 0, 1)
+        shown, beyond = np.minimum.outer(ramp, ramp), cv2.BORDER_CONSTANT
+        if self.alone:
+            beyond = cv2.BORDER_REPLICATE
+            levels, shown = _sloping(levels, 1 - self.layout[BACKGROUND])
+            pose = replace(pose, x=pose.x + side, y=pose.y + side)
+        rounded = self._placed(_rounded(levels), pose, box)
         if self.pose.scale < 1 and (inner := self._oval(box)) is not None:
             view = rounded[inner.y - box.y :, inner.x - box.x :][: inner.h, : inner.w]
             view[...] = _rounded(self._placed(self.levels, self.pose, inner) + self._detail(inner))
-        rounded = combed(rounded, self.layout[HAIR], self.pose, box)
+        rounded = combed(rounded, Combing.of(self.layout, self.number), self.pose, box)
         if channels == 1:
             rounded = cv2.cvtColor(rounded, cv2.COLOR_RGB2GRAY)
-        shown, beyond = 1 - self.layout[BACKGROUND], cv2.BORDER_REPLICATE
-        if not self.alone:
-            side = len(self.levels)
-            ramp = np.clip(np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1), 0, 1)
-            shown, beyond = np.minimum.outer(ramp, ramp), cv2.BORDER_CONSTANT
-        into, size = _into(self.pose, box), (box.w, box.h)
+        into, size = _into(pose, box), (box.w, box.h)
         shown = cv2.warpAffine(shown, into, size, flags=cv2.INTER_LINEAR, borderMode=beyond)
         return np.asarray(shown, np.float32), rounded.reshape(box.h, box.w, channels)
 
@@ -100,6 +108,21 @@ class Painted:
         matrix, size = _into(pose, box), (box.w, box.h)
         placed = cv2.warpAffine(picture, matrix, size, flags=mode, borderMode=cv2.BORDER_REPLICATE)
         return np.asarray(placed)
+
+
+def _sloping(levels: Levels, shown: Float32[np.ndarray, "s s"]) -> tuple[Levels, Float32[np.ndarray, "_ _"]]:
+    """Return levels and alpha of three frames by three: below the one in the middle a person goes on, and
+    beside it in shoulders that slope. Further down clothes have one colour, so that there are no stripes.
+    """
+    side = len(levels)
+    at = np.arange(-side, 2 * side)
+    beside = np.maximum(np.maximum(-at, at - side + 1), 0)
+    rows, columns = np.rint(at[:, None] - SLOPE * beside).astype(np.intp), at.clip(0, side - 1)
+    share = np.clip((rows / side - PLAIN[0]) / (PLAIN[1] - PLAIN[0]), 0, 1)[..., None]
+    rows = rows.clip(0, side - 1)
+    worn = np.average(levels[-1], axis=0, weights=shown[-1] + np.float32(1e-6))
+    out = levels[rows, columns]
+    return np.asarray(out + share * (worn - out), np.float32), shown[rows, columns]
 
 
 def _rounded(levels: Levels) -> UInt8[np.ndarray, "_ _ c"]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -13,85 +11,27 @@ from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.core.region import Box, Region, check_inside
 from dpveil.errors import InvalidParameter
-from dpveil.faces.geometry.align import Frame, Similarity
 from dpveil.faces.geometry.colour_match import AS_IT_IS, ColourMatch, match_of, skin_below
 from dpveil.faces.geometry.completion import Completion
 from dpveil.faces.geometry.drawn_crop import drawn_head
-from dpveil.faces.geometry.dressed import Dressed, put_on
+from dpveil.faces.geometry.dressed import put_on
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.fill import Filling, Telea
 from dpveil.faces.geometry.grain import grained
-from dpveil.faces.geometry.head import between
-from dpveil.faces.geometry.head_frame import HEAD, HeadFrame, pixel_grid
 from dpveil.faces.geometry.inner_face import Inner, drawn_face, light_of
+from dpveil.faces.geometry.part import Part, Released, part_of
 from dpveil.faces.geometry.place import Placed
 from dpveil.faces.geometry.protection import FACE
 from dpveil.faces.geometry.seam import FINE_SEAM, SEAM, faded, met
+from dpveil.faces.geometry.studio import wall
 from dpveil.faces.geometry.threads import each
 from dpveil.faces.geometry.tone import toned as brought_to
-from dpveil.faces.geometry.turn import Turn, background, turn_of
 
-NEAR: Final = (1.0, 1.12)
-"""Enlargements of a head's ellipse between which it passes into the heads around it."""
-COARSE: Final = 192
-"""Side of the frame in which that passage is computed, in pixels."""
 GROWN: Final = 1.25
 """Pixels of a region around an inner face, in squares of the side of UTKFace's crop, from which on a network
 paints what lies between face and edge: a fifth more than the shape has, as of small faces in a JPEG."""
 
-Released = UInt8[np.ndarray, "_ _ _"] | Figure | Dressed
-
-
-@dataclass(frozen=True, eq=False)
-class Part:
-    """A released crop or figure and its place; independent of the photo's pixels.
-
-    `yaw` is the class of the cell to which a crop is turned; None leaves it as it is. `style` is that of
-    spectacles, if it wears any.
-    """
-
-    region: Region
-    pose: Similarity
-    frame: Frame
-    crop: UInt8[np.ndarray, "s s 3"] | Figure
-    toned: bool = False
-    protect: str = "head"
-    yaw: int | None = None
-    style: str | None = None
-
-    @cached_property
-    def turn(self) -> Turn | None:
-        """How the crop is turned; None if it stays as it is."""
-        if isinstance(self.crop, Figure) or self.yaw is None:
-            return None
-        return turn_of(self.crop, self.frame, self.yaw)
-
-    @property
-    def near(self) -> Float32[np.ndarray, "h w"]:
-        """1 on the head in the region's box, and 0 beyond its surroundings."""
-        import cv2
-
-        box, small = self.region.box, HeadFrame(COARSE)
-        share = np.clip((NEAR[1] - HEAD.far(pixel_grid(COARSE))) / (NEAR[1] - NEAR[0]), 0, 1)
-        matrix = between(self.pose, self.frame, small).inverse.matrix
-        matrix[:, 2] -= box.x, box.y
-        return np.asarray(cv2.warpAffine(share.astype(np.float32), matrix, (box.w, box.h)))
-
-    @property
-    def row(self) -> float:
-        """The row of the head's middle, in pixels of the photo; it may lie beyond the edge."""
-        return float(self.pose.back(np.array([[self.frame.size / 2] * 2]))[0, 1])
-
-    @property
-    def unit(self) -> float:
-        """The side of UTKFace's crop, in pixels of the photo."""
-        return self.frame.unit / self.pose.scale
-
-    def behind(
-        self, outside: UInt8[np.ndarray, "H W c"], hidden: Bool[np.ndarray, "H W"]
-    ) -> UInt8[np.ndarray, "s s 3"] | None:
-        """Return a guess at the background behind the head, in its frame; None if nothing of it is seen."""
-        return background(outside, hidden, self.pose, self.frame)
+Head = tuple[Box, Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]
 
 
 def recombine(
@@ -120,7 +60,7 @@ def recombine(
         raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
     for place in places:
         check_inside(place.region.box, image.shape[1], image.shape[0])
-    parts = [_part(*each, toned=toned, turned=turned) for each in zip(places, crops, strict=True)]
+    parts = [part_of(*each, toned=toned, turned=turned) for each in zip(places, crops, strict=True)]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
         view = hidden[part.region.box.slices]
@@ -133,16 +73,6 @@ def recombine(
     groups, around = _groups(parts, image.shape[1], image.shape[0]), filling or Telea()
     each(lambda group: _put(out, outside, hidden, group, match, around), groups)
     return out
-
-
-def _part(place: Placed, released: Released, *, toned: bool, turned: bool) -> Part:
-    """Return a released head and its place; raises `InvalidParameter` for a crop that does not fit."""
-    crop, style = (released.face, released.style) if isinstance(released, Dressed) else (released, None)
-    side, yaw = place.frame.size, place.cell.yaw if turned and place.cell else None
-    if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
-        shape = f"is not uint8 {side} × {side} × 3"
-        raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
-    return Part(place.region, place.pose, place.frame, crop, toned, place.protect, yaw, style)
 
 
 def _groups(parts: Sequence[Part], width: int, height: int) -> list[list[Part]]:
@@ -167,29 +97,30 @@ def _put(
 ) -> None:
     """Write one group of overlapping faces into `out`, within their regions.
 
-    If nothing around them is known, the background is the mean colour of the largest face.
+    If nothing around them is known, they are in front of a wall.
     """
     import cv2
 
     view = _around([part.region.box for part in group], filling.around, *hidden.shape)
     inner = _around([part.region.box for part in group], 0.0, *hidden.shape)
     known, hole = outside[view.slices], hidden[view.slices]
-    drawn = [(part.region, *_worn(part, *_head(part, outside, hidden, match, filling))) for part in group]
+    heads = [_head(part, outside, hidden, match, filling, inner) for part in group]
+    shown = [_worn(part, *head) for part, head in zip(group, heads, strict=True)]
     if hole.all():
-        own = drawn[-1][2].reshape(-1, known.shape[2]).mean(axis=0)
-        filled = np.broadcast_to(np.rint(own).astype(np.uint8), (inner.h, inner.w, known.shape[2])).copy()
+        filled = wall(group[-1].number, inner.h, inner.w)
+        if known.shape[2] == 1:
+            filled = cv2.cvtColor(filled, cv2.COLOR_RGB2GRAY)[..., None]
     else:
         filled = filling(known, hole, Box(inner.x - view.x, inner.y - view.y, inner.w, inner.h))
-    shown = [(region.box, alpha, face) for region, alpha, face in drawn]
-    pairs = list(zip(group, shown, strict=True))
     if len(group) > 1 and isinstance(filling, Completion):  # heads over what was painted around each of them
-        shown += [(box, alpha * part.near, face) for part, (box, alpha, face) in pairs]
+        pairs = zip(group, tuple(shown), strict=True)
+        shown += [(box, alpha * part.near(box), face) for part, (box, alpha, face) in pairs]
     for box, alpha, face in shown:
         own = filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w]
         own[...] = cv2.blendLinear(face, own, alpha, 1 - alpha).reshape(own.shape)
-    for region, _, _ in drawn:
-        box = region.box
-        region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])
+    for part in group:
+        box = part.region.box
+        part.region.paste(out, filled[box.y - inner.y :, box.x - inner.x :][: box.h, : box.w])
 
 
 def _around(boxes: Sequence[Box], wider: float, height: int, width: int) -> Box:
@@ -207,13 +138,17 @@ def _head(
     hidden: Bool[np.ndarray, "H W"],
     match: ColourMatch,
     filling: Filling,
-) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
-    """Return alpha (0 to 1) and levels of a head in the region's box: completed by a network, or drawn."""
+    group: Box,
+) -> Head:
+    """Return a head, completed by a network or drawn: where it is shown, alpha (0 to 1) and levels.
+
+    That is the box of its region; of one that was painted alone, the box of the `group`.
+    """
     channels, box, crop, toned = outside.shape[2], part.region.box, part.crop, part.toned
     if isinstance(crop, Figure):
-        return _figure(crop, part, outside, hidden, match)
+        return box, *_figure(crop, part, outside, hidden, match)
     if part.protect == FACE:
-        return _inner(part, crop, outside, hidden, match, filling)
+        return box, *_inner(part, crop, outside, hidden, match, filling)
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
     painted = None
@@ -224,23 +159,25 @@ def _head(
 
     if isinstance(filling, Completion):
         turn = None if part.turn is None else turned
-        painted = filling.complete(outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn)
+        painted = filling.complete(
+            outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn, number=part.number
+        )
     if painted is None:
         shown, face = drawn_head(crop, part.frame, part.pose, part.turn).on(box, channels, match)
-        return faded(shown, part.region, SEAM * part.unit, hidden.shape), face
-    shown, face = painted.on(box, channels)
+        return box, faded(shown, part.region, SEAM * part.unit, hidden.shape), face
     if painted.alone:
-        return faded(shown, part.region, SEAM * part.unit, hidden.shape), face
-    return _finished(shown, face, part, outside, hidden)
+        shown, face = painted.on(group, channels)
+        region = Region(group, hidden[group.slices])
+        return group, faded(shown, region, SEAM * part.unit, hidden.shape), face
+    shown, face = painted.on(box, channels)
+    return box, *_finished(shown, face, part, outside, hidden)
 
 
-def _worn(
-    part: Part, alpha: Float32[np.ndarray, "h w"], face: UInt8[np.ndarray, "h w c"]
-) -> tuple[Float32[np.ndarray, "h w"], UInt8[np.ndarray, "h w c"]]:
+def _worn(part: Part, box: Box, alpha: Float32[np.ndarray, "h w"], face: UInt8[np.ndarray, "h w c"]) -> Head:
     """Return a head with its spectacles, if it wears any."""
-    if part.style is None:
-        return alpha, face
-    return alpha, put_on(face, part.style, part.pose, part.frame, part.region.box, part.turn)
+    if part.style is not None:
+        face = put_on(face, part.style, part.pose, part.frame, box, part.turn)
+    return box, alpha, face
 
 
 def _inner(

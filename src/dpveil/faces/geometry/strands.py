@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
@@ -11,39 +12,100 @@ from jaxtyping import Float32, UInt8
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import Similarity
+from dpveil.faces.geometry.layout import HAIR, SKIN
 from dpveil.noise.bits import SeededBits
 
-CROWN: Final = (0.5, 0.24)
-"""Where strands begin, in units of the frame's side."""
-FADED: Final = 0.06
-"""Distance from the crown up to which strands fade in, in the same units."""
-ARM: Final = 0.15
-"""Distance from the crown at which strands have the width meant."""
-WAVE: Final = (0.04, 24.0)
-"""Amplitude in radians, and angular frequency by distance, of the waves of strands."""
-DEPTH: Final = 128
-"""Rows of a pattern: distances from the crown, up to half of the frame's side."""
-TURN: Final = 2048
-"""Columns of the finest pattern: angles."""
-OCTAVES: Final = 5
-"""Number of patterns, each half as fine as the one before."""
-WIDE: Final = 1.2
-"""Width of the finest strands in pixels of the photo."""
-WEIGHTS: Final = (0.6, 0.6, 0.5)
-"""Weights of a pattern and of the two that are coarser, for locks of strands."""
-BLUR: Final = (0.8, 9.0)
-"""Standard deviations of the blur of a pattern's noise across strands and along them, in its pixels."""
+BACK: Final = (0.5, 0.56, 0.0)
+"""Where strands come from that are combed back: a point across and down, and half the width of the line on
+which it lies, in units of the frame's side. Below the hair, so that they do not meet in it."""
+PARTED: Final = (0.42, 0.10, 0.02)
+"""The same for hair with a parting, at one side."""
+FRINGE: Final = (0.5, 0.06, 0.05)
+"""The same for hair that falls over the brow."""
+LOW: Final = 0.30
+"""Row of the hairline below which hair falls over the brow, in the same units."""
+SIDES: Final = (0.48, 0.02)
+"""Row of the ears, and how much of the rows below it is hair if it is long: it is not combed back."""
+SWIRL: Final = 0.5
+"""Largest turn of strands in radians, from their origin to a distance of half of the frame's side."""
+WARP: Final = (0.02, 0.07)
+"""Standard deviation by which strands are displaced across, and that of its blur, in units of the side."""
+NEAR: Final = (0.03, 0.10)
+"""Distances from the origin between which strands fade in."""
+WIDE: Final = 1.3
+"""Width of strands in pixels of the photo."""
+LOCK: Final = 0.008
+"""Width of locks of strands, in units of the frame's side."""
+LOCKS: Final = 0.7
+"""Contrast of locks relative to that of strands."""
+LONG: Final = 40.0
+"""Length of strands relative to their width."""
+STRIP: Final = (256, 1024)
+"""Rows and columns of the pattern: along strands, and across."""
+BLUR: Final = (0.8, 2.0, 6.0)
+"""Standard deviations of the blur of its noise across strands, in its pixels, of equal weights."""
 STRONG: Final = (0.16, 18.0, 11.0)
 """Contrast of strands; what is added to levels before it is applied; its limit in levels."""
 
 Levels = UInt8[np.ndarray, "h w 3"]
+Plane = Float32[np.ndarray, "s s"]
 
 
-def combed(levels: Levels, hair: Float32[np.ndarray, "s s"], pose: Similarity, box: Box) -> Levels:
-    """Return the levels in a box of the photo with strands where there is `hair`, by shares from 0 to 1.
+@dataclass(frozen=True, eq=False)
+class Combing:
+    """How hair lies in a frame: distances `across` and `along` strands in units of its side, and how strong
+    strands are, 0 to 1, at every pixel.
+    """
 
-    `hair` is in the frame to which `pose` maps the photo. Strands are stronger the finer the photo is than
-    the frame; where it is coarser there are none. The pattern is the same in every release.
+    across: Plane
+    along: Plane
+    share: Plane
+
+    @classmethod
+    def of(cls, layout: Float32[np.ndarray, "4 s s"], number: int) -> Combing:
+        """Return how the hair of a layout lies; `number` chooses among the ways that suit it."""
+        side = layout.shape[-1]
+        bits = SeededBits(number, "hair")
+        u = bits.words(4).astype(np.float64) / 2.0**64
+        x, y, line = _origin(layout, u[0])
+        mirrored = -1.0 if u[1] < 0.5 else 1.0
+        grid = (np.arange(side, dtype=np.float32) + np.float32(0.5)) / side
+        right = (grid - 0.5)[None, :] * mirrored + 0.5 - x
+        right = np.sign(right) * np.maximum(np.abs(right) - line, 0)
+        down = (grid - y)[:, None]
+        far = np.hypot(right, down)
+        angle = np.arctan2(right, down if y < 0.3 else -down)
+        turn = angle + SWIRL * (2 * u[2] - 1) * 2 * far
+        across = turn * max(0.15, abs(y - 0.18)) + _smooth(bits, side)
+        share = layout[HAIR] * np.clip((far - NEAR[0]) / (NEAR[1] - NEAR[0]), 0, 1)
+        return cls(*(np.asarray(one, np.float32) for one in (across, far, share)))
+
+
+def _origin(layout: Float32[np.ndarray, "4 s s"], drawn: float) -> tuple[float, float, float]:
+    """Return where strands come from."""
+    side = layout.shape[-1]
+    skin = layout[SKIN, :, round(0.42 * side) : round(0.58 * side)].mean(axis=1) > 0.5
+    if np.argmax(skin) > LOW * side:
+        return FRINGE
+    if drawn < 0.4 or layout[HAIR, round(SIDES[0] * side) :].mean() > SIDES[1]:
+        return PARTED
+    return BACK
+
+
+def _smooth(bits: SeededBits, side: int) -> Plane:
+    import cv2
+
+    few = bits.words(32).view(np.uint8).reshape(16, 16).astype(np.float32)
+    soft = cv2.GaussianBlur(few, (0, 0), 16 * WARP[1])
+    wide = cv2.resize((soft - soft.mean()) / soft.std(), (side, side), interpolation=cv2.INTER_CUBIC)
+    return np.asarray(WARP[0] * wide, np.float32)
+
+
+def combed(levels: Levels, hair: Combing, pose: Similarity, box: Box) -> Levels:
+    """Return the levels in a box of the photo with strands of hair.
+
+    `pose` maps the photo to the frame of `hair`. Strands are stronger the finer the photo is than the frame;
+    where it is coarser there are none.
     """
     import cv2
 
@@ -52,58 +114,45 @@ def combed(levels: Levels, hair: Float32[np.ndarray, "s s"], pose: Similarity, b
         return levels
     back = pose.inverse.matrix
     back[:, 2] -= box.x, box.y
-    share = cv2.warpAffine(hair, back, (box.w, box.h), flags=cv2.INTER_LINEAR)
+    share = cv2.warpAffine(hair.share, back, (box.w, box.h), flags=cv2.INTER_LINEAR)
     x, y, w, h = cv2.boundingRect((share > 0).astype(np.uint8))
     if w * h == 0:
         return levels
     view = slice(y, y + h), slice(x, x + w)
-    pattern, near = _pattern(Box(box.x + x, box.y + y, w, h), pose, len(hair))
+    back[:, 2] -= x, y
+    across, along = (
+        np.asarray(cv2.warpAffine(one, back, (w, h), flags=cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE))
+        for one in (hair.across, hair.along)
+    )
+    side = len(hair.share) / pose.scale
+    pattern = _looked_up(across * side / WIDE, along * side / (WIDE * LONG))
+    pattern = pattern + np.float32(LOCKS) * _looked_up(across / LOCK, along / (LOCK * LONG))
     part = levels[view].astype(np.float32) + np.float32(STRONG[1])
     light = part.mean(axis=2)
-    change = pattern * near * share[view] * np.float32(fine) * np.minimum(STRONG[0], STRONG[2] / light)
+    change = pattern * share[view] * np.float32(fine) * np.minimum(STRONG[0], STRONG[2] / light)
     out = levels.copy()
     out[view] = np.clip(np.rint(levels[view] + change[..., None] * part), 0, 255)
     return out
 
 
-def _pattern(
-    box: Box, pose: Similarity, side: int
-) -> tuple[Float32[np.ndarray, "h w"], Float32[np.ndarray, "h w"]]:
-    """Return the pattern of strands in a box of the photo, of standard deviation 1, and its weight there."""
+def _looked_up(columns: Float32[np.ndarray, "h w"], rows: Float32[np.ndarray, "h w"]) -> np.ndarray:
     import cv2
 
-    matrix = pose.matrix
-    across, down = box.x + np.arange(box.w, dtype=np.float32), box.y + np.arange(box.h, dtype=np.float32)
-    x, y = (row[0] * across + row[1] * down[:, None] + np.float32(row[2] + 0.5) for row in matrix)
-    far, angle = cv2.cartToPolar(
-        (y / side - CROWN[1]).astype(np.float32), (x / side - CROWN[0]).astype(np.float32)
-    )
-    per_pixel = TURN / (2 * math.pi) * pose.scale / (side * ARM)
-    strip = _strips()[min(max(0, round(math.log2(WIDE * per_pixel))), OCTAVES - 1)]
-    angle += WAVE[0] * np.sin(WAVE[1] * far)
-    columns = angle * np.float32(strip.shape[1] / (2 * math.pi))
-    rows = np.minimum(far * np.float32(2 * DEPTH), DEPTH - 1)
-    found = cv2.remap(strip, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP)
-    return np.asarray(found), np.clip(far / FADED, 0, 1).astype(np.float32)
+    rows = rows * np.float32(8)
+    strip = _strip()
+    return np.asarray(cv2.remap(strip, columns, rows, cv2.INTER_LINEAR, borderMode=cv2.BORDER_WRAP))
 
 
 @lru_cache(maxsize=1)
-def _strips() -> list[Float32[np.ndarray, "128 _"]]:
-    """Return the patterns, from the finest to the coarsest, each of standard deviation 1."""
+def _strip() -> Float32[np.ndarray, "256 1024"]:
+    """Return the pattern, which continues at its edges, of standard deviation 0.7."""
     import cv2
 
-    strips, bits = [], SeededBits(1, "strands")
-    for octave in range(OCTAVES + len(WEIGHTS) - 1):
-        turn = TURN >> octave
-        noise = bits.words(DEPTH * turn // 8).view(np.uint8).reshape(DEPTH, turn).astype(np.float32)
-        soft = cv2.GaussianBlur(np.tile(noise, (1, 3)), (0, 0), sigmaX=BLUR[0], sigmaY=BLUR[1])[
-            :, turn : 2 * turn
-        ]
-        strips.append((soft - soft.mean()) / soft.std())
-    mixed = []
-    for octave in range(OCTAVES):
-        size = (TURN >> octave, DEPTH)
-        some = [cv2.resize(one, size) for one in strips[octave : octave + len(WEIGHTS)]]
-        total = sum(weight * one for weight, one in zip(WEIGHTS, some, strict=True))
-        mixed.append(np.asarray(total / np.std(total), np.float32))
-    return mixed
+    rows, columns = STRIP
+    bits, total = SeededBits(1, "strands"), np.zeros(STRIP, np.float32)
+    for width in BLUR:
+        noise = bits.words(rows * columns // 8).view(np.uint8).reshape(STRIP).astype(np.float32)
+        wide = cv2.copyMakeBorder(noise, 64, 64, 64, 64, cv2.BORDER_WRAP)
+        soft = cv2.GaussianBlur(wide, (0, 0), sigmaX=width, sigmaY=8.0)[64:-64, 64:-64]
+        total += (soft - soft.mean()) / soft.std()
+    return np.asarray(total / total.std() / math.sqrt(2), np.float32)

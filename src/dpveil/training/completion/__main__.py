@@ -20,6 +20,7 @@ from dpveil.faces.face_gallery import FaceGallery
 from dpveil.training.completion.export import completion_of
 from dpveil.training.completion.frames import write_frames
 from dpveil.training.completion.layouts import write_layouts
+from dpveil.training.completion.styles import hair_of
 from dpveil.training.completion.trainer import EVERY, Plan, Trainer, measured, run
 
 
@@ -52,7 +53,11 @@ def main() -> None:
         settings={**asdict(plan), "steps": trainer.done},
         metrics=measured(trainer),
     )
-    save(completion_of(trainer.shipped(), plan.side, card), folder / "completion.safetensors", replace=True)
+    save(
+        completion_of(trainer.shipped(), plan.side, card, hair_of(frames, layouts)),
+        folder / "completion.safetensors",
+        replace=True,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:

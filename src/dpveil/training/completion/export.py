@@ -13,17 +13,19 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 
 from dpveil.assets.cards import Card
-from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.completion import PLANES, Completion
+from dpveil.faces.geometry.hair import Hair
 
 OPSET: Final = 17
 SMALL: Final = 64
 """Tensors with fewer weights are not converted."""
 
 
-def completion_of(network: nn.Module, side: int, card: Card, *, seed: int = 0) -> Completion:
+def completion_of(network: nn.Module, side: int, card: Card, hair: Hair, *, seed: int = 0) -> Completion:
     """Return the network for frames of `side` × `side` pixels, with public noise from this seed."""
     noise = torch.randn(side, side, generator=torch.Generator().manual_seed(seed)).numpy()
-    made = Completion(halved(exported(network, side)), noise.astype(np.float16).astype(np.float32), card)
+    noise, *arrays = (a.astype(np.float16).astype(np.float32) for a in (noise, hair.styles, hair.likely))
+    made = Completion(halved(exported(network, side)), noise, Hair.of_arrays(*arrays), card)
     _ = made.tried
     return made
 
@@ -35,7 +37,7 @@ def exported(network: nn.Module, side: int) -> bytes:
         warnings.simplefilter("ignore")
         torch.onnx.export(
             network.eval(),
-            (torch.zeros(1, 6, side, side),),
+            (torch.zeros(1, PLANES, side, side),),
             file,
             input_names=["seen"],
             output_names=["painted"],

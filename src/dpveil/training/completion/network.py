@@ -62,12 +62,13 @@ def blocks(width: int) -> list[Block]:
 
 
 class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
-    """Lays out the hidden part of a head and paints it: n × 6 × s × s in, n × 7 × s × s out.
+    """Lays out the hidden part of a head and paints it: n × 10 × s × s in, n × 7 × s × s out.
 
     The output channels are RGB from -1 to 1, and the share of each class of the layout.
 
     The input channels are RGB of the outside and of the released face, 0 elsewhere; the mask of the outside;
-    the mask of the face; and noise. s is a multiple of 8.
+    the mask of the face; noise; and what is added to the logits of each class of the layout, such as one of
+    the `styles`. s is a multiple of 8.
     """
 
     def __init__(self) -> None:
@@ -75,9 +76,10 @@ class Completer(nn.Module):  # type: ignore[misc,unused-ignore]
         self.layout = Layout()
         self.painter = Painter()
 
-    def forward(self, seen: Tensor) -> Tensor:
+    def forward(self, given: Tensor) -> Tensor:
         """Return the completed frame, of which only the hidden part is used, and its layout."""
-        layout = sharpened(self.layout(seen))
+        seen, style = given[:, :-CLASSES], given[:, -CLASSES:]
+        layout = sharpened(self.layout(seen) + style)
         return torch.cat([self.painter(seen, layout), layout], dim=1)
 
 

@@ -187,7 +187,8 @@ class Trainer:
     @torch.no_grad()  # type: ignore[untyped-decorator,unused-ignore]
     def painted(self, scenes: Scenes) -> Tensor:
         """Return the scenes with their hidden part painted by the averaged network."""
-        out: Tensor = self.shipped()(scenes.seen)[:, :3].clamp(-1, 1)
+        net = self.shipped()
+        out: Tensor = net.painter(scenes.seen, sharpened(net.layout(scenes.seen))).clamp(-1, 1)
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 

@@ -1,0 +1,94 @@
+"""Styles of hair: which one a head gets is drawn from public bits, by how well it suits the released face."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float32
+
+from dpveil.errors import ModelError
+from dpveil.faces.geometry.head import inside
+from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, OVAL, pixel_grid
+from dpveil.faces.geometry.layout import CLASSES, HAIR
+from dpveil.noise.bits import SeededBits
+
+MOST: Final = 64
+"""Largest number of styles."""
+SIDES: Final = range(8, 65)
+"""Possible sides of a style, in pixels."""
+LARGE: Final = 20.0
+"""Largest absolute value in a style."""
+SMALL: Final = 16
+"""Side of the square to which a face is reduced, in pixels."""
+ROOM: Final = (0.98, 1.16)
+"""Enlargements of the public shape of a head between which its hair ends, above its middle."""
+ENDS: Final = (8.0, 0.15)
+"""What is subtracted from the logits of hair beyond, and over which height it grows to that."""
+FLAT: Final = 8.0
+"""Levels that are added to the standard deviation of a face's levels before they are divided by it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Hair:
+    """Styles of hair: `styles` are added to the logits of the classes of `layout`, 4 planes each.
+
+    `likely` are the weights of a logistic regression that says how well each suits a face: one row a style,
+    one column for each of the `features`, and the last for the constant.
+    """
+
+    styles: Float32[np.ndarray, "k 4 q q"]
+    likely: Float32[np.ndarray, "k f"]
+
+    @classmethod
+    def of_arrays(cls, styles: np.ndarray, likely: np.ndarray) -> Hair:
+        """Return the styles of hair of a file; raises `ModelError` if its arrays do not fit together."""
+        count, *planes = styles.shape
+        if not 0 < count <= MOST or planes[1:] != 2 * planes[-1:] or planes[-1] not in SIDES:
+            raise ModelError("the styles of hair have an unknown size")
+        if planes[0] != CLASSES or likely.shape != (count, 3 * np.count_nonzero(_shown()) + 1):
+            raise ModelError("the styles of hair do not fit together")
+        if not np.isfinite(likely).all() or not (np.abs(styles) <= LARGE).all():
+            raise ModelError("the styles of hair have numbers that are too large")
+        return cls(styles.astype(np.float32), likely.astype(np.float32))
+
+    def of(self, face: Float32[np.ndarray, "s s 3"], number: int) -> Float32[np.ndarray, "4 s s"]:
+        """Return a style for a released face in its frame; `number` is public or released."""
+        import cv2
+
+        logits = self.likely[:, :-1] @ features(face) + self.likely[:, -1]
+        share = np.exp((logits - logits.max()).astype(np.float64))
+        drawn = SeededBits(number, "hair").words(1)[0] / 2.0**64
+        chosen = int(np.searchsorted(np.cumsum(share), drawn * share.sum(), side="right"))
+        planes = self.styles[min(chosen, len(share) - 1)].transpose(1, 2, 0)
+        out = np.array(cv2.resize(planes, face.shape[:2]).transpose(2, 0, 1))
+        out[HAIR] -= _beyond(len(face))
+        return out
+
+
+@lru_cache(maxsize=4)
+def _beyond(side: int) -> Float32[np.ndarray, "s s"]:
+    """Return what is subtracted from the logits of hair around a head, so that it does not go on there."""
+    grid = pixel_grid(side)
+    far = np.clip((HEAD.far(grid) - ROOM[0]) / (ROOM[1] - ROOM[0]), 0, 1)
+    return np.asarray(ENDS[0] * far * np.clip((MIDDLE[1] - grid[..., 1]) / ENDS[1], 0, 1), np.float32)
+
+
+def features(face: Float32[np.ndarray, "s s 3"]) -> Float32[np.ndarray, " f"]:
+    """Return the colours of a reduced face within its oval, without their mean and scale."""
+    import cv2
+
+    x, y, a, b = OVAL
+    side = len(face)
+    ends = ((y - b, y + b), (x - a, x + a))
+    rows, columns = (slice(*(round(end * side) for end in both)) for both in ends)
+    few = cv2.resize(face[rows, columns], (SMALL, SMALL), interpolation=cv2.INTER_AREA)[_shown()]
+    return np.asarray(((few - few.mean()) / (few.std() + np.float32(FLAT))).ravel(), np.float32)
+
+
+@lru_cache(maxsize=1)
+def _shown() -> np.ndarray:
+    """Return which pixels of a reduced face are within its oval."""
+    return inside((0.5, 0.5, 0.5, 0.5), pixel_grid(SMALL))

@@ -1,0 +1,87 @@
+"""Styles of hair: drawn from public bits, by how well they suit the released face."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dpveil.errors import ModelError
+from dpveil.faces.geometry.hair import LARGE, Hair, features
+from dpveil.faces.geometry.head_frame import OVAL, pixel_grid
+from dpveil.faces.geometry.layout import CLASSES, HAIR, SKIN
+
+SIDE = 64
+
+
+def face(slope: float) -> np.ndarray:
+    """Return a frame that gets lighter from the top to the bottom, or darker."""
+    return np.tile(np.linspace(0, slope, SIDE, dtype=np.float32)[:, None, None], (1, SIDE, 3)) + 128
+
+
+def two(weight: float) -> Hair:
+    """Return two styles, constant planes of 1 and 2; the second suits faces that get lighter downwards."""
+    styles = np.stack([np.full((CLASSES, 8, 8), value, np.float32) for value in (1, 2)])
+    lighter = features(face(80))
+    likely = np.zeros((2, len(lighter) + 1), np.float32)
+    likely[1, :-1] = weight * lighter / (lighter @ lighter)
+    return Hair.of_arrays(styles, likely)
+
+
+def drawn(hair: Hair, of: np.ndarray, count: int = 400) -> np.ndarray:
+    return np.array([hair.of(of, number)[SKIN].mean() for number in range(count)])
+
+
+def test_styles_are_drawn_as_often_as_they_suit_the_face() -> None:
+    """Logits 0 and ±1.2: the second in 76.9 % and 23.1 % of 400; six standard deviations are 12.7 %."""
+    for slope, share in ((80, 0.769), (-80, 0.231)):
+        found = drawn(two(1.2), face(slope))
+        assert set(found.round(5)) == {1.0, 2.0}
+        assert abs((found == 2).mean() - share) < 0.127
+    assert (drawn(two(40.0), face(80), 40) == 2).all()
+    assert (drawn(two(40.0), face(-80), 40) == 1).all()
+
+
+def test_the_same_number_gives_the_same_style() -> None:
+    hair = two(0.0)
+    first = drawn(hair, face(80), 60)
+    assert (drawn(hair, face(80), 60) == first).all()
+    assert len(set(first)) == 2
+
+
+def test_light_and_what_is_beside_the_oval_do_not_choose() -> None:
+    own = face(80) + np.random.default_rng(0).normal(0, 5, (SIDE, SIDE, 3)).astype(np.float32)
+    x, y, a, b = OVAL
+    grid = pixel_grid(SIDE)
+    beside = np.hypot((grid[..., 0] - x) / a, (grid[..., 1] - y) / b) > 1.25
+    assert np.allclose(features(np.where(beside[..., None], np.float32(0), own)), features(own), atol=0.2)
+    assert np.allclose(features(own + 40), features(own), atol=1e-3)
+    assert np.abs(features(face(-80)) - features(own)).max() > 1
+
+
+def test_hair_ends_above_the_head() -> None:
+    planes = two(0.0).of(face(80), 0)
+    top, head, below = (planes[HAIR, row, SIDE // 2] - planes[SKIN, row, SIDE // 2] for row in (1, 20, 60))
+    assert top < -7
+    assert head == below == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"styles": np.zeros((2, 4, 8, 9), np.float32)}, "size"),
+        ({"styles": np.zeros((2, 4, 7, 7), np.float32)}, "size"),
+        ({"styles": np.zeros((0, 4, 8, 8), np.float32)}, "size"),
+        ({"styles": np.zeros((65, 4, 8, 8), np.float32)}, "size"),
+        ({"styles": np.zeros((8, 8), np.float32)}, "size"),
+        ({"styles": np.zeros((2, 3, 8, 8), np.float32)}, "fit together"),
+        ({"styles": np.zeros((3, 4, 8, 8), np.float32)}, "fit together"),
+        ({"likely": np.zeros((2, 4), np.float32)}, "fit together"),
+        ({"styles": np.full((2, 4, 8, 8), LARGE + 1, np.float32)}, "too large"),
+        ({"styles": np.full((2, 4, 8, 8), np.nan, np.float32)}, "too large"),
+        ({"likely": np.full_like(two(0.0).likely, np.inf)}, "too large"),
+    ],
+)
+def test_arrays_that_are_no_styles_are_refused(change: dict[str, np.ndarray], match: str) -> None:
+    arrays = {"styles": two(0.0).styles, "likely": two(0.0).likely} | change
+    with pytest.raises(ModelError, match=match):
+        Hair.of_arrays(**arrays)
