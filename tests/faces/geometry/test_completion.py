@@ -237,8 +237,8 @@ def test_shoulders_without_surroundings_go_on_beyond_the_frame_and_up_to_the_edg
     whole = replace(face, region=Region(Box(0, 0, 80, 200)))
     crop = np.full((128, 128, 3), 20, np.uint8)
     out = recombine(np.full((200, 80, 3), 250, np.uint8), [whole], [crop], filling=made())
-    assert (out[190:, :] == 128).all()
-    assert (out[:, [0, -1]] == 128).all()
+    assert np.abs(out[190:].astype(int) - 128).max() <= 1
+    assert np.abs(out[:, [0, -1]].astype(int) - 128).max() <= 1
 
 
 def test_shoulders_slope_beside_the_frame(monkeypatch: pytest.MonkeyPatch) -> None:
