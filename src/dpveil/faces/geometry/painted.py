@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Bool, Float32, Shaped, UInt8
+from jaxtyping import Bool, Float32, Float64, Shaped, UInt8
 
 from dpveil.core.region import Box
 from dpveil.faces.geometry.align import BLUR, Frame, Similarity
@@ -62,9 +62,11 @@ class Painted:
         ramp = np.clip(np.minimum(np.arange(side), np.arange(side)[::-1]) - np.float32(1), 0, 1)
         shown, beyond = np.minimum.outer(ramp, ramp), cv2.BORDER_CONSTANT
         if self.alone:
-            beyond = cv2.BORDER_REPLICATE
-            levels, shown = _sloping(levels, 1 - self.layout[BACKGROUND])
-            pose = replace(pose, x=pose.x + side, y=pose.y + side)
+            corners = [[x, y] for x in (box.x, box.x + box.w) for y in (box.y, box.y + box.h)]
+            ends = pose.to(np.array(corners, np.float64))
+            left, right, below = _beyond(ends, side)
+            levels, shown = _sloping(levels, 1 - self.layout[BACKGROUND], left, right, below)
+            pose, beyond = replace(pose, x=pose.x + left), cv2.BORDER_REPLICATE
         rounded = self._placed(_rounded(levels), pose, box)
         if self.pose.scale < 1 and (inner := self._oval(box)) is not None:
             view = rounded[inner.y - box.y :, inner.x - box.x :][: inner.h, : inner.w]
@@ -110,19 +112,30 @@ class Painted:
         return np.asarray(placed)
 
 
-def _sloping(levels: Levels, shown: Float32[np.ndarray, "s s"]) -> tuple[Levels, Float32[np.ndarray, "_ _"]]:
-    """Return levels and alpha of three frames by three: below the one in the middle a person goes on, and
-    beside it in shoulders that slope. Further down clothes have one colour, so that there are no stripes.
+def _beyond(ends: Float64[np.ndarray, "4 2"], side: int) -> tuple[int, int, int]:
+    """Return how many pixels a box with these corners reaches beyond a frame to the left, to the right and
+    below, but at most its side.
+    """
+    (left, _), (right, bottom) = ends.min(axis=0), ends.max(axis=0)
+    return tuple(math.ceil(min(max(0.0, one), side)) for one in (-left, right - side + 1, bottom - side + 1))
+
+
+def _sloping(
+    levels: Levels, shown: Float32[np.ndarray, "s s"], left: int, right: int, below: int
+) -> tuple[Levels, Float32[np.ndarray, "_ _"]]:
+    """Return levels and alpha of a larger frame, in which a person goes on below, and beside in shoulders
+    that slope. Further down clothes have one colour, so that there are no stripes.
     """
     side = len(levels)
-    at = np.arange(-side, 2 * side)
+    at = np.arange(-left, side + right)
     beside = np.maximum(np.maximum(-at, at - side + 1), 0)
-    rows, columns = np.rint(at[:, None] - SLOPE * beside).astype(np.intp), at.clip(0, side - 1)
-    share = np.clip((rows / side - PLAIN[0]) / (PLAIN[1] - PLAIN[0]), 0, 1)[..., None]
-    rows = rows.clip(0, side - 1)
-    worn = np.average(levels[-1], axis=0, weights=shown[-1] + np.float32(1e-6))
-    out = levels[rows, columns]
-    return np.asarray(out + share * (worn - out), np.float32), shown[rows, columns]
+    rows = np.rint(np.arange(side + below)[:, None] - SLOPE * beside).astype(np.intp)
+    columns, last = at.clip(0, side - 1), rows.clip(0, side - 1)
+    share = np.clip((rows / side - PLAIN[0]) / (PLAIN[1] - PLAIN[0]), 0, 1).astype(np.float32)[..., None]
+    worn = np.average(levels[-1], axis=0, weights=shown[-1] + np.float32(1e-6)).astype(np.float32)
+    out = levels[last, columns]
+    out += share * (worn - out)
+    return out, shown[last, columns]
 
 
 def _rounded(levels: Levels) -> UInt8[np.ndarray, "_ _ c"]:
