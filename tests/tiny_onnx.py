@@ -35,6 +35,11 @@ def tensor(name: str, array: np.ndarray) -> bytes:
     return dims + field(2, 1) + field(8, name) + field(9, array.astype("<f4").tobytes())
 
 
+def numbers(name: str, values: Sequence[int]) -> bytes:
+    """Return a tensor of 64-bit whole numbers in one dimension."""
+    return field(1, len(values)) + field(2, 7) + field(8, name) + field(9, np.array(values, "<i8").tobytes())
+
+
 def ints(name: str, values: Sequence[int]) -> bytes:
     return field(1, name) + b"".join(field(8, value) for value in values) + field(20, 7)
 
@@ -102,6 +107,28 @@ def completion(*, side: int = 64, gain: float = 1.0, channels: int = 7, behind: 
     nodes = field(1, node("Conv", ("seen", "w", "b"), "painted", kernel_shape=(1, 1)))
     output = field(12, value("painted", (1, channels, side, side)))
     return model(nodes, tensors, (value("seen", (1, 10, side, side)),), output)
+
+
+def encoder(weights: np.ndarray, bias: np.ndarray) -> bytes:
+    """Return the file of a network that takes inner products of a picture, n × c × s × s, plus a bias."""
+    count, channels, side, _ = weights.shape
+    tensors = field(5, tensor("w", weights)) + field(5, tensor("b", bias))
+    nodes = field(1, node("Conv", ("picture", "w", "b"), "all", kernel_shape=(side, side)))
+    nodes += field(1, node("Flatten", ("all",), "code"))
+    shapes = (value("picture", (1, channels, side, side)),), field(12, value("code", (1, count)))
+    return model(nodes, tensors, *shapes)
+
+
+def decoder(rows: np.ndarray, bias: np.ndarray, *, gain: float = 1.0) -> bytes:
+    """Return the file of a network that adds rows, n × c × s × s, by a code of n numbers, to a bias."""
+    count, channels, side, _ = rows.shape
+    flat = rows.reshape(count, -1) * gain
+    tensors = field(5, tensor("w", flat)) + field(5, tensor("b", bias.ravel()))
+    tensors += field(5, numbers("to", (1, channels, side, side)))
+    nodes = field(1, node("Gemm", ("given", "w", "b"), "all"))
+    nodes += field(1, node("Reshape", ("all", "to"), "picture"))
+    shapes = (value("given", (1, count)),), field(12, value("picture", (1, channels, side, side)))
+    return model(nodes, tensors, *shapes)
 
 
 def model(nodes: bytes, tensors: bytes, inputs: Sequence[bytes], outputs: bytes) -> bytes:

@@ -70,4 +70,4 @@ def trained(name: str, channels: int) -> Any:
 
 def every_codec() -> dict[tuple[str, int], Any]:
     """Return every codec of the table for colour and grey, each trained once."""
-    return {(name, channels): trained(name, channels) for name in TABLE for channels in (1, 3)}
+    return {(name, channels): trained(name, channels) for name in TRAINERS for channels in (1, 3)}

@@ -87,7 +87,7 @@ def _threads() -> int:
     return max(1, cv2.getNumThreads())
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _session(contents: bytes, threads: int) -> Any:
     """Return onnxruntime's session, for all threads of the process together; loading it takes 0.03 s."""
     # From its import on, it would store an identifier of the computer and report to Microsoft.
@@ -168,7 +168,7 @@ def needed(contents: bytes, shape: tuple[int, ...]) -> int:
     return 4 * sum(sizes)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def fastest(contents: bytes) -> type[Engine]:
     """Return the first engine that is installed and can prepare a network, the contents of an ONNX file.
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dpveil.codecs.base import Codec
     from dpveil.codecs.dictionary import Dictionary
     from dpveil.codecs.files import StoredCodec
+    from dpveil.codecs.gan import GAN
     from dpveil.codecs.kind import CODEC, load
     from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA
@@ -21,6 +22,7 @@ TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
 __all__ = [
     "AAM",
     "CODEC",
+    "GAN",
     "PCA",
     "TABLE",
     "Bounds",

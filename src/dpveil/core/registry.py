@@ -195,6 +195,7 @@ CODECS: Final = Table(
         "pca": "dpveil.codecs.pca:PCA",
         "dictionary": "dpveil.codecs.dictionary:Dictionary",
         "aam": "dpveil.codecs.aam:AAM",
+        "gan": "dpveil.codecs.gan:GAN",
     },
     group="dpveil.codecs",
     base="dpveil.codecs.files:StoredCodec",

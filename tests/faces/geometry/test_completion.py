@@ -13,6 +13,7 @@ from geometry_made import textured
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
 from dpveil.assets.engines import OnnxRuntime, OpenCV, needed
+from dpveil.assets.network import Network
 from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
@@ -343,7 +344,7 @@ def test_a_file_keeps_it_and_one_that_is_none_is_refused(tmp_path: Path) -> None
         b"no network": "none that completes",
         lama(): "none that completes",
         completion(side=SIDE, gain=float("nan")): "not finite",
-        completion(side=SIDE, channels=3): "does not turn",
+        completion(side=SIDE, channels=3): "none that completes",
     }
     for number, (contents, match) in enumerate(wrong.items()):
         save(made(contents), tmp_path / f"{number}.safetensors")
@@ -370,7 +371,7 @@ def test_a_network_with_parts_in_other_files_is_refused_before_an_engine_opens_t
 def test_a_network_with_huge_layers_is_refused_before_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small file: padded to 10 000 × 10 000 pixels, and shrunk again to the size of the frame."""
     ran: list[int] = []
-    monkeypatch.setattr(Completion, "_run", lambda _, planes: ran.append(len(planes)))
+    monkeypatch.setattr(Network, "__call__", lambda _, planes: ran.append(len(planes)))
     wide = {"kernel_shape": (1, 1), "pads": (4968,) * 4}
     nodes = field(1, node("Conv", ("seen", "w"), "wide", **wide))
     nodes += field(1, node("Conv", ("wide", "v"), "painted", kernel_shape=(1, 1), strides=(157, 157)))

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from jaxtyping import Bool, Float32, UInt8
 
 from dpveil.assets.cards import Card, CardWords
-from dpveil.assets.engines import Engine, fastest, needed
-from dpveil.assets.onnx_files import operators
+from dpveil.assets.network import MOST, Network
 from dpveil.assets.store import Stored, Tensors
 from dpveil.core.numbers import Json
 from dpveil.core.region import Box
@@ -31,10 +29,6 @@ from dpveil.faces.geometry.tone import follow
 
 SIDES: Final = range(64, 513, 8)
 """Possible sides of a network's frame, in pixels."""
-MOST: Final = 1 << 25
-"""Largest network in bytes."""
-ROOM: Final = 1 << 29
-"""Most memory that all results of a network's layers may take together, in bytes; ours take 121 MB."""
 ENOUGH: Final = 0.02
 """Least share of the frame outside the region; with less, the network sees the face alone."""
 QUIET: Final = 0.25
@@ -46,31 +40,8 @@ PROMISE: Final = (
     " face that a mechanism released."
 )
 
-OPERATORS: Final = frozenset(
-    {
-        "Add",
-        "Cast",
-        "Concat",
-        "Constant",
-        "Conv",
-        "DepthToSpace",
-        "Identity",
-        "InstanceNormalization",
-        "LeakyRelu",
-        "Mul",
-        "Reshape",
-        "Resize",
-        "Shape",
-        "Slice",
-        "Softmax",
-    }
-)
-"""What a network may consist of: `dpveil.training.completion` writes no other operators."""
-ENGINES: Final = threading.local()
-"""The engine of each thread, and the file contents it was loaded from."""
-ELSEWHERE: Final = b"location"
-"""What an ONNX file has in it if it names other files, which an engine would open."""
-
+JOB: Final = "completes heads"
+"""What the network does, in errors."""
 PLANES: Final = 6 + CLASSES
 """Channels of a network's input."""
 OFF: Final = 6
@@ -164,22 +135,13 @@ class Completion(Stored, Filling):
 
     def _run(self, planes: Float32[np.ndarray, "1 10 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` for any other than finite colours."""
-        try:
-            out = np.asarray(self._engine()(planes)[0], np.float32)
-        except Exception as error:  # the engines raise errors of their own
-            raise ModelError("the network is none that completes heads") from error
-        if out.shape != (1, 3 + CLASSES, self.side, self.side):
-            raise ModelError("the network does not turn a frame into colours")
-        if not np.isfinite(out).all():
-            raise ModelError("the completion network gives numbers that are not finite")
-        return out
+        return self._held(planes)
 
-    def _engine(self) -> Engine:
-        """Return this thread's engine with the network loaded."""
-        if getattr(ENGINES, "of", None) is not self.network:
-            ENGINES.engine = fastest(self.network)(self.network, threads=1)
-            ENGINES.of = self.network
-        return cast(Engine, ENGINES.engine)
+    @cached_property
+    def _held(self) -> Network:
+        """The network, ready to run."""
+        takes, gives = (1, PLANES, self.side, self.side), (1, 3 + CLASSES, self.side, self.side)
+        return Network(self.network, takes, gives, JOB)
 
     def facts(self) -> dict[str, Json]:
         """Return the side of the frame in pixels, for the file's header."""
@@ -203,34 +165,15 @@ class Completion(Stored, Filling):
         if side not in SIDES or noise.shape != (side, side) or not np.isfinite(noise).all():
             raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
         if data.dtype != np.uint8 or data.ndim != 1 or not 0 < len(data) <= MOST:
-            raise ModelError("the network is not an ONNX file of at most 32 MiB")
-        if ELSEWHERE in data.tobytes():
-            raise ModelError("the network may have parts in other files")
+            raise ModelError(f"the network is not an ONNX file of at most {MOST >> 20} MiB")
         made = cls(data.tobytes(), noise, Hair.of_arrays(*hair), card)
         _ = made.tried
         return made
 
     @cached_property
     def tried(self) -> bool:
-        """Whether the network runs on grey input; raises `ModelError` if it fails or its output is far
-        off.
-        """
-        planes = np.zeros((1, PLANES, self.side, self.side), np.float32)
-        planes[:, 3] = 1
-        try:  # before an engine runs it: loops run for as long as they like
-            unknown = operators(self.network) - OPERATORS
-        except ValueError as error:
-            raise ModelError("the network is none that completes heads") from error
-        if unknown:
-            raise ModelError("the network has operators that none needs that completes heads")
-        try:
-            large = needed(self.network, planes.shape) > ROOM
-        except Exception as error:  # OpenCV raises errors of its own
-            raise ModelError("the network is none that completes heads") from error
-        if large:
-            raise ModelError(f"the network takes more than {ROOM >> 20} MiB for a frame")
-        if np.abs(self._run(planes)).mean() > 1:
-            raise ModelError("the network does not turn a frame into colours")
+        """Whether the network runs; raises `ModelError` if it fails or its output is far off."""
+        self._held.check(1.0)
         return True
 
     def card_words(self) -> CardWords:
