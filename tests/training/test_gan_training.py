@@ -23,7 +23,7 @@ from dpveil.mechanisms.latent.principal import affordable  # noqa: E402
 from dpveil.training.generators.export import codec_of  # noqa: E402
 from dpveil.training.generators.networks import Critic, Decoder, Encoder  # noqa: E402
 from dpveil.training.generators.noise import RATIO, Basis  # noqa: E402
-from dpveil.training.generators.orders import GANOrder, train_gan  # noqa: E402
+from dpveil.training.generators.orders import NetworkOrder, train  # noqa: E402
 from dpveil.training.generators.plan import FULL, TINY  # noqa: E402
 from dpveil.training.generators.trainer import Trainer  # noqa: E402
 
@@ -181,7 +181,7 @@ def shard(path: Path, count: int) -> Path:
 
 def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeypatch) -> None:
     paths = (shard(tmp_path / "faces.tar", 60),)
-    whole = train_gan(GANOrder(paths=paths, out=tmp_path / "whole.safetensors", plan=TINY))
+    whole = train(NetworkOrder(paths=paths, out=tmp_path / "whole.safetensors", plan=TINY))
     assert (whole.images, whole.failed) == (60, [])
     assert whole.model.card.metrics["images"] == 3
     step, done = Trainer.step, []
@@ -192,14 +192,14 @@ def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeyp
             raise KeyboardInterrupt
         return step(self)
 
-    order = GANOrder(paths=paths, out=tmp_path / "again.safetensors", plan=TINY)
+    order = NetworkOrder(paths=paths, out=tmp_path / "again.safetensors", plan=TINY)
     monkeypatch.setattr(Trainer, "step", stopped)
     with pytest.raises(KeyboardInterrupt):
-        train_gan(order)
+        train(order)
     kept = tmp_path / ".again.safetensors.checkpoint"
     assert kept.is_file()
     monkeypatch.setattr(Trainer, "step", step)
-    again = train_gan(order)
+    again = train(order)
     assert done == [2]
     assert not kept.exists()
     for name, value in whole.model.tensors().items():
@@ -208,19 +208,20 @@ def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeyp
 
 
 def test_a_damaged_checkpoint_starts_anew(tmp_path: Path) -> None:
-    order = GANOrder(paths=(shard(tmp_path / "faces.tar", 60),), out=tmp_path / "one.safetensors", plan=TINY)
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
     (tmp_path / ".one.safetensors.checkpoint").write_bytes(b"PK\x03\x04 nothing")
-    assert train_gan(order).model.length == TINY.length
+    assert train(order).model.length == TINY.length
 
 
 def test_too_few_faces_and_shards_without_labels_are_refused(tmp_path: Path) -> None:
-    few = GANOrder(paths=(shard(tmp_path / "few.tar", 20),), out=tmp_path / "few.safetensors", plan=TINY)
+    few = NetworkOrder(paths=(shard(tmp_path / "few.tar", 20),), out=tmp_path / "few.safetensors", plan=TINY)
     with pytest.raises(InvalidParameter, match="only 20"):
-        train_gan(few)
+        train(few)
     empty = tmp_path / "empty.tar"
     tarfile.open(empty, "w").close()
     with pytest.raises(PhotoError, match="no pictures"):
-        train_gan(replace(few, paths=(empty,)))
+        train(replace(few, paths=(empty,)))
     assert not list(tmp_path.glob("*.safetensors"))
 
 

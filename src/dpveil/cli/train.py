@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from dpveil.cli.options import AsJson
-from dpveil.cli.train_common import Common
+from dpveil.cli.train_common import NETWORKS, Common
 from dpveil.errors import InvalidParameter, PhotoError, UnknownName
 
-OTHERS = ("gan", "gallery", "attributes")
+OTHERS = (*NETWORKS, "gallery", "attributes")
 """Models that are learned from labelled shards."""
 
 
@@ -104,11 +104,11 @@ def train_command(
         _usual(only_codecs, codec)
         return gallery(common, GalleryOptions(faces, landmarks_68, model, labels), json)
     _usual({"--faces": faces == 1024, "--model": model is None}, codec)
-    if codec == "gan":
-        from dpveil.cli.train_gan import GANOptions, gan
+    if codec in NETWORKS:
+        from dpveil.cli.train_networks import NetworkOptions, network
 
         _usual({**only_codecs, "--labels": labels is None}, codec)
-        return gan(common, GANOptions(full, landmarks_68, steps), json)
+        return network(codec, common, NetworkOptions(full, landmarks_68, steps), json)
     _usual({"--full": not full, "--steps": steps is None}, codec)
     if codec == "attributes":
         from dpveil.cli.train_attributes import attributes

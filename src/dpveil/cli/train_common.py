@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from dpveil.cli import exits, say
 
 if TYPE_CHECKING:
     from dpveil.training import Trained
+
+
+NETWORKS: Final = {"gan": "dpveil.training.generators.orders"}
+"""The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
 
 
 class Common(TypedDict):

@@ -37,7 +37,7 @@ LEAST: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class GANOrder(Order):
+class NetworkOrder(Order):
     """An order for a `gan`: its plan, and what finds the landmarks from which poses follow.
 
     Without `landmarks` no pose is known, and the decoder learns none.
@@ -55,7 +55,7 @@ class GANOrder(Order):
         return {**plan, **file, **super().settings()}
 
 
-def train_gan(order: GANOrder, progress: Progress = silent) -> Trained[GAN]:
+def train(order: NetworkOrder, progress: Progress = silent) -> Trained[GAN]:
     """Train the codec on labelled shards, evaluate it, and write the model and its card.
 
     Raises `PhotoError` if no labelled image can be read, `InvalidParameter` for fewer than `LEAST`, and the
@@ -83,7 +83,7 @@ def train_gan(order: GANOrder, progress: Progress = silent) -> Trained[GAN]:
 
 
 def read_faces(
-    order: GANOrder, progress: Progress
+    order: NetworkOrder, progress: Progress
 ) -> tuple[UInt8[np.ndarray, "n s s 3"], Float32[np.ndarray, "n 3"], list[DPVeilError]]:
     """Return crops and conditions of labelled shards, NaN where a pose is unknown, and what failed."""
     crops, conditions, failed = [], [], list[DPVeilError]()
