@@ -46,6 +46,7 @@ class GAN(StoredCodec):
     name: ClassVar[str] = "gan"
     summary: ClassVar[str] = "an encoder and a decoder network, trained against a critic on noisy codes"
     source: ClassVar[str] = "Croft thesis §6.4-6.5"
+    frontal: ClassVar[bool] = True
 
     encoder: Network
     decoder: Network
