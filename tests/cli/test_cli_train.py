@@ -163,7 +163,7 @@ def test_of_members_only_plain_pictures_are_read(tmp_path):
         (
             ("eigenface", "ALBUM", "--out", "OUT/m.safetensors"),
             2,
-            "choose from aam, attributes, dictionary, gallery, gan, pca",
+            "choose from aam, attributes, denoiser",
         ),
         (("pca", "ALBUM", "--out", "OUT/none/m.safetensors"), 4, "no such folder"),
         (("pca", "ALBUM/notes.txt", "--out", "OUT/m.safetensors"), 4, "not an image"),

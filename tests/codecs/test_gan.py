@@ -161,3 +161,11 @@ def test_a_network_that_fails_at_a_release_gives_nothing(monkeypatch: pytest.Mon
     )
     with pytest.raises(ModelError, match="gives nothing"):
         Latent(epsilon=50, codec=codec).release(others(1), bits=SeededBits(1))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_faces_without_a_pose_are_turned_to_the_yaw_of_their_cells(known: bool) -> None:
+    """Those of eigenfaces have the pose of the code, and stay as they are."""
+    own = Latent(epsilon=5, codec=made() if known else f"gan {COUNT} sha256:" + 64 * "0")
+    assert own.turned
+    assert not Latent(epsilon=5, codec="pca 100 sha256:" + 64 * "0").turned

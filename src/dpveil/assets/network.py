@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from dpveil.assets.engines import Engine, fastest, needed
-from dpveil.assets.onnx_files import operators
+from dpveil.assets.onnx_files import constants, operators
 from dpveil.errors import ModelError
 
 MOST: Final = 1 << 25
@@ -19,6 +19,9 @@ MOST: Final = 1 << 25
 ROOM: Final = 1 << 29
 """Most memory that all results of a network's layers may take together, in bytes; that which completes heads
 takes 121 MB."""
+FIXED: Final = 1 << 25
+"""Most numbers that do not depend on the input; that which completes heads has 8.2 million, as weights of 16
+bits count once as they are and once converted."""
 ELSEWHERE: Final = b"location"
 """What an ONNX file has in it if it names other files, which an engine would open."""
 ENGINES: Final = threading.local()
@@ -80,10 +83,13 @@ class Network:
             raise ModelError("the network may have parts in other files")
         try:
             unknown = operators(self.contents) - OPERATORS
+            fixed = constants(self.contents)
         except ValueError as error:
             raise ModelError(f"the network is none that {self.job}") from error
         if unknown:
             raise ModelError(f"the network has operators that none needs that {self.job}")
+        if fixed > FIXED:  # an engine computes them while it reads the file
+            raise ModelError(f"the network has more than {FIXED >> 20} million constants")
         try:
             large = needed(self.contents, self.takes) > ROOM
         except Exception as error:  # OpenCV raises errors of its own

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 GRAPH: Final = 7
@@ -13,7 +14,31 @@ NODE: Final = 1
 OPERATOR: Final = 4
 ATTRIBUTE: Final = 5
 DOMAIN: Final = 7
+INPUT: Final = 1
+OUTPUT: Final = 2
 """Fields of a node."""
+WEIGHTS: Final = 5
+GIVEN: Final = 11
+SPARSE: Final = 15
+"""Fields of a graph: constants, inputs, and sparse constants."""
+DIMS: Final = 1
+TENSOR_NAME: Final = 8
+"""Fields of a tensor."""
+VALUE_NAME: Final = 1
+"""Field of an input."""
+TENSOR: Final = 5
+SPARSE_VALUE: Final = 22
+"""Fields of an attribute: a tensor, and a sparse one."""
+KEEPING: Final = frozenset(
+    {"Cast", "DepthToSpace", "Flatten", "Identity", "LeakyRelu", "Reshape", "Slice", "Softmax", "Tanh"}
+)
+"""Operators that make no more numbers than they are given."""
+BROADCASTING: Final = frozenset({"Add", "Mul"})
+"""Operators that make at most the product."""
+RANK: Final = 8
+"""Most dimensions of an array."""
+MOST: Final = 1 << 31
+"""Least length that no dimension of a constant has."""
 GRAPHS: Final = (6, 11)
 """Fields of an attribute that hold graphs of their own, such as the body of a loop."""
 KEYS: Final = 1 << 32
@@ -44,8 +69,86 @@ def operators(contents: bytes) -> set[str]:
     return names
 
 
+def constants(contents: bytes) -> int:
+    """Return at most how many numbers an engine holds that computes all that does not depend on the input.
+
+    Engines do so while they read a file, before anything else of it can be measured. Counted are tensors in
+    the file, and what nodes make of them and of shapes alone. Raises `ValueError` for contents that are no
+    ONNX file, for nodes that use what no node before them made, and for operators on such numbers that no
+    network needs.
+    """
+    graphs = [graph for number, graph in _fields(contents) if number == GRAPH]
+    if len(graphs) != 1:
+        raise ValueError("the file has no single graph")
+    fields = list(_fields(graphs[0]))
+    if any(number == SPARSE for number, _ in fields):
+        raise ValueError("the file has sparse tensors")
+    sizes = dict(_tensor(part) for number, part in fields if number == WEIGHTS)
+    made = {_text(part, VALUE_NAME) for number, part in fields if number == GIVEN} | set(sizes)
+    total = sum(sizes.values())
+    for node in (part for number, part in fields if number == NODE):
+        parts = list(_fields(node))
+        inputs = [value.decode("utf-8") for number, value in parts if number == INPUT and value]
+        outputs = [value.decode("utf-8") for number, value in parts if number == OUTPUT]
+        if not made.issuperset(inputs):
+            raise ValueError("the file's nodes are not in order")
+        made.update(outputs)
+        name = _text(node, OPERATOR)
+        if name == "Constant":
+            size = sum(_attribute(value) for number, value in parts if number == ATTRIBUTE)
+        elif name == "Shape":
+            size = RANK
+        elif inputs and all(one in sizes for one in inputs):
+            size = _computed(name, [sizes[one] for one in inputs])
+        else:
+            continue
+        sizes |= dict.fromkeys(outputs, size)
+        total += size * len(outputs)
+    return total
+
+
+def _computed(operator: str, sizes: Sequence[int]) -> int:
+    """Return at most how many numbers an operator makes of constants of these sizes."""
+    if operator in KEEPING:
+        return max(sizes)
+    if operator == "Concat":
+        return sum(sizes)
+    if operator in BROADCASTING:
+        return math.prod(sizes)
+    raise ValueError(f"the file computes {operator} of constants")
+
+
+def _tensor(tensor: bytes) -> tuple[str, int]:
+    """Return the name of a tensor, and how many numbers it says that it has."""
+    dims = [number for field, value in _fields(tensor) if field == DIMS for number in _numbers(value)]
+    if any(number >= MOST for number in dims):
+        raise ValueError("the file has impossible tensors")
+    return _text(tensor, TENSOR_NAME), math.prod(dims)
+
+
+def _attribute(attribute: bytes) -> int:
+    """Return at most how many numbers an attribute has."""
+    parts = list(_fields(attribute))
+    if any(number == SPARSE_VALUE for number, _ in parts):
+        raise ValueError("the file has sparse tensors")
+    return sum(_tensor(value)[1] for number, value in parts if number == TENSOR) + len(attribute)
+
+
+def _numbers(value: bytes) -> Iterator[int]:
+    """Yield the numbers of a field, packed or not."""
+    at = 0
+    while at < len(value):
+        number, at = _varint(value, at)
+        yield number
+
+
+def _text(message: bytes, field: int) -> str:
+    """Return a text field of a message, the last one if it is repeated, as readers of protobuf do."""
+    return [b"", *(value for number, value in _fields(message) if number == field)][-1].decode("utf-8")
+
+
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield number and contents of every field of a protobuf message; numbers have no contents."""
+    """Yield number and contents of every field of a protobuf message; of a number, its encoded form."""
     at = 0
     while at < len(message):
         key, at = _varint(message, at)
@@ -53,7 +156,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
             raise ValueError("the file is no ONNX file")
         kind, size = key & 7, 0
         if kind == 0:
-            _, at = _varint(message, at)
+            _, end = _varint(message, at)
+            size = end - at
         elif kind == 2:
             size, at = _varint(message, at)
         elif kind in WIDTHS:

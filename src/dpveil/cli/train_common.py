@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from dpveil.training import Trained
 
 
-NETWORKS: Final = {"gan": "dpveil.training.generators.orders"}
+NETWORKS: Final = {
+    "gan": "dpveil.training.generators.orders",
+    "denoiser": "dpveil.training.denoiser.orders",
+}
 """The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from dpveil.cli import say
 from dpveil.cli.progress import bar
 from dpveil.cli.train_common import NETWORKS, Common, document, failed
+from dpveil.codecs import Codec
 from dpveil.errors import UsageError
 from dpveil.training.landmarks import Finder
 
@@ -39,13 +40,14 @@ def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> i
     made = home.train(order, bar)
     code, model = failed(made), made.model
     if json:
-        document(made, order.out, codec=model.name, length=model.length, canvas=list(model.canvas))
+        length = {"length": model.length} if isinstance(model, Codec) else {}
+        document(made, order.out, codec=model.name, **length, **model.facts())
         return code
-    held = model.card.metrics
-    height, width, _ = model.canvas
-    say.answer(f"{order.out}  {kind}, {model.length} coordinates of {height}×{width} crops")
-    say.answer(f"held out: {held['images']} images, PSNR {held['psnr']} dB, SSIM {held['ssim']}")
-    if order.landmarks is None:
+    say.answer(f"{order.out}  {kind}, {', '.join(model.card_words().facts)}, {made.images} images")
+    held = dict(model.card.metrics)
+    images = held.pop("images")
+    say.answer(f"held out: {images} images, {', '.join(f'{name} {value}' for name, value in held.items())}")
+    if order.landmarks is None and isinstance(model, Codec):
         say.note("the decoder knows no poses: allow landmarks with --landmarks-68 package")
     say.answer(f"sha256 {made.digest}")
     return code

@@ -24,9 +24,10 @@ class Codec(ABC):
     """An encoder and a decoder, trained on public images only.
 
     `canvas` is the height, width and channels of a crop, `length` the number of coordinates of a code,
-    `statistics` the public statistics of the codes, and `in_the_clear` what a decoded picture shows besides
-    its code. `digest` is a hash of everything that determines encoding and decoding; certificates contain it.
-    Training and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
+    `statistics` the public statistics of the codes, `in_the_clear` what a decoded picture shows besides its
+    code, and `frontal` whether every decoded head looks into the camera, as its pose is no part of the code.
+    `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
+    and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
     `dpveil.training`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
     of the page on codecs.
     """
@@ -35,6 +36,7 @@ class Codec(ABC):
     summary: ClassVar[str]
     source: ClassVar[str]
     in_the_clear: ClassVar[tuple[str, ...]] = ()
+    frontal: ClassVar[bool] = False
 
     canvas: Canvas
     statistics: Statistics

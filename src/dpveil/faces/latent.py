@@ -213,6 +213,13 @@ class Latent(FaceMethod):
         return Frame(height)
 
     @property
+    def turned(self) -> bool:
+        """Whether decoded faces are turned to the yaw of their cells: those of a codec without poses are."""
+        return bool(
+            CODEC.kinds[self.codec.name].frontal if self.codec.source is None else self._codec.frontal
+        )
+
+    @property
     def _codec(self) -> Codec:
         codec: Codec = self.codec.held
         return codec

@@ -10,20 +10,39 @@ from typing import Final
 
 from dpveil.errors import InvalidParameter, UnknownName
 from dpveil.postprocessing.base import Step
+from dpveil.postprocessing.denoiser import Denoiser
 from dpveil.postprocessing.gaussian import GaussianBlur
 from dpveil.postprocessing.median import Median
 from dpveil.postprocessing.non_local_means import NonLocalMeans
 from dpveil.postprocessing.total_variation import TotalVariation
 
 TABLE: Final[dict[str, type[Step]]] = {
-    step.name: step for step in (GaussianBlur, Median, NonLocalMeans, TotalVariation)
+    step.name: step for step in (GaussianBlur, Median, NonLocalMeans, TotalVariation, Denoiser)
 }
 
-__all__ = ["TABLE", "GaussianBlur", "Median", "NonLocalMeans", "Step", "TotalVariation", "parse"]
+__all__ = [
+    "TABLE",
+    "Denoiser",
+    "GaussianBlur",
+    "Median",
+    "NonLocalMeans",
+    "Step",
+    "TotalVariation",
+    "parse",
+    "parse_all",
+    "stated",
+]
+
+
+def stated(step: str) -> Step:
+    """Return the step that a certificate states; opens no file. Raises as `parse`."""
+    name, colon, text = step.partition(":")
+    return TABLE[name].stated(text) if name in TABLE and colon and text else parse(step)
 
 
 def parse(step: str | Step) -> Step:
-    """Return the step written as "name:number", such as "gaussian:1.5"; the number has a default.
+    """Return the step written as "name:number", such as "gaussian:1.5"; the number has a default. After
+    "denoiser:" stands a file.
 
     Raises `UnknownName` and `InvalidParameter`.
 

@@ -14,7 +14,7 @@ from dpveil.core.numbers import to_json
 
 
 class Step(ABC):
-    """A post-processing step: a frozen dataclass with one parameter, a number.
+    """A post-processing step: a frozen dataclass with one parameter, a number or a trained file.
 
     `name` is what users write before the colon, `usual` the step with its default, `summary` one line.
     """
@@ -32,8 +32,13 @@ class Step(ABC):
         """Return the step with this number, given as text."""
         return cls(number)  # type: ignore[call-arg]
 
+    @classmethod
+    def stated(cls, text: str) -> Self:
+        """Return the step with this text after the colon, as a certificate states it; opens no file."""
+        return cls.of(text)
+
     @property
     def description(self) -> str:
-        """The step as users and certificates write it: name, colon, number."""
+        """The step as users and certificates write it: name, colon, number or reference."""
         value = getattr(self, fields(self)[0].name)  # type: ignore[arg-type]
         return f"{self.name}:{to_json(value) if isinstance(value, Fraction) else value}"

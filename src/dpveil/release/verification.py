@@ -32,7 +32,7 @@ from dpveil.io.bare import bare
 from dpveil.io.containers import format_name
 from dpveil.io.names import check_path, quoted
 from dpveil.io.refused import Refused
-from dpveil.postprocessing import parse_all
+from dpveil.postprocessing import stated as stated_step
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import place_problems, request_problems
 from dpveil.release.saving import certificate_path, image_path, read_certificate
@@ -235,7 +235,7 @@ def _promise_problems(certificate: Certificate, output: Output) -> Iterator[str]
     if certificate.schema == SCHEMA and certificate.strength != quote.strength:
         yield f"the strength is {quote.strength}, and the certificate says {certificate.strength!r}"
     if (
-        tuple(step.description for step in parse_all(certificate.post_processing))
+        tuple(stated_step(step).description for step in certificate.post_processing)
         != certificate.post_processing
     ):
         yield "the post-processing is not written as its steps write it"

@@ -19,6 +19,7 @@ from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
 from dpveil.faces.geometry.completion import Completion
+from dpveil.faces.geometry.fill import Telea
 from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
@@ -383,6 +384,56 @@ def test_a_network_with_huge_layers_is_refused_before_it_runs(monkeypatch: pytes
     with pytest.raises(ModelError, match="more than 512 MiB"):
         _ = made(huge).tried
     assert not ran
+
+
+def test_a_network_whose_constants_grow_is_refused_before_an_engine_reads_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Engines compute them while they read a file; a megabyte of file would become gigabytes."""
+    monkeypatch.setattr("dpveil.assets.network.needed", lambda *_: pytest.fail("an engine read it"))
+    nodes = b"".join(field(1, node("Concat", (f"c{n}", f"c{n}"), f"c{n + 1}")) for n in range(14))
+    nodes += field(1, node("Conv", ("seen", "w"), "painted", kernel_shape=(1, 1)))
+    weights = field(5, tensor("c0", np.zeros((1, 1, 64, 64))))
+    weights += field(5, tensor("w", np.eye(7, 10)[..., None, None]))
+    shapes = (value("seen", (1, 10, SIDE, SIDE)),), field(12, value("painted", (1, 7, SIDE, SIDE)))
+    with pytest.raises(ModelError, match="million constants"):
+        _ = made(model(nodes, weights, *shapes)).tried
+
+
+def test_shares_of_a_layout_are_between_0_and_1_whatever_a_network_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = made()
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    released, image = np.full((128, 128, 3), 20, np.uint8), textured(200, 260)
+    (face,) = heads(TWO[0])
+    found = []
+    for low, high in ((0.0, 1.0), (-300.0, 1e4)):
+
+        def told(_: Completion, planes: np.ndarray, low: float = low, high: float = high) -> np.ndarray:
+            out = run(planes).copy()
+            out[0, 3:] = np.where(np.arange(SIDE) % 9 < 5, high, low)
+            return out
+
+        monkeypatch.setattr(Completion, "_run", told)
+        found.append(recombine(image, [face], [released], filling=network))
+    assert (found[0] == found[1]).all()
+
+
+def test_a_filling_gets_a_photo_without_its_hidden_pixels() -> None:
+    image, faces, seen = np.full((200, 260, 3), 77, np.uint8), heads(*TWO), []
+
+    class Watching(Telea):
+        def __call__(self, known: np.ndarray, hole: np.ndarray, part: Box) -> np.ndarray:
+            seen.append((known.copy(), hole.copy()))
+            return super().__call__(known, hole, part)
+
+    recombine(image, faces, [textured(128, 128)] * 2, filling=Watching())
+    assert len(seen) >= 1
+    for known, hole in seen:
+        assert hole.any()
+        assert (known[hole] == 0).all()
+        assert (known[~hole] == 77).all()
 
 
 @pytest.mark.skipif(not OnnxRuntime.installed(), reason="needs dpveil install faces")

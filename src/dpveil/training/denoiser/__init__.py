@@ -1,0 +1,1 @@
+"""Training of the network that takes the noise of pixel methods from faces."""
