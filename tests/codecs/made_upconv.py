@@ -8,7 +8,7 @@ import numpy as np
 from made_faces import CARD, faces
 
 from dpveil.codecs import Statistics, UpConv
-from dpveil.codecs.gan import pictures
+from dpveil.codecs.neural import pictures
 from dpveil.codecs.upconv import CONDITIONS, embedded, generator
 from tiny_onnx import decoder
 

@@ -174,7 +174,9 @@ def noise_before_clipping(monkeypatch: pytest.MonkeyPatch) -> None:
 def bounds_from_the_input(monkeypatch: pytest.MonkeyPatch) -> None:
     def act(codec: UpConv, crops: np.ndarray) -> None:
         codes = codec.codes_of(codec.rows_of(crops))
-        quantiles = np.stack([np.tile(codes.min(axis=0) - 0.1, (12, 1)), np.tile(codes.max(0) + 0.1, (12, 1))])
+        quantiles = np.stack(
+            [np.tile(codes.min(axis=0) - 0.1, (12, 1)), np.tile(codes.max(0) + 0.1, (12, 1))]
+        )
         object.__setattr__(codec, "statistics", replace(codec.statistics, quantiles=quantiles))
 
     remembered(monkeypatch, act)
@@ -211,7 +213,9 @@ def test_a_code_is_rendered_with_gender_and_expression() -> None:
     codec, codes = made(), made().encode(others())
     plain = codec.decode(codes)
     assert (codec.render(codes) == plain).all()
-    smiling, woman, man = (codec.render(codes, **x) for x in ({"expression": 1}, {"gender": 1}, {"gender": -1}))
+    smiling, woman, man = (
+        codec.render(codes, **x) for x in ({"expression": 1}, {"gender": 1}, {"gender": -1})
+    )
     middle = SIDE // 2
     assert (smiling[:, 0, middle] > plain[:, 0, middle]).any()
     assert (smiling[:, 1:] == plain[:, 1:]).all()

@@ -18,7 +18,9 @@ OTHERS = (*NETWORKS, "gallery", "attributes")
 def train_command(
     codec: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="pca, dictionary, aam or gan; or gallery, or attributes."),
+        typer.Argument(
+            metavar="KIND", help="pca, dictionary, aam, gan or upconv; or gallery, or attributes."
+        ),
     ],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
@@ -40,7 +42,7 @@ def train_command(
         str | None,
         typer.Option(
             metavar="package|FILE",
-            help="Allow dlib's file of 68 landmarks (no commercial use); aam, gan, gallery, attributes.",
+            help="Allow dlib's file of 68 landmarks (no commercial use); not for pca and dictionary.",
         ),
     ] = None,
     labels: Annotated[
@@ -52,9 +54,11 @@ def train_command(
         typer.Option(metavar="FILE", help="An attribute model that reads beards and glasses; gallery."),
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
-    full: Annotated[bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, upconv.")
+    ] = False,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Steps of training; gan. Default: 9000.")
+        int | None, typer.Option(metavar="N", min=1, help="Steps of training; gan, upconv. Default: 9000.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
@@ -79,6 +83,9 @@ def train_command(
     gan trains an encoder and a decoder network on the same shards, in an hour on two cores: codes of 128
     coordinates, of crops of 64 pixels; --length, --side and --grey do not apply. It needs dpveil[neural].
     With --landmarks-68 package the decoder learns poses.
+
+    upconv trains a generator of 2000 people on the same shards, which is given a gender, and with
+    --landmarks-68 package an expression. All else as for gan.
 
     attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
     beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the

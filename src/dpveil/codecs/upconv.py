@@ -14,8 +14,8 @@ from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Canvas, Crops
-from dpveil.codecs.files import StoredCodec, canvas_of
-from dpveil.codecs.gan import LENGTHS, SIDES, pictures, shown
+from dpveil.codecs.files import StoredCodec
+from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.codecs.unseen import approximate
 from dpveil.errors import DataError, InvalidParameter, ModelError
@@ -37,15 +37,15 @@ Rows = Float64[np.ndarray, "n m"]
 
 @dataclass(frozen=True, eq=False)
 class UpConv(StoredCodec):
-    """A code is the identity layer's output: leaky ReLU of a row for each person in training, or of a mixture.
+    """A code is the identity layer's output: leaky ReLU of the row of a person in training, or of a mixture.
 
     The rows of `identities` (people × m) and of `gallery` (the same people × d) belong together: what a
     person is to the generator, and `axes` (d × pixels) times the person's crop less `mean`. A crop is encoded
     as the mixture of people whose embedding is nearest to its own in absolute deviations, on the simplex; a
     person in training is their own row. `decoder` is an ONNX network, 1 × (m + 2), whose last two are
-    `CONDITIONS`, to 1 × 3 × s × s from -1 to 1. Beyond `gan.OVAL` nothing is read or drawn. `energy` is W_m at
-    the mean code, in finite differences. Every code of a mixture lies in the box of the training codes.
-    Source: Croft 2022 §4.5, §4.6, errata E3; the layout of DeconvFaces.
+    `CONDITIONS`, to 1 × 3 × s × s from -1 to 1. Beyond `neural.OVAL` nothing is read or drawn. `energy` is
+    W_m at the mean code, in finite differences. Every code of a mixture lies in the box of the training
+    codes. Source: Croft 2022 §4.5, §4.6, errata E3; the layout of DeconvFaces.
     """
 
     name: ClassVar[str] = "upconv"
@@ -65,7 +65,7 @@ class UpConv(StoredCodec):
     @property
     def length(self) -> int:
         """The number of outputs of the identity layer."""
-        return self.identities.shape[1]
+        return int(self.identities.shape[1])
 
     def _encode(self, crops: Crops) -> Codes:
         return self.codes_of(self.rows_of(crops))
@@ -93,10 +93,11 @@ class UpConv(StoredCodec):
         No crop is refused, so that nothing is learned from a refusal.
         """
         try:
-            return approximate(wanted[None], self._known).weights[0]
+            mixture: Float64[np.ndarray, " p"] = approximate(wanted[None], self._known).weights[0]
         except DataError:
             nearest = np.abs(self._known - wanted).sum(axis=1).argmin()
-            return np.eye(1, len(self._known), nearest)[0]
+            mixture = np.eye(1, len(self._known), nearest)[0]
+        return mixture
 
     def _decode(self, codes: Codes) -> Crops:
         return self._rendered(codes, np.zeros(len(CONDITIONS)))
@@ -105,8 +106,8 @@ class UpConv(StoredCodec):
         """Return the crops of codes with a gender or an expression: a code may be rendered again at no cost.
 
         `gender` is from -1 (male) to 1 (female), and 0 leaves it to the code; `expression` is from 0 (none)
-        to 1 (a smile). They must be public or released themselves. Raises `InvalidParameter` for other values,
-        and as `decode`.
+        to 1 (a smile). They must be public or released themselves. Raises `InvalidParameter` for other
+        values, and as `decode`.
         """
         given = {"gender": gender, "expression": expression}
         for name, value in given.items():
@@ -118,17 +119,11 @@ class UpConv(StoredCodec):
         return self._rendered(kept, np.array([given[name] for name in CONDITIONS]))
 
     def _rendered(self, codes: Codes, conditions: Float64[np.ndarray, " 2"]) -> Crops:
-        out = np.empty((len(codes), *self.canvas), np.uint8)
-        beyond = ~shown(self.canvas[0])
-        for place, code in enumerate(codes):
-            given = np.concatenate([code, conditions])[None].astype(np.float32)
-            levels = (self.decoder(given)[0].transpose(1, 2, 0) + 1) * np.float32(127.5)
-            out[place] = np.clip(np.rint(levels), 0, 255)
-            out[place][beyond] = 128
-        return out
+        given = np.concatenate([codes, np.tile(conditions, (len(codes), 1))], axis=1)
+        return drawn(self.decoder, given, self.canvas)
 
     def tensors(self) -> dict[str, np.ndarray]:
-        """Return the arrays of the file: network, people, embedding (axes as 16-bit floats) and statistics."""
+        """Return the arrays of the file: network, people, embedding (axes as 16-bit floats), statistics."""
         return {
             "decoder": np.frombuffer(self.decoder.contents, np.uint8),
             "identities": self.identities,
@@ -142,10 +137,8 @@ class UpConv(StoredCodec):
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Self:
         """Return the codec stored in a file; raises `ModelError` for contents that do not fit together."""
-        canvas = canvas_of(facts)
-        side, across, channels = canvas
-        if side not in SIDES or across != side or channels != 3:
-            raise ModelError("the file's canvas is no square in colour")
+        canvas = square_of(facts)
+        side = canvas[0]
         names = ("identities", "gallery", "mean", "axes")
         identities, gallery, mean, axes = (tensors[name].astype(np.float32) for name in names)
         energy = tensors["energy"].astype(np.float64)

@@ -43,11 +43,11 @@ class Generator(FaceSpace, Protocol):
 class KSameNet(KSame):
     """Every face is replaced by what a generator makes of the mean of at least `k` people's identities.
 
-    Means are taken before the identity layer, in contrast to k-same-m, and groups formed as there, by squared
-    differences of codes. There is no proxy gallery, as in Croft 2022. With `genders`, classes are "male" and
-    "female", and the generator is given them: gender-preserving. Expressions are neutral. `repeats` as in
-    `KSame`. Nothing is promised. Raises `InvalidParameter`. Source: Meden, Emersic, Struc & Peer 2017; Croft
-    2022 §6.1.
+    `space` is a codec `upconv`. Means are taken before its identity layer, in contrast to k-same-m, and
+    groups formed as there, by squared differences of codes. There is no proxy gallery, as in Croft 2022. With
+    `genders`, classes are "male" and "female", and the generator is given them: gender-preserving.
+    Expressions are neutral. `repeats` as in `KSame`. Nothing is promised. Raises `InvalidParameter`. Source:
+    Meden, Emersic, Struc & Peer 2017; Croft 2022 §6.1.
     """
 
     name: ClassVar[str] = "k-same-net"

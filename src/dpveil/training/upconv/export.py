@@ -40,7 +40,10 @@ def _energies(decoder: Network, codes: Float64[np.ndarray, "p m"]) -> Float64[np
     for number, deviation in enumerate(spread):
         step = np.zeros(len(mean))
         step[number] = STEP * deviation
-        ends = [decoder(np.concatenate([one, none])[None].astype(np.float32)) for one in (mean - step, mean + step)]
+        ends = [
+            decoder(np.concatenate([one, none])[None].astype(np.float32))
+            for one in (mean - step, mean + step)
+        ]
         change = (ends[1] - ends[0]).astype(np.float64) * 127.5 / (2 * STEP * deviation)
         found.append(float((change**2).sum()))
     return np.asarray(np.maximum(found, 1e-9))

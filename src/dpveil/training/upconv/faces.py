@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float32, UInt8
 from torch import Tensor
 
-from dpveil.codecs.gan import pictures, shown
+from dpveil.codecs.neural import pictures, shown
 from dpveil.codecs.upconv import embedded
 from dpveil.training.upconv.plan import Plan
 

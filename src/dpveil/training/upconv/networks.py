@@ -17,7 +17,7 @@ from dpveil.training.upconv.plan import Plan
 
 
 class Identities(nn.Module):  # type: ignore[misc,unused-ignore]
-    """The identity layer: a row for each person, which begins as their whitened embedding, turned at random."""
+    """The identity layer: a row for each person, which begins as their whitened embedding, turned."""
 
     def __init__(self, plan: Plan, gallery: Float32[np.ndarray, "p d"]) -> None:
         super().__init__()

@@ -39,7 +39,7 @@ class Trainer:
         layout = torch.channels_last
         self.identities = Identities(plan, self.faces.gallery)
         self.decoder = Generator(plan).to(memory_format=layout)
-        self.critic = Critic(plan, angles=1).to(memory_format=layout)
+        self.critic = Critic(plan, others=1).to(memory_format=layout)
         both = [self.identities, self.decoder]
         self.mean = torch.nn.ModuleList(copy.deepcopy(both)).requires_grad_(requires_grad=False)
         groups = [
