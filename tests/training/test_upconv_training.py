@@ -121,8 +121,8 @@ def test_mixtures_for_the_critic_are_of_two_people() -> None:
     assert ((mixed > 0).sum(dim=1) <= 2).all()
 
 
-def test_the_exported_codec_is_the_network() -> None:
-    made = trainer()
+def test_the_exported_codec_is_the_averaged_network() -> None:
+    made = trainer(rate=1.0)
     for _ in range(4):
         made.step()
     codec = codec_of(made, Card("upconv", "made by a test", "any", 0))
