@@ -19,7 +19,7 @@ def train_command(
     codec: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="pca, dictionary, aam, gan or upconv; or gallery, or attributes."
+            metavar="KIND", help="pca, dictionary, aam, gan, upconv or stylegan; or gallery, or attributes."
         ),
     ],
     images: Annotated[
@@ -55,10 +55,16 @@ def train_command(
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     full: Annotated[
-        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, upconv.")
+        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, upconv, stylegan.")
     ] = False,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Steps of training; gan, upconv. Default: 9000.")
+        int | None, typer.Option(metavar="N", min=1, help="Steps of training of networks. Default: 9000.")
+    ] = None,
+    generator: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A generator of StyleGAN2 in PyTorch, to train an encoder for; stylegan."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
@@ -87,6 +93,9 @@ def train_command(
     upconv trains a generator of 2000 people on the same shards, which is given a gender, and with
     --landmarks-68 package an expression. All else as for gan.
 
+    stylegan trains StyleGAN2's generator as the decoder of an encoder, on the same shards. With --generator
+    it trains only an encoder, for a checkpoint of somebody's. It takes no landmarks.
+
     attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
     beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
     pictures is held out. With --landmarks-68 package it also learns pose and smile; with --labels it also
@@ -114,9 +123,14 @@ def train_command(
     if codec in NETWORKS:
         from dpveil.cli.train_networks import NetworkOptions, network
 
-        _usual({**only_codecs, "--labels": labels is None}, codec)
-        return network(codec, common, NetworkOptions(full, landmarks_68, steps), json)
-    _usual({"--full": not full, "--steps": steps is None}, codec)
+        styled = codec == "stylegan"
+        own = {
+            "--landmarks-68": landmarks_68 is None or not styled,
+            "--generator": generator is None or styled,
+        }
+        _usual({**only_codecs, "--labels": labels is None, **own}, codec)
+        return network(codec, common, NetworkOptions(full, landmarks_68, steps, generator), json)
+    _usual({"--full": not full, "--steps": steps is None, "--generator": generator is None}, codec)
     if codec == "attributes":
         from dpveil.cli.train_attributes import attributes
 

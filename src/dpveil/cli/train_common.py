@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 NETWORKS: Final = {
     "gan": "dpveil.training.generators.orders",
+    "stylegan": "dpveil.training.stylegan.orders",
     "upconv": "dpveil.training.upconv.orders",
     "denoiser": "dpveil.training.denoiser.orders",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from dpveil.cli import say
@@ -18,11 +19,14 @@ LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
 
 
 class NetworkOptions(NamedTuple):
-    """The options of `dpveil train` for networks: the paper's sizes, the file of landmarks, and steps."""
+    """The options of `dpveil train` for networks: the paper's sizes, the file of landmarks, steps, and a
+    generator of somebody's.
+    """
 
     full: bool
     landmarks_68: str | None
     steps: int | None
+    generator: Path | None
 
 
 def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> int:
@@ -37,6 +41,8 @@ def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> i
     if options.steps is not None:
         plan = replace(plan, steps=options.steps)
     order = home.NetworkOrder(plan=plan, **common)
+    if options.generator is not None:
+        order = replace(order, generator=options.generator)
     order.check()
     if options.landmarks_68 is not None:
         order = replace(order, landmarks=Finder(options.landmarks_68))

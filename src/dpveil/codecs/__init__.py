@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA
     from dpveil.codecs.statistics import Bounds, Statistics
+    from dpveil.codecs.stylegan import StyleGAN
     from dpveil.codecs.upconv import UpConv
 
 TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
@@ -32,6 +33,7 @@ __all__ = [
     "PairDistances",
     "Statistics",
     "StoredCodec",
+    "StyleGAN",
     "UpConv",
     "load",
 ]
