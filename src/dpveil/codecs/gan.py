@@ -47,6 +47,7 @@ class GAN(StoredCodec):
     summary: ClassVar[str] = "an encoder and a decoder network, trained against a critic on noisy codes"
     source: ClassVar[str] = "Croft thesis §6.4-6.5"
     frontal: ClassVar[bool] = True
+    likely: ClassVar[bool] = True
 
     encoder: Network
     decoder: Network
