@@ -8,7 +8,8 @@ import numpy as np
 from made_faces import CARD, faces
 
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.gan import CONDITIONS, networks, pictures, shown
+from dpveil.codecs.gan import CONDITIONS
+from dpveil.codecs.neural import pictures, shown
 from tiny_onnx import decoder, encoder
 
 SIDE, COUNT = 20, 12
@@ -28,7 +29,7 @@ def made() -> GAN:
     more[0, :, -1], more[1, :, 0] = 0.1, 0.1
     back = decoder(np.concatenate([weights, more]), mean.astype(np.float32))
     there = encoder(weights, -(directions @ mean.astype(np.float32)))
-    both = networks(*(np.frombuffer(one, np.uint8) for one in (there, back)), SIDE, COUNT)
+    both = GAN.networks(*(np.frombuffer(one, np.uint8) for one in (there, back)), SIDE, COUNT)
     codes = (rows - mean) @ directions.T.astype(np.float64)
     energy = np.full(COUNT, 127.5**2)
     statistics = Statistics.of(codes, energy, seed=1, deviations=codes.std(axis=0))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.codecs import GAN, Statistics
-from dpveil.codecs.gan import CONDITIONS, networks
+from dpveil.codecs.gan import CONDITIONS
 from dpveil.training.generators.noise import Basis
 from dpveil.training.generators.trainer import Trainer
 from dpveil.training.onnx_export import exported, halved
@@ -45,7 +45,7 @@ def codec_of(trainer: Trainer, card: Card) -> GAN:
         (Joined(trainer.mean[1]), (1, count + len(CONDITIONS))),
     ):
         parts.append(np.frombuffer(halved(exported(network, shape)), np.uint8))
-    encoder, decoder = networks(parts[0], parts[1], side, count)
+    encoder, decoder = GAN.networks(parts[0], parts[1], side, count)
     rows = trainer.faces.rows[:MOST]
     seen = (trainer.faces.of(rows[at : at + 64]).pictures.numpy() for at in range(0, len(rows), 64))
     codes = np.stack([encoder(one[None])[0] for batch in seen for one in batch])

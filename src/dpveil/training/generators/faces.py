@@ -11,7 +11,8 @@ import torch
 from jaxtyping import Float32, UInt8
 from torch import Tensor
 
-from dpveil.codecs.gan import CONDITIONS, shown
+from dpveil.codecs.gan import CONDITIONS
+from dpveil.codecs.neural import shown
 from dpveil.training.generators.plan import Plan
 
 EVERY: Final = 20

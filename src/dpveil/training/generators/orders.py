@@ -10,7 +10,7 @@ import numpy as np
 from dpveil.assets.cards import Card
 from dpveil.assets.store import save
 from dpveil.codecs import GAN
-from dpveil.codecs.gan import shown
+from dpveil.codecs.neural import shown
 from dpveil.core.numbers import Json
 from dpveil.metrics import psnr, ssim
 from dpveil.training.generators.export import codec_of
