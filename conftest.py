@@ -23,7 +23,14 @@ from first_calls import Now, check_first_calls
 ROOT = Path(__file__).parent
 collect_ignore_glob = ["tests/fixtures/*"]
 if not (find_spec("torch") and find_spec("onnx")):  # of the extra `neural`, which `make` leaves out
-    networks = ("completion/*", "denoiser/*", "generators/*", "network_orders.py", "onnx_export.py")
+    networks = (
+        "completion/*",
+        "denoiser/*",
+        "generators/*",
+        "network_orders.py",
+        "onnx_export.py",
+        "stylegan/*",
+    )
     collect_ignore_glob += [f"src/dpveil/training/{part}" for part in networks]
 SHARED = ROOT.parent / "shared" / "data"
 MEMORY_DISK, ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108  only new folders of our own are used

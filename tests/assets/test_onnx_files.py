@@ -75,6 +75,14 @@ def test_shapes_are_constants_and_so_is_what_is_made_of_them() -> None:
     assert constants(model(outer + shown(), wide, *SHAPES)) == 2 * 4096 + 4096**2
 
 
+def test_roots_keep_the_size_and_quotients_are_at_most_the_product() -> None:
+    wide = START + field(5, tensor("d0", np.zeros((1, 8, 1, 1))))
+    root = field(1, node("Sqrt", ("c0",), "e"))
+    assert constants(model(root + shown(), START, *SHAPES)) == 2 * 4096
+    outer = field(1, node("Div", ("c0", "d0"), "e"))
+    assert constants(model(outer + shown(), wide, *SHAPES)) == 4096 + 8 + 8 * 4096
+
+
 def test_numbers_in_nodes_are_counted() -> None:
     inside = field(1, "value") + field(5, numbers("n", range(500)))
     constant = field(1, field(2, "k") + field(4, "Constant") + field(5, inside))

@@ -73,8 +73,8 @@ def test_files_of_other_kinds_are_refused_by_their_written_form(kind: Kind) -> N
 
 
 def test_an_unknown_codec_is_named() -> None:
-    with pytest.raises(UnknownName, match="stylegan"):
-        Reference.written(f"stylegan 512 sha256:{HASH}", CODEC)
+    with pytest.raises(UnknownName, match="diffusion"):
+        Reference.written(f"diffusion 512 sha256:{HASH}", CODEC)
 
 
 @each

@@ -149,7 +149,7 @@ def other_version(tensors, about):
 
 
 def unknown_codec(tensors, about):
-    about["codec"] = "stylegan"
+    about["codec"] = "diffusion"
 
 
 def another_codec(tensors, about):
@@ -228,7 +228,7 @@ def few_components(tensors, about):
     ("change", "words"),
     [
         (other_version, "format 1"),
-        (unknown_codec, "is of the kind 'stylegan'"),
+        (unknown_codec, "is of the kind 'diffusion'"),
         (another_codec, "not a complete dictionary model"),
         (other_canvas, "canvas"),
         (no_canvas, "not a complete pca model"),

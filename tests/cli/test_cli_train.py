@@ -165,6 +165,21 @@ def test_of_members_only_plain_pictures_are_read(tmp_path):
             2,
             "choose from aam, attributes, denoiser",
         ),
+        (
+            ("stylegan", "ALBUM", "--out", "OUT/m.safetensors", "--landmarks-68", "package"),
+            2,
+            "--landmarks-68 is not for stylegan",
+        ),
+        (
+            ("gan", "ALBUM", "--out", "OUT/m.safetensors", "--generator", "g.pt"),
+            2,
+            "--generator is not for gan",
+        ),
+        (
+            ("pca", "ALBUM", "--out", "OUT/m.safetensors", "--generator", "g.pt"),
+            2,
+            "--generator is not for pca",
+        ),
         (("pca", "ALBUM", "--out", "OUT/none/m.safetensors"), 4, "no such folder"),
         (("pca", "ALBUM/notes.txt", "--out", "OUT/m.safetensors"), 4, "not an image"),
         (("pca", "OUT/empty", "--out", "OUT/m.safetensors"), 4, "there are no images"),

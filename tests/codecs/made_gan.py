@@ -1,4 +1,4 @@
-"""A linear encoder and decoder in place of trained ones: eigenfaces as networks."""
+"""Linear encoders and decoders in place of trained ones: eigenfaces as networks."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from made_faces import CARD, faces
 
 from dpveil.codecs import GAN, Statistics
 from dpveil.codecs.gan import CONDITIONS
-from dpveil.codecs.neural import pictures, shown
+from dpveil.codecs.neural import EncoderDecoder, pictures, shown
 from tiny_onnx import decoder, encoder
 
 SIDE, COUNT = 20, 12
@@ -17,8 +17,8 @@ CANVAS = (SIDE, SIDE, 3)
 
 
 @cache
-def made() -> GAN:
-    """Return the codec; its decoder adds 0.1 times yaw to the top row, and gender to the last one."""
+def made(kind: type[EncoderDecoder] = GAN) -> EncoderDecoder:
+    """Return the codec; that of `gan` adds 0.1 times yaw to the top row, and gender to the last one."""
     planes = pictures(faces(90, seed=1, canvas=CANVAS))
     rows = planes.reshape(len(planes), -1).astype(np.float64)
     mean = rows.mean(axis=0)
@@ -27,14 +27,14 @@ def made() -> GAN:
     weights = directions.reshape(COUNT, 3, SIDE, SIDE)
     more = np.zeros((len(CONDITIONS), 3, SIDE, SIDE), np.float32)
     more[0, :, -1], more[1, :, 0] = 0.1, 0.1
-    back = decoder(np.concatenate([weights, more]), mean.astype(np.float32))
+    back = decoder(np.concatenate([weights, more[: len(kind.conditions)]]), mean.astype(np.float32))
     there = encoder(weights, -(directions @ mean.astype(np.float32)))
-    both = GAN.networks(*(np.frombuffer(one, np.uint8) for one in (there, back)), SIDE, COUNT)
+    both = kind.networks(*(np.frombuffer(one, np.uint8) for one in (there, back)), SIDE, COUNT)
     codes = (rows - mean) @ directions.T.astype(np.float64)
     energy = np.full(COUNT, 127.5**2)
     statistics = Statistics.of(codes, energy, seed=1, deviations=codes.std(axis=0))
     zero, basis = np.zeros(COUNT, np.float32), np.eye(COUNT, dtype=np.float32)
-    return GAN(*both, zero, basis, energy, statistics, CANVAS, CARD)
+    return kind(*both, zero, basis, energy, statistics, CANVAS, CARD)
 
 
 def beyond() -> np.ndarray:

@@ -34,6 +34,7 @@ OPERATORS: Final = frozenset(
         "Constant",
         "Conv",
         "DepthToSpace",
+        "Div",
         "Flatten",
         "Gemm",
         "Identity",
@@ -45,6 +46,7 @@ OPERATORS: Final = frozenset(
         "Shape",
         "Slice",
         "Softmax",
+        "Sqrt",
         "Tanh",
     }
 )
@@ -65,19 +67,26 @@ class Network:
 
     @classmethod
     def of(
-        cls, tensor: np.ndarray, takes: tuple[int, ...], gives: tuple[int, ...], job: str, most: float
+        cls,
+        tensor: np.ndarray,
+        takes: tuple[int, ...],
+        gives: tuple[int, ...],
+        job: str,
+        most: float,
+        large: int = 1,
     ) -> Network:
         """Return the network in a file's array of bytes; raises `ModelError` if it is none of this job.
 
-        It is run once, on zeros; the mean absolute value of what it gives is at most `most`.
+        It is run once, on zeros; the mean absolute value of what it gives is at most `most`. `large` is the
+        factor by which its sizes may exceed `MOST`, `FIXED` and `ROOM`.
         """
-        if tensor.dtype != np.uint8 or tensor.ndim != 1 or not 0 < len(tensor) <= MOST:
-            raise ModelError(f"the network is not an ONNX file of at most {MOST >> 20} MiB")
+        if tensor.dtype != np.uint8 or tensor.ndim != 1 or not 0 < len(tensor) <= MOST * large:
+            raise ModelError(f"the network is not an ONNX file of at most {MOST * large >> 20} MiB")
         made = cls(tensor.tobytes(), takes, gives, job)
-        made.check(most)
+        made.check(most, large)
         return made
 
-    def check(self, most: float) -> None:
+    def check(self, most: float, large: int = 1) -> None:
         """Raise `ModelError` for anything but a network of this job; nothing that loops is ever run."""
         if ELSEWHERE in self.contents:
             raise ModelError("the network may have parts in other files")
@@ -88,14 +97,14 @@ class Network:
             raise ModelError(f"the network is none that {self.job}") from error
         if unknown:
             raise ModelError(f"the network has operators that none needs that {self.job}")
-        if fixed > FIXED:  # an engine computes them while it reads the file
-            raise ModelError(f"the network has more than {FIXED >> 20} million constants")
+        if fixed > FIXED * large:  # an engine computes them while it reads the file
+            raise ModelError(f"the network has more than {FIXED * large >> 20} million constants")
         try:
-            large = needed(self.contents, self.takes) > ROOM
+            room = needed(self.contents, self.takes)
         except Exception as error:  # OpenCV raises errors of its own
             raise ModelError(f"the network is none that {self.job}") from error
-        if large:
-            raise ModelError(f"the network takes more than {ROOM >> 20} MiB")
+        if room > ROOM * large:
+            raise ModelError(f"the network takes more than {ROOM * large >> 20} MiB")
         if np.abs(self(np.zeros(self.takes, np.float32))).mean() > most:
             raise ModelError(f"the network is none that {self.job}: its numbers are far off")
 

@@ -30,10 +30,21 @@ TENSOR: Final = 5
 SPARSE_VALUE: Final = 22
 """Fields of an attribute: a tensor, and a sparse one."""
 KEEPING: Final = frozenset(
-    {"Cast", "DepthToSpace", "Flatten", "Identity", "LeakyRelu", "Reshape", "Slice", "Softmax", "Tanh"}
+    {
+        "Cast",
+        "DepthToSpace",
+        "Flatten",
+        "Identity",
+        "LeakyRelu",
+        "Reshape",
+        "Slice",
+        "Softmax",
+        "Sqrt",
+        "Tanh",
+    }
 )
 """Operators that make no more numbers than they are given."""
-BROADCASTING: Final = frozenset({"Add", "Mul"})
+BROADCASTING: Final = frozenset({"Add", "Div", "Mul"})
 """Operators that make at most the product."""
 RANK: Final = 8
 """Most dimensions of an array."""

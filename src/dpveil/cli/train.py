@@ -18,7 +18,9 @@ OTHERS = (*NETWORKS, "gallery", "attributes")
 def train_command(
     codec: Annotated[
         str,
-        typer.Argument(metavar="KIND", help="pca, dictionary, aam or gan; or gallery, or attributes."),
+        typer.Argument(
+            metavar="KIND", help="pca, dictionary, aam, gan or stylegan; or gallery, or attributes."
+        ),
     ],
     images: Annotated[
         list[Path], typer.Argument(metavar="IMAGES", help="Images, folders, and WebDataset shards (.tar).")
@@ -52,9 +54,17 @@ def train_command(
         typer.Option(metavar="FILE", help="An attribute model that reads beards and glasses; gallery."),
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
-    full: Annotated[bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan.")] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, stylegan.")
+    ] = False,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Steps of training; gan. Default: 9000.")
+        int | None, typer.Option(metavar="N", min=1, help="Steps of training; gan, stylegan. Default: 9000.")
+    ] = None,
+    generator: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="A generator of StyleGAN2 in PyTorch, to train an encoder for; stylegan."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing model.")] = False,
     json: AsJson = False,
@@ -79,6 +89,9 @@ def train_command(
     gan trains an encoder and a decoder network on the same shards, in an hour on two cores: codes of 128
     coordinates, of crops of 64 pixels; --length, --side and --grey do not apply. It needs dpveil[neural].
     With --landmarks-68 package the decoder learns poses.
+
+    stylegan trains StyleGAN2's generator as the decoder of an encoder, on the same shards. With --generator
+    it trains only an encoder, for a checkpoint of somebody's. It takes no landmarks.
 
     attributes learns to predict attributes of a face from .tar shards with a .json of age, gender and race
     beside every picture, as in UTKFace; --length, --side and --grey do not apply. The last fifth of the
@@ -107,9 +120,14 @@ def train_command(
     if codec in NETWORKS:
         from dpveil.cli.train_networks import NetworkOptions, network
 
-        _usual({**only_codecs, "--labels": labels is None}, codec)
-        return network(codec, common, NetworkOptions(full, landmarks_68, steps), json)
-    _usual({"--full": not full, "--steps": steps is None}, codec)
+        styled = codec == "stylegan"
+        own = {
+            "--landmarks-68": landmarks_68 is None or not styled,
+            "--generator": generator is None or styled,
+        }
+        _usual({**only_codecs, "--labels": labels is None, **own}, codec)
+        return network(codec, common, NetworkOptions(full, landmarks_68, steps, generator), json)
+    _usual({"--full": not full, "--steps": steps is None, "--generator": generator is None}, codec)
     if codec == "attributes":
         from dpveil.cli.train_attributes import attributes
 

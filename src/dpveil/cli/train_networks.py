@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import NamedTuple
 
 from dpveil.cli import say
@@ -15,11 +16,14 @@ from dpveil.training.landmarks import Finder
 
 
 class NetworkOptions(NamedTuple):
-    """The options of `dpveil train` for networks: the paper's sizes, the file of landmarks, and steps."""
+    """The options of `dpveil train` for networks: the paper's sizes, the file of landmarks, steps, and a
+    generator of somebody's.
+    """
 
     full: bool
     landmarks_68: str | None
     steps: int | None
+    generator: Path | None
 
 
 def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> int:
@@ -34,6 +38,8 @@ def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> i
     if options.steps is not None:
         plan = replace(plan, steps=options.steps)
     order = home.NetworkOrder(plan=plan, **common)
+    if options.generator is not None:
+        order = replace(order, generator=options.generator)
     order.check()
     if options.landmarks_68 is not None:
         order = replace(order, landmarks=Finder(options.landmarks_68))
@@ -47,7 +53,7 @@ def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> i
     held = dict(model.card.metrics)
     images = held.pop("images")
     say.answer(f"held out: {images} images, {', '.join(f'{name} {value}' for name, value in held.items())}")
-    if order.landmarks is None and isinstance(model, Codec):
+    if order.landmarks is None and kind == "gan":
         say.note("the decoder knows no poses: allow landmarks with --landmarks-68 package")
     say.answer(f"sha256 {made.digest}")
     return code

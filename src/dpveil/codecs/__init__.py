@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA
     from dpveil.codecs.statistics import Bounds, Statistics
+    from dpveil.codecs.stylegan import StyleGAN
 
 TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
 
@@ -31,6 +32,7 @@ __all__ = [
     "PairDistances",
     "Statistics",
     "StoredCodec",
+    "StyleGAN",
     "load",
 ]
 

@@ -24,6 +24,8 @@ SIDES: Final = range(8, 513)
 """Possible sides of a crop, in pixels."""
 LENGTHS: Final = range(1, 4097)
 """Possible lengths of a code."""
+COUNTS: Final = range(1, 9217)
+"""How many numbers an encoder may give, of which a code is made; StyleGAN's W+ has 9216 at 1024 pixels."""
 ASKEW: Final = 1e-2
 """Largest error of an inner product of two rows of the basis."""
 
@@ -36,11 +38,14 @@ class EncoderDecoder(StoredCodec):
     to 1 × n; and 1 × (n + c), whose last c are `conditions`, 0 if nothing is asked for, to a picture. There
     are no skip connections: a picture is a function of code and conditions. `mean` and the orthonormal rows
     of `basis` are the principal components of training codes; `energy` is W_m at the mean code, in finite
-    differences. A concrete codec has a name and its `conditions`, and no fields of its own.
+    differences. A concrete codec has a name, its `conditions`, how many times as `large` as usual its
+    networks may be and how `bright` on average what they make of zeros, and no fields of its own.
     """
 
     likely: ClassVar[bool] = True
     conditions: ClassVar[tuple[str, ...]] = ()
+    large: ClassVar[int] = 1
+    bright: ClassVar[float] = 1.0
 
     encoder: Network
     decoder: Network
@@ -88,7 +93,7 @@ class EncoderDecoder(StoredCodec):
         energy = tensors["energy"].astype(np.float64)
         count, length = len(mean), len(basis)
         fits = mean.ndim == 1 and basis.shape == (length, count) and energy.shape == (length,)
-        if not fits or count not in LENGTHS or not 0 < length <= count:
+        if not fits or count not in COUNTS or length not in LENGTHS or length > count:
             raise ModelError("the file's basis does not fit its codes")
         finite = all(np.isfinite(one).all() for one in (mean, basis, energy))
         if not finite or not (energy > 0).all():
@@ -109,8 +114,8 @@ class EncoderDecoder(StoredCodec):
         """
         picture, given = (1, 3, side, side), (1, count + len(cls.conditions))
         return (
-            Network.of(encoder, picture, (1, count), "encodes faces", np.inf),
-            Network.of(decoder, given, picture, "decodes faces", 1.0),
+            Network.of(encoder, picture, (1, count), "encodes faces", np.inf, cls.large),
+            Network.of(decoder, given, picture, "decodes faces", cls.bright, cls.large),
         )
 
 

@@ -196,6 +196,7 @@ CODECS: Final = Table(
         "dictionary": "dpveil.codecs.dictionary:Dictionary",
         "aam": "dpveil.codecs.aam:AAM",
         "gan": "dpveil.codecs.gan:GAN",
+        "stylegan": "dpveil.codecs.stylegan:StyleGAN",
     },
     group="dpveil.codecs",
     base="dpveil.codecs.files:StoredCodec",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import cv2
 import numpy as np
@@ -13,10 +13,25 @@ from torch import Tensor
 
 from dpveil.codecs.gan import CONDITIONS
 from dpveil.codecs.neural import shown
-from dpveil.training.generators.plan import Plan
 
 EVERY: Final = 20
 """One picture in this many is held out."""
+
+
+class Shown(Protocol):
+    """What a plan says of pictures."""
+
+    @property
+    def side(self) -> int:
+        """Their side, in pixels."""
+
+    @property
+    def masked(self) -> bool:
+        """Whether what lies beyond the public ellipse is hidden."""
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +50,7 @@ class Faces:
         self,
         crops: UInt8[np.ndarray, "n s s 3"],
         conditions: Float32[np.ndarray, "n 3"],
-        plan: Plan,
+        plan: Shown,
         generator: torch.Generator,
     ) -> None:
         self.crops = np.stack([_sized(crop, plan.side) for crop in crops])

@@ -1,0 +1,78 @@
+"""Training of `stylegan` from labelled shards to its file; it goes on where it was interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from dpveil.assets.cards import Card
+from dpveil.assets.store import save
+from dpveil.codecs import StyleGAN
+from dpveil.core.numbers import Json
+from dpveil.errors import InvalidParameter
+from dpveil.training.generators.export import measured
+from dpveil.training.network_orders import PlannedOrder, learned, read_faces
+from dpveil.training.order import Progress, Trained, silent
+from dpveil.training.stylegan.conversion import read_generator
+from dpveil.training.stylegan.export import codec_of
+from dpveil.training.stylegan.plan import PLANS, Plan
+from dpveil.training.stylegan.trainer import Trainer
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkOrder(PlannedOrder):
+    """An order for a `stylegan`: with a `generator`, a checkpoint of somebody's, only an encoder is trained.
+
+    Sizes of the generator then are those of the checkpoint. It takes no `landmarks`: poses are in the code.
+    """
+
+    plan: Plan = PLANS["small"]
+    generator: Path | None = None
+
+    def settings(self) -> dict[str, Json]:
+        """Return the settings that determine the network together with the images and the seed."""
+        own: dict[str, Json] = {}
+        if self.generator is not None:
+            own["generator_sha256"] = hashlib.sha256(self.generator.read_bytes()).hexdigest()
+        return {**super().settings(), **own}
+
+
+def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]:
+    """Train the codec on labelled shards, evaluate it, and write the model and its card.
+
+    Beside the model, networks for torch are written for `projection`, with the ending .pt. Raises
+    `InvalidParameter` for landmarks, and the errors of `read_generator`, `network_orders.read_faces`,
+    `Order.check` and of writing.
+    """
+    order.check()
+    if order.landmarks is not None:
+        raise InvalidParameter("landmarks", None, "are not for stylegan", hint="leave them out")
+    generator: dict[str, Tensor] | None = None
+    if order.generator is not None:
+        plan, generator = read_generator(order.generator, order.plan)
+        order = replace(order, plan=plan)
+    crops, conditions, failed = read_faces(order, progress)
+    trainer = Trainer(replace(order.plan, seed=order.seed), crops, conditions, generator)
+    kept = learned(trainer, order, StyleGAN.name, len(crops), progress)
+    about = {"images": len(trainer.faces.rows), "hours": round(trainer.spent / 3600, 2)}
+    settings = {**order.settings(), **about}
+    codec = codec_of(trainer, Card(StyleGAN.name, order.data, order.terms, order.seed, settings))
+    codec = codec.with_card(replace(codec.card, metrics=measured(codec, trainer.faces)))
+    digest = save(codec, order.out, replace=order.replace)
+    write_networks(trainer, order.out.with_suffix(".pt"))
+    kept.unlink(missing_ok=True)
+    return Trained(codec, digest, len(crops), failed)
+
+
+def write_networks(trainer: Trainer, path: Path) -> None:
+    """Write a training's averaged networks and its critic, for `projection.read_networks`."""
+    encoder, synthesis = trainer.mean
+    parts = {"encoder": encoder, "synthesis": synthesis, "critic": trainer.critic}
+    new = path.with_name(f"{path.name}.new")
+    state = {name: part.state_dict() for name, part in parts.items()}
+    torch.save({"plan": asdict(trainer.plan), **state}, new)
+    new.replace(path)
