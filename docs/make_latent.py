@@ -49,7 +49,7 @@ def networks() -> list[list[Tile]]:
             bits = dpveil.SeededBits(seed)
             release = dpveil.obfuscate(photo, "latent", epsilon=epsilon, codec=codec, bits=bits)
             row.append((release.image[VIEW], f"epsilon {epsilon}"))
-    space, bits = codec.statistics, dpveil.SeededBits(2)
+    space, bits = codec.statistics, dpveil.SeededBits(3)
     mechanism = BoxTruncatedLaplace(epsilon="0.001")
     nobody = likely(np.zeros((1, codec.length)), mechanism, space, bits=bits)
     third: list[Tile] = []
