@@ -19,7 +19,7 @@ from torch.nn.functional import conv2d, conv_transpose2d  # noqa: E402
 from dpveil.assets import Card  # noqa: E402
 from dpveil.assets.engines import OnnxRuntime, OpenCV  # noqa: E402
 from dpveil.codecs import StyleGAN, load  # noqa: E402
-from dpveil.errors import InvalidParameter, ModelError  # noqa: E402
+from dpveil.errors import InvalidParameter, ModelError, OutputError  # noqa: E402
 from dpveil.training.onnx_export import exported, halved  # noqa: E402
 from dpveil.training.stylegan import projection  # noqa: E402
 from dpveil.training.stylegan.conversion import KNOWN, Names, _pairs, read_generator  # noqa: E402
@@ -192,6 +192,17 @@ def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeyp
     for name, value in whole.model.tensors().items():
         assert (again.model.tensors()[name] == value).all(), name
     assert isinstance(load(order.out), StyleGAN)
+
+
+def test_files_beside_are_not_replaced_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").write_bytes(b"mine")
+    order = NetworkOrder(paths=(), out=tmp_path / "a.safetensors", plan=TINY)
+    with pytest.raises(OutputError, match="exists already"):
+        train(order)
+    own = replace(order, replace=True, generator=tmp_path / "a.pt")
+    with pytest.raises(InvalidParameter, match="would replace the generator"):
+        train(own)
+    assert (tmp_path / "a.pt").read_bytes() == b"mine"
 
 
 def test_landmarks_are_refused(tmp_path: Path) -> None:
