@@ -30,6 +30,7 @@ if not (find_spec("torch") and find_spec("onnx")):  # of the extra `neural`, whi
         "network_orders.py",
         "onnx_export.py",
         "stylegan/*",
+        "upconv/*",
     )
     collect_ignore_glob += [f"src/dpveil/training/{part}" for part in networks]
 SHARED = ROOT.parent / "shared" / "data"

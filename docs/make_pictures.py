@@ -150,6 +150,7 @@ def pictures() -> dict[str, bytes]:
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "k-same.png": make_ksame_picture.groups(),
         "latent-budgets.png": sheet(make_latent.rows()),
+        "latent-networks.png": sheet(make_latent.networks()),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "geometry-turn.png": sheet([make_geometry.turned()]),

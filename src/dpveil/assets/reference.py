@@ -11,7 +11,7 @@ from stat import S_ISREG
 from types import UnionType
 from typing import Any, Final
 
-from dpveil.assets.defaults import default_path
+from dpveil.assets.defaults import default_path, installed
 from dpveil.assets.store import load
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Parameter
@@ -67,6 +67,8 @@ class Reference:
     def of(cls, value: object, kind: Kind) -> Reference:
         """Return the reference to "default", a file, the contents of a file, or a reference's written form.
 
+        The name of a kind, such as "gan", is dpveil-faces' file of that name, if there is one.
+
         Raises `UsageError` if the default is not installed, `InvalidParameter`, also for a word that is no
         file, and `ModelError`.
         """
@@ -85,6 +87,8 @@ class Reference:
         if WRITTEN.fullmatch(text):
             return cls.written(text, kind)
         path = Path(value)
+        if text in kind.kinds and (own := installed(text)):
+            path = own
         if kind.default and text == DEFAULT:
             try:
                 path = default_path(kind.default)
@@ -135,14 +139,16 @@ class Reference:
             return self.kind.build()
         if self.kind.hashed and (built := Reference.made(self.kind)) == self:
             return built.source
-        try:
-            default = Reference.of(DEFAULT, self.kind) if self.kind.default else None
-        except UsageError:
-            default = None
-        if default is None or default != self:
-            problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not available"
-            raise ModelError(problem, hint=f"name its file with --{self.kind.option}")
-        return default.source
+        for text in (DEFAULT, self.name) if self.kind.default else ():
+            if text == DEFAULT or installed(text):
+                try:
+                    known = Reference.of(text, self.kind)
+                except UsageError:
+                    continue
+                if known == self:
+                    return known.source
+        problem = f"the {self.kind.noun} with the hash {self.digest[:12]}… is not available"
+        raise ModelError(problem, hint=f"name its file with --{self.kind.option}")
 
     def __str__(self) -> str:
         if not self.digest:

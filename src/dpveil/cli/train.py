@@ -19,7 +19,7 @@ def train_command(
     codec: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="pca, dictionary, aam, gan or stylegan; or gallery, or attributes."
+            metavar="KIND", help="pca, dictionary, aam, gan, upconv or stylegan; or gallery, or attributes."
         ),
     ],
     images: Annotated[
@@ -42,7 +42,7 @@ def train_command(
         str | None,
         typer.Option(
             metavar="package|FILE",
-            help="Allow dlib's file of 68 landmarks (no commercial use); aam, gan, gallery, attributes.",
+            help="Allow dlib's file of 68 landmarks (no commercial use); not for pca and dictionary.",
         ),
     ] = None,
     labels: Annotated[
@@ -55,10 +55,10 @@ def train_command(
     ] = None,
     faces: Annotated[int, typer.Option(metavar="N", min=2, help="Faces to make; gallery.")] = 1024,
     full: Annotated[
-        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, stylegan.")
+        bool, typer.Option("--full", help="The sizes of the paper, for a GPU; gan, upconv, stylegan.")
     ] = False,
     steps: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Steps of training; gan, stylegan. Default: 9000.")
+        int | None, typer.Option(metavar="N", min=1, help="Steps of training of networks. Default: 9000.")
     ] = None,
     generator: Annotated[
         Path | None,
@@ -89,6 +89,9 @@ def train_command(
     gan trains an encoder and a decoder network on the same shards, in an hour on two cores: codes of 128
     coordinates, of crops of 64 pixels; --length, --side and --grey do not apply. It needs dpveil[neural].
     With --landmarks-68 package the decoder learns poses.
+
+    upconv trains a generator of 2000 people on the same shards, which is given a gender, and with
+    --landmarks-68 package an expression. All else as for gan.
 
     stylegan trains StyleGAN2's generator as the decoder of an encoder, on the same shards. With --generator
     it trains only an encoder, for a checkpoint of somebody's. It takes no landmarks.

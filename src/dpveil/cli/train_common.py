@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NETWORKS: Final = {
     "gan": "dpveil.training.generators.orders",
     "stylegan": "dpveil.training.stylegan.orders",
+    "upconv": "dpveil.training.upconv.orders",
     "denoiser": "dpveil.training.denoiser.orders",
 }
 """The module that trains each network: its `PLANS` by name, its `NetworkOrder` and the function `train`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from dpveil.cli import say
 from dpveil.cli.progress import bar
@@ -13,6 +13,9 @@ from dpveil.cli.train_common import NETWORKS, Common, document, failed
 from dpveil.codecs import Codec
 from dpveil.errors import UsageError
 from dpveil.training.landmarks import Finder
+
+LEARNED: Final = {"gan": "poses", "upconv": "expressions"}
+"""What the decoder of a network learns from landmarks."""
 
 
 class NetworkOptions(NamedTuple):
@@ -53,7 +56,7 @@ def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> i
     held = dict(model.card.metrics)
     images = held.pop("images")
     say.answer(f"held out: {images} images, {', '.join(f'{name} {value}' for name, value in held.items())}")
-    if order.landmarks is None and kind == "gan":
-        say.note("the decoder knows no poses: allow landmarks with --landmarks-68 package")
+    if order.landmarks is None and kind in LEARNED:
+        say.note(f"the decoder knows no {LEARNED[kind]}: allow landmarks with --landmarks-68 package")
     say.answer(f"sha256 {made.digest}")
     return code

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpveil.codecs.pca import PCA
     from dpveil.codecs.statistics import Bounds, Statistics
     from dpveil.codecs.stylegan import StyleGAN
+    from dpveil.codecs.upconv import UpConv
 
 TABLE: "Final[Mapping[str, type[StoredCodec]]]" = registry.CODECS
 
@@ -33,6 +34,7 @@ __all__ = [
     "Statistics",
     "StoredCodec",
     "StyleGAN",
+    "UpConv",
     "load",
 ]
 

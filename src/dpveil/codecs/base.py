@@ -25,7 +25,8 @@ class Codec(ABC):
 
     `canvas` is the height, width and channels of a crop, `length` the number of coordinates of a code,
     `statistics` the public statistics of the codes, `in_the_clear` what a decoded picture shows besides its
-    code, and `frontal` whether every decoded head looks into the camera, as its pose is no part of the code.
+    code, `frontal` whether every decoded head looks into the camera, as its pose is no part of the code, and
+    `likely` whether its decoder is for codes of faces only, so that private codes become likely ones first.
     `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
     and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
     `dpveil.training`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
@@ -37,6 +38,7 @@ class Codec(ABC):
     source: ClassVar[str]
     in_the_clear: ClassVar[tuple[str, ...]] = ()
     frontal: ClassVar[bool] = False
+    likely: ClassVar[bool] = False
 
     canvas: Canvas
     statistics: Statistics

@@ -42,6 +42,7 @@ class EncoderDecoder(StoredCodec):
     networks may be and how `bright` on average what they make of zeros, and no fields of its own.
     """
 
+    likely: ClassVar[bool] = True
     conditions: ClassVar[tuple[str, ...]] = ()
     large: ClassVar[int] = 1
     bright: ClassVar[float] = 1.0

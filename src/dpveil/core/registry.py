@@ -197,6 +197,7 @@ CODECS: Final = Table(
         "aam": "dpveil.codecs.aam:AAM",
         "gan": "dpveil.codecs.gan:GAN",
         "stylegan": "dpveil.codecs.stylegan:StyleGAN",
+        "upconv": "dpveil.codecs.upconv:UpConv",
     },
     group="dpveil.codecs",
     base="dpveil.codecs.files:StoredCodec",

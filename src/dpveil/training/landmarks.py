@@ -43,8 +43,7 @@ class Finder:
 
     def __call__(self, crops: Crops) -> Float64[np.ndarray, "n 60 2"]:
         """Return the landmarks (x, y) of each crop in pixels; NaN where they are uncertain."""
-        box = _face(Frame(crops.shape[1]))
-        return np.stack([self._of(crop, box) for crop in crops])
+        return np.stack([self._of(crop) for crop in crops])
 
     def pose(self, crop: UInt8[np.ndarray, "s s 3"]) -> Pose | None:
         """Return the pose of the head in a crop, or None where the landmarks or the pose are uncertain."""
@@ -54,11 +53,15 @@ class Finder:
             return None
         return pose if pose.error <= UNSURE and abs(pose.yaw) <= STEEP else None
 
-    def _of(self, crop: Any, box: Box) -> Float64[np.ndarray, "60 2"]:
+    def marks(self, crop: UInt8[np.ndarray, "s s 3"]) -> Float64[np.ndarray, "68 2"] | None:
+        """Return all 68 landmarks of a crop, or None where they are uncertain."""
         try:
-            marks = check(self._predictor.near(crop, box)).all68
+            return check(self._predictor.near(crop, _face(Frame(len(crop))))).all68
         except RegionError:
-            marks = None
+            return None
+
+    def _of(self, crop: Any) -> Float64[np.ndarray, "60 2"]:
+        marks = self.marks(crop)
         return np.full((USED, 2), np.nan) if marks is None else marks[:USED]
 
 

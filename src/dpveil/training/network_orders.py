@@ -76,13 +76,22 @@ class PlannedOrder(Order):
         return {**plan, **file, **super().settings()}
 
 
-def read_faces(
-    order: PlannedOrder, progress: Progress
-) -> tuple[UInt8[np.ndarray, "n s s 3"], Float32[np.ndarray, "n 3"], list[DPVeilError]]:
-    """Return crops of labelled shards, their gender (1 female, -1 male), yaw and pitch, and what failed.
+Look = Callable[[Finder | None, UInt8[np.ndarray, "s s 3"]], tuple[float, ...]]
+"""What is computed of a crop from its landmarks; NaN where they are unknown."""
 
-    Angles are in radians, NaN where they are unknown. Raises `PhotoError` if no labelled image can be read,
-    and `InvalidParameter` for fewer than `LEAST`.
+
+def angles(finder: Finder | None, crop: UInt8[np.ndarray, "s s 3"]) -> tuple[float, float]:
+    """Return yaw and pitch in radians."""
+    pose = finder.pose(crop) if finder else None
+    return (np.nan, np.nan) if pose is None else (pose.yaw, pose.pitch)
+
+
+def read_faces(
+    order: PlannedOrder, progress: Progress, look: Look = angles
+) -> tuple[UInt8[np.ndarray, "n s s 3"], Float32[np.ndarray, "n c"], list[DPVeilError]]:
+    """Return crops of labelled shards, their gender (1 female, -1 male) and `look`, and what failed.
+
+    Raises `PhotoError` if no labelled image can be read, and `InvalidParameter` for fewer than `LEAST`.
     """
     crops, about, failed = [], [], list[DPVeilError]()
     with progress(len(order.paths), "reading") as step:
@@ -91,9 +100,7 @@ def read_faces(
                 failed.append(found)
                 continue
             seen = np.ascontiguousarray(centred(found.photo, (READ, READ, 3)))
-            pose = order.landmarks.pose(seen) if order.landmarks else None
-            angles = (np.nan, np.nan) if pose is None else (pose.yaw, pose.pitch)
-            about.append((2.0 * found.labels["gender"] - 1, *angles))
+            about.append((2.0 * found.labels["gender"] - 1, *look(order.landmarks, seen)))
             crops.append(centred(found.photo, (order.plan.side, order.plan.side, 3)))
     if not crops:
         hint = "give .tar shards with a .json of age, gender and race beside every picture"

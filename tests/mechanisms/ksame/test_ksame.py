@@ -50,6 +50,12 @@ class Levels:
     def decode(self, codes: np.ndarray) -> np.ndarray:
         return np.rint(codes).astype(np.uint8).reshape(-1, *CANVAS)
 
+    def rows_of(self, crops: np.ndarray) -> np.ndarray:
+        return self.encode(crops)
+
+    def codes_of(self, rows: np.ndarray) -> np.ndarray:
+        return rows
+
 
 def made(name: str, k: int, **more: Any) -> Any:
     kind = TABLE[name]

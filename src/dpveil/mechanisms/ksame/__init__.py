@@ -6,11 +6,12 @@ from dpveil.mechanisms.ksame.base import FaceSpace, KSame, KSameResult
 from dpveil.mechanisms.ksame.furthest import KSameFurthest
 from dpveil.mechanisms.ksame.groups import Group
 from dpveil.mechanisms.ksame.model import KSameM
+from dpveil.mechanisms.ksame.network import KSameNet
 from dpveil.mechanisms.ksame.pixels import KSamePixel
 from dpveil.mechanisms.ksame.select import KSameSelect
 
 TABLE: Final[dict[str, type[KSame]]] = {
-    method.name: method for method in (KSamePixel, KSameSelect, KSameM, KSameFurthest)
+    method.name: method for method in (KSamePixel, KSameSelect, KSameM, KSameFurthest, KSameNet)
 }
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "KSame",
     "KSameFurthest",
     "KSameM",
+    "KSameNet",
     "KSamePixel",
     "KSameResult",
     "KSameSelect",

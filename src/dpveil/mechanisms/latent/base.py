@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
-from typing import ClassVar, Final, Protocol
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol
 
 import numpy as np
 from jaxtyping import Float64, Int64
@@ -16,6 +16,9 @@ from dpveil.core.numbers import Json, Number, to_json
 from dpveil.core.parameters import Between
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import BitSource, check_bits
+
+if TYPE_CHECKING:
+    from dpveil.mechanisms.latent.posterior import Law
 
 STEPS: Final = 1 << 16
 """Steps of the grid on every side of the box; codes and noise are whole numbers of steps."""
@@ -124,6 +127,10 @@ class LatentMechanism(ABC):
         drawn = np.clip(self._draw(points, space, bits), 0, STEPS)
         released: Codes = box.low + width * drawn / STEPS
         return released
+
+    def laws(self, space: CodeSpace) -> tuple[Law, ...] | None:
+        """Return the law of the noise of every coordinate, or None if it is none of `posterior`."""
+        return None
 
     @property
     def grid(self) -> str:

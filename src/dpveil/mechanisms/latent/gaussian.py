@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.posterior import Law
 from dpveil.mechanisms.latent.shares import optimal_gaussian, rounded_up, whole
 from dpveil.noise.bits import BitSource
 from dpveil.noise.gaussian import checked, discrete_gaussian
@@ -41,6 +43,10 @@ class BoxGaussian(LatentMechanism):
         box = space.bounds(self.clip)
         shares = whole(optimal_gaussian(box.high - box.low, space.column_energy))
         return tuple(rounded_up(STEPS**2 / (2 * share * Fraction(self.rho))) for share in shares)
+
+    def laws(self, space: CodeSpace) -> tuple[Law, ...]:
+        """Return the law of every coordinate."""
+        return tuple(Law("gaussian", math.sqrt(variance) / STEPS) for variance in self.variances(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         out, variances = points.copy(), self.variances(space)

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.posterior import Law
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import discrete_laplace, prepared
@@ -59,6 +60,10 @@ class CroftMetric(LatentMechanism):
         """Return the noise scale of every coordinate, in steps."""
         return (space.length * STEPS / Fraction(self.epsilon),) * space.length
 
+    def laws(self, space: CodeSpace) -> tuple[Law, ...]:
+        """Return the law of every coordinate."""
+        return tuple(Law("laplace", float(scale / STEPS)) for scale in self.scales(space))
+
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         return noisy(points, self.scales(space), bits)
 
@@ -96,6 +101,10 @@ class BoxLaplace(LatentMechanism):
     def scales(self, space: CodeSpace) -> tuple[Fraction, ...]:
         """Return the noise scale of every coordinate, in steps, rounded up to few different values."""
         return tuple(rounded_up(STEPS / (share * Fraction(self.epsilon))) for share in self.shares(space))
+
+    def laws(self, space: CodeSpace) -> tuple[Law, ...]:
+        """Return the law of every coordinate."""
+        return tuple(Law("laplace", float(scale / STEPS)) for scale in self.scales(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         return noisy(points, self.scales(space), bits)

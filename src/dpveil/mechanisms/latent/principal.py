@@ -15,6 +15,7 @@ from dpveil.core.parameters import Positive
 from dpveil.errors import InvalidParameter
 from dpveil.mechanisms.latent.base import STEPS, CodeSpace, LatentMechanism, Points
 from dpveil.mechanisms.latent.laplace import noisy
+from dpveil.mechanisms.latent.posterior import Law
 from dpveil.noise.bits import BitSource
 from dpveil.noise.laplace import prepared
 
@@ -109,6 +110,12 @@ class PCABasis(LatentMechanism):
     def scale(self, space: CodeSpace) -> Fraction:
         """Return the noise scale in steps."""
         return self.kept(space) * STEPS / Fraction(self.epsilon)
+
+    def laws(self, space: CodeSpace) -> tuple[Law, ...]:
+        """Return the law of every coordinate: those that are dropped say nothing."""
+        count = self.kept(space)
+        own = Law("laplace", float(self.scale(space) / STEPS))
+        return (own,) * count + (Law("none"),) * (space.length - count)
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         count, box = self.kept(space), space.bounds(self.clip)

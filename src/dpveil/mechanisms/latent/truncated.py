@@ -10,6 +10,7 @@ from typing import ClassVar
 from dpveil.core.guarantee import Scope
 from dpveil.core.parameters import Positive
 from dpveil.mechanisms.latent.base import STEPS, TIME, CodeSpace, LatentMechanism, Points
+from dpveil.mechanisms.latent.posterior import Law
 from dpveil.mechanisms.latent.shares import RULES, Allocation, rounded_up, whole
 from dpveil.mechanisms.scalar.base import RECORD
 from dpveil.mechanisms.scalar.truncated_laplace import TruncatedLaplace
@@ -54,6 +55,10 @@ class BoxTruncatedLaplace(LatentMechanism):
         box = space.bounds(self.clip)
         shares = whole(RULES[self.allocation](box.high - box.low, space.column_energy))
         return tuple(_coordinate(1 / rounded_up(1 / (share * Fraction(self.epsilon)))) for share in shares)
+
+    def laws(self, space: CodeSpace) -> tuple[Law, ...]:
+        """Return the law of every coordinate."""
+        return tuple(Law("truncated", float(1 / Fraction(one.epsilon))) for one in self.coordinates(space))
 
     def _draw(self, points: Points, space: CodeSpace, bits: BitSource) -> Points:
         out = points.copy()

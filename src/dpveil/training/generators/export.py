@@ -14,7 +14,7 @@ from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.codecs import GAN, Statistics
 from dpveil.codecs.gan import CONDITIONS
-from dpveil.codecs.neural import EncoderDecoder
+from dpveil.codecs.neural import EncoderDecoder, shown
 from dpveil.core.numbers import Json
 from dpveil.metrics import psnr, ssim
 from dpveil.training.generators.faces import Faces
@@ -80,8 +80,12 @@ def joined(
 
 
 def measured(codec: EncoderDecoder, faces: Faces) -> dict[str, Json]:
-    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100."""
+    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, each at most 100.
+
+    What lies beyond the public ellipse is grey in both.
+    """
     crops = faces.crops[faces.held_out[:MEASURED]]
+    crops = np.where(shown(codec.canvas[0])[..., None], crops, np.uint8(128))
     pairs = zip(crops, codec.decode(codec.encode(crops)), strict=True)
     found = [(psnr(crop, seen, data_range=255), ssim(crop, seen, data_range=255)) for crop, seen in pairs]
     noise, likeness = np.mean(np.minimum(found, 100), axis=0)

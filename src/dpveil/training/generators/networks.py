@@ -6,7 +6,7 @@ batch do not mix, as they would by batch statistics.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,6 +19,22 @@ GROUPS: Final = 8
 """Groups of the group normalisation."""
 SLOPE: Final = 0.2
 """Negative slope of leaky ReLUs."""
+
+
+class Sizes(Protocol):
+    """The part of a plan that a critic follows."""
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Channels, each at half the side of the one before."""
+
+    @property
+    def hidden(self) -> int:
+        """Width of the heads."""
+
+    @property
+    def small(self) -> int:
+        """Side of the last map."""
 
 
 def halving(before: int, width: int) -> nn.Sequential:
@@ -98,9 +114,11 @@ class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
 
 
 class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
-    """A critic of realism, a classifier of gender and a regressor of pose on a shared trunk."""
+    """A critic of realism, a classifier of gender and a regressor of pose, or of what `others` are, on a
+    shared trunk.
+    """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Sizes, others: int = 2) -> None:
         super().__init__()
         befores = (3, *plan.widths[:-1])
         self.stages = nn.ModuleList(
@@ -114,11 +132,11 @@ class Critic(nn.Module):  # type: ignore[misc,unused-ignore]
         flat = plan.widths[-1] * plan.small**2
         self.heads = nn.ModuleList(
             nn.Sequential(nn.Linear(flat, plan.hidden), nn.LeakyReLU(SLOPE), nn.Linear(plan.hidden, count))
-            for count in (1, 1, 2)
+            for count in (1, 1, others)
         )
 
     def forward(self, pictures: Tensor) -> tuple[Tensor, Tensor, Tensor, list[Tensor]]:
-        """Return scores, logits of gender, poses (n × 2, radians), and the features of each stage."""
+        """Return scores, logits of gender, poses (n × 2, radians) or others, and each stage's features."""
         seen, x = [], pictures
         for stage in self.stages:
             x = stage(x)

@@ -1,0 +1,86 @@
+"""Likely codes: what a private code says of the original, together with what public codes are like.
+
+A decoder has seen codes of faces, and at small budgets a private code is mostly noise. Replacing it by a draw
+from the posterior distribution keeps what the private code says and is a face: post-processing, as it is a
+function of the private code, of public numbers and of fresh bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from jaxtyping import Float64
+
+from dpveil.mechanisms.latent.base import STEPS, Codes, CodeSpace, LatentMechanism
+from dpveil.noise.bits import BitSource
+
+GRID: Final = 257
+"""Positions on every side of the box at which the posterior distribution is computed."""
+
+Line = Float64[np.ndarray, " k"]
+
+
+def likely(codes: Codes, mechanism: LatentMechanism, space: CodeSpace, *, bits: BitSource) -> Codes:
+    """Return a draw from the posterior distribution of the original code, for every private code.
+
+    `codes` (n × m) are those that `mechanism` released. Coordinates of public codes are taken as independent
+    and normal with the `deviations` of the space, and mean 0, within the box. Codes are returned as they are
+    if the space has no deviations, or the mechanism states no noise.
+
+    *Why it costs nothing.* Only the private codes are read, and `bits` that are used for nothing else. ∎
+    """
+    laws, spread = mechanism.laws(space), space.deviations
+    if laws is None or spread is None:
+        return codes
+    box = space.bounds(mechanism.clip)
+    width = box.high - box.low
+    uniform = (bits.words(codes.size).astype(np.float64) + 0.5).reshape(codes.shape) / 2.0**64
+    at = np.linspace(0, 1, GRID)
+    out = np.empty_like(codes)
+    for column, law in enumerate(laws):
+        where = box.low[column] + width[column] * at
+        prior = -0.5 * (where / spread[column]) ** 2
+        seen = (codes[:, column] - box.low[column]) / width[column]
+        logs = law.logs(seen[:, None], at) + prior
+        share = np.exp(logs - logs.max(axis=1, keepdims=True))
+        total = np.cumsum(share, axis=1)
+        rows = (total < (uniform[:, column] * total[:, -1])[:, None]).sum(axis=1)
+        own, upto = (np.take_along_axis(one, rows[:, None], axis=1)[:, 0] for one in (share, total))
+        part = 1 - (upto - uniform[:, column] * total[:, -1]) / own
+        inside = np.clip((rows + part - 0.5) / (GRID - 1), 0, 1)
+        out[:, column] = box.low[column] + width[column] * inside
+    return out
+
+
+@dataclass(frozen=True)
+class Law:
+    """The noise of one coordinate: "laplace" or "gaussian", clipped to the box, "truncated" (a Laplace law
+    truncated to the box), or "none", if the coordinate says nothing. `scale` is in sides of the box.
+    """
+
+    name: str
+    scale: float = 1.0
+
+    def logs(self, seen: Float64[np.ndarray, "n 1"], at: Line) -> Float64[np.ndarray, "n k"]:
+        """Return the logarithm of the likelihood that a coordinate `at` becomes what is `seen`, 0 to 1."""
+        if self.name == "none":
+            return np.zeros((len(seen), len(at)))
+        away = np.abs(seen - at) / self.scale
+        if self.name == "truncated":
+            ends = np.exp(-at / self.scale) + np.exp(-(1 - at) / self.scale)
+            return np.asarray(-away - np.log(2 - ends))
+        normal = self.name == "gaussian"
+        density = -0.5 * away**2 if normal else -away
+        # At an end of the box the draw was there or beyond: a probability and no density.
+        beyond = _log_tail(away) if normal else density + np.log(0.5)
+        end = (seen <= 0.5 / STEPS) | (seen >= 1 - 0.5 / STEPS)
+        return np.asarray(np.where(end, beyond, density))
+
+
+def _log_tail(away: np.ndarray) -> np.ndarray:
+    """Return the logarithm of the probability that a standard normal number is at least this large."""
+    from scipy.special import log_ndtr
+
+    return np.asarray(log_ndtr(-away))
