@@ -19,14 +19,14 @@ from torch.nn.functional import conv2d, conv_transpose2d  # noqa: E402
 from dpveil.assets import Card  # noqa: E402
 from dpveil.assets.engines import OnnxRuntime, OpenCV  # noqa: E402
 from dpveil.codecs import StyleGAN, load  # noqa: E402
-from dpveil.errors import InvalidParameter, ModelError  # noqa: E402
+from dpveil.errors import InvalidParameter, ModelError, OutputError  # noqa: E402
 from dpveil.training.onnx_export import exported, halved  # noqa: E402
 from dpveil.training.stylegan import projection  # noqa: E402
 from dpveil.training.stylegan.conversion import KNOWN, Names, _pairs, read_generator  # noqa: E402
 from dpveil.training.stylegan.export import codec_of  # noqa: E402
 from dpveil.training.stylegan.networks import Encoder, Modulated, Styled, Synthesis, fixed  # noqa: E402
 from dpveil.training.stylegan.orders import NetworkOrder, train, write_networks  # noqa: E402
-from dpveil.training.stylegan.plan import FULL, TINY  # noqa: E402
+from dpveil.training.stylegan.plan import FULL, TINY, Plan  # noqa: E402
 from dpveil.training.stylegan.trainer import Trainer  # noqa: E402
 
 SIDE = TINY.side
@@ -151,7 +151,7 @@ def test_engines_agree_with_torch() -> None:
 
 @pytest.mark.parametrize("components", [8, 0])
 def test_the_exported_codec_is_the_network(components: int) -> None:
-    made = trainer(components=components)
+    made = trainer(components=components, encoder_rate=0.4, rate=0.4)  # far from their average
     for _ in range(4):
         made.step()
     codec = codec_of(made, Card("stylegan", "made by a test", "any", 0))
@@ -192,6 +192,17 @@ def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeyp
     for name, value in whole.model.tensors().items():
         assert (again.model.tensors()[name] == value).all(), name
     assert isinstance(load(order.out), StyleGAN)
+
+
+def test_files_beside_are_not_replaced_unless_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.pt").write_bytes(b"mine")
+    order = NetworkOrder(paths=(), out=tmp_path / "a.safetensors", plan=TINY)
+    with pytest.raises(OutputError, match="exists already"):
+        train(order)
+    own = replace(order, replace=True, generator=tmp_path / "a.pt")
+    with pytest.raises(InvalidParameter, match="would replace the generator"):
+        train(own)
+    assert (tmp_path / "a.pt").read_bytes() == b"mine"
 
 
 def test_landmarks_are_refused(tmp_path: Path) -> None:
@@ -372,7 +383,7 @@ def test_compressed_checkpoints_are_refused(tmp_path: Path) -> None:
     ):
         for name in plain.namelist():
             packed.writestr(name, plain.read(name))
-    with pytest.raises(ModelError, match="compressed"):
+    with pytest.raises(ModelError, match="is compressed"):
         read_generator(tmp_path / "packed.pt", TINY)
 
 
@@ -420,9 +431,21 @@ def test_the_command_refines_codes_of_photos(left: Path, tmp_path: Path, capsys)
     assert "holds no networks" in capsys.readouterr().err
 
 
-def test_networks_of_other_sizes_are_refused_before_they_are_made(left: Path) -> None:
+def test_networks_of_other_sizes_are_refused_before_they_are_made(left: Path, monkeypatch) -> None:
     held = torch.load(left, weights_only=True)
+    made = []
+
+    def kind(plan: Plan) -> Encoder:
+        network = Encoder(plan)
+        made.append(next(network.parameters()).device.type)
+        return network
+
+    monkeypatch.setitem(projection.KINDS, "encoder", kind)
+    projection.read_networks(left)
+    assert made == ["meta", "cpu"]
+    made.clear()
     for change in ({"channels": (10**6, 8, 8)}, {"style": 10**9}, {"hidden": 17}, {"side": 32}):
         torch.save({**held, "plan": {**asdict(TINY), **change}}, left)
         with pytest.raises(ModelError, match="holds no networks"):
             projection.read_networks(left)
+    assert set(made) == {"meta"}

@@ -29,9 +29,7 @@ WIDEST: Final = 1024
 """Most channels, and the greatest length of a style."""
 DOUBLINGS: Final = range(1, 7)
 """Possible numbers of doublings: up to 256 pixels, the most for which a codec's networks have room."""
-HINT: Final = (
-    "a state dict of stylegan2-ada-pytorch's G_ema, or a checkpoint of rosinality's stylegan2-pytorch"
-)
+HINT: Final = "give a state dict of stylegan2-ada-pytorch's G_ema, or a checkpoint of rosinality's"
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from dpveil.assets.store import save
 from dpveil.codecs import StyleGAN
 from dpveil.core.numbers import Json
 from dpveil.errors import InvalidParameter
+from dpveil.io.writing import refusal
 from dpveil.training.generators.export import measured
 from dpveil.training.network_orders import PlannedOrder, learned, read_faces
 from dpveil.training.order import Progress, Trained, silent
@@ -33,6 +35,24 @@ class NetworkOrder(PlannedOrder):
     plan: Plan = PLANS["small"]
     generator: Path | None = None
 
+    @property
+    def beside(self) -> Path:
+        """The file of networks for torch."""
+        return self.out.with_suffix(".pt")
+
+    def check(self) -> None:
+        """Raise `InvalidParameter` or `OutputError` if a file cannot be written, before anything is read."""
+        super().check()
+        if self.landmarks is not None:
+            raise InvalidParameter("landmarks", None, "are not for stylegan", hint="leave them out")
+        if self.beside.exists():
+            if not self.replace:
+                raise refusal(self.beside, FileExistsError(errno.EEXIST, ""))
+            if self.generator is not None and self.beside.samefile(self.generator):
+                raise InvalidParameter(
+                    "out", str(self.out), "would replace the generator", hint="another name"
+                )
+
     def settings(self) -> dict[str, Json]:
         """Return the settings that determine the network together with the images and the seed."""
         own: dict[str, Json] = {}
@@ -44,13 +64,10 @@ class NetworkOrder(PlannedOrder):
 def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]:
     """Train the codec on labelled shards, evaluate it, and write the model and its card.
 
-    Beside the model, networks for torch are written for `projection`, with the ending .pt. Raises
-    `InvalidParameter` for landmarks, and the errors of `read_generator`, `network_orders.read_faces`,
-    `Order.check` and of writing.
+    Beside the model, networks for torch are written for `projection`, with the ending .pt. Raises the
+    errors of `read_generator`, `network_orders.read_faces`, `NetworkOrder.check` and of writing.
     """
     order.check()
-    if order.landmarks is not None:
-        raise InvalidParameter("landmarks", None, "are not for stylegan", hint="leave them out")
     generator: dict[str, Tensor] | None = None
     if order.generator is not None:
         plan, generator = read_generator(order.generator, order.plan)
@@ -63,7 +80,7 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[StyleGAN]
     codec = codec_of(trainer, Card(StyleGAN.name, order.data, order.terms, order.seed, settings))
     codec = codec.with_card(replace(codec.card, metrics=measured(codec, trainer.faces)))
     digest = save(codec, order.out, replace=order.replace)
-    write_networks(trainer, order.out.with_suffix(".pt"))
+    write_networks(trainer, order.beside)
     kept.unlink(missing_ok=True)
     return Trained(codec, digest, len(crops), failed)
 

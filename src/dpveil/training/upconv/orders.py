@@ -11,6 +11,7 @@ from jaxtyping import UInt8
 from dpveil.assets.cards import Card
 from dpveil.assets.store import save
 from dpveil.codecs import UpConv
+from dpveil.codecs.neural import shown
 from dpveil.core.numbers import Json
 from dpveil.metrics import psnr, ssim
 from dpveil.training.attribute_models import looks
@@ -59,10 +60,13 @@ def expression(finder: Finder | None, crop: UInt8[np.ndarray, "s s 3"]) -> tuple
 
 
 def measured(codec: UpConv, trainer: Trainer) -> dict[str, Json]:
-    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, and of people."""
+    """Return the mean PSNR in dB and SSIM of held-out crops after encoding and decoding, and of people.
+
+    What lies beyond the public ellipse is grey in both.
+    """
     faces, found = trainer.faces, []
     for rows in (faces.held_out[:MEASURED], faces.people[:MEASURED]):
-        crops = faces.crops[rows]
+        crops = np.where(shown(codec.canvas[0])[..., None], faces.crops[rows], np.uint8(128))
         pairs = list(zip(crops, codec.decode(codec.encode(crops)), strict=True))
         noise = np.mean([min(100.0, psnr(crop, seen, data_range=255)) for crop, seen in pairs])
         found += [float(noise), float(np.mean([ssim(crop, seen, data_range=255) for crop, seen in pairs]))]

@@ -53,20 +53,21 @@ class Plan:
 FULL: Final = Plan(
     side=128,
     length=512,
-    people=20_000,
-    embedded=128,
+    people=5000,
+    embedded=64,
     given=512,
     hidden=1024,
     widths=(32, 96, 96, 128, 128),
     kernel=5,
-    steps=600_000,
+    steps=160_000,
     rate=2e-4,
     critic_rate=2e-4,
     lazy=1,
 )
 """Sizes of DeconvFaces, on which Croft 2022 builds: 512, 1024, then 128, 128, 96, 96 and 32 channels.
 
-Its 1000 epochs of 20 000 pictures are 625 000 steps.
+Its 1000 epochs of 5000 pictures are 156 000 steps. With many more people or a longer embedding the linear
+program of every face takes seconds.
 """
 TINY: Final = replace(
     Plan(), side=16, length=8, people=12, embedded=6, given=4, hidden=16, widths=(8, 16), steps=4, batch=4
