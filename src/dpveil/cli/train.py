@@ -19,7 +19,8 @@ def train_command(
     codec: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="pca, dictionary, aam, gan, upconv or stylegan; or gallery, or attributes."
+            metavar="KIND",
+            help="pca, mixture, dictionary, aam, gan, upconv or stylegan; or gallery, or attributes.",
         ),
     ],
     images: Annotated[
@@ -42,7 +43,7 @@ def train_command(
         str | None,
         typer.Option(
             metavar="package|FILE",
-            help="Allow dlib's file of 68 landmarks (no commercial use); not for pca and dictionary.",
+            help="Allow dlib's file of 68 landmarks (no commercial use); not for pca, mixture, dictionary.",
         ),
     ] = None,
     labels: Annotated[

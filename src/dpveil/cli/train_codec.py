@@ -1,4 +1,4 @@
-"""`dpveil train pca`, `dictionary` and `aam`: trains a codec."""
+"""`dpveil train pca`, `mixture`, `dictionary` and `aam`: trains a codec."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dpveil.codecs.files import StoredCodec
     from dpveil.codecs.gan import GAN
     from dpveil.codecs.kind import CODEC, load
+    from dpveil.codecs.mixture import Mixture
     from dpveil.codecs.pair_distances import PairDistances
     from dpveil.codecs.pca import PCA
     from dpveil.codecs.statistics import Bounds, Statistics
@@ -30,6 +31,7 @@ __all__ = [
     "Bounds",
     "Codec",
     "Dictionary",
+    "Mixture",
     "PairDistances",
     "Statistics",
     "StoredCodec",

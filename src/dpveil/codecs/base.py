@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from typing import ClassVar, Final
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from jaxtyping import Float32, UInt8
 
 from dpveil.codecs.statistics import Codes, Statistics
 from dpveil.errors import InvalidParameter
+
+if TYPE_CHECKING:
+    from dpveil.codecs.factors import Factors
 
 Crops = UInt8[np.ndarray, "n h w c"]
 Canvas = tuple[int, int, int]
@@ -52,6 +55,13 @@ class Codec(ABC):
     @abstractmethod
     def digest(self) -> str:
         """The SHA-256 in hexadecimal of everything that determines encoding and decoding."""
+
+    @property
+    def prior(self) -> Factors | None:
+        """The public distribution by which private codes become likely ones; None for independent normal
+        coordinates.
+        """
+        return None
 
     @abstractmethod
     def _encode(self, crops: Crops) -> Codes:

@@ -195,6 +195,7 @@ CODECS: Final = Table(
         "pca": "dpveil.codecs.pca:PCA",
         "dictionary": "dpveil.codecs.dictionary:Dictionary",
         "aam": "dpveil.codecs.aam:AAM",
+        "mixture": "dpveil.codecs.mixture:Mixture",
         "gan": "dpveil.codecs.gan:GAN",
         "stylegan": "dpveil.codecs.stylegan:StyleGAN",
         "upconv": "dpveil.codecs.upconv:UpConv",

@@ -19,6 +19,7 @@ from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
+from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import likely
 from dpveil.mechanisms.latent.shares import RULES
 from dpveil.noise.bits import BitSource
@@ -235,7 +236,10 @@ class Latent(FaceMethod):
         seen = crops if codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
         codes = self._own.release(codec.encode(seen), codec.statistics, bits=bits)
         if codec.likely:
-            codes = likely(codes, self._own, codec.statistics, bits=bits)
+            if codec.prior is None:
+                codes = likely(codes, self._own, codec.statistics, bits=bits)
+            else:
+                codes = likely_in(codec.prior, codes, self._own, codec.statistics, bits=bits)
         released = codec.decode(codes)
         return np.ascontiguousarray(np.broadcast_to(released, crops.shape))
 

@@ -6,7 +6,7 @@ returns it. A model reveals its training data: never train on images that have t
     order = CodecOrder(codec="pca", paths=(Path("faces-00.tar"),), out=Path("faces.safetensors"), length=40)
     codec = train_codec(order).model
 
-`train_pca`, `train_dictionary` and `train_aam` train on a `Source` of crops and write no file.
+`train_pca`, `train_mixture`, `train_dictionary` and `train_aam` train on a `Source` of crops and write no file.
 """
 
 from dpveil.training.aam import train_aam
@@ -14,6 +14,7 @@ from dpveil.training.attribute_models import AttributeOrder, train_attributes
 from dpveil.training.codecs import PASSES, TRAINERS, CodecOrder, train_codec
 from dpveil.training.dictionary import train_dictionary
 from dpveil.training.galleries import GalleryOrder, train_gallery
+from dpveil.training.mixture import train_mixture
 from dpveil.training.order import Trained
 from dpveil.training.pca import train_pca
 
@@ -29,5 +30,6 @@ __all__ = [
     "train_codec",
     "train_dictionary",
     "train_gallery",
+    "train_mixture",
     "train_pca",
 ]

@@ -9,11 +9,11 @@ import numpy as np
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import save
-from dpveil.codecs import AAM, PCA, Codec, Dictionary, StoredCodec
+from dpveil.codecs import AAM, PCA, Codec, Dictionary, Mixture, StoredCodec
 from dpveil.core.numbers import Json
 from dpveil.errors import PhotoError, UnknownName
 from dpveil.metrics import psnr, ssim
-from dpveil.training import aam, dictionary, pca
+from dpveil.training import aam, dictionary, mixture, pca
 from dpveil.training.checkpoint import FileCheckpoint
 from dpveil.training.crops import CropFile, photos
 from dpveil.training.landmarks import WORDS, Finder
@@ -23,10 +23,18 @@ TRAINERS: Final[dict[str, Any]] = {
     PCA.name: pca.train_pca,
     Dictionary.name: dictionary.train_dictionary,
     AAM.name: aam.train_aam,
+    Mixture.name: mixture.train_mixture,
 }
 """The function that trains each codec on a `Source` of crops."""
-PASSES: Final = {PCA.name: pca.PASSES, Dictionary.name: dictionary.PASSES, AAM.name: aam.PASSES}
+PASSES: Final = {
+    PCA.name: pca.PASSES,
+    Dictionary.name: dictionary.PASSES,
+    AAM.name: aam.PASSES,
+    Mixture.name: mixture.PASSES,
+}
 """The number of passes that each makes over the crops."""
+ROUNDS: Final = {Mixture.name: mixture.ROUNDS}
+"""The number of further steps on codes in memory, of trainers that have any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,9 +116,12 @@ def _fitted(
     held, passes = len(crops.held_out), PASSES[order.codec]
     settings = {**order.settings(), "images": crops.count - held, "passes": passes}
     card = Card(order.codec, order.data, order.terms, order.seed, settings)
-    more = {} if order.landmarks is None else {"landmarks": order.landmarks}
-    with progress(crops.batches(passes), "learning") as step:
+    more: dict[str, Any] = {} if order.landmarks is None else {"landmarks": order.landmarks}
+    rounds = ROUNDS.get(order.codec, 0)
+    with progress(crops.batches(passes) + rounds, "learning") as step:
         source = crops.source(order.seed, step)
+        if rounds:
+            more["step"] = step
         trained: StoredCodec = TRAINERS[order.codec](
             source, card=card, seed=order.seed, length=order.length, checkpoint=checkpoint, **more
         )

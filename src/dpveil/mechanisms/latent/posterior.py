@@ -44,14 +44,20 @@ def likely(codes: Codes, mechanism: LatentMechanism, space: CodeSpace, *, bits: 
         prior = -0.5 * (where / spread[column]) ** 2
         seen = (codes[:, column] - box.low[column]) / width[column]
         logs = law.logs(seen[:, None], at) + prior
-        share = np.exp(logs - logs.max(axis=1, keepdims=True))
-        total = np.cumsum(share, axis=1)
-        rows = (total < (uniform[:, column] * total[:, -1])[:, None]).sum(axis=1)
-        own, upto = (np.take_along_axis(one, rows[:, None], axis=1)[:, 0] for one in (share, total))
-        part = 1 - (upto - uniform[:, column] * total[:, -1]) / own
-        inside = np.clip((rows + part - 0.5) / (GRID - 1), 0, 1)
+        inside = drawn_on(logs, uniform[:, column])
         out[:, column] = box.low[column] + width[column] * inside
     return out
+
+
+def drawn_on(logs: Float64[np.ndarray, "n k"], uniform: Line) -> Line:
+    """Return a place from 0 to 1 for every row of logarithms of densities on a grid, by a uniform number."""
+    share = np.exp(logs - logs.max(axis=1, keepdims=True))
+    total = np.cumsum(share, axis=1)
+    wanted = uniform * total[:, -1]
+    rows = (total < wanted[:, None]).sum(axis=1)
+    own, upto = (np.take_along_axis(one, rows[:, None], axis=1)[:, 0] for one in (share, total))
+    part = 1 - (upto - wanted) / own
+    return np.asarray(np.clip((rows + part - 0.5) / (logs.shape[1] - 1), 0, 1))
 
 
 @dataclass(frozen=True)
