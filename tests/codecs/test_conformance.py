@@ -23,7 +23,7 @@ LEARNED = [name for name in TABLE if name in TRAINERS]
 """Codecs that numpy trains; those of networks have tests of their own."""
 CASES = [(name, channels) for name in LEARNED for channels in (1, 3)]
 each = pytest.mark.parametrize("case", CASES, ids=str)
-LEAST_PSNR = {"pca": 33, "dictionary": 32, "aam": 31}
+LEAST_PSNR = {"pca": 33, "dictionary": 32, "aam": 31, "mixture": 33}
 """Decibels that a code of 8 coordinates keeps of made faces that were not trained on; pca 34.7, dictionary
 34.0, aam 32.8 when this was written. Predicting the mean face has 20."""
 

@@ -44,7 +44,10 @@ def test_density_is_that_of_normal_distributions() -> None:
 def test_draws_have_the_mean_and_covariance_of_the_mixture() -> None:
     codes = TRUE.draw(40_000, SeededBits(1))
     mean = TRUE.weights @ TRUE.means
-    both = sum(w * (covariance(TRUE, j) + np.outer(m, m)) for j, (w, m) in enumerate(zip(TRUE.weights, TRUE.means)))
+    both = sum(
+        w * (covariance(TRUE, j) + np.outer(m, m))
+        for j, (w, m) in enumerate(zip(TRUE.weights, TRUE.means, strict=True))
+    )
     assert np.allclose(codes.mean(axis=0), mean, atol=0.1)
     assert np.allclose(np.cov(codes.T), both - np.outer(mean, mean), atol=0.25)
     assert abs((TRUE.logs(codes).argmax(axis=1) == 0).mean() - 0.7) < 0.02

@@ -19,7 +19,7 @@ MOST_COMPONENTS: Final = 256
 MOST_FACTORS: Final = 64
 MOST_COORDINATES: Final = 4096
 LARGEST: Final = 1e6
-"""Largest absolute mean, loading or deviation in a file, in units of a code: pictures have levels up to 255."""
+"""Largest absolute mean, loading or deviation in a file, in units of a code."""
 SMALLEST: Final = 1e-9
 """Smallest variance in a file."""
 NAMES: Final = ("weights", "means", "loadings", "noises")
@@ -72,7 +72,7 @@ class Factors:
         out = self.means[chosen] + noise * np.sqrt(self.noises[chosen])
         for j in np.unique(chosen):
             out[chosen == j] += factors[chosen == j] @ self.loadings[j].T
-        return out
+        return np.asarray(out)
 
     def rounded(self) -> Self:
         """Return the mixture as a file holds it: numbers of 32 bits."""

@@ -6,7 +6,8 @@ returns it. A model reveals its training data: never train on images that have t
     order = CodecOrder(codec="pca", paths=(Path("faces-00.tar"),), out=Path("faces.safetensors"), length=40)
     codec = train_codec(order).model
 
-`train_pca`, `train_mixture`, `train_dictionary` and `train_aam` train on a `Source` of crops and write no file.
+`train_pca`, `train_mixture`, `train_dictionary` and `train_aam` train on a `Source` of crops and write no
+file.
 """
 
 from dpveil.training.aam import train_aam

@@ -50,7 +50,8 @@ def train_mixture(
 
     Makes `PASSES` passes over `source`, with memory for what `train_pca` needs and all codes; `step` is
     called after each of `ROUNDS` rounds on them. Training resumes from `checkpoint` and saves its progress
-    there. Raises `InvalidParameter` as `train_pca`. Source: Richardson & Weiss 2018; Ghahramani & Hinton 1996.
+    there. Raises `InvalidParameter` as `train_pca`. Source: Richardson & Weiss 2018; Ghahramani & Hinton
+    1996.
     """
     own = pca.train_pca(source, card=card, seed=seed, length=length, checkpoint=checkpoint)
     codes = np.concatenate([own.encode(crops) for crops in source()])

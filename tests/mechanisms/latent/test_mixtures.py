@@ -39,7 +39,9 @@ class Space:
         return np.sqrt(PRIOR.weights @ (PRIOR.variances + PRIOR.means**2))
 
     def bounds(self, clip: object = 0) -> Bounds:
-        return Bounds(np.full(3, -5.0), np.full(3, 5.0)) if clip == 0 else Bounds(np.full(3, -1.0), np.ones(3))
+        return (
+            Bounds(np.full(3, -5.0), np.full(3, 5.0)) if clip == 0 else Bounds(np.full(3, -1.0), np.ones(3))
+        )
 
     def radius(self, clip: object = 0) -> float:
         return 0.5

@@ -85,6 +85,7 @@ def _drawn(prior: Factors, seen: Seen, bits: BitSource) -> Codes:
     middle = np.stack([joint[j][0][n] for n, j in enumerate(chosen)])
     spread = np.stack([joint[j][1][n] for n, j in enumerate(chosen)])
     factors = middle + np.einsum("nab,nb->na", spread, normals(count * q, bits).reshape(count, q))
+    codes = np.empty((count, m))
     for sweep in range(SWEEPS):
         if sweep:
             factors = factors_of(prior, chosen, codes, normals(count * q, bits).reshape(count, q))
@@ -92,7 +93,7 @@ def _drawn(prior: Factors, seen: Seen, bits: BitSource) -> Codes:
         logs = -0.5 * (seen.where - centre[:, :, None]) ** 2 / prior.noises[chosen][:, :, None] + seen.logs
         places = drawn_on(logs.reshape(count * m, GRID), uniforms(count * m, bits)).reshape(count, m)
         codes = seen.where[:, 0] + (seen.where[:, -1] - seen.where[:, 0]) * places
-    return codes
+    return np.asarray(codes)
 
 
 def sites_of(prior: Factors, j: int, seen: Seen) -> Sites:
