@@ -12,7 +12,7 @@ from dpveil.codecs.factors import Factors
 from dpveil.codecs.statistics import Bounds
 from dpveil.mechanisms.latent import BoxTruncatedLaplace, Directional
 from dpveil.mechanisms.latent.base import LatentMechanism
-from dpveil.mechanisms.latent.mixtures import likely_in
+from dpveil.mechanisms.latent.mixtures import Seen, likely_in, posterior_of, sites_of
 from dpveil.noise.bits import SeededBits
 
 COUNT = 4000
@@ -84,3 +84,22 @@ def test_only_the_private_code_and_the_bits_count() -> None:
     assert (likely_in(PRIOR, private, mechanism, space, bits=SeededBits(3)) != first).all()
     assert likely_in(PRIOR, private, Directional(epsilon=5), space, bits=SeededBits(2)) is private
     assert likely_in(PRIOR, private[:0], mechanism, space, bits=SeededBits(2)).shape == (0, 3)
+
+
+def test_normal_noise_gives_the_posterior_in_closed_form() -> None:
+    """Of components up to a factor that they share, and of the factors of each."""
+    from scipy.stats import multivariate_normal
+
+    seen, noise = np.array([[0.4, -0.2, 0.3], [-0.9, 1.0, -0.5]]), np.array([0.4, 0.9, 0.2])
+    where = np.tile(np.linspace(-8, 8, 4001), (3, 1))
+    logs = -0.5 * (seen[:, :, None] - where) ** 2 / noise[:, None]
+    left = []
+    for j in range(2):
+        middle, root, log = posterior_of(PRIOR, j, sites_of(PRIOR, j, Seen(where, logs)))
+        loadings, own = PRIOR.loadings[j], np.diag(PRIOR.noises[j] + noise)
+        whole = loadings @ loadings.T + own
+        left.append(log - multivariate_normal(PRIOR.means[j], whole).logpdf(seen))
+        gain = loadings.T @ np.linalg.inv(whole)
+        assert np.allclose(middle, (seen - PRIOR.means[j]) @ gain.T, atol=1e-4)
+        assert np.allclose(root @ root.transpose(0, 2, 1), np.eye(1) - gain @ loadings, atol=1e-4)
+    assert np.ptp(left) < 1e-3
