@@ -10,6 +10,7 @@ import socket
 import sys
 import tempfile
 import threading
+import tomllib
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,17 +23,9 @@ from first_calls import Now, check_first_calls
 
 ROOT = Path(__file__).parent
 collect_ignore_glob = ["tests/fixtures/*"]
-if not (find_spec("torch") and find_spec("onnx")):  # of the extra `neural`, which `make` leaves out
-    networks = (
-        "completion/*",
-        "denoiser/*",
-        "generators/*",
-        "network_orders.py",
-        "onnx_export.py",
-        "stylegan/*",
-        "upconv/*",
-    )
-    collect_ignore_glob += [f"src/dpveil/training/{part}" for part in networks]
+if not (find_spec("torch") and find_spec("onnx")):
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    collect_ignore_glob += settings["tool"]["coverage"]["report"]["omit"]
 SHARED = ROOT.parent / "shared" / "data"
 MEMORY_DISK, ROOM = Path("/dev/shm"), 2 << 30  # noqa: S108  only new folders of our own are used
 
