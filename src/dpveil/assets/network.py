@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -11,7 +12,7 @@ import numpy as np
 from jaxtyping import Float32
 
 from dpveil.assets.engines import Engine, fastest, needed
-from dpveil.assets.onnx_files import constants, operators
+from dpveil.assets.onnx_files import read
 from dpveil.errors import ModelError
 
 MOST: Final = 1 << 25
@@ -22,48 +23,25 @@ takes 121 MB."""
 FIXED: Final = 1 << 25
 """Most numbers that do not depend on the input; that which completes heads has 8.2 million, as weights of 16
 bits count once as they are and once converted."""
-ELSEWHERE: Final = b"location"
-"""What an ONNX file has in it if it names other files, which an engine would open."""
+WORK: Final = 1 << 36
+"""Most operations of a run; that which completes heads takes 5 · 10^9, half a second of the slowest core."""
 ENGINES: Final = threading.local()
 """The engines of each thread, by network."""
-OPERATORS: Final = frozenset(
-    {
-        "Add",
-        "Cast",
-        "Concat",
-        "Constant",
-        "Conv",
-        "DepthToSpace",
-        "Div",
-        "Flatten",
-        "Gemm",
-        "Identity",
-        "InstanceNormalization",
-        "LeakyRelu",
-        "Mul",
-        "Reshape",
-        "Resize",
-        "Shape",
-        "Slice",
-        "Softmax",
-        "Sqrt",
-        "Tanh",
-    }
-)
-"""What a network may consist of: `dpveil.training` writes no other operators."""
 
 
 @dataclass(frozen=True, eq=False)
 class Network:
     """The `contents` of an ONNX file with one input and one output of fixed shapes, `takes` and `gives`.
 
-    `job` says what it does, for errors: a network that "completes heads".
+    `job` says what it does, for errors: a network that "completes heads". `large` is the factor by which it
+    may exceed `MOST`, `FIXED`, `ROOM` and `WORK`.
     """
 
     contents: bytes
     takes: tuple[int, ...]
     gives: tuple[int, ...]
     job: str
+    large: int = 1
 
     @classmethod
     def of(
@@ -77,34 +55,40 @@ class Network:
     ) -> Network:
         """Return the network in a file's array of bytes; raises `ModelError` if it is none of this job.
 
-        It is run once, on zeros; the mean absolute value of what it gives is at most `most`. `large` is the
-        factor by which its sizes may exceed `MOST`, `FIXED` and `ROOM`.
+        It is run once, on zeros; the mean absolute value of what it gives is at most `most`.
         """
         if tensor.dtype != np.uint8 or tensor.ndim != 1 or not 0 < len(tensor) <= MOST * large:
             raise ModelError(f"the network is not an ONNX file of at most {MOST * large >> 20} MiB")
-        made = cls(tensor.tobytes(), takes, gives, job)
-        made.check(most, large)
+        made = cls(tensor.tobytes(), takes, gives, job, large)
+        made.check(most)
         return made
 
-    def check(self, most: float, large: int = 1) -> None:
-        """Raise `ModelError` for anything but a network of this job; nothing that loops is ever run."""
-        if ELSEWHERE in self.contents:
-            raise ModelError("the network may have parts in other files")
+    @cached_property
+    def runs(self) -> bytes:
+        """What engines get: the same network, written anew.
+
+        Raises `ModelError` for contents that are no network, and for too many constants.
+        """
         try:
-            unknown = operators(self.contents) - OPERATORS
-            fixed = constants(self.contents)
+            graph = read(self.contents)
+            fixed, runs = graph.constants(), graph.written(self.takes, self.gives)
         except ValueError as error:
-            raise ModelError(f"the network is none that {self.job}") from error
-        if unknown:
-            raise ModelError(f"the network has operators that none needs that {self.job}")
-        if fixed > FIXED * large:  # an engine computes them while it reads the file
-            raise ModelError(f"the network has more than {FIXED * large >> 20} million constants")
+            raise ModelError(f"the network is none that {self.job}: {error}") from error
+        if fixed > FIXED * self.large:  # an engine computes them while it reads the file
+            raise ModelError(f"the network has more than {FIXED * self.large >> 20} million constants")
+        return runs
+
+    def check(self, most: float) -> None:
+        """Raise `ModelError` for a network that takes too much, or gives other numbers than this job's."""
+        runs = self.runs
         try:
-            room = needed(self.contents, self.takes)
+            room, work = needed(runs, self.takes)
         except Exception as error:  # OpenCV raises errors of its own
             raise ModelError(f"the network is none that {self.job}") from error
-        if room > ROOM * large:
-            raise ModelError(f"the network takes more than {ROOM * large >> 20} MiB")
+        if room > ROOM * self.large:
+            raise ModelError(f"the network takes more than {ROOM * self.large >> 20} MiB")
+        if not 0 <= work <= WORK * self.large:
+            raise ModelError(f"the network takes more than {WORK * self.large:.1g} operations")
         if np.abs(self(np.zeros(self.takes, np.float32))).mean() > most:
             raise ModelError(f"the network is none that {self.job}: its numbers are far off")
 
@@ -126,5 +110,5 @@ class Network:
         if held is None:
             held = ENGINES.held = WeakKeyDictionary()
         if self not in held:
-            held[self] = fastest(self.contents)(self.contents, threads=1)
+            held[self] = fastest(self.runs)(self.runs, threads=1)
         return held[self]
