@@ -164,3 +164,27 @@ def test_a_network_that_fails_at_a_release_gives_nothing(
     )
     with pytest.raises(ModelError, match="gives nothing"):
         Latent(epsilon=50, codec=codec).release(others(1), bits=SeededBits(1))
+
+
+def test_whether_there_is_a_release_depends_on_no_face() -> None:
+    """An encoder of huge weights gives infinities for some pictures: they count as the mean code."""
+    huge = np.zeros((COUNT, 3, SIDE, SIDE), np.float32)
+    huge[:, :, 10, 10] = 3e38
+    contents = encoder(huge, np.zeros(COUNT))
+    encoder_, _ = GAN.networks(
+        np.frombuffer(contents, np.uint8), np.frombuffer(made().decoder.contents, np.uint8), SIDE, COUNT
+    )
+    codec = replace(made(), encoder=encoder_)
+    for level in (0, 128, 255):
+        crops = np.full((1, *CANVAS), level, np.uint8)
+        assert np.isfinite(codec.encode(crops)).all()
+        assert Latent(codec=codec, epsilon=1)._draw(crops, SeededBits(1)).shape == crops.shape
+
+
+def test_private_codes_are_made_likely_before_they_are_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    crops, codec = faces(1, seed=4, canvas=CANVAS), made()
+    usual = Latent(codec=codec, epsilon=5)._draw(crops, SeededBits(2))
+    monkeypatch.setattr("dpveil.faces.latent.likely", lambda codes, *_, bits: np.zeros_like(codes))
+    mean = Latent(codec=codec, epsilon=5)._draw(crops, SeededBits(2))
+    assert (mean == codec.decode(np.zeros((1, COUNT)))).all()
+    assert (mean != usual).any()

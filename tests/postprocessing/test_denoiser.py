@@ -72,7 +72,15 @@ def test_certificates_name_the_network_by_its_hash_and_verify(file: Path, tmp_pa
 def test_a_certificate_opens_no_file(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpveil.assets.reference._stamp", lambda path: pytest.fail(f"opened {path}"))
     assert stated(UNKNOWN).description == UNKNOWN
-    for text in (f"denoiser:{file}", "denoiser:default", "denoiser:/etc/passwd", "denoiser:pca 9 sha256:00"):
+    files = [f"{before}denoiser:{file}" for before in ("", " ", "\t", "\n")]
+    for text in (
+        *files,
+        "denoiser:default",
+        "denoiser:/etc/passwd",
+        "denoiser:pca 9 sha256:00",
+        "denoiser",
+        "denoiser:",
+    ):
         with pytest.raises((InvalidParameter, UnknownName)):
             stated(text)
     assert stated("median:3") == parse("median:3")

@@ -214,6 +214,20 @@ def test_a_damaged_checkpoint_starts_anew(tmp_path: Path) -> None:
     assert train(order).model.length == TINY.length
 
 
+def test_checkpoints_of_anything_else_are_ignored_and_links_not_followed(tmp_path: Path) -> None:
+    order = NetworkOrder(
+        paths=(shard(tmp_path / "faces.tar", 60),), out=tmp_path / "one.safetensors", plan=TINY
+    )
+    kept = tmp_path / ".one.safetensors.checkpoint"
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    for state in ([1, 2], None, torch.zeros(3), {"key": torch.zeros(3)}, {"done": 1}):
+        torch.save(state, kept)
+        Path(f"{kept}.new").symlink_to(precious)
+        assert train(order).model.length == TINY.length
+        assert precious.read_text() == "precious"
+
+
 def test_too_few_faces_and_shards_without_labels_are_refused(tmp_path: Path) -> None:
     few = NetworkOrder(paths=(shard(tmp_path / "few.tar", 20),), out=tmp_path / "few.safetensors", plan=TINY)
     with pytest.raises(InvalidParameter, match="only 20"):

@@ -94,14 +94,19 @@ class Network:
 
     def __call__(self, given: Float32[np.ndarray, ...]) -> Float32[np.ndarray, ...]:
         """Return the output; raises `ModelError` for any other than finite numbers of the shape `gives`."""
+        out = self.raw(given)
+        if not np.isfinite(out).all():
+            raise ModelError("the network gives numbers that are not finite")
+        return out
+
+    def raw(self, given: Float32[np.ndarray, ...]) -> Float32[np.ndarray, ...]:
+        """Return the output, finite or not; raises `ModelError` for one of another shape."""
         try:
             out = np.asarray(self._engine()(given)[0], np.float32)
         except Exception as error:  # the engines raise errors of their own
             raise ModelError(f"the network is none that {self.job}") from error
         if out.shape != self.gives:
             raise ModelError(f"the network is none that {self.job}: it gives {out.shape}")
-        if not np.isfinite(out).all():
-            raise ModelError("the network gives numbers that are not finite")
         return out
 
     def _engine(self) -> Engine:

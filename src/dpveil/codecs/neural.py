@@ -62,9 +62,11 @@ class EncoderDecoder(StoredCodec):
         return len(self.basis)
 
     def _encode(self, crops: Crops) -> Codes:
-        found = [self.encoder(planes[None])[0] for planes in pictures(crops)]
-        raw = np.stack([*found, self.mean])[:-1]
-        return np.asarray((raw - self.mean).astype(np.float64) @ self.basis.T.astype(np.float64))
+        # Huge weights give infinities for some faces, and whether there is a release must not depend on the
+        # face: such numbers count as their mean.
+        found = [self.encoder.raw(planes[None])[0] for planes in pictures(crops)]
+        away = np.stack([*found, self.mean])[:-1].astype(np.float64) - self.mean
+        return np.asarray(np.where(np.isfinite(away), away, 0) @ self.basis.T.astype(np.float64))
 
     def _decode(self, codes: Codes) -> Crops:
         return self._rendered(codes, np.zeros(len(self.conditions)))

@@ -35,9 +35,18 @@ __all__ = [
 
 
 def stated(step: str) -> Step:
-    """Return the step that a certificate states; opens no file. Raises as `parse`."""
-    name, colon, text = step.partition(":")
-    return TABLE[name].stated(text) if name in TABLE and colon and text else parse(step)
+    """Return the step that a certificate states, name, colon and parameter; opens no file.
+
+    Raises `UnknownName` and `InvalidParameter`.
+    """
+    name, _, text = step.partition(":")
+    if name not in TABLE:
+        raise UnknownName("post-processing step", name, TABLE)
+    if not text:
+        raise InvalidParameter(
+            "post_processing", step, "lacks its parameter", hint=f"such as {TABLE[name].usual}"
+        )
+    return TABLE[name].stated(text)
 
 
 def parse(step: str | Step) -> Step:

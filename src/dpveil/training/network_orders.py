@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float32, UInt8
 
 from dpveil.core.numbers import Json
-from dpveil.errors import DPVeilError, InvalidParameter, PhotoError
+from dpveil.errors import DPVeilError, InvalidParameter, ModelError, PhotoError
 from dpveil.training.crops import centred
 from dpveil.training.labelled import Labelled, labelled
 from dpveil.training.landmarks import Finder
@@ -138,17 +138,26 @@ def _learn(trainer: Learner, keep: Callable[[], None], step: Callable[[], None])
 
 
 def _keep(trainer: Learner, path: Path, key: str) -> None:
-    """Write the checkpoint atomically."""
+    """Write the checkpoint atomically, through no link."""
     new = path.with_name(f"{path.name}.new")
-    torch.save({"key": key, **trainer.state()}, new)
+    new.unlink(missing_ok=True)
+    with new.open("xb") as file:
+        torch.save({"key": key, **trainer.state()}, file)
     new.replace(path)
 
 
 def _take_up(trainer: Learner, path: Path, key: str) -> None:
-    """Take up a checkpoint of the same order and data; ignore any other, and one that is damaged."""
+    """Take up a checkpoint of the same order and data; ignore any other, and one that is damaged.
+
+    Raises `ModelError` for one of this order whose state is another one.
+    """
     try:
-        state: dict[str, Any] = torch.load(path, weights_only=True)
-    except (OSError, RuntimeError, ValueError, KeyError, EOFError):
+        state = torch.load(path, weights_only=True)
+    except Exception:  # noqa: BLE001  whatever PyTorch raises for a damaged file
         return
-    if state.get("key") == key:
+    if not isinstance(state, dict) or not isinstance(state.get("key"), str) or state["key"] != key:
+        return
+    try:
         trainer.take_up(state)
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        raise ModelError(f"{path} is a damaged checkpoint", hint="delete it, and train again") from error

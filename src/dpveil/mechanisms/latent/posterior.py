@@ -26,8 +26,8 @@ def likely(codes: Codes, mechanism: LatentMechanism, space: CodeSpace, *, bits: 
     """Return a draw from the posterior distribution of the original code, for every private code.
 
     `codes` (n × m) are those that `mechanism` released. Coordinates of public codes are taken as independent
-    and normal with the `deviations` of the space, and mean 0, within the box. Codes are returned as they are
-    if the space has no deviations, or the mechanism states no noise.
+    and normal with the `deviations` of the space, of at least a step of the grid, and mean 0, within the box.
+    Codes are returned as they are if the space has no deviations, or the mechanism states no noise.
 
     *Why it costs nothing.* Only the private codes are read, and `bits` that are used for nothing else. ∎
     """
@@ -41,7 +41,7 @@ def likely(codes: Codes, mechanism: LatentMechanism, space: CodeSpace, *, bits: 
     out = np.empty_like(codes)
     for column, law in enumerate(laws):
         where = box.low[column] + width[column] * at
-        prior = -0.5 * (where / spread[column]) ** 2
+        prior = -0.5 * (where / max(spread[column], width[column] / GRID)) ** 2
         seen = (codes[:, column] - box.low[column]) / width[column]
         logs = law.logs(seen[:, None], at) + prior
         inside = drawn_on(logs, uniform[:, column])
