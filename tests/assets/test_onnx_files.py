@@ -17,6 +17,7 @@ PICTURE = (1, 3, SIDE, SIDE)
 SHAPES = (value("seen", PICTURE),), field(12, value("made", PICTURE))
 START = field(5, tensor("c0", np.zeros((1, 1, 64, 64))))
 WEIGHTS = field(5, tensor("w", np.eye(3)[..., None, None]))
+WHOLE = field(5, field(1, "unheard_of") + field(3, 1) + field(20, 2))
 
 
 def shown(last: str = "") -> bytes:
@@ -93,6 +94,11 @@ def test_what_readers_understand_differently_is_refused(more: bytes, match: str)
         ),
         (field(1, node("Conv", ("seen",), "x") + odd(4, b"Cast")), "wire type"),
         (field(1, node("Conv", ("seen",), "x") + field(4, "Cast")), "fields 4"),
+        (field(1, node("Conv", ("seen",), "x") + WHOLE), "Conv with an attribute"),
+        (
+            field(1, node("Cast", ("seen",), "x") + field(5, field(1, "group") + field(3, 1) + field(20, 2))),
+            "Cast",
+        ),
         (field(1, node("Identity", ("seen",), "made")), "of one name"),
         (field(1, node("Identity", ("seen",), "c0")), "of one name"),
         (field(1, node("Identity", ("later",), "x")), "not in order"),

@@ -192,8 +192,8 @@ def _node(part: bytes) -> Node:
     for one in found[5]:
         key, value = _attribute(one)
         _new(key, attributes)
-        sound = isinstance(value, Array) if key == "value" else fits(key, value)
-        if key not in OPERATORS[name] or not sound:
+        known = key in OPERATORS[name]
+        if not known or not (isinstance(value, Array) if key == "value" else fits(key, value)):
             raise ValueError(f"the file has {name} with an attribute that no network needs")
         attributes[key] = value
     if (name == "Constant") != ("value" in attributes):
