@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from dpveil.assets import network
-from dpveil.assets.engines import needed
 from dpveil.assets.network import Network
 from dpveil.codecs import GAN, StyleGAN
 from dpveil.errors import ModelError
@@ -28,9 +27,8 @@ def test_a_network_above_a_limit_is_refused_unless_it_may_be_larger(
     limit: str, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     contents = np.frombuffer(repainter(), np.uint8)
-    work = needed(repainter(), SHAPE)[1]
-    assert 2 * 3 * 3 * 32**2 <= work <= 3 * 3 * 3 * 32**2
-    size = {"MOST": len(contents), "FIXED": 12, "ROOM": 4 * 3 * 32 * 32, "WORK": work}[limit]
+    pixels = 32**2
+    size = {"MOST": len(contents), "FIXED": 12, "ROOM": 24 * pixels + 4, "WORK": 18 * pixels}[limit]
     monkeypatch.setattr(network, limit, size - 1)
     with pytest.raises(ModelError, match=words):
         Network.of(contents, SHAPE, SHAPE, "paints", 1.0)
@@ -42,8 +40,7 @@ def test_engines_get_what_was_read_and_nothing_else(monkeypatch: pytest.MonkeyPa
     contents = repainter() + b"\x12\x05maker"
     seen: list[bytes] = []
     usual = network.fastest
-    monkeypatch.setattr(network, "needed", lambda given, shape: (seen.append(given), needed(given, shape))[1])
     monkeypatch.setattr(network, "fastest", lambda given: (seen.append(given), usual(given))[1])
     made = Network.of(np.frombuffer(contents, np.uint8), SHAPE, SHAPE, "paints", 1.0)
     assert made.contents == contents
-    assert [b"maker" in one for one in seen] == [False, False]
+    assert [b"maker" in one for one in seen] == [False]

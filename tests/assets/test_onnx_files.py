@@ -9,8 +9,7 @@ import pytest
 
 from dpveil.assets.engines import OpenCV
 from dpveil.assets.onnx_files import read
-from dpveil.assets.operators import CAP
-from tiny_onnx import completion, encoder, field, ints, model, node, numbers, repainter, tensor, value, varint
+from tiny_onnx import completion, encoder, field, ints, model, node, repainter, tensor, value, varint
 
 SIDE = 64
 PICTURE = (1, 3, SIDE, SIDE)
@@ -29,12 +28,6 @@ def shown(last: str = "") -> bytes:
 def odd(number: int, contents: bytes = b"\0\0\0\0") -> bytes:
     """Return a field of 4 bytes, which readers of protobuf skip if another wire type is due."""
     return varint(number << 3 | 5) + contents
-
-
-def doubled(times: int, start: str = "c") -> bytes:
-    return b"".join(
-        field(1, node("Concat", (f"{start}{n}", f"{start}{n}"), f"{start}{n + 1}")) for n in range(times)
-    )
 
 
 def test_the_operators_of_a_network_are_told() -> None:
@@ -162,50 +155,6 @@ def test_thousands_of_nodes_are_refused() -> None:
     nodes = b"".join(field(1, node("Identity", ("seen",), f"n{n}")) for n in range(5000))
     with pytest.raises(ValueError, match="has 5001 nodes"):
         read(model(nodes + shown(), b"", *SHAPES))
-
-
-def test_what_an_engine_computes_of_constants_is_counted_without_an_engine() -> None:
-    assert read(completion(side=SIDE)).constants() == 10 * 7 + 7
-    for times in (0, 1, 14):
-        used = model(doubled(times) + shown(f"c{times}"), START, *SHAPES)
-        dead = model(doubled(times) + shown(), START, *SHAPES)
-        assert read(used).constants() == read(dead).constants() == 4096 * (2 ** (times + 1) - 1)
-
-
-def test_shapes_are_constants_and_so_is_what_is_made_of_them() -> None:
-    first = field(1, node("Shape", ("seen",), "c0"))
-    assert read(model(first + doubled(3) + shown(), b"", *SHAPES)).constants() == 8 * 15
-    wide = START + field(5, tensor("d0", np.zeros((1, 4096, 1, 1))))
-    outer = field(1, node("Mul", ("c0", "d0"), "e"))
-    assert read(model(outer + shown(), wide, *SHAPES)).constants() == 2 * 4096 + 4096**2
-
-
-def test_roots_keep_the_size_and_quotients_are_at_most_the_product() -> None:
-    wide = START + field(5, tensor("d0", np.zeros((1, 8, 1, 1))))
-    root = field(1, node("Sqrt", ("c0",), "e"))
-    assert read(model(root + shown(), START, *SHAPES)).constants() == 2 * 4096
-    outer = field(1, node("Div", ("c0", "d0"), "e"))
-    assert read(model(outer + shown(), wide, *SHAPES)).constants() == 4096 + 8 + 8 * 4096
-
-
-def test_squares_of_squares_are_counted_in_no_time() -> None:
-    squares = b"".join(field(1, node("Mul", (f"c{n}", f"c{n}"), f"c{n + 1}")) for n in range(4000))
-    assert CAP <= read(model(squares + shown(), START, *SHAPES)).constants() <= 4001 * CAP
-
-
-def test_numbers_in_nodes_are_counted() -> None:
-    inside = field(1, "value") + field(5, numbers("n", range(500))) + field(20, 4)
-    constant = field(1, field(2, "k") + field(4, "Constant") + field(5, inside))
-    assert read(model(constant + shown(), b"", *SHAPES)).constants() == 500
-
-
-@pytest.mark.parametrize(
-    "part",
-    [node("Conv", ("c0", "c0"), "c1"), node("Resize", ("c0", "c0", "c0"), "c1"), node("Add", ("c0",), "c1")],
-)
-def test_what_cannot_be_counted_is_refused(part: bytes) -> None:
-    with pytest.raises(ValueError, match="of constants"):
-        read(model(field(1, part) + shown(), START, *SHAPES)).constants()
 
 
 def test_a_network_of_every_kind_of_attribute_stays_the_same() -> None:

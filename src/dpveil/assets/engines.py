@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from abc import ABC, abstractmethod
@@ -153,20 +152,6 @@ BROKEN: Final = (
     " dpveil install faces, or pip uninstall {name}"
 )
 REFUSED: Final = "{name} refuses a network that OpenCV accepts ({error}), so OpenCV runs it, in more time"
-
-
-def needed(contents: bytes, shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return the bytes of all that a network computes from an input of this shape, and how many operations
-    that takes, without computing anything.
-
-    Both follow from the sizes alone, which OpenCV states. Raises `cv2.error` for a network that has none.
-    """
-    import cv2
-
-    net = cv2.dnn.readNetFromONNX(np.frombuffer(contents, np.uint8))
-    _, _, outputs = net.getLayersShapes(shape)
-    sizes = [math.prod(int(length) for length in np.ravel(one)) for layer in outputs for one in layer]
-    return 4 * sum(sizes), int(net.getFLOPS(shape))
 
 
 @lru_cache(maxsize=8)

@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from jaxtyping import Float32
 
-from dpveil.assets.engines import Engine, fastest, needed
+from dpveil.assets.engines import Engine, fastest
 from dpveil.assets.onnx_files import read
+from dpveil.assets.shapes import measured
 from dpveil.errors import ModelError
 
 MOST: Final = 1 << 25
@@ -67,28 +68,24 @@ class Network:
     def runs(self) -> bytes:
         """What engines get: the same network, written anew.
 
-        Raises `ModelError` for contents that are no network, and for too many constants.
+        Raises `ModelError` for contents that are no network of these shapes, or that take too much.
         """
         try:
             graph = read(self.contents)
-            fixed, runs = graph.constants(), graph.written(self.takes, self.gives)
+            takes = measured(graph, self.takes, self.gives)
+            runs = graph.written(self.takes, self.gives)
         except ValueError as error:
             raise ModelError(f"the network is none that {self.job}: {error}") from error
-        if fixed > FIXED * self.large:  # an engine computes them while it reads the file
+        if takes.fixed > FIXED * self.large:  # an engine computes them while it reads the file
             raise ModelError(f"the network has more than {FIXED * self.large >> 20} million constants")
+        if 4 * takes.numbers > ROOM * self.large:
+            raise ModelError(f"the network takes more than {ROOM * self.large >> 20} MiB")
+        if takes.work > WORK * self.large:
+            raise ModelError(f"the network takes more than {WORK * self.large:.1g} operations")
         return runs
 
     def check(self, most: float) -> None:
         """Raise `ModelError` for a network that takes too much, or gives other numbers than this job's."""
-        runs = self.runs
-        try:
-            room, work = needed(runs, self.takes)
-        except Exception as error:  # OpenCV raises errors of its own
-            raise ModelError(f"the network is none that {self.job}") from error
-        if room > ROOM * self.large:
-            raise ModelError(f"the network takes more than {ROOM * self.large >> 20} MiB")
-        if not 0 <= work <= WORK * self.large:
-            raise ModelError(f"the network takes more than {WORK * self.large:.1g} operations")
         if np.abs(self(np.zeros(self.takes, np.float32))).mean() > most:
             raise ModelError(f"the network is none that {self.job}: its numbers are far off")
 
@@ -101,8 +98,9 @@ class Network:
 
     def raw(self, given: Float32[np.ndarray, ...]) -> Float32[np.ndarray, ...]:
         """Return the output, finite or not; raises `ModelError` for one of another shape."""
+        engine = self._engine()
         try:
-            out = np.asarray(self._engine()(given)[0], np.float32)
+            out = np.asarray(engine(given)[0], np.float32)
         except Exception as error:  # the engines raise errors of their own
             raise ModelError(f"the network is none that {self.job}") from error
         if out.shape != self.gives:
@@ -115,5 +113,9 @@ class Network:
         if held is None:
             held = ENGINES.held = WeakKeyDictionary()
         if self not in held:
-            held[self] = fastest(self.runs)(self.runs, threads=1)
+            runs = self.runs
+            try:
+                held[self] = fastest(runs)(runs, threads=1)
+            except Exception as error:  # the engines raise errors of their own
+                raise ModelError(f"the network is none that {self.job}") from error
         return held[self]

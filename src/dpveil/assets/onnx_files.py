@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dpveil.assets.operators import MOST_INPUTS, OPERATORS, TYPES, computed, fits
+from dpveil.assets.operators import MOST_INPUTS, OPERATORS, TYPES, fits
 from dpveil.assets.protobuf import (
     BYTES,
     FIXED32,
@@ -97,29 +97,6 @@ class Graph:
     output: Value
     arrays: dict[str, Array]
     nodes: tuple[Node, ...]
-
-    def constants(self) -> int:
-        """Return at most how many numbers an engine holds that computes all that needs no input.
-
-        Engines do so while they read a file, before anything else of it can be measured. Counted are arrays
-        in the file, and what nodes make of them and of shapes alone. Raises `ValueError` for operators on
-        such numbers that no network needs.
-        """
-        sizes = {name: array.size for name, array in self.arrays.items()}
-        total = sum(sizes.values())
-        for node in self.nodes:
-            inside = [one.size for one in node.attributes.values() if isinstance(one, Array)]
-            if node.operator == "Shape":
-                size = RANK
-            elif inside:
-                size = sum(inside)
-            elif all(one in sizes for one in node.inputs if one):
-                size = computed(node.operator, [sizes[one] for one in node.inputs if one])
-            else:
-                continue
-            sizes[node.output] = size
-            total += size
-        return total
 
     def written(self, takes: Sequence[int], gives: Sequence[int]) -> bytes:
         """Return an ONNX file of the graph for an input and an output of these shapes.

@@ -7,7 +7,7 @@ which another one knows nothing; so what is not here is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -73,15 +73,6 @@ WORDS: Final[Mapping[str, Container[str]]] = {
     "mode": ("CRD", "DCR", "cubic", "linear", "nearest"),
     "nearest_mode": ("ceil", "floor", "round_prefer_ceil", "round_prefer_floor"),
 }
-KEEPING: Final = frozenset(
-    {"Cast", "DepthToSpace", "Flatten", "Identity", "LeakyRelu", "Reshape", "Slice", "Softmax", "Sqrt"}
-    | {"Tanh"}
-)
-"""Operators that make no more numbers than they are given."""
-BROADCASTING: Final = frozenset({"Add", "Div", "Mul"})
-"""Operators of two arrays that make at most the product."""
-CAP: Final = 1 << 40
-"""More constants than any engine can hold: sizes beyond count as this."""
 
 
 def fits(name: str, value: Any) -> bool:
@@ -94,17 +85,3 @@ def fits(name: str, value: Any) -> bool:
         return False
     listed = value if type(value) is tuple else (value,)
     return len(listed) <= LONGEST and all(one in WHOLE[name] for one in listed)
-
-
-def computed(operator: str, sizes: Sequence[int]) -> int:
-    """Return at most how many numbers an operator makes of constants of these sizes.
-
-    Raises `ValueError` for an operator on constants that no network needs.
-    """
-    if operator in KEEPING and sizes:
-        return max(sizes)
-    if operator == "Concat":
-        return min(sum(sizes), CAP)
-    if operator in BROADCASTING and len(sizes) == 2:
-        return min(sizes[0] * sizes[1], CAP)
-    raise ValueError(f"the file computes {operator} of constants")
