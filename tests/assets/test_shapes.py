@@ -76,6 +76,7 @@ def test_numbers_in_nodes_are_counted() -> None:
 
 NEAREST = field(5, field(1, "mode") + field(4, "nearest") + field(20, 3))
 LONGS = field(5, numbers("two", (2,))) + field(5, numbers("zero", (0,))) + field(5, numbers("back", (-1,)))
+LONGS += field(5, numbers("one", (1,)))
 FOUR = field(5, tensor("four", np.zeros((4, 1, 1, 1))))
 HALF = field(5, field(1, 1) * 4 + field(2, 10) + field(8, "h") + field(9, b"\0\0"))
 SCALES = field(5, tensor("s", np.array([1, 1, 0.5, 2])))
@@ -109,7 +110,7 @@ SCALES = field(5, tensor("s", np.array([1, 1, 0.5, 2])))
         node("Resize", ("c0", "", "s"), "x"),
         node("Slice", ("seen", "two", "zero"), "x"),
         node("Slice", ("seen", "zero", "two", "zero", "zero"), "x"),
-        node("Slice", ("seen", "two", "zero", "zero", "back"), "x"),
+        node("Slice", ("seen", "two", "zero", "one", "back"), "x"),
         node("Conv", ("seen", "four"), "x") + whole("group", 3),
         node("DepthToSpace", ("seen",), "x") + whole("blocksize", 2),
         node("InstanceNormalization", ("seen", "w", "w"), "x"),
