@@ -80,11 +80,14 @@ audit: $(DEV) ## audit every method and sampler with fresh secure bits, and kill
 audit-deep: $(DEV) ## the same with more settings and five to ten times the draws
 	@$(BIN)/dpveil audit --deep
 
-fuzz: fuzz-certificates $(DEV) ## feed 100 000 damaged photos to the reader: no crash, hang or bomb
+fuzz: fuzz-certificates fuzz-networks $(DEV) ## feed 100 000 damaged photos to the reader: no crash, hang or bomb
 	@$(BIN)/python tests/hardening/fuzz_photos.py --files 100000
 
 fuzz-certificates: $(DEV) ## feed 100 000 forged certificates to verify: one line each, nothing else opened
 	@$(BIN)/python tests/hardening/fuzz_certificates.py --files 100000
+
+fuzz-networks: $(DEV) ## check 100 000 networks that were changed at random: none ends the process or hangs
+	@$(BIN)/python tests/hardening/fuzz_networks.py --files 100000
 
 slow: $(DEV) ## run the tests that take minutes
 	@$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
