@@ -25,7 +25,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export NO_MKDOCS_2_WARNING := 1
 unexport PYTHONPATH PYTHONHOME VIRTUAL_ENV PYTHONDONTWRITEBYTECODE
 
-.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates slow dist dist-check lint format types docs serve bench reproduction lock clean
+.PHONY: help venv demo test untraced audit audit-deep fuzz fuzz-certificates fuzz-networks slow dist dist-check lint format types docs serve bench reproduction lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' Makefile
