@@ -111,13 +111,6 @@ def test_an_empty_component_becomes_half_of_the_largest() -> None:
     assert (training.round_of(again, codes, np.full(4, 1e-3))[1] > training.CROWD).all()
 
 
-def test_clusters_are_drawn_by_the_seed_and_are_apart() -> None:
-    codes = np.concatenate([np.random.default_rng(n).normal(20 * n, 1, (50, 3)) for n in range(3)])
-    centres, chosen = training.clusters(codes, 3, 1)
-    assert sorted(np.bincount(chosen).tolist()) == [50, 50, 50]
-    assert np.allclose(np.sort(centres[:, 0]), [0, 20, 40], atol=1)
-
-
 class Cut:
     """A checkpoint in memory that breaks off once."""
 

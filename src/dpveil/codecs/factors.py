@@ -14,6 +14,7 @@ from dpveil.codecs.statistics import Codes
 from dpveil.core.parameters import check_count
 from dpveil.errors import ModelError
 from dpveil.noise.bits import BitSource, check_bits
+from dpveil.noise.public import normals, uniforms
 
 MOST_COMPONENTS: Final = 256
 MOST_FACTORS: Final = 64
@@ -106,18 +107,3 @@ class Factors:
         if not (weights > 0).all() or not abs(weights.sum() - 1) < 1e-6:
             raise ModelError("the weights of the file's mixture are not above 0 with sum 1")
         return cls(weights, means, loadings, noises)
-
-
-def uniforms(count: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
-    """Return numbers that are uniform between 0 and 1, neither included.
-
-    53 bits each: 64 would round up to 1.
-    """
-    return np.asarray(((bits.words(count) >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53)
-
-
-def normals(count: int, bits: BitSource) -> Float64[np.ndarray, " n"]:
-    """Return numbers with a standard normal distribution; for pictures of nobody, never as noise."""
-    from scipy.special import ndtri
-
-    return np.asarray(ndtri(uniforms(count, bits)))

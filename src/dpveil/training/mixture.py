@@ -7,14 +7,16 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from jaxtyping import Float64, Int64
+from jaxtyping import Float64
 
 from dpveil.assets.cards import Card
 from dpveil.assets.store import Tensors
-from dpveil.codecs.factors import NAMES, Factors, uniforms
+from dpveil.codecs.factors import NAMES, Factors
 from dpveil.codecs.mixture import Mixture
 from dpveil.codecs.statistics import Codes
+from dpveil.core.clusters import clusters
 from dpveil.noise.bits import SeededBits
+from dpveil.noise.public import uniforms
 from dpveil.training import pca
 from dpveil.training.checkpoint import NOWHERE, Checkpoint, Later
 from dpveil.training.source import Source
@@ -33,8 +35,6 @@ FLOOR: Final = 0.02
 """Least noise variance of a coordinate, relative to its variance over all codes."""
 SETTLED: Final = 20
 """Last rounds, in which no component is seeded again."""
-LLOYD: Final = 12
-"""Rounds of k-means, for the start."""
 
 
 def train_mixture(
@@ -157,7 +157,7 @@ def start(
     codes: Codes, components: int, factors: int, floor: Float64[np.ndarray, " m"], seed: int
 ) -> Factors:
     """Return a start: the clusters of k-means, each with the leading components of its own codes."""
-    centres, chosen = clusters(codes, components, seed)
+    centres, chosen = clusters(codes, uniforms(components, SeededBits(seed, "clusters")))
     m = codes.shape[1]
     loadings, noises = np.zeros((components, m, factors)), np.tile(codes.var(axis=0), (components, 1))
     for j in range(components):
@@ -171,29 +171,3 @@ def start(
         noises[j] = np.maximum(own.var(axis=0) - (loadings[j] ** 2).sum(axis=1), floor)
     held = np.bincount(chosen, minlength=components) + 1.0
     return Factors(held / held.sum(), centres, loadings, np.maximum(noises, floor))
-
-
-def clusters(codes: Codes, count: int, seed: int) -> tuple[Codes, Int64[np.ndarray, " n"]]:
-    """Return the centres of `count` clusters of k-means and the cluster of each code.
-
-    The start is k-means++ (Arthur & Vassilvitskii 2007), drawn by `seed`. Centres without codes stay.
-    """
-    uniform = uniforms(count, SeededBits(seed, "clusters"))
-    centres = codes[[int(uniform[0] * len(codes))]]
-    far = squares(codes, centres)[:, 0]
-    for number in range(1, count):
-        total = np.cumsum(far)
-        place = int(np.searchsorted(total, uniform[number] * total[-1]))
-        centres = np.concatenate([centres, codes[[min(place, len(codes) - 1)]]])
-        far = np.minimum(far, squares(codes, centres[-1:])[:, 0])
-    for _ in range(LLOYD):
-        chosen = squares(codes, centres).argmin(axis=1)
-        for j in np.unique(chosen):
-            centres[j] = codes[chosen == j].mean(axis=0)
-    return centres, squares(codes, centres).argmin(axis=1)
-
-
-def squares(codes: Codes, centres: Codes) -> Float64[np.ndarray, "n k"]:
-    """Return the squared distance of every code from each centre."""
-    norms = (codes**2).sum(axis=1)[:, None] + (centres**2).sum(axis=1)
-    return np.asarray(np.maximum(norms - 2 * codes @ centres.T, 0))

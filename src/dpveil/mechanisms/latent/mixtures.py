@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from dpveil.codecs.factors import Factors, normals, uniforms
+from dpveil.codecs.factors import Factors
 from dpveil.mechanisms.latent.base import Codes, CodeSpace, LatentMechanism
 from dpveil.mechanisms.latent.posterior import GRID, Law, drawn_on
 from dpveil.noise.bits import BitSource
+from dpveil.noise.public import normals, uniforms
 
 TOGETHER: Final = 32
 """Codes drawn at a time."""
