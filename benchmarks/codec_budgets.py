@@ -34,6 +34,7 @@ from dpveil.faces.embedding import LENGTH, aligned, embedder
 from dpveil.faces.geometry import Frame, place
 from dpveil.faces.geometry.landmarks import predictor
 from dpveil.faces.geometry.place import check
+from dpveil.metrics.sets import colours, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.training.landmarks import _face
@@ -94,13 +95,8 @@ def looked(crops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def apart(one: np.ndarray, two: np.ndarray) -> float:
-    """Return the sliced Wasserstein distance of two sets of as many pictures, in grey levels."""
-    rows = [sized(crops, 16).reshape(len(crops), -1).astype(np.float64) for crops in (one, two)]
-    words = SeededBits(1, "projections").words(rows[0].shape[1] * 512 // 8).view(np.uint8)
-    turn = words.reshape(rows[0].shape[1], 512).astype(np.float64) - 127.5
-    turn /= np.linalg.norm(turn, axis=0)
-    ends = [np.sort(each @ turn, axis=0) for each in rows]
-    return float(np.abs(ends[0] - ends[1]).mean())
+    """Return the sliced Wasserstein distance of two sets of pictures, in grey levels."""
+    return sliced_wasserstein(colours(one), colours(two))
 
 
 def share(right: np.ndarray, people: Sequence[str]) -> str:

@@ -1,4 +1,4 @@
-"""A classifier that tells released heads from real ones, trained on some people and tried on others.
+"""What a classifier sees of heads, real or released, to tell them apart.
 
 Both kinds go through one path, as publishing does: the photo is shrunk to nine tenths, which breaks the grid
 of the original's JPEG blocks, and saved as JPEG. Features are co-occurrences of quantised noise residuals
@@ -9,19 +9,12 @@ colours. Zones are `inner`, deep in the region, `rim`, at both sides of its edge
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import cv2
 import numpy as np
 from PIL import Image
-from sklearn.decomposition import PCA
-from sklearn.ensemble import ExtraTreesClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-
-from dpveil.attacks.resampling import Interval, by_person
 
 SHRUNK, QUALITY = 0.9, 90
 RIM = 6
@@ -156,38 +149,3 @@ def seen(crop: Crop) -> dict[str, Features]:
         "looks": full,
         "low-pass": np.concatenate([*low.values(), looks(crop, LOW)]),
     }
-
-
-KINDS: dict[str, Callable[[], object]] = {
-    "linear": lambda: make_pipeline(StandardScaler(), PCA(0.99), LogisticRegression(C=0.03, max_iter=2000)),
-    "trees": lambda: ExtraTreesClassifier(400, min_samples_leaf=2, max_features=0.1, random_state=0),
-}
-
-
-@dataclass(frozen=True)
-class Told:
-    """The accuracy of a classifier and its interval; chance is 0.5."""
-
-    kind: str
-    accuracy: float
-    interval: Interval
-
-
-def told(real: Features, made: Features, people: Sequence[str], *, draws: int = 2000) -> Told:
-    """Return the better of the kinds of classifiers: trained on each half of the people, tried on the other.
-
-    `real` and `made` are features of the same photos, before and after; `people` their names.
-    """
-    names = np.array(people)
-    half = np.isin(names, np.unique(names)[::2])
-    results = []
-    for kind, make in KINDS.items():
-        right = np.zeros(len(names))
-        for train in (half, ~half):
-            model = make()
-            model.fit(np.r_[real[train], made[train]], np.repeat([0, 1], train.sum()))
-            right[~train] += 0.5 * (model.predict(real[~train]) == 0)
-            right[~train] += 0.5 * (model.predict(made[~train]) == 1)
-        interval = by_person(right, list(people), draws=draws, level=0.95, seed=0)
-        results.append(Told(kind, float(right.mean()), interval))
-    return max(results, key=lambda one: one.accuracy)

@@ -28,11 +28,11 @@ from pathlib import Path
 
 import numpy as np
 
+from dpveil.attacks import real_or_made
 from dpveil.attacks.resampling import by_person
 from heads_attackers import attacks, context, measured, placements, told
 from heads_classifier import mixed, published
 from heads_classifier import seen as seen_in
-from heads_classifier import told as told_apart
 from heads_releases import SETTINGS, Kept, Look, Shot, looks_of, planned, release, shots
 from timing import load_note, report
 
@@ -82,8 +82,8 @@ def _seen(image: np.ndarray, kept: Kept) -> dict[str, np.ndarray]:
 
 
 def _told(real: list[np.ndarray], made: list[np.ndarray], people: list[str]) -> str:
-    one = told_apart(np.stack(real), np.stack(made), people)
-    return f"{share(one.accuracy, one.interval)} {one.kind}"
+    one = real_or_made(np.stack(real), np.stack(made), people)
+    return f"{share(one.rate, one.interval())} {one.kind}"
 
 
 def kept_of(pairs: Sequence[tuple[Shot, Kept]], clean: Sequence[Look], seen: Sequence[Look]) -> Row:

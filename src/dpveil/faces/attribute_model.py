@@ -81,9 +81,13 @@ class AttributeModel(Stored):
 
     def scores(self, crops: Crops) -> Float32[np.ndarray, "n k"]:
         """Return the score (logit) of every value, n × k; raises `InvalidParameter` for other crops."""
-        units = np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0)
-        scores: Float32[np.ndarray, "n k"] = units @ self.out + self.out_bias
+        scores: Float32[np.ndarray, "n k"] = self.units(crops) @ self.out + self.out_bias
         return scores
+
+    def units(self, crops: Crops) -> Float32[np.ndarray, "n h"]:
+        """Return the hidden units (ReLU), n × h, as features; raises `InvalidParameter` for other crops."""
+        units: Float32[np.ndarray, "n h"] = np.maximum(features(crops) @ self.hidden + self.hidden_bias, 0)
+        return units
 
     def read(self, crops: Crops) -> Answers:
         """Return, for every attribute, the index in `values` of the best value of each crop.

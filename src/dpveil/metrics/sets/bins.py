@@ -81,7 +81,7 @@ class Bins:
         chosen = squares((found - self.mean) * self.scale, self.centres).argmin(axis=1)
         counts = np.bincount(chosen, minlength=len(self.counts))
         shares = [one / one.sum() for one in (self.counts, counts)]
-        return Binned(*shares, different(self.counts, counts))
+        return Binned(shares[0], shares[1], different(self.counts, counts))
 
 
 def different(one: Int64[np.ndarray, " k"], two: Int64[np.ndarray, " k"]) -> Bool[np.ndarray, " k"]:
