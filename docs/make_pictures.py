@@ -16,6 +16,7 @@ from typing import Any
 
 import make_attributes
 import make_code_pictures
+import make_denoised
 import make_drawn
 import make_gallery
 import make_geometry
@@ -133,6 +134,7 @@ def pictures() -> dict[str, bytes]:
     return {
         "start.png": sheet([make_start.row()]),
         "post-processing.png": sheet([make_start.smoothed()]),
+        "denoised.png": sheet(make_denoised.rows()),
         "faces.png": sheet([make_start.faces()]),
         "face-neighbourhoods.png": sheet([strip]),
         "dp-pix-grid.png": sheet(grid),

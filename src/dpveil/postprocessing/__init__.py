@@ -51,7 +51,7 @@ def stated(step: str) -> Step:
 
 def parse(step: str | Step) -> Step:
     """Return the step written as "name:number", such as "gaussian:1.5"; the number has a default. After
-    "denoiser:" stands a file.
+    "denoiser:" stands a file; alone it is that of dpveil-faces.
 
     Raises `UnknownName` and `InvalidParameter`.
 

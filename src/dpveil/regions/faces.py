@@ -28,7 +28,7 @@ from dpveil.regions.detectors.table import AUTO, check
 from dpveil.regions.finder import Finder
 from dpveil.regions.grow import reach
 from dpveil.regions.numbering import Numbers, Order, reading_order
-from dpveil.regions.tiling import Tiling, centred, join, plausible, resized, shrunk
+from dpveil.regions.tiling import Tiling, centred, join, pieces, plausible, resized, shrunk
 
 MARGIN: Final = Fraction(3, 10)
 """Default margin: a detected box covers forehead to chin, without the ears, which reached up to 0.27 of its
@@ -236,16 +236,16 @@ class Faces(Finder):
         if asked not in own:
             small = shrunk(photo.image, self.long_side)
             found = self._searched(small, Box(0, 0, photo.width, photo.height))
-            tiles = [self._searched_tile(photo, *tile) for tile in tiling.tiles(photo.height, photo.width)]
+            tiles = [self._searched_tile(photo, found, *t) for t in tiling.tiles(photo.height, photo.width)]
             own[asked] = join(found, np.concatenate(tiles)) if tiles else (found, found[:0])
         return own[asked]
 
     def _searched_tile(
-        self, photo: Photo, part: Box, size: tuple[int, int], core: Box
+        self, photo: Photo, known: Float[np.ndarray, "k 5"], part: Box, size: tuple[int, int], core: Box
     ) -> Float[np.ndarray, "n 5"]:
-        """Return the faces whose centre is in the core of a tile, in pixels of the photo."""
+        """Return faces with centres in the core of a tile, without pieces of `known` ones that it cuts."""
         found = self._searched(resized(photo.image[part.slices], *size), part)
-        return np.asarray(found[centred(found, core)])
+        return np.asarray(found[centred(found, core) & ~pieces(found, known, part, photo)])
 
     def _searched(self, image: UInt8[np.ndarray, "h w 3"], part: Box) -> Float[np.ndarray, "n 5"]:
         """Return the detections in `image`, a resized part of the photo, in pixels of the photo."""

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
+from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.regions.detectors.suppress import OVERLAP, overlaps
 
@@ -33,6 +34,10 @@ BETWEEN: Final = math.cos(math.pi / len(POINTS))
 """Distance of the chords between neighbouring POINTS from the centre."""
 LARGEST: Final = 1 << 31
 """Longest side of a detected box in pixels; larger ones would overflow."""
+SPARE: Final = 0.25
+"""Share of its area by which a piece of a face may lie outside the face's box."""
+PIECE: Final = 0.5
+"""A piece has less than this share of the area of the face's box."""
 WITHIN: Final = 0.1
 """Share of its sides by which a box may be exceeded by another detection of the same face and still stand."""
 
@@ -109,6 +114,32 @@ def centred(found: Float[np.ndarray, "n 5"], core: Box) -> Bool[np.ndarray, " n"
     """Return whether the centre of each box is in `core`."""
     x, y = found[:, 0] + found[:, 2] / 2, found[:, 1] + found[:, 3] / 2
     return np.asarray((core.x <= x) & (x < core.x + core.w) & (core.y <= y) & (y < core.y + core.h))
+
+
+def pieces(
+    found: Float[np.ndarray, "n 5"], known: Float[np.ndarray, "k 5"], part: Box, photo: Photo
+) -> Bool[np.ndarray, " n"]:
+    """Return which boxes found in a tile are pieces of a known face that the tile cuts.
+
+    Such a box reaches beyond the tile, as the known one does, into which it fits (up to `SPARE` of its area);
+    it is less than `PIECE` of that in area. Whole faces within a tile are never left out.
+    """
+    middle = (part.x, part.y), (part.x + part.w, part.y + part.h)
+    inner = np.array(middle[0]) > 0, np.array(middle[1]) < (photo.width, photo.height)
+
+    def beyond(rows: Float[np.ndarray, "m 5"]) -> Bool[np.ndarray, "m 4"]:
+        before, after = rows[:, :2] < middle[0], rows[:, :2] + rows[:, 2:4] > middle[1]
+        return np.concatenate([before & inner[0], after & inner[1]], axis=1)
+
+    out = np.zeros(len(found), bool)
+    for n, (row, ways) in enumerate(zip(found, beyond(found), strict=True)):
+        start = np.maximum(row[:2], known[:, :2])
+        end = np.minimum(row[:2] + row[2:4], known[:, :2] + known[:, 2:4])
+        shared = np.maximum(end - start, 0).prod(axis=1)
+        area, areas = row[2:4].prod(), known[:, 2:4].prod(axis=1)
+        small = (shared >= (1 - SPARE) * area) & (area < PIECE * areas)
+        out[n] = (small & (beyond(known) & ways).any(axis=1)).any()
+    return out
 
 
 def join(
