@@ -5,7 +5,8 @@ released, all different photos, aligned by their landmarks. Each crop is encoded
 mechanism, decoded, and resized to 128 × 128. "named" is the strongest of these attackers: the nearest mean of
 dlib's embeddings of originals; of releases (the parrot attack); and the parrot attack on the codes of
 releases. A release without sure landmarks counts as not named. "face found": landmarks are sure. "gender":
-dpveil's attribute model reads of the release what it reads of the original. "apart" is the sliced Wasserstein
+dpveil's attribute model reads of the release what it reads of the original; "told" tells
+the decoder a gender after randomised response. "apart" is the sliced Wasserstein
 distance between colours of releases and of other people's originals, in grey levels, over 512 projections of
 pictures of 16 × 16. Intervals are 95 %, by bootstrap over people.
 
@@ -45,6 +46,7 @@ KNOWN, PROBES = 4, 2
 SIDE = 128
 BUDGETS = {
     "pure": [{"epsilon": e} for e in (1, 10, 30, 100, 300, 1000)],
+    "told": [{"epsilon": 1, "attributes": f"gender={e}"} for e in (1, 2, 4, 12)],
     "metric": [
         {"epsilon": e, "mechanism": "pca-basis", "metric": "leading-mean"} for e in (30, 100, 300, 1000)
     ],
@@ -142,7 +144,7 @@ def rows_of(name: str, codec: Codec, crops: np.ndarray, people: list[str], known
             {
                 "codec": f"{name}, {codec.length} coordinates",
                 "guarantee": kind,
-                "epsilon": given.get("epsilon", "∞"),
+                "epsilon": " + ".join(str(given[n]) for n in ("epsilon", "attributes") if n in given) or "∞",
                 "named": f"{won.rate:.3f} [{low:.3f}, {high:.3f}]: {best}",
                 "face found": share(found[~known], probes),
                 "gender": share((model.read(shown)["gender"] == gender)[~known], probes),

@@ -30,7 +30,7 @@ def test_a_code_is_rendered_in_other_conditions() -> None:
 
 
 @pytest.mark.parametrize(
-    "given", [{"yaw": 1.3}, {"gender": -1.1}, {"pitch": float("nan")}, {"yaw": float("inf")}]
+    "given", [{"yaw": 1.3}, {"gender": -2.1}, {"pitch": float("nan")}, {"yaw": float("inf")}]
 )
 def test_conditions_out_of_range_are_refused(given: dict[str, float]) -> None:
     with pytest.raises(InvalidParameter, match=next(iter(given))) as refused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
@@ -30,6 +30,8 @@ class Codec(ABC):
     `statistics` the public statistics of the codes, `in_the_clear` what a decoded picture shows besides its
     code, `frontal` whether every decoded head looks into the camera, as its pose is no part of the code, and
     `likely` whether its decoder is for codes of faces only, so that private codes become likely ones first.
+    `attributes` are those that the decoder can be told, by their names in `VALUES` of attribute models: the
+    name of the input in `render`, and its level for each value.
     `digest` is a hash of everything that determines encoding and decoding; certificates contain it. Training
     and storage are not part of this interface: dpveil's own codecs are `StoredCodec`, trained by
     `dpveil.training`. Concrete codecs are never subclassed. To add one: a file, a row in `TABLE`, a section
@@ -42,6 +44,7 @@ class Codec(ABC):
     in_the_clear: ClassVar[tuple[str, ...]] = ()
     frontal: ClassVar[bool] = False
     likely: ClassVar[bool] = False
+    attributes: ClassVar[Mapping[str, tuple[str, tuple[float, ...]]]] = {}
 
     canvas: Canvas
     statistics: Statistics

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -14,6 +15,9 @@ from dpveil.errors import InvalidParameter
 
 CONDITIONS: Final = ("gender", "yaw", "pitch")
 """What the decoder is given beside a code: gender, 1 for female and -1 for male, and angles in radians."""
+CLEAR: Final = 2.0
+"""Largest gender that is passed on. Training had 1 at most; with 2, 97 % of random codes are read as told, and
+78 % with 1."""
 STEEP: Final = 1.2
 """Largest angle that is passed on, in radians."""
 
@@ -30,16 +34,20 @@ class GAN(EncoderDecoder):
     source: ClassVar[str] = "Croft thesis §6.4-6.5"
     frontal: ClassVar[bool] = True
     conditions: ClassVar[tuple[str, ...]] = CONDITIONS
+    attributes: ClassVar[Mapping[str, tuple[str, tuple[float, ...]]]] = {
+        "gender": ("gender", (-CLEAR, CLEAR))
+    }
 
     def render(self, codes: Codes, *, gender: float = 0.0, yaw: float = 0.0, pitch: float = 0.0) -> Crops:
         """Return the crops of codes in another gender or pose: the same code may be rendered at no cost.
 
-        `gender` is from -1 (male) to 1 (female), angles are in radians, at most ±1.2. They must be public or
-        released themselves. Raises `InvalidParameter` for other values, and as `decode`.
+        `gender` is -1 (male) to 1 (female), or up to ±2 to outweigh what the code says; angles are in
+        radians, at most ±1.2. They must be public or released themselves. Raises `InvalidParameter` for other
+        values, and as `decode`.
         """
         given = {"gender": gender, "yaw": yaw, "pitch": pitch}
         for name, value in given.items():
-            most = 1.0 if name == "gender" else STEEP
+            most = CLEAR if name == "gender" else STEEP
             if not abs(value) <= most:
                 raise InvalidParameter(name, value, f"is not from {-most} to {most}", hint="0 is neutral")
         self.decode(codes[:0])

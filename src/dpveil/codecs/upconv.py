@@ -51,6 +51,10 @@ class UpConv(StoredCodec):
     name: ClassVar[str] = "upconv"
     summary: ClassVar[str] = "a generator of known people, who are mixed to approximate others"
     source: ClassVar[str] = "Croft 2022 §4.5-4.6"
+    attributes: ClassVar[Mapping[str, tuple[str, tuple[float, ...]]]] = {
+        "gender": ("gender", (-1.0, 1.0)),
+        "smile": ("expression", (0.0, 1.0)),
+    }
 
     decoder: Network
     identities: Float32[np.ndarray, "p m"]

@@ -8,16 +8,21 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
-from jaxtyping import Float64
 
+from dpveil.assets.defaults import FILES
 from dpveil.assets.reference import AssetField, Reference
-from dpveil.codecs import CODEC, Bounds, Codec, Statistics
+from dpveil.codecs import CODEC, Codec
 from dpveil.core.guarantee import Guarantee
-from dpveil.core.numbers import Number
+from dpveil.core.numbers import Json
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
-from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, meant
+from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, meant
+from dpveil.faces.attribute_model import AttributeModel
+from dpveil.faces.attributes import READER
 from dpveil.faces.base import Crops, FaceMethod
 from dpveil.faces.geometry import Frame
+from dpveil.faces.kept import KEPT, NONE, Kept, unusual
+from dpveil.faces.stated_space import StatedSpace
+from dpveil.faces.told import Told
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import likely
@@ -36,44 +41,6 @@ GREY: Final = np.array([0.299, 0.587, 0.114], np.float32)
 """Weights of red, green and blue in luma (ITU-R BT.601)."""
 
 
-@dataclass(frozen=True)
-class StatedSpace:
-    """A code space of which only the length is known, from a certificate.
-
-    Everything else needs the codec's file, and raises `ModelError` if that is not available.
-    """
-
-    codec: Reference
-
-    @property
-    def length(self) -> int:
-        """The number of coordinates of a code."""
-        return int(self.codec.length or 0)
-
-    @property
-    def _known(self) -> Statistics:
-        known: Statistics = self.codec.held.statistics
-        return known
-
-    @property
-    def column_energy(self) -> Float64[np.ndarray, " m"]:
-        """`Statistics.column_energy` of the codec."""
-        return self._known.column_energy
-
-    @property
-    def deviations(self) -> Float64[np.ndarray, " m"] | None:
-        """`Statistics.deviations` of the codec."""
-        return self._known.deviations
-
-    def bounds(self, clip: Number = 0) -> Bounds:
-        """Return `Statistics.bounds` of the codec."""
-        return self._known.bounds(clip)
-
-    def radius(self, clip: Number = 0) -> float:
-        """Return `Statistics.radius` of the codec."""
-        return self._known.radius(clip)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Latent(FaceMethod):
     """A face is encoded, a latent mechanism releases a private code, and that code is decoded.
@@ -83,8 +50,11 @@ class Latent(FaceMethod):
     "box-gaussian" for `rho`. A mechanism with a metric guarantee needs `metric`, the name of its distance;
     its epsilon is per unit of that distance. `clip` is the percentage of public codes that the box leaves out
     at either end of each side, `allocation` "equal" or "optimal" if the mechanism divides its budget, `ratio`
-    the largest noise relative to a component's deviation (`pca-basis`). `protect`, `placing` and `inpainting`
-    as in `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not
+    the largest noise relative to a component's deviation (`pca-basis`). `attributes` is what a decoder with
+    inputs for them is told beside the code: "gender=2", read by `model` and released by randomised response,
+    or "gender=female", which costs nothing. Both are functions of one face, so pure guarantees add;
+    others cannot, and what is read needs a pure one. `protect`, `placing` and `inpainting` as in
+    `FaceMethod`. Raises `InvalidParameter`, `ModelError`, `UsageError` if the default codec is not
     installed. Source: Croft 2022; Li & Clifton 2021; FaceIDP; docs, "Latent".
 
     >>> method = Latent(epsilon=300, codec="pca 100 sha256:" + 64 * "0")
@@ -105,6 +75,8 @@ class Latent(FaceMethod):
         "allocation": "equal or optimal: how a budget is divided over a code.",
         "ratio": "Noise of a component, beside its deviation, at most; default: 1.5.",
         "codec": "The model of dpveil train, or default: that of dpveil-faces.",
+        "attributes": "What the decoder is told: gender=2 with a budget, gender=female, or none.",
+        "model": "The model of dpveil train attributes that reads faces, or default: that of dpveil-faces.",
     }
     budgets: ClassVar[tuple[tuple[str, ...], ...]] = (("epsilon",), ("rho",))
 
@@ -116,6 +88,8 @@ class Latent(FaceMethod):
     allocation: OneOf = OneOf(*RULES, optional=True)
     ratio: OptionalPositive = OptionalPositive(optional=True)
     codec: AssetField = AssetField(CODEC)
+    attributes: Kept = Kept(default=NONE)
+    model: AssetField = AssetField(READER)
 
     def __post_init__(self) -> None:
         if self.mechanism is None:
@@ -127,10 +101,50 @@ class Latent(FaceMethod):
         if self.metric != needed:
             hint = f"{self.mechanism} has {f'the metric {needed}' if needed else 'no metric'}"
             raise InvalidParameter("metric", self.metric, "does not belong here", hint=hint)
+        self._check_told()
         if self.codec.source is None:
             self._own  # noqa: B018  a cached property that raises for parameters that do not fit
         else:
             self._own.prepare(self._codec.statistics)
+
+    def _check_told(self) -> None:
+        """Raise unless what is read can be paid and read; without readings, no model is named."""
+        if not self.told.costs:
+            self.__dict__["model"] = Reference.made(READER)
+            return
+        if self._own.kind != "pure":
+            name, problem = self.told.costs[0][0], f"cannot be added to a {self._own.kind} guarantee"
+            hint = f"choose a pure mechanism, or a value: {name}=..."
+            raise InvalidParameter(KEPT, name, problem, hint=hint)
+        if self.model.name == NONE:
+            kept = " and ".join(name for name, _ in self.told.costs)
+            raise UsageError(f"no model that reads faces is installed, to keep {kept}", hint=FILES)
+
+    @cached_property
+    def told(self) -> Told:
+        """What the decoder is told beside the code."""
+        kind = CODEC.kinds[self.codec.name] if self.codec.source is None else type(self._codec)
+        return Told(self.attributes, kind)
+
+    @property
+    def set_by_user(self) -> tuple[str, ...]:
+        """The chosen values, as they are written on the command line."""
+        return tuple(f"{name}={value}" for name, value in self.told.chosen.items())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on budgets that are so large that they may not be meant as budgets."""
+        return unusual(self.told.costs)
+
+    @classmethod
+    def stated(cls, parameters: Mapping[str, Json]) -> Self:
+        """Return the method as a certificate states it, which may tell the decoder nothing."""
+        return super().stated({KEPT: NONE, "model": NONE, **parameters})
+
+    def parameters(self) -> dict[str, Json]:
+        """Return every parameter as JSON, with files as kind and hash; nothing told is not stated."""
+        every = {**super().parameters(), KEPT: self.told.written}
+        return every if self.attributes else {n: v for n, v in every.items() if n not in (KEPT, "model")}
 
     @classmethod
     def of(cls, parameters: Mapping[str, Any]) -> Self:
@@ -186,6 +200,8 @@ class Latent(FaceMethod):
         guarantees with different codecs cannot be composed.
         """
         promised = self._own.guarantee(StatedSpace(self.codec))
+        if self.told.costs:
+            promised = replace(promised, epsilon=(promised.epsilon or 0) + self.told.total)
         codec = CODEC.kinds[self.codec.name] if self.codec.source is None else self._codec
         scope = replace(promised.scope, in_the_clear=(*codec.in_the_clear, *promised.scope.in_the_clear))
         if promised.metric is None:
@@ -230,6 +246,13 @@ class Latent(FaceMethod):
         """Load the codec; raises any error that would prevent drawing a code."""
         super().prepare(height=height, width=width, channels=channels)
         self._own.prepare(self._codec.statistics)
+        if (model := self._reader) is not None:
+            self.told.check(model)
+
+    @property
+    def _reader(self) -> AttributeModel | None:
+        """The attribute model, or None if nothing is read."""
+        return self.model.held if self.told.costs else None
 
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
         codec = self._codec
@@ -240,7 +263,8 @@ class Latent(FaceMethod):
                 codes = likely(codes, self._own, codec.statistics, bits=bits)
             else:
                 codes = likely_in(codec.prior, codes, self._own, codec.statistics, bits=bits)
-        released = codec.decode(codes)
+        answers = self.told.answers(crops, self._reader, bits)
+        released = self.told.decoded(codec, codes, answers)
         return np.ascontiguousarray(np.broadcast_to(released, crops.shape))
 
 
