@@ -16,8 +16,7 @@ from dpveil.errors import InvalidParameter
 CONDITIONS: Final = ("gender", "yaw", "pitch")
 """What the decoder is given beside a code: gender, 1 for female and -1 for male, and angles in radians."""
 CLEAR: Final = 2.0
-"""Largest gender that is passed on; training had 1. Of faces with random codes 97 % are read as told with 2, and
-78 % with 1."""
+"""Largest gender that is passed on; training had 1. Of random codes 97 % are read as told, or 78 % at 1."""
 STEEP: Final = 1.2
 """Largest angle that is passed on, in radians."""
 
