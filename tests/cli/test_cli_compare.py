@@ -71,8 +71,10 @@ def test_a_photo_without_a_face_is_for_the_other_methods(cli):
     assert code == 0
     assert "dp-pix " in out
     assert DEFAULT not in out
-    left = [line for line in err.splitlines() if line.startswith(f"note: {DEFAULT} is left out: ")]
-    assert len(left) == 1
+    left = [line for line in err.splitlines() if f"{DEFAULT} " in line and " left out: " in line]
+    assert len(left) == 1  # with all others that need a face
+    assert left[0].startswith("note: latent, ")
+    assert "if_none" not in err
     assert "face" in left[0]
     assert "--threshold" in left[0] or "install" in left[0]
     assert "note: gallery is left out: --gallery drawn is neither" in err  # as it was typed

@@ -16,6 +16,8 @@ ALIASES: Final = {
     "detector model": "detector_model",
 }
 """Options of Python arguments whose names differ."""
+ELSEWHERE: Final = {"if_none": "dpveil obfuscate --if-none"}
+"""Options that messages name and that one command alone has."""
 
 
 class Refusal(DPVeilError):
@@ -75,4 +77,4 @@ def options_of(ctx: Any) -> dict[str, str]:
     written = [option.opts[0] for option in ctx.command.get_params(ctx) if option.opts[0].startswith("--")]
     options = {option.removeprefix("--").replace("-", "_"): option for option in written}
     others = {name: options[option] for name, option in ALIASES.items() if option in options}
-    return {**others, **options}
+    return {**ELSEWHERE, **others, **options}

@@ -204,8 +204,9 @@ def compare(
         (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
         for line, row in planned
     )
-    notes = [left_out(name, error, options or {}) for name, error in refused.items()]
-    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), notes
+    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), left_out(
+        refused, options or {}
+    )
 
 
 def _planned(

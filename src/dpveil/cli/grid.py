@@ -76,7 +76,7 @@ def lines(
         except (UsageError, ModelError) as error:
             if not every or getattr(error, "name", "") in ("epsilon", "delta", "block", "neighbourhood"):
                 raise
-            notes.append(left_out(name, error, options or {}))
+            notes += left_out({name: error}, options or {})
             refused = error if "gallery" in known else refused
             continue
         made += [row for row in rows if any(row.methods)]
@@ -88,9 +88,13 @@ def lines(
     return made, notes
 
 
-def left_out(name: str, error: DPVeilError, options: Mapping[str, str]) -> str:
-    """Return the note on a method that is left out, and why."""
-    return f"{name} is left out: {Refusal(error, options)}"
+def left_out(refused: Mapping[str, DPVeilError], options: Mapping[str, str]) -> list[str]:
+    """Return a note on the methods that are left out for each reason."""
+    reasons: dict[str, list[str]] = {}
+    for name, error in refused.items():
+        reasons.setdefault(str(Refusal(error, options)), []).append(name)
+    verbs = {why: "is" if len(names) == 1 else "are" for why, names in reasons.items()}
+    return [f"{', '.join(names)} {verbs[why]} left out: {why}" for why, names in reasons.items()]
 
 
 def _line(name: str, m: int | None, choice: Choice, seen: set[Method]) -> Line:

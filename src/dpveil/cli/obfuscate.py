@@ -40,7 +40,11 @@ def obfuscate_command(
     context: typer.Context,
     inputs: Annotated[list[Path], typer.Argument(metavar="INPUT", help="Photos, and folders of them.")],
     out: Annotated[
-        Path, typer.Option(metavar="PATH", help="A folder, made if missing; for one photo, also a file.")
+        Path,
+        typer.Option(
+            metavar="PATH",
+            help="A folder, made if missing; for one photo, also a file, in a folder that exists.",
+        ),
     ],
     method: Method,
     post_processing: PostProcessing = None,
