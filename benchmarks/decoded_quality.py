@@ -6,14 +6,14 @@ ellipse that every codec shows, grey beyond. The first row has the held-out face
 do better, and 0 is out of reach for sets of this size.
 
 - `apart`: sliced Wasserstein distance of levels at 16 × 16 pixels, in grey levels
-- `bins`: share of 100 bins of the training faces that are statistically different (NDB/K, 0.05 by chance),
-  and the Jensen-Shannon divergence in nats
+- `bins different`: share of 100 bins of the training faces that are statistically different (NDB/K, 0.05 by
+  chance), and the Jensen-Shannon `divergence` in nats
 - `Fréchet`: squared Fréchet distance on the hidden units of dpveil's attribute model, which is no FID
 - `told`: the best classifier that tells them from the originals, by everything and by low frequencies alone;
   half of the faces train it (chance 0.5)
 - `found`: sure landmarks; `gender`: the attribute model reads what it reads of the original
-- `near`: of 100 pictures, the share nearer to a face in training than all but 5 % of held-out faces are, by
-  dlib's embeddings, and the least distance; people are the same below 0.6
+- `near training`: of 100 pictures, the share nearer to a face in training than all but 5 % of held-out faces
+  are, by dlib's embeddings, and the least distance (`nearest`); people are the same below 0.6
 
 Intervals are 95 %, by bootstrap over faces; for `apart` 1.96 deviations over half samples. `--codec
 NAME=FILE`, several times, names further codecs; `--sheet FOLDER` draws pictures beside their nearest training
@@ -30,9 +30,10 @@ from pathlib import Path
 import cv2
 import numpy as np
 
-from codec_budgets import share, sized
+from codec_budgets import sized
 from dpveil.assets.defaults import default_path
 from dpveil.attacks import real_or_made
+from dpveil.attacks.resampling import by_person
 from dpveil.codecs import load
 from dpveil.codecs.neural import shown
 from dpveil.errors import DPVeilError, RegionError
@@ -99,14 +100,25 @@ def seen_by_classifiers(crops: Crops) -> dict[str, np.ndarray]:
     return {name: np.stack([one[name] for one in every]) for name in ("everything", "low-pass")}
 
 
-def told(real: dict[str, np.ndarray], made: dict[str, np.ndarray], names: list[str]) -> str:
-    """Return the accuracies of classifiers with their intervals."""
-    out = []
+def told(
+    real: dict[str, np.ndarray], made: dict[str, np.ndarray], names: list[str]
+) -> dict[str, list[float]]:
+    """Return the accuracy of a classifier of each kind of features, with its interval."""
+    out = {}
     for name, rows in real.items():
         one = real_or_made(rows[: len(names)], made[name], names)
-        low, high = one.interval()
-        out.append(f"{one.rate:.3f} [{low:.3f}, {high:.3f}]")
-    return "; ".join(out)
+        out[f"told by {name}"] = _rounded(one.rate, *one.interval())
+    return out
+
+
+def share(right: np.ndarray, names: list[str]) -> list[float]:
+    """Return a mean with its interval."""
+    found = right.astype(np.float64)
+    return _rounded(found.mean(), *by_person(found, names, draws=2000, level=0.95, seed=0))
+
+
+def _rounded(*numbers: float) -> list[float]:
+    return [round(float(one), 3) for one in numbers]
 
 
 def known(most: int) -> Known:
@@ -148,14 +160,14 @@ def found(crops: Crops) -> np.ndarray:
     return out
 
 
-def apart(made: Crops, real: Crops) -> str:
+def apart(made: Crops, real: Crops) -> list[float]:
     """Return the sliced Wasserstein distance and its interval."""
     rows, others = colours(made), colours(real)
     words = SeededBits(5, "halves").words(HALVES * len(rows)).reshape(HALVES, -1)
     halves = [np.argsort(one, kind="stable")[: len(rows) // 2] for one in words]
     off = 1.96 * np.std([sliced_wasserstein(rows[half], others) for half in halves])
     whole = sliced_wasserstein(rows, others)
-    return f"{whole:.2f} [{whole - off:.2f}, {whole + off:.2f}]"
+    return _rounded(whole, whole - off, whole + off)
 
 
 def row_of(name: str, budget: object, made: Crops, know: Known, sheet: Path | None) -> dict[str, object]:
@@ -172,12 +184,14 @@ def row_of(name: str, budget: object, made: Crops, know: Known, sheet: Path | No
         "pictures": name,
         "epsilon": budget,
         "apart": apart(made, know.training),
-        "bins": f"{bins.ndb:.2f}, {bins.divergence:.3f}",
+        "bins different": round(bins.ndb, 2),
+        "divergence": round(bins.divergence, 3),
         "Fréchet": round(frechet(know.model.units(sized(made, SIDE)), know.units), 1),
-        "told": told(know.looks, seen_by_classifiers(made), names),
+        **told(know.looks, seen_by_classifiers(made), names),
         "found": share(found(made), names),
         "gender": share(read[0] == read[1], names),
-        "near": f"{nearest.share:.2f}, {nearest.distances.min():.2f}",
+        "near training": round(nearest.share, 2),
+        "nearest": round(nearest.distances.min(), 2),
         "samples": len(rows),
     }
 

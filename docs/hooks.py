@@ -245,6 +245,9 @@ def _docstring(source: Path) -> str:
 def _figure(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name}: {part}" for name, part in value.items())
+    if isinstance(value, list):
+        middle, *ends = map(str, value)
+        return f"{middle} [{', '.join(ends)}]"
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f") if abs(value) >= 10_000 else str(value)
     return str(value).replace("|", "\\|")

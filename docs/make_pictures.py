@@ -23,6 +23,7 @@ import make_geometry
 import make_ksame_picture
 import make_latent
 import make_plots
+import make_quality
 import make_start
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -163,6 +164,7 @@ def pictures() -> dict[str, bytes]:
         "gallery.png": make_gallery.contact_sheet(),
         "gallery-releases.png": sheet(make_gallery.rows()),
         "detection.png": make_plots.detection(),
+        "quality.png": make_quality.quality(),
         "what-delta-buys.png": make_plots.what_delta_buys(),
     }
 
