@@ -204,9 +204,8 @@ def compare(
         (line, tuple(None if p is None else _compared(p, p.release(bits=bits), view, cell) for p in row))
         for line, row in planned
     )
-    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), left_out(
-        refused, options or {}
-    )
+    notes = left_out(refused, options or {})
+    return Comparison(photo, tuple(boxes), tuple(boxes.values()), view, cell, rows), notes
 
 
 def _planned(
