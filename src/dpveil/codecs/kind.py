@@ -31,6 +31,6 @@ CODEC: Final = Kind(
     kinds=CODECS,
     holds=Codec,
     sized=True,
-    default="pca",
+    default="gan",
 )
-"""Files of codecs; the default is dpveil-faces' eigenfaces."""
+"""Files of codecs; the default is that of dpveil-faces' networks."""
