@@ -10,13 +10,16 @@ the decoder a gender after randomised response. "apart" is the sliced Wasserstei
 distance between colours of releases and of other people's originals, in grey levels, over 512 projections of
 pictures of 16 × 16. Intervals are 95 %, by bootstrap over people.
 
-`--codec NAME=FILE`, several times, names the files; `pca` is that of dpveil-faces.
+`--codec NAME=FILE`, several times, names the files; `pca` is that of dpveil-faces. `gallery` and `attributes`
+release the same crops by the methods of that name, without a codec.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import cv2
@@ -27,6 +30,7 @@ from dpveil.assets.defaults import default_path
 from dpveil.attacks import identify
 from dpveil.attacks.parrot import parrot
 from dpveil.attacks.resampling import by_person
+from dpveil.catalogue import build
 from dpveil.codecs import Codec, load
 from dpveil.errors import DPVeilError, RegionError
 from dpveil.faces import Latent
@@ -51,6 +55,23 @@ BUDGETS = {
         {"epsilon": e, "mechanism": "pca-basis", "metric": "leading-mean"} for e in (30, 100, 300, 1000)
     ],
 }
+METHODS = (
+    ("gallery", {"epsilon": 1}),
+    ("gallery", {"epsilon": 8}),
+    ("attributes", {"attributes": "none"}),
+    ("attributes", {"attributes": "gender=4"}),
+)
+
+
+@dataclass(frozen=True)
+class Made:
+    """Released crops, what released them, and their codes if a codec did."""
+
+    name: str
+    kind: str
+    budget: str
+    crops: np.ndarray
+    codes: np.ndarray | None
 
 
 def faces(step: int) -> tuple[np.ndarray, list[str], np.ndarray]:
@@ -107,16 +128,9 @@ def share(right: np.ndarray, people: Sequence[str]) -> str:
     return f"{right.mean():.3f} [{low:.3f}, {high:.3f}]"
 
 
-def rows_of(name: str, codec: Codec, crops: np.ndarray, people: list[str], known: np.ndarray) -> list[dict]:
-    """Return a row for each budget."""
-    probes = [person for person, has in zip(people, known, strict=True) if not has]
-    others = [person for person, has in zip(people, known, strict=True) if has]
-    clean, _ = looked(crops)
-    model = AttributeModel.load(default_path("attributes"))
-    gender, half = model.read(crops)["gender"], len(set(people)) // 2
-    first = np.array([person in sorted(set(people))[:half] for person in people])
-    mine, theirs = ~known & first, ~known & ~first
-    small, rows = sized(crops, codec.canvas[0]), []
+def by_codec(name: str, codec: Codec, crops: np.ndarray) -> Iterator[Made]:
+    """Yield a release at each budget, with the codes of what is released."""
+    small = sized(crops, codec.canvas[0])
     cases = [("none", {}), *((kind, given) for kind, many in BUDGETS.items() for given in many)]
     for kind, given in cases:
         try:
@@ -129,22 +143,45 @@ def rows_of(name: str, codec: Codec, crops: np.ndarray, people: list[str], known
         except DPVeilError as error:
             print(name, given, error)
             continue
-        shown = sized(made, SIDE)
+        budget = " + ".join(str(given[n]) for n in ("epsilon", "attributes") if n in given) or "∞"
+        yield Made(f"{name}, {codec.length} coordinates", kind, budget, made, codec.encode(made))
+
+
+def by_method(crops: np.ndarray) -> Iterator[Made]:
+    """Yield releases by the methods that need no codec."""
+    for name, given in METHODS:
+        method = build(name, given)
+        made = method.release(crops, bits=SeededBits(7, f"{name} {given}"))
+        yield Made(name, "pure", ", ".join(map(str, given.values())), made, None)
+
+
+def rows_of(releases: Iterable[Made], crops: np.ndarray, people: list[str], known: np.ndarray) -> list[dict]:
+    """Return a row for each release."""
+    probes = [person for person, has in zip(people, known, strict=True) if not has]
+    others = [person for person, has in zip(people, known, strict=True) if has]
+    clean, _ = looked(crops)
+    model = AttributeModel.load(default_path("attributes"))
+    gender, half = model.read(crops)["gender"], len(set(people)) // 2
+    first = np.array([person in sorted(set(people))[:half] for person in people])
+    mine, theirs = ~known & first, ~known & ~first
+    rows = []
+    for made in releases:
+        shown = sized(made.crops, SIDE)
         seen, found = looked(shown)
-        codes = codec.encode(made)
         attacks = {
             "originals": identify(clean[known], others, seen[~known], probes),
             "releases": parrot(seen[known], others, seen[~known], probes),
-            "codes": parrot(codes[known], others, codes[~known], probes),
         }
+        if made.codes is not None:
+            attacks["codes"] = parrot(made.codes[known], others, made.codes[~known], probes)
         best = max(attacks, key=lambda one: attacks[one].rate)
         won = attacks[best]
         low, high = won.interval()
         rows.append(
             {
-                "codec": f"{name}, {codec.length} coordinates",
-                "guarantee": kind,
-                "epsilon": " + ".join(str(given[n]) for n in ("epsilon", "attributes") if n in given) or "∞",
+                "codec": made.name,
+                "guarantee": made.kind,
+                "epsilon": made.budget,
                 "named": f"{won.rate:.3f} [{low:.3f}, {high:.3f}]: {best}",
                 "face found": share(found[~known], probes),
                 "gender": share((model.read(shown)["gender"] == gender)[~known], probes),
@@ -166,7 +203,8 @@ def main() -> None:
     files = {"pca": default_path("pca")} | {n: Path(f) for n, _, f in (c.partition("=") for c in asked.codec)}
     crops, people, known = faces(asked.step)
     print(len(crops), "crops of", len(set(people)), "people")
-    rows = [row for name, file in files.items() for row in rows_of(name, load(file), crops, people, known)]
+    every = chain(*(by_codec(name, load(file), crops) for name, file in files.items()), by_method(crops))
+    rows = rows_of(every, crops, people, known)
     report(asked.name, rows)
 
 

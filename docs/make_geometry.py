@@ -68,7 +68,7 @@ def turned() -> list[Tile]:
     wall = np.full_like(face, 225)
     tiles = []
     for cell in range(-TURNED, TURNED + 1):
-        turn = turn_of(face, Frame(), cell)
+        turn = turn_of(face, Frame(), YAW * cell)
         tiles.append((face if turn is None else turn.before(face, Frame(), wall), f"{YAW * cell}°"))
     return tiles
 

@@ -154,6 +154,7 @@ def pictures() -> dict[str, bytes]:
         "k-same.png": make_ksame_picture.groups(),
         "latent-budgets.png": sheet(make_latent.rows()),
         "latent-networks.png": sheet(make_latent.networks()),
+        "latent-poses.png": sheet(make_latent.poses()),
         "geometry-place.png": sheet([make_geometry.places()]),
         "geometry-recombine.png": sheet([make_geometry.recombined()]),
         "geometry-turn.png": sheet([make_geometry.turned()]),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar, Final
@@ -26,12 +26,13 @@ from dpveil.faces.heads import Heads, by_cells
 from dpveil.faces.inpainting import INPAINTING
 from dpveil.faces.portrait import Portrait
 from dpveil.mechanisms.method import Method
-from dpveil.mechanisms.placement import Image, Placement
+from dpveil.mechanisms.placement import Image, Placement, Pose
 from dpveil.noise.bits import BitSource, check_bits
 from dpveil.regions import Finder
 from dpveil.regions.numbering import Order
 
 Crops = UInt8[np.ndarray, "n s s 3"]
+Views = Callable[[Pose | None], Sequence[Image | Figure | Dressed]]
 
 BY_LANDMARKS: Final = "position, size and angle of the face and the turn of its head, by its landmarks"
 POSE: Final = {
@@ -96,6 +97,11 @@ class FaceMethod(Method):
     @property
     def turned(self) -> bool:
         """Whether released crops are turned to the yaw of their cells, which certificates state."""
+        return False
+
+    @property
+    def posed(self) -> bool:
+        """Whether `views` shows faces in other poses."""
         return False
 
     def accepts(self, finders: Sequence[Finder]) -> tuple[Finder, ...]:
@@ -171,6 +177,14 @@ class FaceMethod(Method):
     def shown(self, crops: Crops, *, bits: BitSource) -> list[Image | Figure | Dressed]:
         """Return the replacement of every crop, a crop or a figure, with the same draw as `release`."""
         return list(self.release(crops, bits=bits))
+
+    def views(self, crops: Crops, *, bits: BitSource) -> Views:
+        """Draw every crop once; return a function that gives the replacements, as `shown` does.
+
+        It is called with None, or with a `Pose` if the method is `posed`, and draws nothing.
+        """
+        faces = self.shown(crops, bits=bits)
+        return lambda _: faces
 
     def _checked(self, crops: Crops) -> Crops:
         side = self.frame.size

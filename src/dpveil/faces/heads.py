@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,17 +18,19 @@ from dpveil.faces.geometry import Placed, place, recombine
 from dpveil.faces.geometry.cell import TURNED, Cell
 from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
+from dpveil.faces.geometry.fill import Filling
+from dpveil.faces.geometry.part import number_of
 from dpveil.faces.geometry.place import FOUND
 from dpveil.faces.geometry.protection import BOX, FACE, HEAD
 from dpveil.faces.geometry.threads import each
-from dpveil.mechanisms.placement import Image, Placement, Step
+from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import grow
 from dpveil.regions.grow import reach
 from dpveil.regions.numbering import reading_order
 
 if TYPE_CHECKING:
-    from dpveil.faces.base import FaceMethod
+    from dpveil.faces.base import FaceMethod, Views
 
 TURNED_NOTE: Final = (
     "{face} is turned by 30° or more: hair at the back of the head may stay in the clear;"
@@ -77,15 +80,48 @@ class Heads(Placement):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return the photo with other faces; after the draw, only pixels outside the regions are read."""
-        filling = self.method.inpainting.held
+        return self.drawn(bits, steps).image
+
+    def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
+        """Return the same, with what shows it again if the method is `posed`."""
+        filling = self.method.inpainting.held  # raises before anything is drawn
         crops = np.stack([one.crop(self.photo) for one in self.places])
-        released = self.method.shown(crops, bits=bits)
-        for step in steps:
-            released = [
-                each.after(step) if isinstance(each, Figure | Dressed) else step(each) for each in released
-            ]
-        shown = {"toned": self.method.toned, "turned": self.method.turned}
-        return recombine(self.photo.image, self.places, released, filling=filling, **shown)
+        views = self.method.views(crops, bits=bits)
+        places = tuple(replace(one, landmarks=None, exact=None) for one in self.places)
+        image = _shown(self.photo.image, self.method, places, views, filling, steps, None)
+        again = partial(_shown, image, self.method, places, views, filling, steps)
+        return Drawn(image, again if self.method.posed else None)
+
+
+def _shown(
+    image: Image,
+    method: FaceMethod,
+    places: Sequence[Placed],
+    views: Views,
+    filling: Filling,
+    steps: Sequence[Step],
+    pose: Pose | None,
+) -> Image:
+    """Return a photo, or a release of it, with the faces in a pose; pixels under regions are not read."""
+    first = [_after(steps, face) for face in views(None)]
+    released = first if pose is None else [_after(steps, face) for face in views(pose)]
+    return recombine(
+        image,
+        places,
+        released,
+        filling=filling,
+        toned=method.toned,
+        turned=method.turned,
+        yaw=None if pose is None else round(pose.yaw),
+        numbers=[number_of(face) for face in first],
+    )
+
+
+def _after(steps: Sequence[Step], face: Image | Figure | Dressed) -> Image | Figure | Dressed:
+    """Return a released face after post-processing."""
+    for step in steps:
+        face = face.after(step) if isinstance(face, Figure | Dressed) else step(face)
+    return face
 
 
 def by_cells(method: FaceMethod, photo: Photo, boxes: Sequence[Box]) -> list[int]:

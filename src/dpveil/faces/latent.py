@@ -12,22 +12,24 @@ import numpy as np
 from dpveil.assets.defaults import FILES
 from dpveil.assets.reference import AssetField, Reference
 from dpveil.codecs import CODEC, Codec
+from dpveil.codecs.statistics import Codes
 from dpveil.core.guarantee import Guarantee
 from dpveil.core.numbers import Json
 from dpveil.core.parameters import Between, OneOf, OptionalPositive
 from dpveil.errors import DPVeilError, InvalidParameter, UnknownName, UsageError, meant
 from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.attributes import READER
-from dpveil.faces.base import Crops, FaceMethod
+from dpveil.faces.base import Crops, FaceMethod, Views
 from dpveil.faces.geometry import Frame
 from dpveil.faces.kept import KEPT, NONE, Kept, unusual
 from dpveil.faces.stated_space import StatedSpace
-from dpveil.faces.told import Told
+from dpveil.faces.told import Answers, Told
 from dpveil.mechanisms.latent import TABLE, LatentMechanism
 from dpveil.mechanisms.latent.mixtures import likely_in
 from dpveil.mechanisms.latent.posterior import likely
 from dpveil.mechanisms.latent.shares import RULES
-from dpveil.noise.bits import BitSource
+from dpveil.mechanisms.placement import Pose
+from dpveil.noise.bits import BitSource, check_bits
 
 DEFAULT_MECHANISMS: Final = {"pure": "box-truncated-laplace", "zcdp": "box-gaussian"}
 """Default mechanism for each kind of guarantee."""
@@ -254,7 +256,21 @@ class Latent(FaceMethod):
         """The attribute model, or None if nothing is read."""
         return self.model.held if self.told.costs else None
 
+    @property
+    def posed(self) -> bool:
+        """Whether the decoder takes a pose, in which a code may be shown again."""
+        return self._codec.posed
+
+    def views(self, crops: Crops, *, bits: BitSource) -> Views:
+        """Draw every code once; return a function that decodes them, in a pose if the method is `posed`."""
+        codes, answers = self._released(self._checked(crops), check_bits(bits))
+        return lambda pose: list(self._shown(codes, answers, pose))
+
     def _draw(self, crops: Crops, bits: BitSource) -> Crops:
+        return self._shown(*self._released(crops, bits))
+
+    def _released(self, crops: Crops, bits: BitSource) -> tuple[Codes, Answers]:
+        """Return private codes, and what the decoder is told beside them."""
         codec = self._codec
         seen = crops if codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
         codes = self._own.release(codec.encode(seen), codec.statistics, bits=bits)
@@ -263,9 +279,13 @@ class Latent(FaceMethod):
                 codes = likely(codes, self._own, codec.statistics, bits=bits)
             else:
                 codes = likely_in(codec.prior, codes, self._own, codec.statistics, bits=bits)
-        answers = self.told.answers(crops, self._reader, bits)
-        released = self.told.decoded(codec, codes, answers)
-        return np.ascontiguousarray(np.broadcast_to(released, crops.shape))
+        return codes, self.told.answers(crops, self._reader, bits)
+
+    def _shown(self, codes: Codes, answers: Answers, pose: Pose | None = None) -> Crops:
+        """Return the decoded crops, in colour."""
+        turned = {} if pose is None else self._codec.turning(*pose)
+        released = self.told.decoded(self._codec, codes, answers, turned)
+        return np.ascontiguousarray(np.broadcast_to(released, (*released.shape[:3], 3)))
 
 
 def _of_kind(kind: str, metric: object) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -20,18 +20,20 @@ from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.landmarks import SEEN, of_box, predictor
 from dpveil.faces.geometry.place import check
 from dpveil.faces.heads import LEAST
-from dpveil.mechanisms.placement import Image, Placement, Step
+from dpveil.mechanisms.placement import Drawn, Image, Placement, Pose, Step
 from dpveil.noise.bits import BitSource
 from dpveil.regions import Faces
 
 if TYPE_CHECKING:
-    from dpveil.faces.base import FaceMethod
+    from dpveil.faces.base import FaceMethod, Views
 
 SOFT: Final = 0.12
 """Standard deviation of the blur beside the square, and the distance over which it sets in, relative to the
 crop's side."""
 REACH: Final = 4 * SOFT
 """Distance from the square beyond which rows and columns only repeat, relative to the crop's side."""
+
+Shape = tuple[int, ...]
 
 
 class Portrait(Placement):
@@ -46,23 +48,34 @@ class Portrait(Placement):
 
     def draw(self, bits: BitSource, steps: Sequence[Step]) -> Image:
         """Return an image of the photo's size that depends on the released crop only."""
-        crop = _canonical(self.photo, self.method)
-        (released,) = self.method.shown(crop[None], bits=bits)
-        if isinstance(released, Figure):
-            return _alone(released, self.photo, steps)
-        for step in steps:
-            released = released.after(step) if isinstance(released, Dressed) else step(released)
-        return _spread(released.crop if isinstance(released, Dressed) else released, self.photo)
+        return self.drawn(bits, steps).image
+
+    def drawn(self, bits: BitSource, steps: Sequence[Step]) -> Drawn:
+        """Return the same, with what shows it again if the method is `posed`."""
+        views = self.method.views(_canonical(self.photo, self.method)[None], bits=bits)
+        shown = partial(_shown, self.photo.image.shape, views, steps)
+        return Drawn(shown(None), shown if self.method.posed else None)
 
 
-def _alone(figure: Figure, photo: Photo, steps: Sequence[Step]) -> Image:
-    """Return a portrait of a figure, of the photo's size and channels."""
+def _shown(size: Shape, views: Views, steps: Sequence[Step], pose: Pose | None) -> Image:
+    """Return a portrait of height, width and channels with the face in a pose."""
+    (released,) = views(pose)
+    if isinstance(released, Figure):
+        return _alone(released, size, steps)
+    for step in steps:
+        released = released.after(step) if isinstance(released, Dressed) else step(released)
+    return _spread(released.crop if isinstance(released, Dressed) else released, size)
+
+
+def _alone(figure: Figure, size: Shape, steps: Sequence[Step]) -> Image:
+    """Return a portrait of a figure, of this height, width and channels."""
     import cv2
 
     for step in steps:
         figure = figure.after(step)
-    shown = figure.alone(photo.height, photo.width)
-    return shown if photo.channels == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
+    height, width, channels = size
+    shown = figure.alone(height, width)
+    return shown if channels == 3 else cv2.cvtColor(shown, cv2.COLOR_RGB2GRAY)[..., None]
 
 
 @lru_cache(maxsize=1)
@@ -129,14 +142,14 @@ def _middle_square(image: Image, frame: Frame) -> Similarity:
     return Similarity(scale, 0.0, move - scale * (width - side) / 2, move - scale * (height - side) / 2)
 
 
-def _spread(crop: Image, photo: Photo) -> Image:
-    """Return an image of the photo's size and channels: the crop in its middle square, extended beyond."""
+def _spread(crop: Image, size: Shape) -> Image:
+    """Return an image of this height, width and channels: the crop in its middle square, extended beyond."""
     import cv2
 
-    height, width, channels = photo.image.shape
-    size, side = crop.shape[0], min(width, height)
-    scale = side / size
-    reach = math.ceil((REACH * size + 4) * scale)
+    height, width, channels = size
+    own, side = crop.shape[0], min(width, height)
+    scale = side / own
+    reach = math.ceil((REACH * own + 4) * scale)
     # Beyond the reach all lines are equal, and are added at the end: the cost ignores the aspect ratio.
     right, below = (max(0, (longer - side) // 2 - reach) for longer in (width, height))
     width, height = width - 2 * right, height - 2 * below

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import cv2
 import numpy as np
@@ -23,6 +23,9 @@ from dpveil.noise.bits import BitSource
 Crops = UInt8[np.ndarray, "n s s 3"]
 Answers = Mapping[str, Int64[np.ndarray, " n"]]
 """For each attribute the index of the value that is told, for each of n faces."""
+
+NOTHING: Final[Mapping[str, float]] = {}
+"""A face that is not turned."""
 
 
 @dataclass(frozen=True)
@@ -90,17 +93,19 @@ class Told:
         }
         return drawn | picked
 
-    def decoded(self, codec: Codec, codes: Codes, answers: Answers) -> Crops:
-        """Return the decoded crops of codes whose decoder is told the answers, and nothing else."""
-        if not answers:
+    def decoded(
+        self, codec: Codec, codes: Codes, answers: Answers, turned: Mapping[str, float] = NOTHING
+    ) -> Crops:
+        """Return the decoded crops of codes whose decoder is told the answers and how to turn, no more."""
+        if not answers and not turned:
             return codec.decode(codes)
-        rows = np.stack([answers[name] for name in answers], axis=1)
+        rows = np.stack([np.zeros(len(codes), np.int64), *answers.values()], axis=1)
         out = np.empty((len(codes), *codec.canvas), np.uint8)
         for row in np.unique(rows, axis=0):
             own = (rows == row).all(axis=1)
             inputs = (codec.attributes[name] for name in answers)
-            given = {name: levels[at] for (name, levels), at in zip(inputs, row, strict=True)}
-            out[own] = cast("Any", codec).render(codes[own], **given)
+            given = {name: levels[at] for (name, levels), at in zip(inputs, row[1:], strict=True)}
+            out[own] = cast("Any", codec).render(codes[own], **given, **turned)
         return out
 
 

@@ -150,9 +150,9 @@ class Plan:
         certificate = self._certificate(self.quote, kind_of(source))
         if ledger is not None:
             ledger.debit(self.quote.total)
-        image = self.placement.draw(source, self.post_processing)
-        image.flags.writeable = False
-        return Release(image, certificate, self.remarks)
+        drawn = self.placement.drawn(source, self.post_processing)
+        drawn.image.flags.writeable = False
+        return Release(drawn.image, certificate, self.remarks, drawn.again)
 
     def _certificate(self, quote: Quote, bits: str) -> Certificate:
         return Certificate(

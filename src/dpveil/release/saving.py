@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from jaxtyping import UInt8
 from dpveil.core.certificate import MOST_BYTES, Certificate, Output
 from dpveil.core.certificate_text import parse_certificate
 from dpveil.core.guarantee import counted
-from dpveil.errors import INTACT, CertificateError, OutputError
+from dpveil.errors import INTACT, CertificateError, OutputError, UsageError
 from dpveil.io import (
     MAX_PIXELS,
     encode,
@@ -30,11 +30,18 @@ from dpveil.io import (
 )
 from dpveil.io.names import check_path, shown
 from dpveil.io.refused import Refused
+from dpveil.mechanisms.placement import Image, Pose
 
 if TYPE_CHECKING:
     import PIL.Image
 
 SUFFIX: Final = ".certificate.json"
+RENDERED_AS: Final = "the faces are shown in a chosen pose, yaw "
+RENDERED: Final = (
+    RENDERED_AS + "{yaw:g}° and pitch {pitch:g}°, from the draw of another release: pictures of one draw cost"
+    " no more than one of them"
+)
+"""The warning of a release that was rendered again."""
 
 
 def certificate_path(image: str | Path) -> Path:
@@ -87,12 +94,14 @@ class Release:
     """A private photo: `image` is uint8, height × width × channels, levels 0..255 and read-only.
 
     `certificate` states the guarantee. `notes` say how the file was converted when it was read, and what
-    was not searched for in it; they are for the owner of the original, and are never saved.
+    was not searched for in it; they are for the owner of the original, and are never saved. `again` shows
+    the image with its faces in another pose, if anything can: see `render`.
     """
 
     image: UInt8[np.ndarray, "h w c"]
     certificate: Certificate
     notes: tuple[str, ...] = ()
+    again: Callable[[Pose], Image] | None = None
 
     def __repr__(self) -> str:
         """Return the size and the certificate only: a representation ends up in logs."""
@@ -124,6 +133,26 @@ class Release:
     def _repr_png_(self) -> bytes | None:
         """Return the image as a PNG for notebooks, which store it; None for an unprotected copy."""
         return encode(self.image, "png") if self.certificate.guarantees else None
+
+    def render(self, pose: tuple[float, float]) -> Release:
+        """Return this release with its faces in another pose: nothing is drawn, and nothing is spent.
+
+        `pose` is yaw and pitch in degrees, up to 30 and 10 to either side: to the right of the picture and
+        downwards. It must be public. The decoder of a released code is told the pose, and a face in a photo
+        is then turned to the yaw; pitch is approximate. The certificate says that it is another picture of
+        the same draw. Raises `UsageError` if the method's faces cannot be turned, `InvalidParameter` for
+        another pose. Source: Croft thesis §6.4.
+        """
+        if self.again is None:
+            hint = "use latent with a codec whose decoder takes a pose, such as gan"
+            raise UsageError(f"the faces of {self.certificate.method or 'a copy'} have one pose", hint=hint)
+        asked = Pose.of(pose)
+        image = self.again(asked)
+        image.flags.writeable = False
+        words = RENDERED.format(yaw=asked.yaw, pitch=asked.pitch)
+        earlier = (text for text in self.certificate.warnings if not text.startswith(RENDERED_AS))
+        certificate = replace(self.certificate, warnings=(*earlier, words))
+        return replace(self, image=image, certificate=certificate)
 
     def save(self, path: str | Path, *, replace: bool = False) -> tuple[Path, Path]:
         """Write the image to `path` and its certificate beside it; return both paths.

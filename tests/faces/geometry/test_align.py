@@ -155,4 +155,4 @@ def test_what_is_no_face_is_refused():
 
 def test_unit_is_the_side_of_the_inner_crop():
     place = placed(Box(0, 0, 100, 100), unit=42.0, frame=Frame(128, 0.35))
-    assert Part(place.region, place.pose, place.frame, textured(128, 128)).unit == pytest.approx(42)
+    assert Part(place.region, place.pose, place.frame, textured(128, 128), 0).unit == pytest.approx(42)

@@ -71,9 +71,12 @@ def test_what_is_behind_a_head_shows_on_its_far_side_only() -> None:
 
 def test_a_face_is_turned_from_where_it_looks_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     crop = textured(128, 128)
-    for own, cells in ((0.4, {0: None, 1: Turn(0, 20), -2: Turn(0, -40)}), (17.3, {1: None, 0: Turn(16, 0)})):
+    for own, yaws in (
+        (0.4, {0: None, 20: Turn(0, 20), -40: Turn(0, -40)}),
+        (17.3, {20: None, 0: Turn(16, 0)}),
+    ):
         monkeypatch.setattr(module, "yaw_of", lambda crop, frame, own=own: own)
-        assert {cell: turn_of(crop, Frame(), cell) for cell in cells} == cells
+        assert {yaw: turn_of(crop, Frame(), yaw) for yaw in yaws} == yaws
 
 
 def test_what_is_no_face_has_no_yaw(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +142,7 @@ def test_a_pose_that_was_drawn_or_chosen_is_not_turned_away(monkeypatch: pytest.
     there = faces((1,))
     for turned in (True, False):
         method = SimpleNamespace(inpainting=SimpleNamespace(held=None), toned=False, turned=turned)
-        method.shown = lambda crops, bits: list(crops)
+        method.posed, method.views = False, lambda crops, bits: lambda pose: list(crops)
         drawn = object.__new__(heads.Heads)
         drawn.photo, drawn.places, drawn.method = Photo(textured(160, 260)), there, method
         drawn.draw(SeededBits(1), ())
@@ -156,7 +159,7 @@ def test_faces_of_the_gallery_look_where_the_cell_does() -> None:
     gallery = Reference.of("default", GALLERY).held
     for face in gallery.decoded([5]):
         seen = []
-        for cell in (-1, 0, 1):
-            turn = turn_of(face, Frame(), cell)
+        for yaw in (-20, 0, 20):
+            turn = turn_of(face, Frame(), yaw)
             seen.append(yaw_of(face if turn is None else turn.before(face, Frame(), None), Frame()))
         assert np.abs(np.array(seen) - (-20, 0, 20)).max() < 8

@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float32, UInt8
 from dpveil.core.region import Box, Region
 from dpveil.errors import InvalidParameter
 from dpveil.faces.geometry.align import Frame, Similarity
+from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.dressed import Dressed
 from dpveil.faces.geometry.figure import Figure
 from dpveil.faces.geometry.head import between
@@ -32,23 +33,19 @@ Released = UInt8[np.ndarray, "_ _ _"] | Figure | Dressed
 class Part:
     """A released crop or figure and its place; independent of the photo's pixels.
 
-    `yaw` is the class of the cell to which a crop is turned; None leaves it as it is. `style` is that of
-    spectacles, if it wears any.
+    `yaw` is that to which a crop is turned, in degrees; None leaves it as it is. `style` is that of
+    spectacles, if it wears any. `number` chooses hair, clothes and wall.
     """
 
     region: Region
     pose: Similarity
     frame: Frame
     crop: UInt8[np.ndarray, "s s 3"] | Figure
+    number: int
     toned: bool = False
     protect: str = "head"
     yaw: int | None = None
     style: str | None = None
-
-    @cached_property
-    def number(self) -> int:
-        """A number of the released crop that chooses its hair, clothes and wall: each face has its own."""
-        return zlib.crc32(repr(self.crop).encode() if isinstance(self.crop, Figure) else self.crop.tobytes())
 
     @cached_property
     def turn(self) -> Turn | None:
@@ -84,11 +81,24 @@ class Part:
         return background(outside, hidden, self.pose, self.frame)
 
 
-def part_of(place: Placed, released: Released, *, toned: bool, turned: bool) -> Part:
-    """Return a released head and its place; raises `InvalidParameter` for a crop that does not fit."""
+def number_of(released: Released) -> int:
+    """Return a number of a released crop or figure, so that each face has hair and clothes of its own."""
+    crop = released.face if isinstance(released, Dressed) else released
+    return zlib.crc32(repr(crop).encode() if isinstance(crop, Figure) else crop.tobytes())
+
+
+def part_of(place: Placed, released: Released, *, toned: bool, turned: bool, yaw: int | None = None) -> Part:
+    """Return a released head and its place, turned to `yaw` or else to its cell's.
+
+    Raises `InvalidParameter` for a crop that does not fit.
+    """
     crop, style = (released.face, released.style) if isinstance(released, Dressed) else (released, None)
-    side, yaw = place.frame.size, place.cell.yaw if turned and place.cell else None
+    side, cell = place.frame.size, place.cell
+    if yaw is None and turned and cell is not None and cell.yaw is not None:
+        yaw = YAW * cell.yaw
     if not isinstance(crop, Figure) and (crop.dtype != np.uint8 or crop.shape != (side, side, 3)):
         shape = f"is not uint8 {side} × {side} × 3"
         raise InvalidParameter("crop", f"{crop.dtype} {crop.shape}", shape, hint="as released")
-    return Part(place.region, place.pose, place.frame, crop, toned, place.protect, yaw, style)
+    return Part(
+        place.region, place.pose, place.frame, crop, number_of(crop), toned, place.protect, yaw, style
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -42,6 +43,8 @@ def recombine(
     filling: Filling | None = None,
     toned: bool = False,
     turned: bool = False,
+    yaw: int | None = None,
+    numbers: Sequence[int] | None = None,
 ) -> UInt8[np.ndarray, "H W c"]:
     """Return the photo with every region replaced by its released face and a filled background.
 
@@ -50,8 +53,9 @@ def recombine(
     first. Pixels outside the regions do not change. Of overlapping faces, the larger is on top, or the lower.
     `filling` is `Telea` by default. With `toned`, faces stay as light as they are; else they are brought to
     the tone of skin that is seen below them, if any is. With `turned`, crops are turned to the yaw of their
-    cell. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the photo,
-    and the errors of the filling.
+    cell, or to `yaw`, in degrees. `numbers` choose hair, clothes and wall of each, as `Part.number` does
+    without. Raises `InvalidParameter` if crops do not fit, `RegionError` if a region extends beyond the
+    photo, and the errors of the filling.
 
     *Why it costs nothing.* The output is a function of the pixels outside, of the regions and poses (in the
     clear, as `Placed.in_the_clear` states), and of the crops, which were released: post-processing. ∎
@@ -60,7 +64,9 @@ def recombine(
         raise InvalidParameter("crops", len(crops), f"are not {len(places)}", hint="one for every face")
     for place in places:
         check_inside(place.region.box, image.shape[1], image.shape[0])
-    parts = [part_of(*each, toned=toned, turned=turned) for each in zip(places, crops, strict=True)]
+    parts = [part_of(*each, toned=toned, turned=turned, yaw=yaw) for each in zip(places, crops, strict=True)]
+    if numbers is not None:
+        parts = [replace(part, number=number) for part, number in zip(parts, numbers, strict=True)]
     hidden = np.zeros(image.shape[:2], np.bool_)
     for part in parts:
         view = hidden[part.region.box.slices]

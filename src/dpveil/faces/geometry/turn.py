@@ -17,7 +17,6 @@ from jaxtyping import Bool, Float32, Float64, Shaped, UInt8
 
 from dpveil.errors import RegionError, UsageError
 from dpveil.faces.geometry.align import FIVE, Frame, Points, Similarity, of_points
-from dpveil.faces.geometry.cell import YAW
 from dpveil.faces.geometry.fill import fill
 from dpveil.faces.geometry.head import between, grid
 from dpveil.faces.geometry.head_frame import HeadFrame
@@ -113,12 +112,12 @@ class Turn:
         return there if behind is None else np.asarray(cv2.blendLinear(there, behind, share, 1 - share))
 
 
-def turn_of(crop: Crop, frame: Frame, yaw: int) -> Turn | None:
-    """Return how a released face is turned for a `Cell` with the class `yaw`; None if it looks there already.
+def turn_of(crop: Crop, frame: Frame, wanted: int) -> Turn | None:
+    """Return how a released face is turned to a yaw in degrees; None if it looks there already.
 
     Reads released pixels only: post-processing.
     """
-    wanted, own = YAW * yaw, STEP * round(yaw_of(crop, frame) / STEP)
+    own = STEP * round(yaw_of(crop, frame) / STEP)
     return Turn(own, wanted) if abs(wanted - own) >= ENOUGH else None
 
 
