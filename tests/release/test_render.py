@@ -19,6 +19,7 @@ from dpveil.core.photo import Photo
 from dpveil.core.region import Box
 from dpveil.errors import InvalidParameter, UsageError
 from dpveil.faces import Latent, heads
+from dpveil.faces.geometry.landmarks import Landmarks
 from dpveil.mechanisms.placement import FARTHEST
 from dpveil.noise.bits import SeededBits
 from dpveil.release.saving import RENDERED_AS
@@ -114,7 +115,8 @@ def test_a_head_keeps_its_hair_and_is_turned_to_the_yaw(monkeypatch) -> None:
         heads, "recombine", lambda image, places, *_, **given: asked.append((places, given)) or image
     )
     plan = dpveil.plan(photo(), method(), regions=[Box(77, 65, 92, 115)])
-    plan.placement.places = [replace(p, landmarks=object(), exact=p.pose) for p in plan.placement.places]
+    marks = Landmarks(np.zeros((5, 2)), 0.0, 1.0)
+    plan.placement.places = [replace(p, landmarks=marks, exact=p.pose) for p in plan.placement.places]
     plan.release(bits=SeededBits(5)).render((20, 0))
     (places, plain), (_, turned) = asked
     assert (plain["yaw"], turned["yaw"]) == (None, 20)

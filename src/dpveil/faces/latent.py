@@ -235,9 +235,8 @@ class Latent(FaceMethod):
     @property
     def turned(self) -> bool:
         """Whether decoded faces are turned to the yaw of their cells: those of a codec without poses are."""
-        return bool(
-            CODEC.kinds[self.codec.name].frontal if self.codec.source is None else self._codec.frontal
-        )
+        known = self.codec.source is None
+        return (CODEC.kinds[self.codec.name] if known else self._codec).frontal
 
     @property
     def _codec(self) -> Codec:
@@ -270,7 +269,7 @@ class Latent(FaceMethod):
         return self._shown(*self._released(crops, bits))
 
     def _released(self, crops: Crops, bits: BitSource) -> tuple[Codes, Answers]:
-        """Return private codes, and what the decoder is told beside them."""
+        """Return private codes, and what the decoder is told."""
         codec = self._codec
         seen = crops if codec.canvas[2] == 3 else np.rint(crops @ GREY).astype(np.uint8)[..., None]
         codes = self._own.release(codec.encode(seen), codec.statistics, bits=bits)
