@@ -11,6 +11,7 @@ from dpveil_research import (
     attributes,
     croft_2022,
     croft_thesis_5,
+    croft_thesis_6,
     errata_e1,
     faceidp,
     gallery,
@@ -31,6 +32,7 @@ ON_DATA: Final[dict[str, Callable[[Path, int | None, Callable[[str], None]], dic
     "faceidp": faceidp.make,
     "li-clifton-2021": li_clifton_2021.make,
     "croft-2022-ksame": ksame.make,
+    "croft-thesis-6": croft_thesis_6.make,
     "attributes": attributes.make,
     "gallery": gallery.make,
 }
