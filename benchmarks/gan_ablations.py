@@ -95,6 +95,11 @@ class Stage:
         return self.faces(codes, told)
 
 
+def shortened(plan: Plan, steps: int) -> Plan:
+    """Return the plan with fewer steps, and epochs that are shorter in proportion."""
+    return replace(plan, steps=steps, epoch=max(1, plan.epoch * steps // plan.steps))
+
+
 def trained(folder: Path, steps: int) -> dict[str, Path]:
     """Train what is not in the folder yet, and return the files."""
     files = {name: folder / f"stage-{place}.safetensors" for place, name in enumerate(STAGES)}
@@ -106,7 +111,7 @@ def trained(folder: Path, steps: int) -> dict[str, Path]:
     )
     crops, conditions, _ = read_faces(order, bar)
     for name in missing:
-        plan = replace(STAGES[name], steps=steps)
+        plan = shortened(STAGES[name], steps)
         trainer = Trainer(plan, crops, conditions)
         kept = learned(trainer, replace(order, out=files[name], plan=plan), GAN.name, len(crops), bar)
         about = {"steps": steps, "images": len(trainer.faces.rows), "hours": round(trainer.spent / 3600, 2)}
@@ -168,7 +173,7 @@ def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=1000)
     asked = parser.parse_args()
     asked.kept.mkdir(parents=True, exist_ok=True)
     files, finder, know, rows = trained(asked.kept, asked.steps), Finder(PACKAGE), known(0), []

@@ -40,7 +40,7 @@ def cost(version, case):
 
 
 def test_every_method_that_draws_a_face_has_an_audit_with_mutants():
-    """What `latent` draws is what the latent mechanisms draw, and they have audits."""
+    """The audit of `latent` is in `test_audit_networks`."""
     assert set(face_methods()) == set(TABLE) - {"latent"} <= set(audit.names())
     for name, entry in face_methods().items():
         assert entry.method is TABLE[name]

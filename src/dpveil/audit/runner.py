@@ -12,6 +12,7 @@ from dpveil.audit.faces.table import face_methods
 from dpveil.audit.findings import Report
 from dpveil.audit.fit import ALPHA
 from dpveil.audit.latent.table import latents
+from dpveil.audit.networks.table import networks
 from dpveil.audit.numbers.table import learners, query_audits
 from dpveil.audit.pixel.table import TABLE
 from dpveil.audit.samplers import samplers
@@ -30,6 +31,7 @@ FAMILIES: Final[tuple[Callable[[], Entries], ...]] = (
     scalars,
     latents,
     face_methods,
+    networks,
     photo_audits,
     query_audits,
     learners,

@@ -68,7 +68,7 @@ class Latent(FaceMethod):
     kinds: ClassVar[tuple[str, ...]] = ("pure", "metric", "zcdp")
     summary: ClassVar[str] = "a face's code drawn anew, and decoded to another face"
     source: ClassVar[str] = "Croft 2022, Li & Clifton 2021, FaceIDP"
-    typical: ClassVar[Mapping[str, Any]] = {"epsilon": 300}
+    typical: ClassVar[Mapping[str, Any]] = {"epsilon": 1}
     help: ClassVar[Mapping[str, str]] = {
         "guarantee": "pure, metric or zcdp: chooses a mechanism.",
         "mechanism": "How a code is drawn anew.",
