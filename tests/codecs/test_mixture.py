@@ -148,6 +148,19 @@ def test_codes_and_crops_are_those_of_eigenfaces(crops: np.ndarray) -> None:
     assert pca.prior is None
 
 
+def test_a_normal_distribution_has_the_moments_of_its_codes() -> None:
+    codes = np.random.default_rng(5).normal(0, 1, (400, 6)) @ np.triu(np.ones((6, 6))) + 3
+    whole, few = Factors.normal(codes, 6), Factors.normal(codes, 2)
+    covariance = np.cov(codes.T, bias=True)
+    assert np.allclose(whole.loadings[0] @ whole.loadings[0].T, covariance, atol=1e-6)
+    for one in (whole, few):
+        assert np.allclose(one.means[0], codes.mean(axis=0))
+        assert np.allclose(one.variances[0], np.diag(covariance), atol=1e-6)
+    assert few.loadings.shape == (1, 6, 2)
+    left = np.abs(covariance - few.loadings[0] @ few.loadings[0].T - np.diag(few.noises[0])).max()
+    assert 0 < left < 0.2 * np.abs(covariance).max()
+
+
 def test_samples_are_like_faces_and_none_of_them(crops: np.ndarray) -> None:
     codec = train(Mixture, source_of(crops))
     made = codec.samples(300, SeededBits(1))

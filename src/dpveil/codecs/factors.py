@@ -39,6 +39,19 @@ class Factors:
     loadings: Float64[np.ndarray, "k m q"]
     noises: Float64[np.ndarray, "k m"]
 
+    @classmethod
+    def normal(cls, codes: Codes, factors: int) -> Self:
+        """Return one normal distribution with the mean and the variances of codes n × m, n > 1.
+
+        Its `factors`, m at most, are the leading principal components.
+        """
+        mean = codes.mean(axis=0)
+        away = (codes - mean) / np.sqrt(len(codes))
+        _, values, axes = np.linalg.svd(away, full_matrices=False)
+        loadings = (axes[:factors] * values[:factors, None]).T
+        rest = (away**2).sum(axis=0) - (loadings**2).sum(axis=1)
+        return cls(np.ones(1), mean[None], loadings[None], np.maximum(rest, SMALLEST)[None])
+
     @property
     def variances(self) -> Float64[np.ndarray, "k m"]:
         """The variance of every coordinate in each component."""

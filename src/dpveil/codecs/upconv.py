@@ -14,6 +14,7 @@ from dpveil.assets.cards import Card
 from dpveil.assets.network import Network
 from dpveil.assets.store import Tensors
 from dpveil.codecs.base import Canvas, Crops
+from dpveil.codecs.factors import Factors
 from dpveil.codecs.files import StoredCodec
 from dpveil.codecs.neural import LENGTHS, drawn, pictures, square_of
 from dpveil.codecs.statistics import Codes, Statistics
@@ -31,6 +32,10 @@ PEOPLE: Final = range(2, 20_001)
 """Possible numbers of people whom a generator knows."""
 EMBEDDED: Final = range(1, 513)
 """Possible lengths of an embedding."""
+FITTED: Final = 2000
+"""Most people to whose codes the public distribution is fitted."""
+FACTORS: Final = 32
+"""Its factors."""
 
 Rows = Float64[np.ndarray, "n m"]
 
@@ -56,6 +61,8 @@ class UpConv(StoredCodec):
         "smile": ("expression", (0.0, 1.0)),
     }
 
+    likely: ClassVar[bool] = True
+
     decoder: Network
     identities: Float32[np.ndarray, "p m"]
     gallery: Float32[np.ndarray, "p d"]
@@ -70,6 +77,12 @@ class UpConv(StoredCodec):
     def length(self) -> int:
         """The number of outputs of the identity layer."""
         return int(self.identities.shape[1])
+
+    @cached_property
+    def prior(self) -> Factors:
+        """The public distribution of codes: a normal one, fitted to those of people in training."""
+        every = np.linspace(0, len(self.identities) - 1, min(len(self.identities), FITTED)).astype(np.int64)
+        return Factors.normal(self.codes_of(self._rows[every]), FACTORS)
 
     def _encode(self, crops: Crops) -> Codes:
         return self.codes_of(self.rows_of(crops))
