@@ -245,6 +245,25 @@ def test_two_faces_that_overlap_each_have_a_place():
     assert (recombine(changed, faces, crops) == first).all()
 
 
+@needs_models
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+def test_a_face_on_its_side_or_head_is_aligned(astronaut, quarters):
+    """A photo that was stored turned, or somebody who lies: drawn as it is, not upright."""
+    box, side = FACE_OF_ASTRONAUT, astronaut.width
+    x, y, w, h = box.x, box.y, box.w, box.h
+    for _ in range(quarters):
+        x, y, w, h = y, side - x - w, h, w
+    photo = Photo(np.ascontiguousarray(np.rot90(astronaut.image, quarters)))
+    straight, lying = place(astronaut, box), place(photo, Box(x, y, w, h))
+    change = math.degrees(lying.exact.angle - straight.exact.angle) % 360
+    assert change == pytest.approx(90 * quarters, abs=4)
+    assert (straight.cell.roll - lying.cell.roll) % 24 == pytest.approx(6 * quarters % 24, abs=1)
+    assert lying.cell.yaw == straight.cell.yaw
+    assert np.abs(lying.crop(photo).astype(int) - straight.crop(astronaut)).mean() < 8
+    with pytest.raises(RegionError, match="no sure landmarks"):
+        place(photo, box)  # there is no face, upright or turned
+
+
 def drawing() -> np.ndarray:
     """A face as a child draws it."""
     image = np.full((300, 300, 3), 255, np.uint8)

@@ -71,7 +71,7 @@ class MadeLandmarks(Predictor):
     def __init__(self, angle: float) -> None:
         self.angle = angle
 
-    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box) -> Landmarks:
+    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
         """Return the landmarks of the face in `box`."""
         upright = of_box(box).back(SEEN.points())
         c, s = np.cos(self.angle), np.sin(self.angle)

@@ -118,13 +118,14 @@ class Predictor:
                 "landmark model", str(path), f"has {has} landmarks", hint=f"a file of {points} is needed"
             )
 
-    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box) -> Landmarks:
+    def near(self, image: UInt8[np.ndarray, "H W c"], box: Box, angle: float = 0.0) -> Landmarks:
         """Return the landmarks of the face in `box`, which reaches from the forehead to the chin.
 
-        dlib returns points for anything in the box: `place.check` decides by `spread` and `score` whether it
-        is a face. Raises `RegionError` if they coincide.
+        The face is looked for upright, or turned by an `angle` as that of a `Similarity`. dlib returns points
+        for anything in the box: `place.check` decides by `spread` and `score` whether it is a face. Raises
+        `RegionError` if they coincide.
         """
-        pose, many = of_box(box), np.zeros((1, 5, 2))
+        pose, many = of_box(box, angle), np.zeros((1, 5, 2))
         for starts in ROUNDS:
             many = self._ask(image, pose, starts)
             pose = of_points(_five(np.median(many, axis=0)), SEEN.points())
@@ -195,14 +196,16 @@ class Predictor:
         return self._agreed(crop, pose, self._ask(crop, pose))
 
 
-def of_box(box: Box) -> Similarity:
-    """Return the similarity to the frame `SEEN` of an upright face with this box, forehead to chin."""
+def of_box(box: Box, angle: float = 0.0) -> Similarity:
+    """Return the similarity to the frame `SEEN` of a face with this box, forehead to chin, that is upright or
+    turned.
+    """
     left, top, wide, high = BOX
     low, side = SEEN.pixels(np.array([[left, top], [left + wide, top + high]]))
     zoom = float(np.hypot(*(side - low))) / float(np.hypot(box.w, box.h))
-    middle = (low + side) / 2
-    at = box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5
-    return Similarity(zoom, 0.0, float(middle[0] - zoom * at[0]), float(middle[1] - zoom * at[1]))
+    at = np.array([[box.x + box.w / 2 - 0.5, box.y + box.h / 2 - 0.5]])
+    ((x, y),) = ((low + side) / 2 - Similarity(zoom, angle, 0.0, 0.0).to(at)).tolist()
+    return Similarity(zoom, angle, x, y)
 
 
 def model_path(points: int = 5) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -26,6 +27,11 @@ SPREAD: Final = 0.06
 photographs of other things 0.02 to 0.3."""
 SCORE: Final = -0.4
 """Least accepted `Landmarks.score`."""
+CLEAR_SPREAD: Final = 0.04
+CLEAR_SCORE: Final = 0.0
+"""Spread and score of an upright face beyond which it is not looked for on its side."""
+TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
+"""Angles by which faces may be turned, of people who lie or photos that do."""
 ONE: Final = HeadFrame(1)
 
 FOUND: Final = Origin(FACE, found=True)
@@ -100,7 +106,8 @@ def place(
         there, shape = between(exact, frame, ONE), _around(exact, frame, box, kind)
     else:
         own = own if own == given_box(origin) else None
-        yaw = None if found is None else pose_of(found).yaw
+        # The turn of the head in its own frame: in the photo's, that of a person who lies would be a nod.
+        yaw = None if found is None else pose_of(replace(found, points=exact.to(found.points))).yaw
         cell = cell_of(between(exact, frame, ONE), yaw, None if own else box)
         there, shape = cell.pose, cell.shape(protect)
     pixels = shape.region(there, photo.width, photo.height, box=own, masked=kind.masked)
@@ -112,11 +119,25 @@ def place(
 
 
 def _near(asked: Predictor, photo: Photo, box: Box) -> Landmarks:
-    """Return the landmarks of the face in a box; cached."""
+    """Return the landmarks of the face in a box: upright, or turned if that fits better; cached."""
     own = LOOKED.setdefault(photo, {})
     if (asked, box) not in own:
-        own[asked, box] = asked.near(photo.image, box)
+        found = asked.near(photo.image, box)
+        if found.spread > CLEAR_SPREAD or found.score < CLEAR_SCORE:
+            turned = [one for angle in TURNS if (one := _turned(asked, photo, box, angle)) is not None]
+            best = max(turned, key=lambda one: one.score, default=found)
+            found = best if best.score > found.score and best.spread < found.spread else found
+        own[asked, box] = found
     return own[asked, box]
+
+
+def _turned(asked: Predictor, photo: Photo, box: Box, angle: float) -> Landmarks | None:
+    """Return the landmarks of a face that is turned by an angle; None if they are not sure."""
+    try:
+        found = asked.near(photo.image, box, angle)
+    except RegionError:
+        return None
+    return found if found.spread <= SPREAD and found.score >= SCORE else None
 
 
 def check(found: Landmarks, label: str = "face") -> Landmarks:
