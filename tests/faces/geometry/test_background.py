@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dpveil.faces.geometry.background import calmed, out_of_focus
+from dpveil.faces.geometry.background import calmed, continued, out_of_focus
 from dpveil.faces.geometry.head_frame import HEAD, OVAL, pixel_grid
 
 SIDE = 96
@@ -17,18 +17,60 @@ def levels(of: float) -> np.ndarray:
     return np.full((SIDE, SIDE, 3), of, np.float32)
 
 
+def of_classes(clothes: np.ndarray, hair: np.ndarray) -> np.ndarray:
+    """Return a layout of background, hair, skin and clothes."""
+    skin = np.zeros((SIDE, SIDE), np.float32)
+    background = 1 - np.maximum(clothes, hair)
+    return np.stack([background, hair, skin, clothes]).astype(np.float32)
+
+
+NONE = np.zeros((SIDE, SIDE))
+PLAIN = np.stack([~ON_IT, NONE, ON_IT, NONE]).astype(np.float32)
+
+
 def test_a_background_of_another_light_meets_the_photo() -> None:
-    out = out_of_focus(levels(130), levels(105), KNOWN, BEHIND)
+    out = continued(levels(130), levels(105), KNOWN, PLAIN)
     assert np.abs(out[~KNOWN & ~ON_IT & (FAR > 1.45)] - 105).max() < 4
     assert (out[ON_IT] == 130).all()
 
 
-def test_what_is_missed_by_far_is_not_followed_all_the_way() -> None:
-    """A dark thing at the edge does not paint a whole background black."""
-    out = out_of_focus(levels(200), levels(0), KNOWN, BEHIND)
-    inside = ~KNOWN & ~ON_IT & (FAR > 1.3) & (FAR < 1.4)
-    assert (out[inside] >= 150).all()
-    assert (out[inside] < 185).all()
+def test_hair_and_clothes_go_on_in_the_colours_that_are_seen_of_them() -> None:
+    """Long fair hair at the left stays fair up to the crown, and a red garment red up to the collar."""
+    long_hair = (GRID[..., 0] < 0.5) & (GRID[..., 1] < 0.6)
+    low = GRID[..., 1] > 0.7
+    layout = of_classes(low, long_hair)
+    light = np.where(long_hair[..., None], levels(200), levels(90))
+    light[low] = (210, 20, 30)
+    out = continued(levels(80), light, (FAR > 1.2) & (GRID[..., 1] < 0.95), layout)
+    assert np.abs(out[long_hair & (FAR < 1)] - 200).max() < 25
+    assert np.abs(out[low & (FAR < 1.2)] - (210, 20, 30)).max() < 25
+    nowhere = ~long_hair & ~low & (FAR < 0.8)
+    assert np.abs(out[nowhere] - 90).max() < 25
+
+
+def test_a_spot_at_the_edge_is_not_followed() -> None:
+    """A few pixels that may be hair colour no head."""
+    spot = (FAR < 1.1) | ((np.abs(GRID[..., 0] - 0.5) < 0.011) & (GRID[..., 1] < 0.4))
+    out = continued(levels(80), levels(200), KNOWN, of_classes(np.zeros((SIDE, SIDE)), spot))
+    assert out[FAR < 1].max() < 80 + 0.4 * 120
+
+
+def test_a_background_goes_on_in_its_own_texture() -> None:
+    """Stripes that end at the region's edge go on behind the head, and no hidden pixel shows."""
+    striped = levels(100) + 24 * (np.indices((SIDE, SIDE))[0] // 3 % 2)[..., None].astype(np.float32)
+    hidden = np.where(KNOWN[..., None], striped, levels(250))
+    out = out_of_focus(levels(112), hidden, KNOWN, BEHIND)
+    band = ~KNOWN & ~ON_IT & (FAR > 1.55)
+    assert out[band].std() > 8
+    assert out[band].max() < 140
+    assert (out == out_of_focus(levels(112), striped, KNOWN, BEHIND)).all()
+
+
+def test_what_is_quite_unlike_the_background_is_not_mirrored() -> None:
+    """A black wedge at the edge of a photo does not turn up behind the head."""
+    light = np.where((FAR > 1.8)[..., None], levels(0), levels(200))
+    out = out_of_focus(levels(200), light, KNOWN, BEHIND)
+    assert out[~KNOWN & ~ON_IT & (FAR < 1.5)].min() > 150
 
 
 def test_patterns_behind_a_head_are_out_of_focus_and_those_on_it_are_not() -> None:
@@ -36,7 +78,7 @@ def test_patterns_behind_a_head_are_out_of_focus_and_those_on_it_are_not() -> No
         np.float32
     )
     for known in (KNOWN, np.zeros_like(KNOWN)):
-        out = out_of_focus(chequered, chequered, known, BEHIND)
+        out = out_of_focus(chequered, levels(130), known, BEHIND)
         behind = ~known & ~ON_IT
         assert out[behind].std() < 8 < chequered[behind].std()
         assert (out[ON_IT] == chequered[ON_IT]).all()

@@ -22,6 +22,7 @@ from dpveil.faces.geometry.fill import Telea
 from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
+from dpveil.faces.geometry.layout import neck
 from dpveil.regions import grow
 from tiny_onnx import completion, field, lama, model, node, tensor, value
 
@@ -152,6 +153,38 @@ def test_the_network_is_shown_the_outside_the_face_and_the_public_noise(
     assert not (known * oval).any()
     assert known[SIDE // 2, SIDE // 2] == 0
     assert (last == noise / 4).all()
+
+
+def test_beyond_the_far_cheek_of_a_turned_face_the_network_paints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a turned head leaves free is neither the face nor its mirror image: there is no mask of a face.
+
+    It wears no style of hair: those are of heads that look ahead.
+    """
+    network, seen = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    (face,) = heads(TWO[0])
+    image = np.full((200, 260, 3), (200, 100, 30), np.uint8)
+    for yaw in (0, 40, -40):
+        recombine(image, [face], [np.full((128, 128, 3), 90, np.uint8)], filling=network, yaw=yaw)
+    ahead, right, left = (planes[4] > 0 for planes in seen)
+    assert 0.02 < (ahead & ~right).sum() / ahead.sum() < 0.35
+    assert 0.02 < (ahead & ~left).sum() / ahead.sum() < 0.35
+    assert not (ahead & ~right & ~left).any()
+    assert not (right & ~ahead).any()
+    columns = np.arange(SIDE)
+    assert columns[(ahead & ~right).any(axis=0)].min() > columns[(ahead & ~left).any(axis=0)].max()
+    for planes in seen[1:]:
+        assert (planes[6:] == neck(SIDE)).all()
+    assert (seen[0][6:] != neck(SIDE)).any()
+
+
+def test_a_neck_is_likely_below_the_chin_and_nowhere_else() -> None:
+    more, grid = neck(96), pixel_grid(96)
+    assert not more[[0, 1, 3]].any()
+    assert (more[2][grid[..., 1] < 0.6] == 0).all()
+    assert more[2][(np.abs(grid[..., 0] - 0.5) < 0.05) & (np.abs(grid[..., 1] - 0.72) < 0.02)].min() > 1
+    assert more[2][np.abs(grid[..., 0] - 0.5) > 0.12].max() < 0.8
 
 
 @pytest.mark.parametrize("box", [Box(90, 80, 60, 75), Box(2, 70, 60, 75)])

@@ -8,17 +8,28 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from dpveil.faces.geometry.head_frame import OVAL
+from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR
 
 HALF: Final = 0.5
 """Share of the background above which a pixel is behind a head."""
-SOFT: Final = (0.03, 0.06)
+SOFT: Final = (0.02, 0.06)
 """Standard deviation of the blur behind a head, in units of the frame's side: with some of the photo known,
 and with nothing."""
 WINDOW: Final = 5
 """Side of the window, in pixels of the frame, in which both sides of an edge are compared."""
-MISSED: Final = 40.0
-"""Largest correction of a painted background, in levels."""
+MISSED: Final = 160.0
+"""Largest correction of painted levels, in levels."""
+EDGE: Final = 0.1
+"""Length of an edge, in units of the frame's side, from which on it is followed in full."""
 
+SMOOTH: Final = (9, 9)
+"""Window over which the way back to the edge is averaged, in pixels, where the background is mirrored."""
+SURE: Final = 1.5
+"""Standard deviation of the blur of where there is something to mirror, in pixels of the frame."""
+ALIKE: Final = 40.0
+"""Levels by which the mirrored background may differ from what was painted there: no more than texture."""
+REACH: Final = (0.1, 1.8)
+"""How far from the edge the mirrored background begins to fade, and ends: (reach - distance / unit)."""
 COLOURS: Final = (15, 1.5)
 """Window of the median and standard deviation of the blur of painted colours, in pixels of the frame."""
 BESIDE: Final = (0.9, 1.1)
@@ -48,6 +59,21 @@ def calmed(levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], grid: 
     return np.asarray(levels + share * (after.astype(np.float32) - before))
 
 
+def continued(
+    levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], layout: Float32[np.ndarray, "4 s s"]
+) -> Levels:
+    """Return painted levels in which hair, clothes and background go on in the colours that are seen of them.
+
+    `light` are the levels of the photo where they are `known`; `layout` are the shares of the classes, from 0
+    to 1, of all of the frame. Of each class, what is painted is shifted by as much as it misses the photo at
+    the edge of what is known.
+    """
+    out = levels.copy()
+    for one in (BACKGROUND, HAIR, CLOTHES):
+        out += layout[one][..., None] * _missed(levels, light, known, layout[one] > HALF)
+    return out
+
+
 def out_of_focus(
     levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], behind: Float32[np.ndarray, "s s"]
 ) -> Levels:
@@ -58,28 +84,61 @@ def out_of_focus(
     import cv2
 
     side, alone = len(levels), not known.any()
-    near = levels if alone else levels + _missed(levels, light, known, behind > HALF)
-    whole = np.where(known[..., None], light, near)
+    whole = np.where(known[..., None], light, levels)
     beyond = behind[..., None] + np.float32(1e-4)  # else hair and clothes would spread behind themselves
     sums = cv2.GaussianBlur(np.dstack([whole * beyond, beyond]), (0, 0), SOFT[alone] * side)
     soft = sums[..., :3] / sums[..., 3:]
+    if not alone:
+        there, share = _mirrored(light, soft, known & (behind > HALF))
+        soft += share[..., None] * (there - soft)
     return np.asarray(levels + behind[..., None] * (soft - levels))
 
 
-def _missed(
-    levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], behind: Bool[np.ndarray, "s s"]
-) -> Levels:
-    """Return by how much painted levels miss the photo's at the edge of what is known, and beyond it.
+def _mirrored(
+    light: Levels, soft: Levels, known: Bool[np.ndarray, "s s"]
+) -> tuple[Levels, Float32[np.ndarray, "s s"]]:
+    """Return the levels that are `known`, mirrored at the edge of what is known, and how much they count.
 
-    Only the part of the edge counts that is `behind` a head.
+    A wall, a curtain or a crowd goes on in its own texture so, where it would end in a fog. Where nothing is
+    known at the mirrored place, the levels are `soft`.
     """
     import cv2
 
-    seen, painted = known & behind, ~known & behind
+    if not known.any():
+        return soft, np.zeros(known.shape, np.float32)
+    hole = (~known).astype(np.uint8)
+    away, labels = cv2.distanceTransformWithLabels(hole, cv2.DIST_L2, 5, labelType=cv2.DIST_LABEL_PIXEL)
+    at = np.argwhere(known).astype(np.float32)
+    nearest = np.zeros((labels.max() + 1, 2), np.float32)
+    nearest[labels[known]] = at
+    here = np.stack(np.indices(known.shape), axis=-1).astype(np.float32)
+    back = cv2.blur(nearest[labels] - here, SMOOTH)
+    y, x = (np.ascontiguousarray((here + 2 * back)[..., axis]) for axis in (0, 1))
+    whole = np.dstack([light * known[..., None], known]).astype(np.float32)
+    there = cv2.remap(whole, x, y, cv2.INTER_LINEAR, borderMode=cv2.BORDER_CONSTANT)
+    sure = there[..., 3:] > HALF
+    levels = np.where(sure, there[..., :3] / np.maximum(there[..., 3:], HALF), soft)
+    off = cv2.GaussianBlur(np.abs(levels - soft).mean(axis=2), (0, 0), SURE)
+    share = cv2.GaussianBlur(sure[..., 0].astype(np.float32), (0, 0), SURE) * np.exp(-((off / ALIKE) ** 2))
+    share *= np.clip(REACH[1] - away / len(known) / REACH[0], 0, 1)
+    return np.asarray(levels, np.float32), np.asarray(share, np.float32)
+
+
+def _missed(
+    levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], of: Bool[np.ndarray, "s s"]
+) -> Levels:
+    """Return by how much painted levels miss the photo's at the edge of what is known, and beyond it.
+
+    Only the part of the edge counts that is `of` one class on both sides, and a short one counts less.
+    """
+    import cv2
+
+    seen, painted = known & of, ~known & of
     beside = cv2.dilate(painted.astype(np.uint8), np.ones((3, 3), np.uint8)) > 0
     sides = [mean_around(light, seen), mean_around(levels, painted)]
     rim = (seen & beside).astype(np.float32)
-    return _continued(np.clip(sides[0] - sides[1], -MISSED, MISSED), rim)
+    sure = np.float32(min(1.0, float(rim.sum()) / (EDGE * len(levels))))
+    return sure * _continued(np.clip(sides[0] - sides[1], -MISSED, MISSED), rim)
 
 
 def mean_around(levels: Levels, where: Bool[np.ndarray, "_ _"]) -> Levels:

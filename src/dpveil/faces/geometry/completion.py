@@ -17,12 +17,12 @@ from dpveil.core.numbers import Json
 from dpveil.core.region import Box
 from dpveil.errors import ModelError
 from dpveil.faces.geometry.align import Frame, Similarity
-from dpveil.faces.geometry.background import calmed, out_of_focus
+from dpveil.faces.geometry.background import calmed, continued, out_of_focus
 from dpveil.faces.geometry.fill import Filling, fill
 from dpveil.faces.geometry.hair import Hair
 from dpveil.faces.geometry.head import between, inside
 from dpveil.faces.geometry.head_frame import OVAL, HeadFrame, in_head, pixel_grid
-from dpveil.faces.geometry.layout import BACKGROUND, CLASSES
+from dpveil.faces.geometry.layout import BACKGROUND, CLASSES, neck
 from dpveil.faces.geometry.painted import Painted, healed, seen, shrunk
 from dpveil.faces.geometry.studio import dyed, seen_below
 from dpveil.faces.geometry.tone import follow
@@ -47,8 +47,13 @@ PLANES: Final = 6 + CLASSES
 OFF: Final = 6
 """Pixels at the edge of a frame that are not used where it is continued: networks err beside nothing."""
 
+SHOWS: Final = 127
+"""How much of a turned head, of 255, shows at least in a pixel of the frame that is given to the network."""
+
 Levels = Float32[np.ndarray, "_ _ c"]
 Crop = UInt8[np.ndarray, "_ _ 3"]
+Turned = Callable[[Crop], tuple[Crop, Float32[np.ndarray, "_ _"]]]
+"""Turns a crop, and returns it with the share of the head that shows at each pixel."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +63,9 @@ class Completion(Stored, Filling):
 
     `network` is an ONNX file, run from these bytes by the `fastest` engine, on one thread. Its input is
     1 × 10 × `side` × `side`: RGB from -1 to 1 of the photo outside and of the face, and 0 elsewhere; the
-    masks of both, 0 or 1; `noise`, which is public and constant; and a style of `hair`, which is added to the
-    logits of the layout's classes. Its output is 1 × 7 × `side` × `side`: RGB from -1 to 1, and the shares of
-    the classes of `layout`, from 0 to 1. It is run once when it is loaded.
+    masks of both, 0 or 1; `noise`, which is public and constant; and what is added to the logits of the
+    layout's classes: a style of `hair`, and a `neck`. Its output is 1 × 7 × `side` × `side`: RGB from -1 to
+    1, and the shares of the classes of `layout`, from 0 to 1. It is run once when it is loaded.
     Source: docs, "Face geometry".
     """
 
@@ -93,14 +98,15 @@ class Completion(Stored, Filling):
         *,
         toned: bool = False,
         around: bool = True,
-        turn: Callable[[Crop], Crop] | None = None,
+        turn: Turned | None = None,
         number: int | None = None,
     ) -> Painted | None:
         """Return a head around the released face `crop`; `place` maps the photo to the crop's `frame`.
 
         With `toned`, its skin stays as light as that of the crop: networks draw dark faces lighter. Without
         `around`, what is seen of the head itself stays as it is. `turn` turns the face, if one is painted.
-        `number` says which style of hair it gets: released, or public; None gives what the network guesses.
+        `number` says which style of hair it gets: released, or public; heads that are turned get what the
+        network guesses, and so do all if it is None.
 
         `outside` is the photo with 0 under `hidden`: no pixel under `hidden` influences the result. If hardly
         anything of the frame is outside, the network sees the face alone, and only the person is shown; or,
@@ -115,23 +121,29 @@ class Completion(Stored, Filling):
         if alone and not around:
             return None
         known &= not alone
-        crop = crop if turn is None else turn(crop)
-        face = np.asarray(shrunk(crop, between(ONE, frame, head), self.side), np.float32)
-        oval = inside(OVAL, grid) & ~known
+        crop, shows = (crop, np.ones(crop.shape[:2], np.float32)) if turn is None else turn(crop)
+        both = np.dstack([crop, np.rint(255 * shows).astype(np.uint8)])
+        there = shrunk(both, between(ONE, frame, head), self.side)
+        face = np.asarray(there[..., :3], np.float32)
+        oval = inside(OVAL, grid) & ~known & (there[..., 3] > SHOWS)
         levels = np.where(known[..., None], light, np.where(oval[..., None], face, 127.5))
         planes = [*(levels / 127.5 - 1).transpose(2, 0, 1), known, oval, QUIET * self.noise]
-        style = np.zeros((CLASSES, *known.shape)) if number is None else self.hair.of(face, number)
+        style = neck(self.side)
+        if number is not None and turn is None:
+            style = style + self.hair.of(face, number)
         out = self._run(np.stack([*planes, *style]).astype(np.float32)[None])
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
         layout = out[0, 3:].clip(0, 1)
+        if not alone:
+            painted = continued(painted, light, known, layout)
         painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
         if alone:
             below = seen_below(outside, hidden, pose, self.side)
             painted = dyed(painted, layout, number or 0, below)
             painted, layout = _inward(painted, (0, 1)), _inward(layout, (1, 2))
         painted = follow(painted, face) if toned else painted
-        return Painted(painted, pose, face, crop, frame, layout, alone, number or 0)
+        return Painted(painted, pose, face, crop, frame, layout, oval, alone, number or 0)
 
     def _run(self, planes: Float32[np.ndarray, "1 10 s s"]) -> Float32[np.ndarray, "1 _ _ _"]:
         """Return the network's output; raises `ModelError` for any other than finite colours."""

@@ -20,6 +20,8 @@ RIM: Final = 0.25
 """Width of the edge over which fine detail of a released face fades out, relative to the oval's half axes."""
 HEALED: Final = (0.8, 2.0)
 """Width of the blend inside and outside the oval's edge, in pixels of the frame."""
+BESIDE: Final = np.ones((3, 3), np.uint8)
+"""Neighbourhood over which that detail ends at the outline of a turned face."""
 GAIN: Final = (0.6, 1.4)
 """Limits of the gain by which fine detail is adapted to the light of the painted head."""
 
@@ -37,8 +39,9 @@ class Painted:
     """A head painted by a network: `levels` 0..255 in its frame, to which `pose` maps the photo.
 
     `face` is the released face in that frame, `crop` the same at full resolution in its own `frame`; `layout`
-    are the shares of the classes of `layout`. Of one that was painted `alone`, without anything of the photo,
-    only the person shows, and shoulders go on beyond the frame.
+    are the shares of the classes of `layout`, and `shows` says where the network was given the face. Of one
+    that was painted `alone`, without anything of the photo, only the person shows, and shoulders go on beyond
+    the frame.
     """
 
     levels: Levels
@@ -47,6 +50,7 @@ class Painted:
     crop: UInt8[np.ndarray, "t t 3"]
     frame: Frame
     layout: Float32[np.ndarray, "4 s s"]
+    shows: Bool[np.ndarray, "s s"]
     alone: bool = False
     number: int = 0
 
@@ -93,6 +97,7 @@ class Painted:
         grid = pixel_grid(side)
         far = np.hypot((grid[..., 0] - x) / a, (grid[..., 1] - y) / b)
         share = np.clip((1 - far) / RIM, 0, 1).astype(np.float32)
+        share *= cv2.blur(cv2.erode(self.shows.astype(np.float32), BESIDE), BESIDE.shape)
         soft = cv2.GaussianBlur(np.dstack([self.levels.clip(0, 255), self.face]), (0, 0), side / 28)
         gain = share[..., None] * np.clip((soft[..., :3] + 8) / (soft[..., 3:] + 8), *GAIN)
         to_crop = between(self.pose, HeadFrame(side), self.frame)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -158,13 +159,8 @@ def _head(
     if not toned and (seen := skin_below(outside, hidden, part.pose, part.frame)) is not None:
         crop, toned = np.rint(brought_to(crop, part.frame, seen)).astype(np.uint8), True
     painted = None
-
-    def turned(face: UInt8[np.ndarray, "s s 3"]) -> UInt8[np.ndarray, "s s 3"]:
-        behind = part.behind(outside, hidden)
-        return face if part.turn is None else part.turn.before(face, part.frame, behind)
-
     if isinstance(filling, Completion):
-        turn = None if part.turn is None else turned
+        turn = None if part.turn is None else partial(part.turn.of, frame=part.frame)
         painted = filling.complete(
             outside, hidden, part.pose, crop, part.frame, toned=toned, turn=turn, number=part.number
         )

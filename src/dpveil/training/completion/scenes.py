@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import cv2
@@ -31,6 +31,9 @@ TURNED: Final = ((0.55, 0), (0.92, 1), (1.0, 2))
 
 ALL: Final = 0.07
 """Share of scenes in which nothing of the photo is seen, as of a box around a large head."""
+CUT: Final = (0.35, 0.16)
+"""Share of scenes in which a side of the face is hidden, too, as of faces that are turned; and up to which
+part of the oval's width."""
 
 Stored = UInt8[np.ndarray, "n 192 192 4"]
 
@@ -91,7 +94,7 @@ class Maker:
         """Return `count` augmented scenes; the last `others` of them have a face that is not the photo's."""
         picks = self.rows[self._whole(len(self.rows), 2 * count)]
         numbers = self._whole(len(self.faces), count) if len(self.faces) else None
-        chance = torch.rand(count, 27, generator=self.generator, dtype=torch.float64).tolist()
+        chance = torch.rand(count, 28, generator=self.generator, dtype=torch.float64).tolist()
         parts = []
         for row in range(count):
             u, other = chance[row], row >= count - others
@@ -110,7 +113,8 @@ class Maker:
             shape = in_blocks(self.hidden(hidden, yaw), u[20:24])
             if u[26] < ALL:
                 shape, known = np.ones_like(shape), np.zeros_like(known)
-            parts.append((photo, given, shape, self.oval(oval), known, self.layout(int(picks[row]), where)))
+            shown = self.oval(oval) & self.oval(cut(oval, u[27]))
+            parts.append((photo, given, shape, shown, known, self.layout(int(picks[row]), where)))
         own = torch.arange(count) < count - others
         return self._batch(parts, own, vary=True)
 
@@ -235,6 +239,14 @@ class Maker:
         face = torch.where(u[:, 13] < 0.5, moved, face).clamp(0, 1)
         soft = torch.nn.functional.avg_pool2d(face, 3, stride=1, padding=1, count_include_pad=False)
         return photo, torch.where(u[:, 14] < 0.3, soft, face)
+
+
+def cut(at: Jitter, u: float) -> Jitter:
+    """Return a face's jitter, in some scenes shifted to one side; `u` is a uniform number."""
+    share, most = CUT
+    if u >= share:
+        return at
+    return replace(at, right=at.right + OVAL[2] * 2 * most * (2 * u / share - 1))
 
 
 def in_blocks(mask: np.ndarray, u: list[float]) -> np.ndarray:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
+from dpveil.faces.geometry.layout import neck
 from dpveil.training.completion.losses import each, laid_out, over, reconstruction
 from dpveil.training.completion.network import Completer, Critics, sharpened
 from dpveil.training.completion.scenes import Maker, Scenes
@@ -107,7 +108,7 @@ class Trainer:
             logits = self.net.layout(seen).float()
             if against:
                 guessed[: int(plan.guessed * plan.batch)] = True
-                layout = torch.where(each(guessed), sharpened(logits.detach()), layout)
+                layout = torch.where(each(guessed), self.guess(logits), layout)
             painted = self.net.painter(seen, layout).float()
         losses = reconstruction(scenes, painted, guessed) | {"layout": laid_out(scenes, logits)}
         total = losses["level"] + plan.slope * losses["slope"] + plan.kept * losses["kept"] + losses["layout"]
@@ -128,6 +129,10 @@ class Trainer:
             self.before.load_state_dict(self.mean.state_dict())
         self.spent += time.monotonic() - started
         return {name: float(value.detach()) for name, value in losses.items()}
+
+    def guess(self, logits: Tensor) -> Tensor:
+        """Return the layout that the painter is given for these logits of the network."""
+        return sharpened(logits.detach() + torch.from_numpy(neck(self.plan.side)))
 
     def _adversarial(
         self, scenes: Scenes, painted: Tensor, given: Tensor, certain: Tensor
@@ -188,7 +193,7 @@ class Trainer:
     def painted(self, scenes: Scenes) -> Tensor:
         """Return the scenes with their hidden part painted by the averaged network."""
         net = self.shipped()
-        out: Tensor = net.painter(scenes.seen, sharpened(net.layout(scenes.seen))).clamp(-1, 1)
+        out: Tensor = net.painter(scenes.seen, self.guess(net.layout(scenes.seen))).clamp(-1, 1)
         return scenes.truth + scenes.hidden * (out - scenes.truth)
 
 
@@ -257,7 +262,7 @@ def measured(trainer: Trainer, most: int = 320) -> dict[str, float]:
         part = rows[start : start + 16]
         scenes = trainer.maker.plain(part, None, None)
         logits = network.layout(scenes.seen)
-        losses = reconstruction(scenes, network.painter(scenes.seen, sharpened(logits)))
+        losses = reconstruction(scenes, network.painter(scenes.seen, trainer.guess(logits)))
         right = (logits.argmax(dim=1) == scenes.layout.argmax(dim=1)).float() * scenes.hidden[:, 0]
         losses["right"] = right.sum() / scenes.hidden.sum()
         for name in ("level", "slope", "right"):
