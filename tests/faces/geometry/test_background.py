@@ -1,5 +1,6 @@
 """The background behind a painted head: it meets the photo, and head and shoulders stay as they are."""
 
+import cv2
 import numpy as np
 
 from dpveil.faces.geometry.background import calmed, continued, out_of_focus
@@ -24,6 +25,9 @@ def of_classes(clothes: np.ndarray, hair: np.ndarray) -> np.ndarray:
     return np.stack([background, hair, skin, clothes]).astype(np.float32)
 
 
+WELL_ON_IT = cv2.erode(ON_IT.astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
+WELL_BEHIND = cv2.erode((~ON_IT).astype(np.uint8), np.ones((9, 9), np.uint8)) > 0
+"""Without the outline of the head, which is soft."""
 NONE = np.zeros((SIDE, SIDE))
 PLAIN = np.stack([~ON_IT, NONE, ON_IT, NONE]).astype(np.float32)
 
@@ -79,9 +83,9 @@ def test_patterns_behind_a_head_are_out_of_focus_and_those_on_it_are_not() -> No
     )
     for known in (KNOWN, np.zeros_like(KNOWN)):
         out = out_of_focus(chequered, levels(130), known, BEHIND)
-        behind = ~known & ~ON_IT
+        behind = ~known & WELL_BEHIND
         assert out[behind].std() < 8 < chequered[behind].std()
-        assert (out[ON_IT] == chequered[ON_IT]).all()
+        assert np.abs(out - chequered)[WELL_ON_IT].max() < 0.01
 
 
 def test_neither_a_head_nor_clothes_outside_spread_behind_the_head() -> None:
@@ -90,8 +94,8 @@ def test_neither_a_head_nor_clothes_outside_spread_behind_the_head() -> None:
     light = np.where(clothes[..., None], levels(250), levels(100))
     behind = np.where(clothes, 0, BEHIND).astype(np.float32)
     out = out_of_focus(np.where(ON_IT[..., None], levels(10), levels(100)), light, KNOWN, behind)
-    assert np.abs(out[~KNOWN & ~ON_IT] - 100).max() < 1
-    assert (out[ON_IT] == 10).all()
+    assert np.abs(out[~KNOWN & WELL_BEHIND] - 100).max() < 1
+    assert np.abs(out[WELL_ON_IT] - 10).max() < 0.01
 
 
 def test_spots_of_colour_beside_a_face_go_and_lightness_stays() -> None:

@@ -22,6 +22,8 @@ MISSED: Final = 160.0
 EDGE: Final = 0.1
 """Length of an edge, in units of the frame's side, from which on it is followed in full."""
 
+OUTLINE: Final = 1.0
+"""Standard deviation of the blur of a head's outline, in pixels of the frame: hair has no sharp edge."""
 SMOOTH: Final = (9, 9)
 """Window over which the way back to the edge is averaged, in pixels, where the background is mirrored."""
 SURE: Final = 1.5
@@ -91,7 +93,8 @@ def out_of_focus(
     if not alone:
         there, share = _mirrored(light, soft, known & (behind > HALF))
         soft += share[..., None] * (there - soft)
-    return np.asarray(levels + behind[..., None] * (soft - levels))
+    share = cv2.GaussianBlur(behind, (0, 0), OUTLINE)[..., None]
+    return np.asarray(levels + share * (soft - levels))
 
 
 def _mirrored(
