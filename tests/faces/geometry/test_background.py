@@ -52,6 +52,15 @@ def test_hair_and_clothes_go_on_in_the_colours_that_are_seen_of_them() -> None:
     assert np.abs(out[nowhere] - 90).max() < 25
 
 
+def test_skin_goes_on_only_where_a_head_stays() -> None:
+    """The tone of a neck is not that of a new face, but what stays of a face is."""
+    layout = np.stack([NONE, NONE, NONE + 1, NONE]).astype(np.float32)
+    known = FAR > 0.8
+    assert (continued(levels(90), levels(150), known, layout) == 90).all()
+    out = continued(levels(90), levels(150), known, layout, skin=True)
+    assert np.abs(out[FAR < 0.5] - 150).max() < 10
+
+
 def test_a_spot_at_the_edge_is_not_followed() -> None:
     """A few pixels that may be hair colour no head."""
     spot = (FAR < 1.1) | ((np.abs(GRID[..., 0] - 0.5) < 0.011) & (GRID[..., 1] < 0.4))

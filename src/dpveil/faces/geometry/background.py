@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Bool, Float32
 
 from dpveil.faces.geometry.head_frame import OVAL
-from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR
+from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN
 
 HALF: Final = 0.5
 """Share of the background above which a pixel is behind a head."""
@@ -62,16 +62,22 @@ def calmed(levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], grid: 
 
 
 def continued(
-    levels: Levels, light: Levels, known: Bool[np.ndarray, "s s"], layout: Float32[np.ndarray, "4 s s"]
+    levels: Levels,
+    light: Levels,
+    known: Bool[np.ndarray, "s s"],
+    layout: Float32[np.ndarray, "4 s s"],
+    *,
+    skin: bool = False,
 ) -> Levels:
-    """Return painted levels in which hair, clothes and background go on in the colours that are seen of them.
+    """Return painted levels in which hair, clothes and background go on in the colours that are seen of them,
+    and with `skin` that, too.
 
     `light` are the levels of the photo where they are `known`; `layout` are the shares of the classes, from 0
     to 1, of all of the frame. Of each class, what is painted is shifted by as much as it misses the photo at
     the edge of what is known.
     """
     out = levels.copy()
-    for one in (BACKGROUND, HAIR, CLOTHES):
+    for one in (BACKGROUND, HAIR, CLOTHES, *([SKIN] if skin else [])):
         out += layout[one][..., None] * _missed(levels, light, known, layout[one] > HALF)
     return out
 

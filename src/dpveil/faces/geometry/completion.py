@@ -136,7 +136,7 @@ class Completion(Stored, Filling):
         painted = calmed(painted, light, known, grid)
         layout = out[0, 3:].clip(0, 1)
         if not alone:
-            painted = continued(painted, light, known, layout)
+            painted = continued(painted, light, known, layout, skin=not around)
         painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
         if alone:
             below = seen_below(outside, hidden, pose, self.side)
