@@ -51,7 +51,8 @@ def layouts(count: int = 44) -> np.ndarray:
 
 def styles() -> Hair:
     size = len(features(np.zeros((64, 64, 3), np.float32))) + 1
-    return Hair(np.zeros((1, 4, 8, 8), np.float32), np.zeros((1, size), np.float32))
+    planes = (np.zeros((1, 4, 8, 8)), np.zeros((1, size)), np.zeros((3, size)))
+    return Hair(*(one.astype(np.float32) for one in planes))
 
 
 def trainer(plan: Plan = PLAN) -> Trainer:

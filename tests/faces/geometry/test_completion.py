@@ -34,9 +34,9 @@ TWO = (Box(60, 70, 40, 50), Box(150, 60, 30, 36))
 
 def flat_hair(count: int = 2) -> Hair:
     """Return styles that change nothing."""
-    return Hair(
-        np.zeros((count, 4, 8, 8), np.float32), np.zeros((count, len(features(FACE)) + 1), np.float32)
-    )
+    size = len(features(FACE)) + 1
+    planes = (np.zeros((count, 4, 8, 8)), np.zeros((count, size)), np.zeros((3, size)))
+    return Hair(*(one.astype(np.float32) for one in planes))
 
 
 def made(network: bytes = b"", noise: np.ndarray | None = None) -> Completion:

@@ -24,7 +24,7 @@ def two(weight: float) -> Hair:
     lighter = features(face(80))
     likely = np.zeros((2, len(lighter) + 1), np.float32)
     likely[1, :-1] = weight * lighter / (lighter @ lighter)
-    return Hair.of_arrays(styles, likely)
+    return Hair.of_arrays(styles, likely, np.zeros((3, len(lighter) + 1), np.float32))
 
 
 def drawn(hair: Hair, of: np.ndarray, count: int = 400) -> np.ndarray:
@@ -58,6 +58,52 @@ def test_light_and_what_is_beside_the_oval_do_not_choose() -> None:
     assert np.abs(features(face(-80)) - features(own)).max() > 1
 
 
+def head(hair: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return a painted head, an oval of 160 in hair of this level, and its layout."""
+    grid = pixel_grid(SIDE)
+    x, y, a, b = OVAL
+    skin = np.hypot((grid[..., 0] - x) / a, (grid[..., 1] - y) / b) < 1.2
+    layout = np.zeros((CLASSES, SIDE, SIDE), np.float32)
+    layout[SKIN], layout[HAIR] = skin, ~skin
+    return np.where(skin[..., None], 160, hair).astype(np.float32) + np.zeros(3, np.float32), layout
+
+
+def test_black_hair_gets_a_colour_that_suits_and_the_face_keeps_its_own() -> None:
+    """In the mean of 200 numbers e^-0.6 of the face, by a factor of at most 2.4; six standard errors."""
+    usual = two(0.0)
+    usual.colours[:, -1] = (-0.57, -0.6, -0.63)
+    levels, layout = head(60)
+    made = np.array([usual.coloured(levels, layout, number)[2, 2] for number in range(200)])
+    ratios = np.log((made + 8) / 168)
+    assert np.abs(ratios.mean(axis=0) - (-0.57, -0.6, -0.63)).max() < 6 * 0.35 / 200**0.5
+    assert 0.2 < ratios.mean(axis=1).std() < 0.4
+    assert (made[:, 0] >= made[:, 2]).mean() > 0.5
+    assert (made.max(axis=1) < 160).all()
+    out = usual.coloured(levels, layout, 3)
+    inner = pixel_grid(SIDE)[SIDE // 2, SIDE // 2]
+    assert np.abs(inner - 0.5).max() < 0.02
+    assert (out[SIDE // 2, SIDE // 2] == 160).all()
+    assert (out == usual.coloured(levels, layout, 3)).all()
+
+
+def test_between_hair_and_face_there_is_no_ring() -> None:
+    """Levels between those of hair and of face stay between them, in their order."""
+    usual = two(0.0)
+    usual.colours[:, -1] = -0.5
+    levels, layout = head(40)
+    levels[:20] = np.linspace(40, 160, 20, dtype=np.float32)[:, None, None]
+    layout[HAIR, :20], layout[SKIN, :20] = 1, 0
+    column = usual.coloured(levels, layout, 1)[:18, 5, 0]
+    assert (np.diff(column) > 0).all()
+    assert column.max() <= 160
+
+
+def test_a_head_without_hair_stays_as_it_is() -> None:
+    levels, layout = head(40)
+    layout[HAIR] = 0
+    assert two(0.0).coloured(levels, layout, 1) is levels
+
+
 def test_hair_ends_above_the_head() -> None:
     planes = two(0.0).of(face(80), 0)
     top, head, below = (planes[HAIR, row, SIDE // 2] - planes[SKIN, row, SIDE // 2] for row in (1, 20, 60))
@@ -79,9 +125,12 @@ def test_hair_ends_above_the_head() -> None:
         ({"styles": np.full((2, 4, 8, 8), LARGE + 1, np.float32)}, "too large"),
         ({"styles": np.full((2, 4, 8, 8), np.nan, np.float32)}, "too large"),
         ({"likely": np.full_like(two(0.0).likely, np.inf)}, "too large"),
+        ({"colours": np.zeros((3, 4), np.float32)}, "colours of hair do not fit"),
+        ({"colours": np.full_like(two(0.0).colours, np.nan)}, "colours of hair have numbers"),
     ],
 )
 def test_arrays_that_are_no_styles_are_refused(change: dict[str, np.ndarray], match: str) -> None:
-    arrays = {"styles": two(0.0).styles, "likely": two(0.0).likely} | change
+    usual = two(0.0)
+    arrays = {"styles": usual.styles, "likely": usual.likely, "colours": usual.colours} | change
     with pytest.raises(ModelError, match=match):
         Hair.of_arrays(**arrays)

@@ -135,6 +135,8 @@ class Completion(Stored, Filling):
         painted = (out[0, :3].transpose(1, 2, 0) + 1) * np.float32(127.5)
         painted = calmed(painted, light, known, grid)
         layout = out[0, 3:].clip(0, 1)
+        if around and number is not None:
+            painted = self.hair.coloured(painted, layout, number)
         if not alone:
             painted = continued(painted, light, known, layout, skin=not around)
         painted = healed(out_of_focus(painted, light, known, layout[BACKGROUND]), grid)
@@ -166,13 +168,14 @@ class Completion(Stored, Filling):
             "noise": self.noise.astype(np.float16),
             "styles": self.hair.styles.astype(np.float16),
             "likely": self.hair.likely.astype(np.float16),
+            "colours": self.hair.colours.astype(np.float16),
         }
 
     @classmethod
     def of_file(cls, facts: Mapping[str, Any], tensors: Tensors, card: Card) -> Completion:
         """Return the network stored in a file; raises `ModelError` for contents that do not fit together."""
         data = tensors["network"]
-        noise, *hair = (tensors[name].astype(np.float32) for name in ("noise", "styles", "likely"))
+        noise, *hair = (tensors[name].astype(np.float32) for name in ("noise", "styles", "likely", "colours"))
         side = facts["side"]
         if side not in SIDES or noise.shape != (side, side) or not np.isfinite(noise).all():
             raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")

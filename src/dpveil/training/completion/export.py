@@ -15,7 +15,8 @@ from dpveil.training.onnx_export import exported, halved
 def completion_of(network: nn.Module, side: int, card: Card, hair: Hair, *, seed: int = 0) -> Completion:
     """Return the network for frames of `side` × `side` pixels, with public noise from this seed."""
     noise = torch.randn(side, side, generator=torch.Generator().manual_seed(seed)).numpy()
-    noise, *arrays = (a.astype(np.float16).astype(np.float32) for a in (noise, hair.styles, hair.likely))
+    given = (noise, hair.styles, hair.likely, hair.colours)
+    noise, *arrays = (a.astype(np.float16).astype(np.float32) for a in given)
     contents = halved(exported(network, (1, PLANES, side, side)))
     made = Completion(contents, noise, Hair.of_arrays(*arrays), card)
     _ = made.tried

@@ -10,7 +10,9 @@ import torch
 from jaxtyping import Float32, UInt8
 from torch.nn.functional import cross_entropy
 
-from dpveil.faces.geometry.hair import Hair, features
+from dpveil.faces.geometry.hair import DARK, Hair, features
+from dpveil.faces.geometry.head import inside
+from dpveil.faces.geometry.head_frame import OVAL, pixel_grid
 from dpveil.faces.geometry.layout import CLASSES, HAIR, SKIN
 from dpveil.training.completion.network import UNKNOWN
 from dpveil.training.completion.scenes import INNER, STORED
@@ -27,6 +29,11 @@ RARE: Final = 0.03
 """Share that is added to those of the classes before their logarithms are taken."""
 PENALTY: Final = 0.015
 """Weight of the squared weights of the regression; on people held out, a loss of 2.09 (2.73 without)."""
+ENOUGH: Final = 400
+"""Least number of pixels of hair in a stored frame whose colour counts."""
+SHRUNK: Final = 300.0
+"""Weight of the squared weights of the regression of colours: on people held out it explains 26 % of the
+variance of the logarithms, which differ by 0.58 in lightness besides, and by 0.12 in warmth."""
 STEPS: Final = 60
 """Steps of the regression's optimiser."""
 
@@ -47,7 +54,23 @@ def hair_of(
     groups = _groups(seen[:, [HAIR, SKIN], : round(UPPER * SIDE)].reshape(len(seen), -1), seed)
     usual = np.log(seen.mean(axis=0) + RARE)
     styles = np.stack([np.log(seen[groups == one].mean(axis=0) + RARE) - usual for one in range(STYLES)])
-    return Hair(styles.astype(np.float32), _regression(np.stack(faces), groups))
+    colours = _colours([one[inner, inner] for one in frames], [one[inner, inner] for one in layouts])
+    return Hair(styles.astype(np.float32), _regression(np.stack(faces), groups), colours)
+
+
+def _colours(frames: list[np.ndarray], layouts: list[np.ndarray]) -> Float32[np.ndarray, "3 f"]:
+    """Return the weights of a linear regression of the colour of hair on the face, and its constants."""
+    oval, faces, ratios = inside(OVAL, pixel_grid(INNER)), [], []
+    for frame, layout in zip(frames, layouts, strict=True):
+        hair = cv2.erode((layout == HAIR).astype(np.uint8), np.ones((5, 5), np.uint8)) > 0
+        if np.count_nonzero(hair) >= ENOUGH:
+            levels = np.asarray(frame[..., :3], np.float32)
+            own, face = (np.median(levels[one], axis=0) + DARK for one in (hair, oval))
+            faces.append(np.append(features(levels), 1.0))
+            ratios.append(np.log(own / face))
+    x, y = np.stack(faces), np.stack(ratios)
+    ridge = np.diag([*np.full(x.shape[1] - 1, SHRUNK), 0.0])
+    return np.asarray(np.linalg.solve(x.T @ x + ridge, x.T @ y).T, np.float32)
 
 
 def _groups(rows: Float32[np.ndarray, "n d"], seed: int) -> np.ndarray:
