@@ -14,6 +14,8 @@ torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'"
 pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
 
 from dpveil.assets import Card  # noqa: E402
+from dpveil.errors import ModelError  # noqa: E402
+from dpveil.faces.geometry.completion import PLANES  # noqa: E402
 from dpveil.faces.geometry.hair import Hair, features  # noqa: E402
 from dpveil.faces.geometry.head_frame import in_head, pixel_grid  # noqa: E402
 from dpveil.faces.geometry.layout import BACKGROUND, CLOTHES, HAIR, SKIN  # noqa: E402
@@ -32,6 +34,7 @@ from dpveil.training.completion.trainer import (  # noqa: E402
     measured,
     run,
 )
+from dpveil.training.onnx_export import exported, halved  # noqa: E402
 
 PLAN = Plan(steps=4, batch=4, side=64, critic_from=0.5)
 
@@ -198,6 +201,24 @@ def test_an_unknown_layout_is_of_no_class_and_costs_nothing() -> None:
     assert float(laid_out(nothing, -right)) == 0
     sharp = sharpened(right)
     assert sharp.sum(dim=1).allclose(torch.ones(()))
+
+
+def test_a_training_begins_from_an_exported_network() -> None:
+    own, other = trainer(), trainer(dataclasses.replace(PLAN, seed=2))
+    size = other.plan.side
+    takes = (1, PLANES, size, size)
+    bits = torch.Generator().manual_seed(0)
+    with torch.no_grad():  # no normalisation as it was made, nor two alike
+        for parameter in other.net.parameters():
+            parameter += 0.1 * torch.randn(parameter.shape, generator=bits)
+    own.begin(halved(exported(other.net, takes)))
+    given = torch.rand(takes, generator=torch.Generator().manual_seed(1))
+    with torch.no_grad():
+        wanted, made = other.net.eval()(given), own.net.eval()(given)
+        assert (wanted - made).abs().max() < 0.02 * wanted.abs().max()
+        assert (own.mean.eval()(given) == made).all()
+    with pytest.raises(ModelError, match="other layers"):
+        own.begin(halved(exported(other.net.painter.last, (1, 12 + 6 + 4, 8, 8))))
 
 
 def test_a_painter_follows_its_layout() -> None:

@@ -17,6 +17,7 @@ import torch
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
 from dpveil.faces.face_gallery import FaceGallery
+from dpveil.faces.geometry.completion import Completion
 from dpveil.training.completion.export import completion_of
 from dpveil.training.completion.frames import write_frames
 from dpveil.training.completion.layouts import write_layouts
@@ -42,6 +43,8 @@ def main() -> None:
     trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts)
     if (folder / "checkpoint.pt").is_file():
         trainer.take_up(torch.load(folder / "checkpoint.pt", weights_only=True))
+    elif asked.begin is not None:
+        trainer.begin(Completion.load(asked.begin).network)
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
         run(trainer, folder, minutes=asked.minutes, log=lambda line: print(line, file=log, flush=True))
     card = Card(
@@ -65,6 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("shards", type=Path, nargs="+", help=".tar shards of photos, each with a .json")
     parser.add_argument("--out", type=Path, required=True, help="folder of frames, checkpoint and network")
     parser.add_argument("--gallery", type=Path, help="faces of nobody that are put into photos as well")
+    parser.add_argument("--begin", type=Path, help="a completion.safetensors whose weights it begins from")
     parser.add_argument("--data", default="photos of faces", help="what the card calls the photos")
     parser.add_argument("--terms", required=True, help="what the card says of their terms")
     parser.add_argument("--minutes", type=float, default=90.0, help="how long to train at most")

@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import relu
 
+from dpveil.faces.geometry.completion import PLANES
 from dpveil.faces.geometry.layout import neck
+from dpveil.training.completion.export import taken_up
 from dpveil.training.completion.losses import each, laid_out, over, reconstruction
 from dpveil.training.completion.network import Completer, Critics, sharpened
 from dpveil.training.completion.scenes import Maker, Scenes
@@ -95,6 +97,12 @@ class Trainer:
             getattr(self, name).load_state_dict(state[name])
         self.generator.set_state(state["generator"])
         self.done, self.spent = state["done"], state["spent"]
+
+    def begin(self, network: bytes) -> None:
+        """Begin from the weights of an exported network; its critics are new."""
+        taken_up(self.net, network, (1, PLANES, self.plan.side, self.plan.side))
+        for other in (self.mean, self.before):
+            other.load_state_dict(self.net.state_dict())
 
     def step(self) -> dict[str, float]:
         """Make one training step and return the losses."""
