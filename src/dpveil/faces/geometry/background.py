@@ -96,11 +96,12 @@ def out_of_focus(
     beyond = behind[..., None] + np.float32(1e-4)  # else hair and clothes would spread behind themselves
     sums = cv2.GaussianBlur(np.dstack([whole * beyond, beyond]), (0, 0), SOFT[alone] * side)
     soft = sums[..., :3] / sums[..., 3:]
-    if not alone:
-        there, share = _mirrored(light, soft, known & (behind > HALF))
-        soft += share[..., None] * (there - soft)
-    share = cv2.GaussianBlur(behind, (0, 0), OUTLINE)[..., None]
-    return np.asarray(levels + share * (soft - levels))
+    if alone:
+        return np.asarray(levels + behind[..., None] * (soft - levels))
+    there, share = _mirrored(light, soft, known & (behind > HALF))
+    soft += share[..., None] * (there - soft)
+    outline = cv2.GaussianBlur(behind, (0, 0), OUTLINE)[..., None]
+    return np.asarray(levels + outline * (soft - levels))
 
 
 def _mirrored(
