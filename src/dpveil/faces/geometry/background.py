@@ -121,7 +121,7 @@ def _mirrored(
     at = np.argwhere(known).astype(np.float32)
     nearest = np.zeros((labels.max() + 1, 2), np.float32)
     nearest[labels[known]] = at
-    here = np.stack(np.indices(known.shape), axis=-1).astype(np.float32)
+    here = np.moveaxis(np.array(np.indices(known.shape), np.float32), 0, -1)
     back = cv2.blur(nearest[labels] - here, SMOOTH)
     y, x = (np.ascontiguousarray((here + 2 * back)[..., axis]) for axis in (0, 1))
     whole = np.dstack([light * known[..., None], known]).astype(np.float32)
