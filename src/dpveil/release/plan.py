@@ -25,12 +25,11 @@ from dpveil.regions.numbering import Order
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
-from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
+from dpveil.release.words import INSTEAD, INSTEAD_BY_A_FACE, MISSING, bit_cautions, grew, not_searched
 
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
 UNSURE: Final = 0.3
 """Score below which a found region is for a person to check, as it may be something else."""
-INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 
 
 class Ledger(Protocol):
@@ -119,7 +118,8 @@ class Plan:
         origins = [region.origin for region in self.regions]
         boxes = self.method.regions == FACES and any(origin.kind == BOX for origin in origins)
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
-        whole = (INSTEAD,) * any(origin.fallback for origin in origins)
+        instead = INSTEAD_BY_A_FACE if self.method.regions == FACES else INSTEAD
+        whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
         return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
 

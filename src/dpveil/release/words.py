@@ -72,6 +72,12 @@ NAMES_SINCE: Final = 6
 REPLACED_SINCE: Final = 7
 """The first wording that says of the pixels under a mask that they are replaced."""
 
+INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
+INSTEAD_BY_A_FACE: Final = (
+    f"{INSTEAD}, by one face as large as the photo: methods that replace faces draw nothing else; fill, or"
+    " noise such as dp-pix, hides a photo without drawing a face"
+)
+
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
 
