@@ -122,7 +122,7 @@ def test_in_a_folder_the_worst_photo_is_told_and_said_to_be_that(shell, photo):
 def test_faces_that_were_hardly_found_are_said_to_be_replaced(shell, photo, monkeypatch):
     assert dpveil.plan(photo).unsure == ()
     assert "unsure" not in shell("obfuscate", photo, "--out", "a.png")[2]
-    monkeypatch.setattr("dpveil.release.plan.UNSURE", 1)
+    monkeypatch.setattr("dpveil.release.words.UNSURE", 1)
     err = shell("obfuscate", photo, "--out", "b.png")[2]
     assert f"unsure: replaced 2 faces with a score below 1, in {photo}: --review shows them" in err
     assert "--except" in err
@@ -280,3 +280,10 @@ def test_what_is_not_installed_is_one_line_with_its_command(shell, photo, monkey
         monkeypatch.setattr(DETECTORS[detector], "installed", classmethod(lambda cls: False))
     code, out, err = shell(*command, photo)
     assert (code, out, err) == (2, "", "dpveil: no face detector is installed: dpveil install faces\n")
+
+
+def test_a_plan_warns_of_faces_that_are_unsure(photo, monkeypatch):
+    said = "2 regions were found with a score below 1.1 and may be something else"
+    monkeypatch.setattr("dpveil.release.words.UNSURE", 1.1)
+    planned = dpveil.plan(photo)
+    assert (len(planned.unsure), said in planned.warnings, said in planned.remarks) == (2, True, False)
