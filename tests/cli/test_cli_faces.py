@@ -95,7 +95,9 @@ def test_no_face_is_exit_1_and_one_document(wall, tmp_path, capsys):
 def test_the_preview_shows_every_box_and_is_not_overwritten(pair, tmp_path, capsys):
     preview = tmp_path / "numbered.png"
     assert run(["faces", str(pair), "--preview", str(preview)]) == 0
-    assert "keep it as private" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "keep it as private" in err
+    assert "to see what dpveil obfuscate replaces by default, add --method attributes" in err
     drawn = np.asarray(Image.open(preview))
     assert drawn.shape[:2] == (300, 1024)
     for face in Faces().detect(dpveil.read(pair)):

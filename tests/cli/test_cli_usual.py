@@ -122,7 +122,7 @@ def test_in_a_folder_the_worst_photo_is_told_and_said_to_be_that(shell, photo):
 def test_faces_that_were_hardly_found_are_said_to_be_replaced(shell, photo, monkeypatch):
     assert dpveil.plan(photo).unsure == ()
     assert "unsure" not in shell("obfuscate", photo, "--out", "a.png")[2]
-    monkeypatch.setattr("dpveil.release.plan.UNSURE", 1)
+    monkeypatch.setattr("dpveil.release.words.UNSURE", 1)
     err = shell("obfuscate", photo, "--out", "b.png")[2]
     assert f"unsure: replaced 2 faces with a score below 1, in {photo}: --review shows them" in err
     assert "--except" in err
@@ -167,11 +167,16 @@ def test_what_stays_in_the_clear_without_being_asked_for_is_said(shell, photo):
     assert "no face was looked for: every face outside the given boxes stays in the clear" in err
     both = ("--regions", "faces", "--regions", "0,0,60,60", "--placing", "box")
     assert "no face was looked for" not in shell("obfuscate", photo, "--out", "b.png", *both)[2]
-    nobody = photo.with_name("nobody.png")
-    assert (
-        "the whole photo is replaced instead"
-        in shell("obfuscate", nobody, "--out", "c.png", "--if-none", "whole")[2]
-    )
+
+
+def test_a_photo_without_a_face_becomes_one_large_face_only_if_told_so(shell, photo):
+    nobody, whole = photo.with_name("nobody.png"), ("--if-none", "whole")
+    code, _, err = shell("obfuscate", nobody, "--out", "c.png", *whole)
+    instead = "the whole photo is replaced instead"
+    assert (code, f"{instead}, by one face as large as the photo: " in err) == (0, True)
+    assert "; fill, or noise such as dp-pix, hides a photo without drawing a face" in err
+    filled = shell("obfuscate", nobody, "--out", "d.png", *whole, "--method", "fill", "--regions", "faces")
+    assert (filled[0], instead in filled[2], "as large as the photo" in filled[2]) == (0, True, False)
 
 
 def test_compared_without_regions_methods_take_their_own_and_the_default_is_among_them(shell, photo):
@@ -275,3 +280,10 @@ def test_what_is_not_installed_is_one_line_with_its_command(shell, photo, monkey
         monkeypatch.setattr(DETECTORS[detector], "installed", classmethod(lambda cls: False))
     code, out, err = shell(*command, photo)
     assert (code, out, err) == (2, "", "dpveil: no face detector is installed: dpveil install faces\n")
+
+
+def test_a_plan_warns_of_faces_that_are_unsure(photo, monkeypatch):
+    said = "2 regions were found with a score below 1.1 and may be something else"
+    monkeypatch.setattr("dpveil.release.words.UNSURE", 1.1)
+    planned = dpveil.plan(photo)
+    assert (len(planned.unsure), said in planned.warnings, said in planned.remarks) == (2, True, False)

@@ -21,6 +21,11 @@ OTHERWISE: Final = (
     " faces in another order: name it with --method to see its numbers"
 )
 
+BOXES: Final = (
+    "the boxes are those that were detected; to see what dpveil obfuscate replaces by default, add"
+    " --method attributes"
+)
+
 
 @partial(takes_regions, search_only=True)
 @takes_method
@@ -82,6 +87,8 @@ def faces_command(
         (say.note if json else say.answer)(line)
     for text in finder.notes:
         say.note(f"warning: {text}")
+    if alone and found and preview is not None:
+        say.note(BOXES)
     say.note(not_searched(finder.kind, finder.smallest_in(picture)))
     if alone and finder.detect(picture) != detected:
         say.note(OTHERWISE)

@@ -50,7 +50,12 @@ def obfuscate_command(
     post_processing: PostProcessing = None,
     regions: Chosen = NOTHING,
     if_none: Annotated[
-        Text, typer.Option(metavar="whole|copy", help="What to do if no region is found; default: refuse.")
+        Text,
+        typer.Option(
+            metavar="whole|copy",
+            help="If no region is found, replace the whole photo (by one large face, if --method replaces"
+            " faces), or copy it unprotected; default: refuse.",
+        ),
     ] = None,
     at_least: AtLeast = None,
     names: Annotated[

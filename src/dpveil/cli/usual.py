@@ -56,7 +56,7 @@ def tell(method: Method, promises: Sequence[Promise]) -> None:
 def tell_unsure(unsure: Mapping[str, int]) -> None:
     """Print how many faces were replaced without being sure of them, from their number by photo, if any."""
     from dpveil.cli.run_report import several
-    from dpveil.release.plan import UNSURE as LEAST
+    from dpveil.release.words import UNSURE as LEAST
 
     photos = [photo for photo, count in unsure.items() if count]
     if photos:

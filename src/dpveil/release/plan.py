@@ -22,15 +22,12 @@ from dpveil.noise.bits import BitSource, SecureBits, check_bits, kind_of
 from dpveil.postprocessing import Step, parse_all
 from dpveil.regions import Finder, Spec, check_if_none, parse, search
 from dpveil.regions.numbering import Order
+from dpveil.release import words
 from dpveil.release.quote import NO_ACCOUNTANT, Quote
 from dpveil.release.requests import FACES
 from dpveil.release.saving import Release
-from dpveil.release.words import MISSING, bit_cautions, grew, not_searched
 
 BOXES_ALONE: Final = "no face was looked for: every face outside the given boxes stays in the clear"
-UNSURE: Final = 0.3
-"""Score below which a found region is for a person to check, as it may be something else."""
-INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
 
 
 class Ledger(Protocol):
@@ -89,7 +86,7 @@ class Plan:
     @property
     def unsure(self) -> tuple[Region, ...]:
         """The regions whose finder gave them a score below `UNSURE`, and which may be something else."""
-        return tuple(r for r in self.regions if r.score is not None and r.score < UNSURE)
+        return tuple(r for r in self.regions if r.score is not None and r.score < words.UNSURE)
 
     @property
     def in_the_clear(self) -> tuple[str, ...]:
@@ -100,14 +97,14 @@ class Plan:
     @property
     def warnings(self) -> tuple[str, ...]:
         """All that is to be known before a release: the certificate's warnings, except those about the bit
-        source, and the `remarks`.
+        source, the `remarks`, and how many regions are `unsure`.
         """
-        return (*self._cautions, *self.remarks)
+        return (*self._cautions, *self.remarks, *words.unsure_note(len(self.unsure)))
 
     @property
     def _cautions(self) -> tuple[str, ...]:
         """The certificate's warnings, except those about the bit source."""
-        missing = tuple(MISSING.format(description) for description in self.missing)
+        missing = tuple(words.MISSING.format(description) for description in self.missing)
         if self.quote is None:
             return (UNPROTECTED, *self.notes)
         return (*self.quote.warnings(), *self.notes, *missing)
@@ -115,11 +112,12 @@ class Plan:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Notes for the owner of the original, which no certificate has: see `Release.notes`."""
-        unseen = tuple(not_searched(kind, height) for kind, height in self.smallest.items())
+        unseen = tuple(words.not_searched(kind, height) for kind, height in self.smallest.items())
         origins = [region.origin for region in self.regions]
         boxes = self.method.regions == FACES and any(origin.kind == BOX for origin in origins)
         alone = (BOXES_ALONE,) * (boxes and FACE not in self.smallest)
-        whole = (INSTEAD,) * any(origin.fallback for origin in origins)
+        instead = words.INSTEAD_BY_A_FACE if self.method.regions == FACES else words.INSTEAD
+        whole = (instead,) * any(origin.fallback for origin in origins)
         placed = () if self.placement is None else self.placement.notes
         return (*self.method.notes, *self.photo.notes, *self.grown, *whole, *alone, *placed, *unseen)
 
@@ -167,7 +165,7 @@ class Plan:
             accountant=quote.accountant,
             bits=bits,
             post_processing=tuple(step.description for step in self.post_processing),
-            warnings=bit_cautions(bits) + self._cautions,
+            warnings=words.bit_cautions(bits) + self._cautions,
         )
 
     def _copied(self) -> Certificate:
@@ -251,7 +249,7 @@ def _grown(method: Method, asked: Sequence[Region], placed: Sequence[Region]) ->
         return ()
     pairs = zip(asked, placed, strict=True)
     return tuple(
-        grew(before.box, after.record, method.also_replaced)
+        words.grew(before.box, after.record, method.also_replaced)
         for before, after in pairs
         if before.box != after.box and not before.origin.found
     )

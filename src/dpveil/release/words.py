@@ -72,6 +72,15 @@ NAMES_SINCE: Final = 6
 REPLACED_SINCE: Final = 7
 """The first wording that says of the pixels under a mask that they are replaced."""
 
+INSTEAD: Final = "nothing was found, and the whole photo is replaced instead"
+INSTEAD_BY_A_FACE: Final = (
+    f"{INSTEAD}, by one face as large as the photo: methods that replace faces draw nothing else; fill, or"
+    " noise such as dp-pix, hides a photo without drawing a face"
+)
+
+UNSURE: Final = 0.3
+"""Score below which a found region is for a person to check, as it may be something else."""
+
 PURE_NOISE: Final = 128
 """Noise scale in grey levels above which hardly anything of a region remains visible."""
 
@@ -209,6 +218,17 @@ def share(records: Sequence[RegionRecord], width: int, height: int) -> str:
     each = (r.box.w * r.box.h if r.masked is None else r.masked for r in records)
     pixels = width * height
     return f"{'at most ' * overlapping}{min(sum(each), pixels):,} of {pixels:,} pixels"
+
+
+def unsure_note(count: int) -> tuple[str, ...]:
+    """Return the note on so many regions with a score below `UNSURE`, if any.
+
+    >>> unsure_note(1)
+    ('1 region was found with a score below 0.3 and may be something else',)
+    """
+    was = "was" if count == 1 else "were"
+    text = f"{counted(count, 'region')} {was} found with a score below {UNSURE} and may be something else"
+    return (text,) * bool(count)
 
 
 def exposure(guarantee: Guarantee) -> str:
