@@ -188,7 +188,7 @@ def main() -> None:
     """Run it."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kept", type=Path, required=True)
-    parser.add_argument("--steps", type=int, default=800)
+    parser.add_argument("--steps", type=int, default=600)
     asked = parser.parse_args()
     asked.kept.mkdir(parents=True, exist_ok=True)
     files, finder, know, rows = trained(asked.kept, asked.steps), Finder(PACKAGE), known(MOST), []
