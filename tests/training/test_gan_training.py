@@ -23,6 +23,7 @@ from dpveil.errors import InvalidParameter, PhotoError  # noqa: E402
 from dpveil.faces import Latent  # noqa: E402
 from dpveil.mechanisms.latent.principal import affordable  # noqa: E402
 from dpveil.noise.bits import SeededBits  # noqa: E402
+from dpveil.training import network_orders  # noqa: E402
 from dpveil.training.generators.export import codec_of  # noqa: E402
 from dpveil.training.generators.networks import Critic, Decoder, Encoder  # noqa: E402
 from dpveil.training.generators.noise import RATIO, Basis  # noqa: E402
@@ -249,6 +250,35 @@ def test_a_damaged_checkpoint_starts_anew(tmp_path: Path) -> None:
     order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
     (tmp_path / ".one.safetensors.checkpoint").write_bytes(b"PK\x03\x04 nothing")
     assert train(order).model.length == TINY.length
+
+
+def test_a_kill_while_progress_is_written_leaves_the_progress_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
+    kept, save, step = tmp_path / ".one.safetensors.checkpoint", torch.save, Trainer.step
+
+    class Killed(BaseException):
+        pass
+
+    def half(state: object, file: io.BufferedWriter) -> None:
+        if state["done"] < 3:  # type: ignore[index]
+            return save(state, file)
+        file.write(b"half")
+        raise Killed
+
+    monkeypatch.setattr(network_orders, "OFTEN", -1.0)  # after every step
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(Killed):
+        train(order)
+    assert torch.load(kept, weights_only=True)["done"] == 2
+    monkeypatch.setattr(torch, "save", save)
+    steps: list[int] = []
+    monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(self.done), step(self))[1])
+    assert train(order).model.length == TINY.length
+    assert steps == [2, 3]
+    assert sorted(one.name for one in tmp_path.glob(".*")) == []
 
 
 def test_checkpoints_of_anything_else_are_ignored_and_links_not_followed(tmp_path: Path) -> None:
