@@ -5,10 +5,16 @@
 take half an hour of one core: half of the small plan's channels and batch, and fewer steps (`--steps`).
 
 Measured are releases of held-out faces of UTKFace, by `pca-basis` at the ratio of the thesis, and without
-noise. Every decoder is told the gender that the attribute model reads, and those with a pose that of the
-landmarks, as in the thesis. Measures are those of `decoded_quality`, on one path for all: 64 × 64 pixels
-within the public ellipse, grey beyond. `PSNR` is that of decoded codes without noise, and `yaw` the median
-difference to the original's in degrees, where landmarks of both are sure.
+noise (ε = ∞). Every decoder is told the gender of the label, and those with a pose that of the landmarks. All
+pictures, real ones too, take one path: 64 × 64 pixels within the public ellipse, grey beyond.
+
+- `Fréchet`: squared Fréchet distance to 2000 faces in training, on the hidden units of dpveil's attribute
+  model, which is no FID; `nearer than the one before`: how much less it is than by the network before
+- `apart`: sliced Wasserstein distance to them, of levels at 16 × 16 pixels, in grey levels
+- `yaw`: median difference to the original's in degrees, where landmarks of both are sure
+- `PSNR` to the original, in dB
+
+Intervals are 95 %, over faces; they say nothing of other trainings, as each network was trained once.
 
 `python benchmarks/gan_ablations.py --kept FOLDER` needs the extra `neural`; it keeps networks in FOLDER, goes
 on where it was interrupted, and writes `results/gan_ablations.json` and the picture of the page.
@@ -17,6 +23,7 @@ on where it was interrupted, and writes `results/gan_ablations.json` and the pic
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -26,21 +33,25 @@ import numpy as np
 from skimage import data
 
 from codec_budgets import sized
-from decoded_quality import Known, known, path_of_all, row_of
+from decoded_quality import path_of_all
 from dpveil import Photo
 from dpveil.assets.cards import Card
+from dpveil.assets.defaults import default_path
 from dpveil.assets.store import save
 from dpveil.attacks.resampling import by_person
 from dpveil.cli.progress import bar
 from dpveil.codecs import GAN, load
 from dpveil.codecs.gan import CLEAR, STEEP
 from dpveil.codecs.neural import shown
+from dpveil.faces.attribute_model import AttributeModel
 from dpveil.faces.geometry import Frame, place
 from dpveil.mechanisms.latent import PCABasis
 from dpveil.metrics import psnr
+from dpveil.metrics.sets import colours, frechet, sliced_wasserstein
 from dpveil.noise.bits import SeededBits
 from dpveil.regions import Faces
 from dpveil.training.generators.export import codec_of
+from dpveil.training.generators.faces import EVERY
 from dpveil.training.generators.orders import NetworkOrder
 from dpveil.training.generators.plan import PLANS, Plan
 from dpveil.training.generators.trainer import Trainer
@@ -61,12 +72,14 @@ STAGES: dict[str, Plan] = {
     "+ mask": WHOLE,
 }
 BUDGETS = (200, 1000)
-FACES, MOST = 400, 2000
-"""Held-out faces that are released, and faces in training that they are compared with."""
+FACES = "faces.npz"
+MOST = 2000
+"""Most faces in training that releases are compared with."""
+HALVES = 20
 RATIO = Fraction(9, 10)
 DRAWN = 200
 """The budget of the picture, that of the thesis' figure 6.14."""
-TILE = 128
+TILE = 96
 PICTURE = Path(__file__).parent.parent / "reproduction" / "croft-thesis-6" / "ablations.png"
 
 
@@ -113,7 +126,7 @@ def trained(folder: Path, steps: int) -> dict[str, Path]:
         return files
     paths = tuple(sorted(SHARDS.glob("*.tar")))[:FILES]
     order = NetworkOrder(paths=paths, out=files[missing[0]], landmarks=Finder(PACKAGE))
-    crops, conditions = faces_of(order, folder / "faces.npz")
+    crops, conditions = faces_of(order, folder / FACES)
     for name in missing:
         plan = shortened(STAGES[name], steps)
         trainer = Trainer(plan, crops, conditions)
@@ -140,39 +153,98 @@ def poses(crops: np.ndarray, finder: Finder) -> np.ndarray:
     return np.array([(np.nan, np.nan) if one is None else (one.yaw, one.pitch) for one in found])
 
 
-def told_of(crops: np.ndarray, know: Known, turned: np.ndarray) -> np.ndarray:
-    """Return what decoders are told: gender, yaw and pitch, 0 where unknown."""
-    gender = np.where(know.model.read(sized(crops, 128))["gender"] == 1, CLEAR, -CLEAR)
-    return np.column_stack([gender, np.clip(np.nan_to_num(turned), -STEEP, STEEP)])
+@dataclass(frozen=True, eq=False)
+class Measures:
+    """Measures of releases of held-out faces: their crops, what is told, and what is known of others."""
+
+    faces: np.ndarray
+    told: np.ndarray
+    turned: np.ndarray
+    colours: np.ndarray
+    units: np.ndarray
+    model: AttributeModel
+    finder: Finder
+
+    @classmethod
+    def of(cls, crops: np.ndarray, conditions: np.ndarray, finder: Finder) -> Measures:
+        """Return the measures of held-out faces among crops, beside as many as `MOST` in training."""
+        held = np.arange(len(crops)) % EVERY == 0
+        model = AttributeModel.load(default_path("attributes"))
+        real = path_of_all(crops[~held][:MOST])
+        known = np.nan_to_num(conditions[held])
+        told = np.column_stack([CLEAR * known[:, 0], np.clip(known[:, 1:], -STEEP, STEEP)])
+        units = model.units(sized(real, 128))
+        turned = conditions[held, 1]
+        return cls(crops[held], told, turned, colours(real), units, model, finder)
+
+    def row(self, name: str, epsilon: object, faces: np.ndarray) -> tuple[dict[str, object], np.ndarray]:
+        """Return a row, and Fréchet distances of all faces and of halves of them."""
+        made, real = path_of_all(faces), path_of_all(self.faces)
+        units, looks = self.model.units(sized(made, 128)), colours(made)
+        far = np.array([frechet(units[half], self.units) for half in halves(len(made))])
+        apart = np.array([sliced_wasserstein(looks[half], self.colours) for half in halves(len(made))])
+        yaw = poses(made, self.finder)[:, 0]
+        off = np.degrees(np.abs(yaw - self.turned))
+        read = self.model.read(sized(made, 128))["gender"] == 1
+        noise = np.mean([min(99.0, psnr(a, b, data_range=255)) for a, b in zip(real, made, strict=True)])
+        row = {
+            "network": name,
+            "ε": epsilon,
+            "Fréchet": spread(far),
+            "apart": spread(apart),
+            "landmarks sure": share(np.isfinite(yaw)),
+            "gender as told": share(read == (self.told[:, 0] > 0)),
+            "yaw within 10°": share((off <= 10)[np.isfinite(off)]),
+            "yaw": round(float(np.nanmedian(off)), 1),
+            "PSNR": round(float(noise), 2),
+            "faces": len(made),
+        }
+        return row, far
 
 
-def measured(name: str, stage: Stage, know: Known, finder: Finder) -> list[dict[str, object]]:
-    """Return a row for each budget."""
-    faces = know.held_out[:FACES]
-    turned, codes = poses(faces, finder), stage.codes(faces)
-    told, rows = told_of(faces, know, turned), []
-    for epsilon in (None, *BUDGETS):
-        made = path_of_all(stage.released(codes, told, epsilon))
-        row = row_of(name, epsilon or "∞", made, know, None)
-        off = np.degrees(np.abs(poses(made, finder)[:, 0] - turned[:, 0]))
-        near = (off <= 10)[np.isfinite(off)].astype(float)
-        names = [str(n) for n in range(len(near))]
-        within = [near.mean(), *by_person(near, names, draws=2000, level=0.95, seed=0)]
-        row["yaw"] = round(float(np.nanmedian(off)), 1)
-        row["yaw within 10°"] = [round(float(one), 3) for one in within]
-        pairs = zip(know.real[:FACES], made, strict=True)
-        row["PSNR"] = round(float(np.mean([psnr(a, b, data_range=255) for a, b in pairs])), 2)
-        rows.append(row)
-        print(row, flush=True)
-    return rows
+def halves(count: int) -> list[np.ndarray]:
+    """Return all rows, and random halves of them, the same for every set of `count`."""
+    words = SeededBits(5, "halves").words(HALVES * count).reshape(HALVES, -1)
+    return [np.arange(count), *(np.argsort(one, kind="stable")[: count // 2] for one in words)]
 
 
-def picture(stages: dict[str, Stage], know: Known, finder: Finder) -> np.ndarray:
+def spread(found: np.ndarray) -> list[float]:
+    """Return the first value, and 1.96 deviations of the others to either side.
+
+    The deviation of a half, drawn without replacement, is that of the whole. Set distances of halves are
+    larger by a bias, which deviations do not see.
+    """
+    off = 1.96 * np.std(found[1:])
+    return [round(float(one), 2) for one in (found[0], found[0] - off, found[0] + off)]
+
+
+def share(right: np.ndarray) -> list[float]:
+    """Return a share with its interval."""
+    names = [f"{n:04}" for n in range(len(right))]
+    ends = by_person(right.astype(float), names, draws=2000, level=0.95, seed=0)
+    return [round(float(one), 3) for one in (right.mean(), *ends)]
+
+
+def measured(stages: dict[str, Stage], measures: Measures) -> Iterator[dict[str, object]]:
+    """Yield a row for each network and budget, with how much nearer it is than the network before."""
+    yield measures.row("real faces", "-", measures.faces)[0]
+    before: dict[object, np.ndarray] = {}
+    for name, stage in stages.items():
+        codes = stage.codes(measures.faces)
+        for epsilon in (None, *BUDGETS):
+            row, far = measures.row(name, epsilon or "∞", stage.released(codes, measures.told, epsilon))
+            if epsilon in before:
+                row["nearer than the one before"] = spread(before[epsilon] - far)
+            before[epsilon] = far
+            yield row
+
+
+def picture(stages: dict[str, Stage], finder: Finder) -> np.ndarray:
     """Return the astronaut, decoded and released five times by each network, a row for each."""
     photo = Photo(data.astronaut())
     box = max((found.box for found in Faces(margin=0).detect(photo)), key=lambda one: one.w)
-    crop = place(photo, box, frame=Frame(TILE)).crop(photo)[None]
-    told, bands = told_of(crop, know, poses(crop, finder)), []
+    crop = place(photo, box, frame=Frame(128)).crop(photo)[None]
+    told, bands = np.array([[CLEAR, *poses(crop, finder)[0]]]), []
     for stage in stages.values():
         codes = stage.codes(crop)
         made = [stage.released(codes, told, None)]
@@ -180,7 +252,7 @@ def picture(stages: dict[str, Stage], know: Known, finder: Finder) -> np.ndarray
         if stage.plan.masked:
             for one in made:
                 one[:, ~shown(stage.plan.side)] = 128
-        bands.append(np.concatenate([crop[0], *(sized(one, TILE)[0] for one in made)], axis=1))
+        bands.append(np.concatenate([sized(one, TILE)[0] for one in (crop, *made)], axis=1))
     return np.concatenate(bands)
 
 
@@ -191,12 +263,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=600)
     asked = parser.parse_args()
     asked.kept.mkdir(parents=True, exist_ok=True)
-    files, finder, know, rows = trained(asked.kept, asked.steps), Finder(PACKAGE), known(MOST), []
+    files, finder, rows = trained(asked.kept, asked.steps), Finder(PACKAGE), []
     stages = {name: Stage(load(file), STAGES[name]) for name, file in files.items()}
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(PICTURE), picture(stages, know, finder)[..., ::-1])
-    for name, stage in stages.items():
-        rows += measured(name, stage, know, finder)
+    cv2.imwrite(str(PICTURE), picture(stages, finder)[..., ::-1])
+    with np.load(asked.kept / FACES) as read:
+        measures = Measures.of(read["crops"], read["conditions"], finder)
+    for row in measured(stages, measures):
+        rows.append(row)
+        print(row, flush=True)
     report("gan_ablations", rows)
 
 
