@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 
-import cv2
 import numpy as np
+from PIL import Image
 from skimage import data
 
 from codec_budgets import sized
@@ -240,7 +240,7 @@ def measured(stages: dict[str, Stage], measures: Measures) -> Iterator[dict[str,
 
 
 def picture(stages: dict[str, Stage], finder: Finder) -> np.ndarray:
-    """Return the astronaut, decoded and released five times by each network, a row for each."""
+    """Return the astronaut, and in a row for each network, decoded and released five times."""
     photo = Photo(data.astronaut())
     box = max((found.box for found in Faces(margin=0).detect(photo)), key=lambda one: one.w)
     crop = place(photo, box, frame=Frame(128)).crop(photo)[None]
@@ -252,7 +252,8 @@ def picture(stages: dict[str, Stage], finder: Finder) -> np.ndarray:
         if stage.plan.masked:
             for one in made:
                 one[:, ~shown(stage.plan.side)] = 128
-        bands.append(np.concatenate([sized(one, TILE)[0] for one in (crop, *made)], axis=1))
+        first = crop if not bands else np.full_like(crop, 255)
+        bands.append(np.concatenate([sized(one, TILE)[0] for one in (first, *made)], axis=1))
     return np.concatenate(bands)
 
 
@@ -266,7 +267,7 @@ def main() -> None:
     files, finder, rows = trained(asked.kept, asked.steps), Finder(PACKAGE), []
     stages = {name: Stage(load(file), STAGES[name]) for name, file in files.items()}
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
-    cv2.imwrite(str(PICTURE), picture(stages, finder)[..., ::-1])
+    Image.fromarray(picture(stages, finder)).quantize(256).save(PICTURE, optimize=True)
     with np.load(asked.kept / FACES) as read:
         measures = Measures.of(read["crops"], read["conditions"], finder)
     for row in measured(stages, measures):
