@@ -9,7 +9,7 @@ noise (ε = ∞). Every decoder is told the gender of the label, and those with 
 pictures, real ones too, take one path: 64 × 64 pixels within the public ellipse, grey beyond.
 
 - `Fréchet`: squared Fréchet distance to 2000 faces in training, on the hidden units of dpveil's attribute
-  model, which is no FID; `nearer than the one before`: how much less it is than by the network before
+  model, which is no FID; `nearer than …`: how much less it is than by another network
 - `apart`: sliced Wasserstein distance to them, of levels at 16 × 16 pixels, in grey levels
 - `yaw`: median difference to the original's in degrees, where landmarks of both are sure
 - `PSNR` to the original, in dB
@@ -229,13 +229,16 @@ def measured(stages: dict[str, Stage], measures: Measures) -> Iterator[dict[str,
     """Yield a row for each network and budget, with how much nearer it is than the network before."""
     yield measures.row("real faces", "-", measures.faces)[0]
     before: dict[object, np.ndarray] = {}
+    first: dict[object, np.ndarray] = {}
     for name, stage in stages.items():
         codes = stage.codes(measures.faces)
         for epsilon in (None, *BUDGETS):
             row, far = measures.row(name, epsilon or "∞", stage.released(codes, measures.told, epsilon))
             if epsilon in before:
                 row["nearer than the one before"] = spread(before[epsilon] - far)
+                row["nearer than the first"] = spread(first[epsilon] - far)
             before[epsilon] = far
+            first.setdefault(epsilon, far)
             yield row
 
 
