@@ -149,6 +149,8 @@ def main() -> None:
             ]
             timed = whole([*command, "--method", "attributes", "--attributes", "gender=1,age=1"], 7)
             rows.append({"what": "one 720p photo, attributes", **timed})
+            timed = whole([*command, "--method", "latent", "--codec", "gan", "--epsilon", "1"], 7)
+            rows.append({"what": "one 720p photo, latent", **timed})
         more = folder_row(folder)
         rows += [more] if more else []
     columns = dict.fromkeys((name for row in rows for name in row), "")

@@ -25,6 +25,7 @@ import make_latent
 import make_plots
 import make_quality
 import make_start
+import make_thesis_6
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 from skimage import data
@@ -152,6 +153,7 @@ def pictures() -> dict[str, bytes]:
         "codecs.png": make_code_pictures.round_trip(),
         "latent-mechanisms.png": make_code_pictures.mechanisms(),
         "k-same.png": make_ksame_picture.groups(),
+        "one-generator.png": sheet(make_thesis_6.rows()),
         "latent-budgets.png": sheet(make_latent.rows()),
         "latent-networks.png": sheet(make_latent.networks()),
         "latent-poses.png": sheet(make_latent.poses()),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from dpveil.cli import run, train_codec
+from dpveil.cli import run, train_codec, train_networks
 from dpveil.codecs import Codec, load
 from dpveil.core.photo import Photo
 from dpveil.errors import PhotoError
@@ -256,6 +256,18 @@ def test_an_interrupted_training_leaves_a_checkpoint_and_goes_on(album, tmp_path
     assert passes - 5 == passes_of("pca") - 3  # three of the passes were kept
     assert out.read_bytes() == whole.read_bytes()
     assert not left.exists()
+
+
+def test_a_network_without_torch_is_one_line(album, tmp_path, capsys, monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name}", name="torch")
+
+    monkeypatch.setattr(train_networks, "import_module", missing)
+    assert train("gan", album, "--out", tmp_path / "m.safetensors") == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "gan is trained with torch and onnx; torch is missing" in said
+    assert "pip install 'dpveil[neural]'" in said
 
 
 def passes_of(name: str) -> int:

@@ -17,14 +17,18 @@ torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'"
 pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
 
 from dpveil.assets import Card  # noqa: E402
+from dpveil.cli import run  # noqa: E402
 from dpveil.codecs import GAN, load  # noqa: E402
 from dpveil.errors import InvalidParameter, PhotoError  # noqa: E402
+from dpveil.faces import Latent  # noqa: E402
 from dpveil.mechanisms.latent.principal import affordable  # noqa: E402
+from dpveil.noise.bits import SeededBits  # noqa: E402
+from dpveil.training import network_orders  # noqa: E402
 from dpveil.training.generators.export import codec_of  # noqa: E402
 from dpveil.training.generators.networks import Critic, Decoder, Encoder  # noqa: E402
 from dpveil.training.generators.noise import RATIO, Basis  # noqa: E402
 from dpveil.training.generators.orders import NetworkOrder, train  # noqa: E402
-from dpveil.training.generators.plan import FULL, TINY  # noqa: E402
+from dpveil.training.generators.plan import FULL, PLANS, TINY  # noqa: E402
 from dpveil.training.generators.trainer import Trainer  # noqa: E402
 
 SIDE = TINY.side
@@ -207,11 +211,74 @@ def test_from_shards_to_a_file_and_on_after_an_interrupt(tmp_path: Path, monkeyp
     assert isinstance(load(order.out), GAN)
 
 
+def test_the_papers_layout_from_the_command_line_and_on_after_an_interrupt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`dpveil train gan --full`: its stages and side, with few channels, from shards to a release."""
+    thin = replace(FULL, length=16, widths=(8,) * len(FULL.widths), hidden=8, batch=4, epoch=2, steps=3)
+    monkeypatch.setitem(PLANS, "full", thin)
+    out, step = tmp_path / "full.safetensors", Trainer.step
+    given = ["train", "gan", str(shard(tmp_path / "faces.tar", 60)), "--out", str(out), "--full"]
+    given += ["--data", "made by a test", "--terms", "any"]
+
+    def stopped(self: Trainer) -> dict[str, float]:
+        if self.done == 2:
+            raise KeyboardInterrupt
+        return step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "step", stopped)
+        assert run(given) == 130
+    assert not out.exists()
+    steps: list[int] = []
+
+    def counted(self: Trainer) -> dict[str, float]:
+        steps.append(self.done)
+        return step(self)
+
+    monkeypatch.setattr(Trainer, "step", counted)
+    assert run(given) == 0
+    assert steps == [2]
+    codec = load(out)
+    assert (codec.canvas, codec.length) == ((128, 128, 3), 16)
+    crop = np.full((1, *codec.canvas), 99, np.uint8)
+    assert Latent(codec=codec, epsilon=1).release(crop, bits=SeededBits(1)).shape == crop.shape
+
+
 def test_a_damaged_checkpoint_starts_anew(tmp_path: Path) -> None:
     paths = (shard(tmp_path / "faces.tar", 60),)
     order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
     (tmp_path / ".one.safetensors.checkpoint").write_bytes(b"PK\x03\x04 nothing")
     assert train(order).model.length == TINY.length
+
+
+def test_a_kill_while_progress_is_written_leaves_the_progress_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = (shard(tmp_path / "faces.tar", 60),)
+    order = NetworkOrder(paths=paths, out=tmp_path / "one.safetensors", plan=TINY)
+    kept, save, step = tmp_path / ".one.safetensors.checkpoint", torch.save, Trainer.step
+
+    class Killed(BaseException):
+        pass
+
+    def half(state: object, file: io.BufferedWriter) -> None:
+        if state["done"] < 3:  # type: ignore[index]
+            return save(state, file)
+        file.write(b"half")
+        raise Killed
+
+    monkeypatch.setattr(network_orders, "OFTEN", -1.0)  # after every step
+    monkeypatch.setattr(torch, "save", half)
+    with pytest.raises(Killed):
+        train(order)
+    assert torch.load(kept, weights_only=True)["done"] == 2
+    monkeypatch.setattr(torch, "save", save)
+    steps: list[int] = []
+    monkeypatch.setattr(Trainer, "step", lambda self: (steps.append(self.done), step(self))[1])
+    assert train(order).model.length == TINY.length
+    assert steps == [2, 3]
+    assert sorted(one.name for one in tmp_path.glob(".*")) == []
 
 
 def test_checkpoints_of_anything_else_are_ignored_and_links_not_followed(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def _take_up(trainer: Learner, path: Path, key: str) -> None:
     Raises `ModelError` for one of this order whose state is another one.
     """
     try:
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, map_location="cpu", weights_only=True)
     except Exception:  # noqa: BLE001  whatever PyTorch raises for a damaged file
         return
     if not isinstance(state, dict) or not isinstance(state.get("key"), str) or state["key"] != key:

@@ -21,6 +21,7 @@ from dpveil.metrics import psnr
 from dpveil.postprocessing.denoiser import JOB, DenoiserNetwork
 from dpveil.training.denoiser.network import UNet
 from dpveil.training.denoiser.releases import Draws, cut, released
+from dpveil.training.devices import best, compiled, halves
 from dpveil.training.network_orders import PlannedOrder, learned, read_faces
 from dpveil.training.onnx_export import exported, halved
 from dpveil.training.order import Progress, Trained, silent
@@ -64,9 +65,11 @@ class Trainer:
     def __init__(self, plan: Plan, crops: UInt8[np.ndarray, "n s s 3"]) -> None:
         torch.manual_seed(plan.seed)
         self.plan, self.crops, self.done, self.spent = plan, crops, 0, 0.0
-        self.network = UNet(plan.widths).to(memory_format=torch.channels_last)
+        self.device = best()
+        self.network = UNet(plan.widths).to(self.device).to(memory_format=torch.channels_last)
         self.mean = copy.deepcopy(self.network).requires_grad_(requires_grad=False)
         self.optimiser = torch.optim.Adam(self.network.parameters(), lr=plan.rate, betas=(0.9, 0.99))
+        compiled(self.device, self.network)
         held = np.arange(len(crops)) % EVERY == 0
         self.held_out, self.rows = np.flatnonzero(held), np.flatnonzero(~held)
 
@@ -93,12 +96,12 @@ class Trainer:
         started = time.monotonic()
         draws = Draws(self.plan.seed, f"faces {self.done}")
         rows = np.array([int(draws.one_of(self.rows.tolist())) for _ in range(self.plan.batch)])
-        noisy, clean = self.pairs(rows, self.done)
+        noisy, clean = (one.to(self.device) for one in self.pairs(rows, self.done))
         part = self.done / self.plan.steps
         factor = min(1.0, (self.done + 1) / 100) * (0.03 + 0.97 * (0.5 + 0.5 * math.cos(math.pi * part)))
         for group in self.optimiser.param_groups:
             group["lr"] = self.plan.rate * factor
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             made = self.network(noisy.contiguous(memory_format=torch.channels_last)).float()
         losses = {"level": (made - clean).abs().mean(), "slope": _slopes(made, clean)}
         total = losses["level"] + self.plan.slope * losses["slope"]
@@ -140,7 +143,7 @@ def train(order: NetworkOrder, progress: Progress = silent) -> Trained[DenoiserN
 def network_of(trainer: Trainer, card: Card) -> DenoiserNetwork:
     """Return the averaged network, with weights of 16 bits."""
     shape = (1, 3, trainer.plan.side, trainer.plan.side)
-    contents = np.frombuffer(halved(exported(trainer.mean, shape)), np.uint8)
+    contents = np.frombuffer(halved(exported(trainer.mean.cpu(), shape)), np.uint8)
     return DenoiserNetwork(Network.of(contents, shape, shape, JOB, 1.5), trainer.plan.side, card)
 
 
@@ -166,7 +169,7 @@ def _planes(pictures: list[UInt8[np.ndarray, "s s 3"]]) -> Tensor:
 
 def _slopes(made: Tensor, clean: Tensor) -> Tensor:
     """Return the mean absolute error of differences between neighbouring pixels, at three scales."""
-    total = torch.zeros(())
+    total = torch.zeros((), device=made.device)
     missed = made - clean
     for step in (1, 2, 4):
         for dim in (2, 3):

@@ -46,7 +46,7 @@ class Joined(nn.Module):  # type: ignore[misc,unused-ignore]
 
 def codec_of(trainer: Trainer, card: Card) -> GAN:
     """Return the codec of a training's averaged networks, with weights of 16 bits."""
-    encoder, decoder = trainer.mean
+    encoder, decoder = trainer.mean.cpu()
     return joined(GAN, (encoder, Joined(decoder)), trainer.faces, trainer.plan.length, Basis.of, card)
 
 

@@ -42,6 +42,10 @@ class Batch:
     conditions: Tensor
     known: Tensor
 
+    def to(self, device: torch.device) -> Batch:
+        """Return the batch on a device."""
+        return Batch(self.pictures.to(device), self.conditions.to(device), self.known.to(device))
+
 
 class Faces:
     """Crops n × s × s × 3 and conditions n × 3, NaN where unknown; `generator` is the only randomness."""

@@ -106,7 +106,8 @@ class Decoder(nn.Module):  # type: ignore[misc,unused-ignore]
         if plan.spatial:
             cells = codes.view(len(codes), -1, small, small)
             # A product instead of `expand`, whose operator in ONNX none of dpveil's networks needs otherwise.
-            wide = conditions.view(len(codes), -1, 1, 1) * torch.ones(1, 1, small, small)
+            ones = torch.ones(1, 1, small, small, device=codes.device)
+            wide = conditions.view(len(codes), -1, 1, 1) * ones
             x = self.start(torch.cat([cells, wide], dim=1))
         else:
             x = self.start(torch.cat([codes, conditions], dim=1)).view(len(codes), -1, small, small)

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
 
 from dpveil.codecs.gan import CONDITIONS
+from dpveil.training.devices import best, compiled, halves
 from dpveil.training.generators.faces import Batch, Faces
 from dpveil.training.generators.networks import Critic, Decoder, Encoder
 from dpveil.training.generators.noise import Basis
@@ -33,11 +34,11 @@ class Trainer:
 
     def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
         torch.manual_seed(plan.seed)
-        self.plan, self.done, self.spent = plan, 0, 0.0
-        layout = torch.channels_last
-        self.encoder = Encoder(plan).to(memory_format=layout)
-        self.decoder = Decoder(plan).to(memory_format=layout)
-        self.critic = Critic(plan).to(memory_format=layout)
+        self.plan, self.done, self.spent, self.device = plan, 0, 0.0, best()
+        where: dict[str, Any] = {"device": self.device, "memory_format": torch.channels_last}
+        self.encoder = Encoder(plan).to(**where)
+        self.decoder = Decoder(plan).to(**where)
+        self.critic = Critic(plan).to(**where)
         self.mean = torch.nn.ModuleList(copy.deepcopy([self.encoder, self.decoder])).requires_grad_(
             requires_grad=False
         )
@@ -48,7 +49,9 @@ class Trainer:
         )
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.faces = Faces(crops, conditions, plan, self.generator)
+        self.mask = self.faces.mask.to(self.device)
         self.basis: Basis | None = None
+        compiled(self.device, self.encoder, self.decoder, self.critic)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
@@ -71,16 +74,16 @@ class Trainer:
         if self.plan.noisy and self.done and self.done % self.plan.epoch == 0:
             self.basis = Basis.of(self._codes(SEEN))
         self._rates()
-        own = self.faces.random(self.plan.batch)
+        own = self.faces.random(self.plan.batch).to(self.device)
         asked = self._asked(own)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             codes = self.encoder(own.pictures)
             again = self.decoder(codes, self._given(own.conditions))
             noisy = codes.float()
             if self.basis is not None:
-                noisy = self.basis.noisy(noisy, self.plan.budgets, self.generator)
+                noisy = self.basis.noisy(noisy.cpu(), self.plan.budgets, self.generator).to(self.device)
             other = self.decoder(noisy, self._given(asked))
-        again, other = (picture.float() * self.faces.mask for picture in (again, other))
+        again, other = (picture.float() * self.mask for picture in (again, other))
         losses = self._generated(own, again, other, asked)
         total = torch.stack([weight * losses[name] for name, weight in self._weights.items()]).sum()
         self.optimiser.zero_grad(set_to_none=True)
@@ -107,19 +110,19 @@ class Trainer:
     def _asked(self, own: Batch) -> Tensor:
         """Return other conditions: a gender at random, and the poses of other faces."""
         count = len(own.pictures)
-        asked = own.conditions[torch.randperm(count, generator=self.generator)]
-        asked[:, 0] = 2.0 * torch.randint(2, (count,), generator=self.generator) - 1
+        asked = own.conditions[torch.randperm(count, generator=self.generator).to(self.device)]
+        asked[:, 0] = (2.0 * torch.randint(2, (count,), generator=self.generator) - 1).to(self.device)
         return asked
 
     def _given(self, conditions: Tensor) -> Tensor:
         """Return the conditions that the decoder sees: without pose, if the plan has none."""
         kept = torch.ones(len(CONDITIONS))
         kept[1:] = float(self.plan.posed)
-        return conditions * kept
+        return conditions * kept.to(self.device)
 
     def _generated(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             scores, gender, pose, seen = self.critic(torch.cat([again, other]))
             with torch.no_grad():
                 *_, wanted = self.critic(own.pictures)
@@ -135,7 +138,7 @@ class Trainer:
 
     def _criticised(self, own: Batch, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=True)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             scores, gender, pose, _ = self.critic(torch.cat([own.pictures, made]))
         count = len(own.pictures)
         losses = {
@@ -155,9 +158,9 @@ class Trainer:
 
     def _penalty(self, real: Tensor, made: Tensor) -> Tensor:
         """Return the gradient penalty between real and made pictures (Gulrajani et al. 2017)."""
-        share = torch.rand(len(real), 1, 1, 1, generator=self.generator)
+        share = torch.rand(len(real), 1, 1, 1, generator=self.generator).to(self.device)
         mixed = (real + share * (made - real)).requires_grad_()
-        scores = self.critic(mixed)[0]
+        scores = self.critic.forward(mixed)[0]
         (slope,) = torch.autograd.grad(scores.sum(), mixed, create_graph=True)
         out: Tensor = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
         return out
@@ -166,8 +169,8 @@ class Trainer:
     def _codes(self, most: int) -> Tensor:
         """Return the codes of the first training faces by the present encoder."""
         rows = self.faces.rows[:most]
-        parts = [self.encoder(self.faces.of(rows[at : at + 64]).pictures) for at in range(0, len(rows), 64)]
-        return torch.cat(parts)
+        seen = (self.faces.of(rows[at : at + 64]).pictures for at in range(0, len(rows), 64))
+        return torch.cat([self.encoder(pictures.to(self.device)).cpu() for pictures in seen])
 
     def _rates(self) -> None:
         part = min(1.0, self.done / self.plan.steps)

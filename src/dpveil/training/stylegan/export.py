@@ -17,7 +17,7 @@ from dpveil.training.stylegan.trainer import Trainer
 
 def codec_of(trainer: Trainer, card: Card) -> StyleGAN:
     """Return the codec of a training's averaged networks, with weights of 16 bits."""
-    plan, (encoder, synthesis) = trainer.plan, trainer.mean
+    plan, (encoder, synthesis) = trainer.plan, trainer.mean.cpu()
 
     def basis_of(codes: Tensor) -> Basis:
         basis = Basis.of(codes)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from dpveil.training.devices import best, compiled, halves
 from dpveil.training.generators.faces import Faces
 from dpveil.training.stylegan.networks import Critic, Encoder, Mapping, Synthesis
 from dpveil.training.stylegan.plan import Plan
@@ -40,14 +41,15 @@ class Trainer:
     ) -> None:
         torch.manual_seed(plan.seed)
         self.plan, self.done, self.spent, self.given = plan, 0, 0.0, generator is not None
-        layout = torch.channels_last
-        self.encoder = Encoder(plan).to(memory_format=layout)
-        self.synthesis = Synthesis(plan)
+        self.device = best()
+        where: dict[str, Any] = {"device": self.device, "memory_format": torch.channels_last}
+        self.encoder = Encoder(plan).to(**where)
+        self.synthesis = Synthesis(plan).to(self.device)
         if generator is not None:
             self.synthesis.load_state_dict(generator)
             self.synthesis.requires_grad_(requires_grad=False)
-        self.mapping = Mapping(plan)
-        self.critic = Critic(plan).to(memory_format=layout)
+        self.mapping = Mapping(plan).to(self.device)
+        self.critic = Critic(plan).to(**where)
         self.mean = torch.nn.ModuleList(copy.deepcopy([self.encoder, self.synthesis])).requires_grad_(
             requires_grad=False
         )
@@ -61,6 +63,8 @@ class Trainer:
         self.critic_optimiser = torch.optim.Adam(own, betas=(0.0, 0.99))
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.faces = Faces(crops, conditions, plan, self.generator)
+        self.mask = self.faces.mask.to(self.device)
+        compiled(self.device, self.encoder, self.synthesis, self.critic)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
@@ -79,13 +83,13 @@ class Trainer:
         """Make one training step and return the losses."""
         started = time.monotonic()
         self._rates()
-        own = self.faces.random(self.plan.batch).pictures
-        with torch.autocast("cpu", torch.bfloat16):
+        own = self.faces.random(self.plan.batch).pictures.to(self.device)
+        with halves(self.device):
             codes = self.encoder(own)
             if self.plan.mapped and not self.given:
                 codes = torch.cat([codes, self._styles(len(own) // 2)])
             made = self.synthesis(codes)
-        made = made.float() * self.faces.mask
+        made = made.float() * self.mask
         losses = self._generated(own, made)
         total = torch.stack([weight * losses[name] for name, weight in self._weights.items()]).sum()
         self.optimiser.zero_grad(set_to_none=True)
@@ -107,17 +111,16 @@ class Trainer:
     def _styles(self, count: int) -> Tensor:
         """Return W+ codes of random styles: one up to a random layer, another one from there on."""
         plan = self.plan
-        one, other = (
-            self.mapping(torch.randn(count, plan.style, generator=self.generator)) for _ in range(2)
-        )
+        drawn = (torch.randn(count, plan.style, generator=self.generator) for _ in range(2))
+        one, other = (self.mapping(each.to(self.device)) for each in drawn)
         at = torch.randint(1, plan.layers + 1, (count, 1, 1), generator=self.generator)
-        first = torch.arange(plan.layers)[None, :, None] < at
+        first = (torch.arange(plan.layers)[None, :, None] < at).to(self.device)
         out: Tensor = torch.where(first, one[:, None], other[:, None]).flatten(1)
         return out
 
     def _generated(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             scores, seen = self.critic(made)
             with torch.no_grad():
                 _, wanted = self.critic(own)
@@ -131,14 +134,15 @@ class Trainer:
 
     def _criticised(self, own: Tensor, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=True)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             scores, _ = self.critic(torch.cat([own, made]))
         real, unreal = scores[: len(own)].float(), scores[len(own) :].float()
         losses = {"told apart": softplus(-real).mean() + softplus(unreal).mean()}
         total = losses["told apart"]
         if self.done % self.plan.lazy == 0:
             pictures = own.clone().requires_grad_()
-            (slope,) = torch.autograd.grad(self.critic(pictures)[0].sum(), pictures, create_graph=True)
+            scored = self.critic.forward(pictures)[0].sum()
+            (slope,) = torch.autograd.grad(scored, pictures, create_graph=True)
             losses["penalty"] = slope.square().sum(dim=(1, 2, 3)).mean()
             total = total + 0.5 * self.plan.penalty * self.plan.lazy * losses["penalty"]
         self.critic_optimiser.zero_grad(set_to_none=True)

@@ -21,6 +21,7 @@ STEP: Final = 0.5
 def codec_of(trainer: Trainer, card: Card) -> UpConv:
     """Return the codec of a training's averaged rows and generator, whose weights are of 16 bits."""
     plan, faces = trainer.plan, trainer.faces
+    trainer.mean.cpu()
     network = halved(exported(trainer.mean[1], (1, plan.length + len(CONDITIONS))))
     decoder = generator(np.frombuffer(network, np.uint8), plan.side, plan.length)
     rows = trainer.mean[0].rows.detach()

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits as crossed
 
+from dpveil.training.devices import best, compiled, halves
 from dpveil.training.generators.networks import Critic
 from dpveil.training.upconv.faces import Batch, Faces
 from dpveil.training.upconv.networks import Generator, Identities
@@ -33,13 +34,14 @@ class Trainer:
 
     def __init__(self, plan: Plan, crops: np.ndarray, conditions: np.ndarray) -> None:
         torch.manual_seed(plan.seed)
-        self.plan, self.done, self.spent = plan, 0, 0.0
+        self.plan, self.done, self.spent, self.device = plan, 0, 0.0, best()
         self.generator = torch.Generator().manual_seed(plan.seed)
         self.faces = Faces(crops, conditions, plan, self.generator)
-        layout = torch.channels_last
-        self.identities = Identities(plan, self.faces.gallery)
-        self.decoder = Generator(plan).to(memory_format=layout)
-        self.critic = Critic(plan, others=1).to(memory_format=layout)
+        self.mask = self.faces.mask.to(self.device)
+        where: dict[str, Any] = {"device": self.device, "memory_format": torch.channels_last}
+        self.identities = Identities(plan, self.faces.gallery).to(self.device)
+        self.decoder = Generator(plan).to(**where)
+        self.critic = Critic(plan, others=1).to(**where)
         both = [self.identities, self.decoder]
         self.mean = torch.nn.ModuleList(copy.deepcopy(both)).requires_grad_(requires_grad=False)
         groups = [
@@ -49,6 +51,7 @@ class Trainer:
         self.optimiser = torch.optim.Adam(groups, lr=plan.rate, betas=(0.5, 0.99))
         own = [{"params": list(self.critic.parameters()), "part": plan.critic_rate}]
         self.critic_optimiser = torch.optim.Adam(own, lr=plan.critic_rate, betas=(0.5, 0.99))
+        compiled(self.device, self.decoder, self.critic)
 
     def state(self) -> dict[str, Any]:
         """Return the state for a checkpoint."""
@@ -69,9 +72,10 @@ class Trainer:
         self._rates()
         picks = torch.randint(len(self.faces.people), (self.plan.batch,), generator=self.generator)
         own, real = self.faces.of(self.faces.people[picks.numpy()]), self.faces.random(self.plan.batch)
+        own, real, picks = own.to(self.device), real.to(self.device), picks.to(self.device)
         asked = self._asked()
         rows = self.identities.rows[picks]
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             again = self._made(rows, self._said(own.conditions))
             other = self._made(self._mixed(rows), asked)
         losses = self._generated(own, again, other, asked)
@@ -101,31 +105,32 @@ class Trainer:
 
     def _made(self, rows: Tensor, conditions: Tensor) -> Tensor:
         out: Tensor = self.decoder(torch.cat([self.identities(rows), conditions], dim=1)).float()
-        return out * self.faces.mask
+        return out * self.mask
 
     def _mixed(self, rows: Tensor) -> Tensor:
         """Return rows of nobody: mixtures of two people each, as others are approximated."""
         count = len(rows)
-        share = torch.rand(count, 1, generator=self.generator)
-        return share * rows + (1 - share) * rows[torch.randperm(count, generator=self.generator)]
+        share = torch.rand(count, 1, generator=self.generator).to(self.device)
+        others = torch.randperm(count, generator=self.generator).to(self.device)
+        return share * rows + (1 - share) * rows[others]
 
     def _said(self, conditions: Tensor) -> Tensor:
         """Return the conditions of reconstructions: their gender is left to the identity for some."""
-        kept = torch.ones_like(conditions)
+        kept = torch.ones(conditions.shape)
         kept[:, 0] = (torch.rand(len(conditions), generator=self.generator) >= UNSAID).float()
         kept[:, 1] = float(self.plan.expressive)
-        return conditions * kept
+        return conditions * kept.to(self.device)
 
     def _asked(self) -> Tensor:
         """Return conditions at random: male, female or neither, and a smile or none."""
         count = self.plan.batch
         gender = torch.randint(3, (count,), generator=self.generator) - 1
         smile = torch.randint(2, (count,), generator=self.generator) * int(self.plan.expressive)
-        return torch.stack([gender, smile], dim=1).float()
+        return torch.stack([gender, smile], dim=1).float().to(self.device)
 
     def _generated(self, own: Batch, again: Tensor, other: Tensor, asked: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=False)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             scores, gender, smile, seen = self.critic(torch.cat([again, other]))
             with torch.no_grad():
                 *_, wanted = self.critic(own.pictures)
@@ -136,15 +141,15 @@ class Trainer:
             "features": torch.stack(apart).mean(),
             "fools": -scores.float().mean(),
             "gender": _told(gender[half:], (asked[:, 0] + 1) / 2, asked[:, 0] != 0),
-            "expression": _told(smile[half:, 0], asked[:, 1], torch.ones(len(asked))),
+            "expression": _told(smile[half:, 0], asked[:, 1], torch.ones_like(asked[:, 0])),
         }
 
     def _criticised(self, real: Batch, made: Tensor) -> dict[str, Tensor]:
         self.critic.requires_grad_(requires_grad=True)
-        with torch.autocast("cpu", torch.bfloat16):
+        with halves(self.device):
             scores, gender, smile, _ = self.critic(torch.cat([real.pictures, made]))
         count = len(real.pictures)
-        every = torch.ones(count)
+        every = torch.ones(count, device=self.device)
         losses = {
             "apart": scores[count:].float().mean() - scores[:count].float().mean(),
             "gender, real": _told(gender[:count], (real.conditions[:, 0] + 1) / 2, every),
@@ -161,9 +166,9 @@ class Trainer:
 
     def _penalty(self, real: Tensor, made: Tensor) -> Tensor:
         """Return the gradient penalty between real and made pictures (Gulrajani et al. 2017)."""
-        share = torch.rand(len(real), 1, 1, 1, generator=self.generator)
+        share = torch.rand(len(real), 1, 1, 1, generator=self.generator).to(self.device)
         mixed = (real + share * (made - real)).requires_grad_()
-        (slope,) = torch.autograd.grad(self.critic(mixed)[0].sum(), mixed, create_graph=True)
+        (slope,) = torch.autograd.grad(self.critic.forward(mixed)[0].sum(), mixed, create_graph=True)
         out: Tensor = ((slope.flatten(1).norm(dim=1) - 1) ** 2).mean()
         return out
 
