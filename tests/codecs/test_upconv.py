@@ -112,7 +112,9 @@ def test_private_codes_become_likely_ones_of_the_people_in_training() -> None:
     method = Latent(epsilon="0.001", codec=codec)
     codes, _ = method._released(np.repeat(others(1), 600, axis=0), SeededBits(2))
     assert (np.abs(codes.mean(axis=0) - public.mean(axis=0)) < 0.5 * public.std(axis=0)).all()
-    assert np.allclose(codes.std(axis=0), public.std(axis=0), rtol=0.3)
+    narrower = codes.std(axis=0) / public.std(axis=0)
+    assert narrower.min() > 0.6
+    assert narrower.max() < 1.1
     width = codec.statistics.bounds().width
     assert (codes.std(axis=0) < 0.28 * width).all()  # uniform ones have 0.289 of it
 
