@@ -129,7 +129,7 @@ serve: $(DEV) ## show the documentation on http://127.0.0.1:8000 and rebuild it 
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $@ -m pip install --quiet diffprivlib 'scikit-learn<1.8' \
 	  || { rm -rf .venv-diffprivlib; echo "diffprivlib cannot be installed: it is left out" >&2; }
 
-# gan_ablations trains networks, which takes the extra `neural` and a folder of its own.
+# gan_ablations trains networks, which takes the extra `train` and a folder of its own.
 bench: $(VENV)/installed-bench .venv-diffprivlib/bin/python ## time dpveil against its peers
 	@for file in $$(grep -l __main__ benchmarks/*.py | grep -v gan_ablations); do $(BIN)/python "$$file" || exit 1; done
 
@@ -143,7 +143,7 @@ lock: $(BIN)/python ## rewrite constraints.txt with the newest versions
 	@PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(VENV)/lock/bin/pip install --quiet '.[dev,bench]' hatchling editables 'mpmath<1.4'
 	@{ sed '/^[A-Za-z]/,$$d' constraints.txt; \
 	   $(VENV)/lock/bin/pip freeze | grep -E '^[A-Za-z0-9._-]+==' | sort -f; \
-	   sed -n '/^# Only the neural extra/,$$p' constraints.txt; } > constraints.new
+	   sed -n '/^# Only the extra train/,$$p' constraints.txt; } > constraints.new
 	@rm -rf $(VENV)/lock && mv constraints.new constraints.txt
 
 clean: ## remove everything that make has made

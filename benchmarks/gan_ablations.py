@@ -16,7 +16,7 @@ pictures, real ones too, take one path: 64 × 64 pixels within the public ellips
 
 Intervals are 95 %, over faces; they say nothing of other trainings, as each network was trained once.
 
-`python benchmarks/gan_ablations.py --kept FOLDER` needs the extra `neural`; it keeps networks in FOLDER, goes
+`python benchmarks/gan_ablations.py --kept FOLDER` needs the extra `train`; it keeps networks in FOLDER, goes
 on where it was interrupted, and writes `results/gan_ablations.json` and the picture of the page.
 """
 

@@ -267,7 +267,7 @@ def test_a_network_without_torch_is_one_line(album, tmp_path, capsys, monkeypatc
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "gan is trained with torch and onnx; torch is missing" in said
-    assert "pip install 'dpveil[neural]'" in said
+    assert "pip install 'dpveil[train]'" in said
 
 
 def passes_of(name: str) -> int:

@@ -10,8 +10,8 @@ import cv2
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'")
-pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
+torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[train]'")
+pytest.importorskip("onnx", reason="needs pip install 'dpveil[train]'")
 
 from dpveil.assets import Card  # noqa: E402
 from dpveil.errors import ModelError  # noqa: E402

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'")
-pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
+torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[train]'")
+pytest.importorskip("onnx", reason="needs pip install 'dpveil[train]'")
 
 from dpveil.training import devices  # noqa: E402
 from dpveil.training.denoiser import orders as denoiser  # noqa: E402

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'")
-pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
+torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[train]'")
+pytest.importorskip("onnx", reason="needs pip install 'dpveil[train]'")
 
 from PIL import Image  # noqa: E402
 from test_gan_training import conditions, crops, shard  # noqa: E402

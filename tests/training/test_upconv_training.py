@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[neural]'")
-pytest.importorskip("onnx", reason="needs pip install 'dpveil[neural]'")
+torch = pytest.importorskip("torch", reason="needs pip install 'dpveil[train]'")
+pytest.importorskip("onnx", reason="needs pip install 'dpveil[train]'")
 
 from dpveil.assets import Card  # noqa: E402
 from dpveil.assets.engines import OnnxRuntime, OpenCV  # noqa: E402

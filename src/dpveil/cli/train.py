@@ -88,7 +88,7 @@ def train_command(
     of these labels, and nobody with glasses takes part.
 
     gan trains an encoder and a decoder network on the same shards, in an hour on two cores: codes of 128
-    coordinates, of crops of 64 pixels; --length, --side and --grey do not apply. It needs dpveil[neural].
+    coordinates, of crops of 64 pixels; --length, --side and --grey do not apply. It needs dpveil[train].
     With --landmarks-68 package the decoder learns poses.
 
     upconv trains a generator of 2000 people on the same shards, which is given a gender, and with

@@ -34,7 +34,7 @@ def network(kind: str, common: Common, options: NetworkOptions, json: bool) -> i
     try:
         home = import_module(NETWORKS[kind])
     except ImportError as error:
-        hint = "pip install 'dpveil[neural]'"
+        hint = "pip install 'dpveil[train]'"
         problem = f"{kind} is trained with torch and onnx; {error.name} is missing"
         raise UsageError(problem, hint=hint) from error
     plan = home.PLANS["full" if options.full else "small"]

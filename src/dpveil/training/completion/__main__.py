@@ -1,7 +1,7 @@
 """Train the completion network: `python -m dpveil.training.completion SHARDS... --out FOLDER`.
 
 Frames and their layouts are made first and kept in the folder; training resumes from a checkpoint there. The
-result is `completion.safetensors` with its card. Needs torch and onnx, `pip install 'dpveil[neural]'`, and
+result is `completion.safetensors` with its card. Needs torch and onnx, `pip install 'dpveil[train]'`, and
 mediapipe 0.10.14 for the layouts.
 """
 
