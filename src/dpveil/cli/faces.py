@@ -13,6 +13,7 @@ from dpveil.cli.options import AsJson, MaxPixels, is_default, takes_method
 from dpveil.cli.region_options import NOTHING, Chosen, takes_regions
 
 if TYPE_CHECKING:
+    from dpveil.cli.preview import Shown
     from dpveil.mechanisms.method import Method
 
 
@@ -76,10 +77,7 @@ def faces_command(
         write_together([(preview, encode(draw_preview(picture, found), "png"))], replace=force)
         say.note(f"wrote {preview}: it shows the original photo, so keep it as private")
     if json:
-        boxes = [[face.box.x, face.box.y, face.box.w, face.box.h] for face in found]
-        entries = [
-            {"number": f.number, "box": b, "score": f.score} for f, b in zip(found, boxes, strict=True)
-        ]
+        entries = [{"number": f.number, "box": _box(f), "score": f.score} for f in found]
         say.document({"faces": entries, "smallest": finder.smallest_in(picture)})
     for face in found:
         box = face.box
@@ -95,3 +93,8 @@ def faces_command(
     if not found:
         say.note(f"{photo}: no face was found: lower --threshold or --smallest, and check yourself")
     return exits.DONE if found else exits.INCOMPLETE
+
+
+def _box(face: Shown) -> list[int]:
+    """Return a face's left, top, width and height in pixels."""
+    return [face.box.x, face.box.y, face.box.w, face.box.h]

@@ -224,7 +224,7 @@ def unsure_note(count: int) -> tuple[str, ...]:
     """Return the note on so many regions with a score below `UNSURE`, if any.
 
     >>> unsure_note(1)
-    ('1 region was found with a score below 0.3 and may be something else',)
+    ('one region was found with a score below 0.3 and may be something else',)
     """
     was = "was" if count == 1 else "were"
     text = f"{counted(count, 'region')} {was} found with a score below {UNSURE} and may be something else"
