@@ -25,8 +25,8 @@ from dpveil.training.completion.jitter import Jitter  # noqa: E402
 from dpveil.training.completion.layouts import layout_of  # noqa: E402
 from dpveil.training.completion.losses import laid_out  # noqa: E402
 from dpveil.training.completion.network import UNKNOWN, sharpened  # noqa: E402
-from dpveil.training.completion.scenes import STORED, Maker, in_blocks, soft  # noqa: E402
-from dpveil.training.completion.styles import STYLES, hair_of  # noqa: E402
+from dpveil.training.completion.scenes import INNER, STORED, Maker, cut, in_blocks, soft  # noqa: E402
+from dpveil.training.completion.styles import STYLES, _colours, hair_of  # noqa: E402
 from dpveil.training.completion.trainer import (  # noqa: E402
     Plan,
     Trainer,
@@ -217,8 +217,33 @@ def test_a_training_begins_from_an_exported_network() -> None:
         wanted, made = other.net.eval()(given), own.net.eval()(given)
         assert (wanted - made).abs().max() < 0.02 * wanted.abs().max()
         assert (own.mean.eval()(given) == made).all()
+        assert (own.before.eval()(given) == made).all()
     with pytest.raises(ModelError, match="other layers"):
         own.begin(halved(exported(other.net.painter.last, (1, 12 + 6 + 4, 8, 8))))
+
+
+def test_guessed_layouts_have_necks() -> None:
+    guessed = trainer().guess(torch.zeros(1, 4, 64, 64))[0, SKIN]
+    assert guessed[46, 32] > 0.9 > 0.3 > guessed[46, 2]
+
+
+def test_a_side_of_some_faces_is_hidden_as_of_turned_ones() -> None:
+    at = Jitter(right=0.01)
+    moved = np.array([cut(at, u).right for u in np.linspace(0, 0.999, 1000)])
+    share = (moved != at.right).mean()
+    assert share == pytest.approx(0.35, abs=0.01)
+    assert 0.03 < np.abs(moved - at.right).max() < 0.05
+    assert moved.min() < at.right < moved.max()
+
+
+def test_hair_is_measured_darker_where_it_is_darker() -> None:
+    """Constants alone, as all faces are alike: black hair beside grey faces."""
+    frames = np.full((6, INNER, INNER, 4), 130, np.uint8)
+    layout = np.full((INNER, INNER), SKIN, np.uint8)
+    layout[:40] = HAIR
+    frames[:, :40, :, :3] = 30
+    found = _colours(list(frames), [layout] * 6)
+    assert found[:, -1] == pytest.approx(np.log((30 + 8) / (130 + 8)), abs=0.01)
 
 
 def test_a_painter_follows_its_layout() -> None:

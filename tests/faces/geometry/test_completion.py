@@ -17,12 +17,15 @@ from dpveil.core.photo import Grid, Photo
 from dpveil.core.region import Box, Region
 from dpveil.errors import ModelError
 from dpveil.faces.geometry import Frame, Placed, place, recombine
+from dpveil.faces.geometry import completion as module
+from dpveil.faces.geometry.align import Similarity
 from dpveil.faces.geometry.completion import Completion
-from dpveil.faces.geometry.fill import Telea
+from dpveil.faces.geometry.fill import Telea, fill
 from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import neck
+from dpveil.faces.geometry.painted import seen
 from dpveil.regions import grow
 from tiny_onnx import completion, field, lama, model, node, tensor, value
 
@@ -177,6 +180,46 @@ def test_beyond_the_far_cheek_of_a_turned_face_the_network_paints(monkeypatch: p
     for planes in seen[1:]:
         assert (planes[6:] == neck(SIDE)).all()
     assert (seen[0][6:] != neck(SIDE)).any()
+
+
+@pytest.mark.parametrize("protect", ["head", "face"])
+def test_hair_is_coloured_where_a_head_is_new_and_skin_goes_on_where_one_stays(
+    protect: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[str] = []
+    coloured, go_on = Hair.coloured, module.continued
+    monkeypatch.setattr(Hair, "coloured", lambda *each: (called.append("coloured"), coloured(*each))[1])
+    monkeypatch.setattr(
+        module, "continued", lambda *each, skin: (called.append(f"skin {skin}"), go_on(*each, skin=skin))[1]
+    )
+    made().complete(
+        np.full((200, 260, 3), 120, np.uint8),
+        np.pad(np.ones((60, 60), np.bool_), ((70, 70), (100, 100))),
+        Similarity(1.0, 0.0, -66.0, -36.0),
+        np.full((128, 128, 3), 90, np.uint8),
+        Frame(128),
+        around=protect == "head",
+        number=3,
+    )
+    assert called == (["coloured", "skin False"] if protect == "head" else ["skin True"])
+
+
+def test_a_frame_beyond_the_photo_shows_its_edge() -> None:
+    """As below a head that lies at the edge of the photo."""
+    image, hidden = np.full((40, 50, 3), 7, np.uint8), np.zeros((40, 50), np.bool_)
+    for x, y in ((-500, 0), (0, -500), (500, 0), (0, 500), (500, 500)):
+        light, known = seen(image, hidden, Similarity(1.0, 0.0, float(x), float(y)), SIDE)
+        assert (light[known] == 7).all()
+
+
+@pytest.mark.parametrize("shape", [(1, 300), (300, 1), (3, 395), (252, 2)])
+@pytest.mark.parametrize("channels", [1, 3])
+def test_photos_of_few_rows_or_columns_are_filled(shape: tuple[int, int], channels: int) -> None:
+    hole = np.zeros(shape, np.bool_)
+    hole[: shape[0] // 2 + 1, : shape[1] // 2 + 1] = True
+    filled = fill(np.full((*shape, channels), 90, np.uint8) * ~hole[..., None], hole)
+    assert filled.shape == (*shape, channels)
+    assert np.abs(filled[hole].astype(int) - 90).max() < 40  # of one row Telea inpainting knows little
 
 
 def test_a_neck_is_likely_below_the_chin_and_nowhere_else() -> None:

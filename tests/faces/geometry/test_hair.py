@@ -98,6 +98,36 @@ def test_between_hair_and_face_there_is_no_ring() -> None:
     assert column.max() <= 160
 
 
+def test_hair_of_any_level_gives_finite_colours() -> None:
+    for hair, skin in ((-8, 160), (-30, -8), (200, 100), (160, 160), (255, 0)):
+        levels, layout = head(hair)
+        levels[levels == 160] = skin
+        assert np.isfinite(two(0.0).coloured(levels, layout, 5)).all()
+
+
+def test_colours_of_hair_follow_the_face() -> None:
+    """A face that gets lighter downwards has light hair here, and one that gets darker has dark hair."""
+    usual = two(0.0)
+    grid = pixel_grid(SIDE)
+    lighter = features(face(80))
+    usual.colours[:, :-1] = 0.5 * lighter / (lighter @ lighter)
+    usual.colours[:, -1] = -0.9
+    levels, layout = head(50)
+    made = []
+    for way in (1, -1):
+        own = levels + np.where(layout[SKIN][..., None] > 0, way * 80 * (grid[..., 1:] - 0.52), 0)
+        made.append(usual.coloured(own.astype(np.float32), layout, 2)[2, 2, 0])
+    assert made[0] > 1.3 * made[1]
+
+
+def test_hair_has_no_colour_that_no_hair_has() -> None:
+    usual = two(0.0)
+    usual.colours[:, -1] = (-3, -0.6, 2)
+    levels, layout = head(60)
+    made = np.array([usual.coloured(levels, layout, number)[2, 2] for number in range(50)])
+    assert (made.max(axis=1) / made.min(axis=1) < 1.35).all()
+
+
 def test_a_head_without_hair_stays_as_it_is() -> None:
     levels, layout = head(40)
     layout[HAIR] = 0

@@ -264,6 +264,19 @@ def test_a_face_on_its_side_or_head_is_aligned(astronaut, quarters):
         place(photo, box)  # there is no face, upright or turned
 
 
+@needs_models
+@pytest.mark.parametrize("protect", ["face", "head"])
+def test_an_inner_face_is_not_looked_for_turned(astronaut, monkeypatch, protect):
+    """Half of a face may seem to lie: the shape of a head holds it all the same, and an oval would not."""
+    angles, near = [], Predictor.near
+    monkeypatch.setattr(Predictor, "near", lambda *each: (angles.extend(each[3:]), near(*each))[1])
+    lying = Photo(np.ascontiguousarray(np.rot90(astronaut.image)))
+    own = FACE_OF_ASTRONAUT
+    with contextlib.suppress(RegionError):
+        place(lying, Box(own.y, lying.height - own.x - own.w, own.h, own.w), protect=protect)
+    assert bool(angles) == (protect == "head")
+
+
 def drawing() -> np.ndarray:
     """A face as a child draws it."""
     image = np.full((300, 300, 3), 255, np.uint8)

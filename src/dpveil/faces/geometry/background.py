@@ -28,7 +28,7 @@ SMOOTH: Final = (9, 9)
 """Window over which the way back to the edge is averaged, in pixels, where the background is mirrored."""
 SURE: Final = 1.5
 """Standard deviation of the blur of where there is something to mirror, in pixels of the frame."""
-ALIKE: Final = 40.0
+ALIKE: Final = 28.0
 """Levels by which the mirrored background may differ from what was painted there: no more than texture."""
 REACH: Final = (0.1, 1.8)
 """How far from the edge the mirrored background begins to fade, and ends: (reach - distance / unit)."""

@@ -33,6 +33,8 @@ ENOUGH: Final = 0.02
 """Least share of the frame outside the region; with less, the network sees the face alone."""
 QUIET: Final = 0.25
 """Factor of the noise that a network sees, in training, too; with all of it, hair comes out speckled."""
+LOUD: Final = 10.0
+"""Largest absolute value of the noise, which is normal."""
 ONE: Final = Similarity(1.0, 0.0, 0.0, 0.0)
 """The identity."""
 PROMISE: Final = (
@@ -177,7 +179,7 @@ class Completion(Stored, Filling):
         data = tensors["network"]
         noise, *hair = (tensors[name].astype(np.float32) for name in ("noise", "styles", "likely", "colours"))
         side = facts["side"]
-        if side not in SIDES or noise.shape != (side, side) or not np.isfinite(noise).all():
+        if side not in SIDES or noise.shape != (side, side) or not (np.abs(noise) <= LOUD).all():
             raise ModelError(f"the network's frame is none of {SIDES[0]} to {SIDES[-1]} pixels")
         if data.dtype != np.uint8 or data.ndim != 1 or not 0 < len(data) <= MOST:
             raise ModelError(f"the network is not an ONNX file of at most {MOST >> 20} MiB")

@@ -72,7 +72,7 @@ def fill(
     empty = sure < SOME
     levels = np.clip(np.rint(coarse), 0, 255).astype(np.uint8)
     if empty.any():
-        levels = cv2.inpaint(levels.squeeze(), empty.astype(np.uint8), RADIUS, cv2.INPAINT_TELEA)
+        levels = cv2.inpaint(levels, empty.astype(np.uint8), RADIUS, cv2.INPAINT_TELEA)
     smooth = _smoothed(levels.reshape(coarse.shape).astype(np.float32), empty)
     large = cv2.resize(smooth, weight.shape[::-1], interpolation=cv2.INTER_CUBIC).reshape(fine.shape)
     met = np.clip(np.rint(_met(large, fine, weight)), 0, 255).astype(np.uint8)

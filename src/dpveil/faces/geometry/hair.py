@@ -37,6 +37,8 @@ SIDES: Final = range(8, 65)
 """Possible sides of a style, in pixels."""
 LARGE: Final = 20.0
 """Largest absolute value in a style."""
+LARGER: Final = 1e4
+"""Largest absolute value in a regression."""
 SMALL: Final = 16
 """Side of the square to which a face is reduced, in pixels."""
 ROOM: Final = (0.98, 1.16)
@@ -70,7 +72,7 @@ class Hair:
             raise ModelError("the styles of hair do not fit together")
         if colours.shape != (3, likely.shape[1]):
             raise ModelError("the colours of hair do not fit together")
-        if not np.isfinite(likely).all() or not (np.abs(styles) <= LARGE).all():
+        if not (np.abs(likely) <= LARGER).all() or not (np.abs(styles) <= LARGE).all():
             raise ModelError("the styles of hair have numbers that are too large")
         if not (np.abs(colours) <= LARGE).all():
             raise ModelError("the colours of hair have numbers that are too large")
@@ -109,7 +111,7 @@ class Hair:
         wanted = wanted + np.array(VARIED) @ [NormalDist().inv_cdf((bit + 0.5) / 2**52) for bit in bits]
         light = wanted.mean()
         wanted = light.clip(*RATIOS) + (wanted - light).clip(*TINTS)
-        own = np.minimum(own, (1 - CLOSE) * skin)  # hair as light as the face has no curve
+        own = np.clip(own, 1, (1 - CLOSE) * np.maximum(skin, 2))  # hair as light as the face has no curve
         target = own * (np.exp(wanted) * skin / own).clip(*GAINS)
         at = (levels + DARK).astype(np.float32)
         lighter = target + (at - own) * ((skin - target) / (skin - own))

@@ -186,14 +186,20 @@ def seen(
     more = 4 + math.ceil(4 / pose.scale)
     (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
     height, width = hidden.shape
-    rows = slice(max(0, math.floor(top) - more), max(1, min(height, math.ceil(bottom) + more)))
-    columns = slice(max(0, math.floor(left) - more), max(1, min(width, math.ceil(right) + more)))
+    rows = _within(math.floor(top) - more, math.ceil(bottom) + more, height)
+    columns = _within(math.floor(left) - more, math.ceil(right) + more, width)
     known = np.where(hidden[rows, columns], np.uint8(0), np.uint8(255))
     levels = cv2.copyTo(outside[rows, columns], known).reshape(*known.shape, -1)
     both = np.dstack([np.broadcast_to(levels, (*known.shape, 3)), known])
     moved = pose.to(np.array([[columns.start, rows.start]], np.float64))[0]
     there = shrunk(both, Similarity(pose.scale, pose.angle, float(moved[0]), float(moved[1])), side)
     return there[..., :3].astype(np.float32), there[..., 3] == 255
+
+
+def _within(start: int, end: int, size: int) -> slice:
+    """Return the part of 0 to `size` between two ends, at least one: frames may lie wholly beyond a photo."""
+    first = max(0, min(start, size - 1))
+    return slice(first, max(first + 1, min(end, size)))
 
 
 def shrunk(picture: Picture, pose: Similarity, side: int) -> Picture:

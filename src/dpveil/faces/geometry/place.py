@@ -20,6 +20,7 @@ from dpveil.faces.geometry.head import between, outline
 from dpveil.faces.geometry.head_frame import HeadFrame, Shape
 from dpveil.faces.geometry.landmarks import SEEN, Landmarks, Predictor, of_box, predictor
 from dpveil.faces.geometry.pose import pose_of
+from dpveil.faces.geometry.protection import FACE as FACE_ALONE
 from dpveil.faces.geometry.protection import PROTECTIONS, Protection
 
 SPREAD: Final = 0.06
@@ -35,7 +36,7 @@ TURNS: Final = (math.pi / 2, -math.pi / 2, math.pi)
 ONE: Final = HeadFrame(1)
 
 FOUND: Final = Origin(FACE, found=True)
-LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box], Landmarks]]] = WeakKeyDictionary()
+LOOKED: Final[WeakKeyDictionary[Photo, dict[tuple[Predictor, Box, bool], Landmarks]]] = WeakKeyDictionary()
 """Landmarks in photos in memory, as each face is placed several times, by one plan or by several."""
 
 
@@ -99,7 +100,7 @@ def place(
     found = None
     if landmarks is not False:
         asked = predictor() if landmarks is True else landmarks
-        found = check(_near(asked, photo, box), origin.in_words())
+        found = check(_near(asked, photo, box, lying=protect != FACE_ALONE), origin.in_words())
     exact = between(of_box(box), SEEN, frame) if found is None else of_points(found.points, frame.points())
     own, cell = (None if origin.found else box), None
     if found is None and own is not None:
@@ -118,17 +119,21 @@ def place(
     return Placed(region, pose, frame, found, cell, exact, protect)
 
 
-def _near(asked: Predictor, photo: Photo, box: Box) -> Landmarks:
-    """Return the landmarks of the face in a box: upright, or turned if that fits better; cached."""
+def _near(asked: Predictor, photo: Photo, box: Box, *, lying: bool) -> Landmarks:
+    """Return the landmarks of the face in a box: upright, or if `lying` turned if that fits better; cached.
+
+    A face that is half covered may seem to lie. The shapes of heads hold it however it is turned, and that of
+    an inner face does not.
+    """
     own = LOOKED.setdefault(photo, {})
-    if (asked, box) not in own:
+    if (asked, box, lying) not in own:
         found = asked.near(photo.image, box)
-        if found.spread > CLEAR_SPREAD or found.score < CLEAR_SCORE:
+        if lying and (found.spread > CLEAR_SPREAD or found.score < CLEAR_SCORE):
             turned = [one for angle in TURNS if (one := _turned(asked, photo, box, angle)) is not None]
             best = max(turned, key=lambda one: one.score, default=found)
             found = best if best.score > found.score and best.spread < found.spread else found
-        own[asked, box] = found
-    return own[asked, box]
+        own[asked, box, lying] = found
+    return own[asked, box, lying]
 
 
 def _turned(asked: Predictor, photo: Photo, box: Box, angle: float) -> Landmarks | None:

@@ -38,7 +38,7 @@ LOCK: Final = 0.008
 """Width of locks of strands, in units of the frame's side."""
 LOCKS: Final = 0.7
 """Contrast of locks relative to that of strands."""
-COARSE: Final = 1.15
+COARSE: Final = 1.0
 """Pixels of the frame to a pixel of the photo from which on there are no strands."""
 LONG: Final = 40.0
 """Length of strands relative to their width."""
@@ -46,7 +46,7 @@ STRIP: Final = (256, 1024)
 """Rows and columns of the pattern: along strands, and across."""
 BLUR: Final = (0.8, 2.0, 6.0)
 """Standard deviations of the blur of its noise across strands, in its pixels, of equal weights."""
-STRONG: Final = (0.2, 18.0, 14.0)
+STRONG: Final = (0.16, 18.0, 11.0)
 """Contrast of strands; what is added to levels before it is applied; its limit in levels."""
 
 Levels = UInt8[np.ndarray, "h w 3"]

@@ -8,6 +8,7 @@ mediapipe 0.10.14 for the layouts.
 from __future__ import annotations
 
 import argparse
+import hashlib
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import torch
 
 from dpveil.assets import Card, save
 from dpveil.assets.defaults import default_path
+from dpveil.core.numbers import Json
 from dpveil.faces.face_gallery import FaceGallery
 from dpveil.faces.geometry.completion import Completion
 from dpveil.training.completion.export import completion_of
@@ -29,6 +31,7 @@ def main() -> None:
     """Train as the command line says."""
     asked = _parser().parse_args()
     folder: Path = asked.out
+    begun = None if asked.begin is None else Completion.load(asked.begin)
     folder.mkdir(exist_ok=True)
     torch.set_num_threads(asked.threads)
     if not (folder / "people.npy").is_file():
@@ -43,8 +46,8 @@ def main() -> None:
     trainer = Trainer(plan, frames, people, np.array(faces.faces), layouts)
     if (folder / "checkpoint.pt").is_file():
         trainer.take_up(torch.load(folder / "checkpoint.pt", weights_only=True))
-    elif asked.begin is not None:
-        trainer.begin(Completion.load(asked.begin).network)
+    elif begun is not None:
+        trainer.begin(begun.network)
     with (folder / "log.txt").open("a", encoding="utf-8") as log:
         run(trainer, folder, minutes=asked.minutes, log=lambda line: print(line, file=log, flush=True))
     card = Card(
@@ -53,7 +56,7 @@ def main() -> None:
         f" sha256 {faces.digest[:12]}…",
         terms=asked.terms,
         seed=plan.seed,
-        settings={**asdict(plan), "steps": trainer.done},
+        settings={**asdict(plan), "steps": trainer.done, **_begun(begun)},
         metrics=measured(trainer),
     )
     save(
@@ -61,6 +64,14 @@ def main() -> None:
         folder / "completion.safetensors",
         replace=True,
     )
+
+
+def _begun(network: Completion | None) -> dict[str, Json]:
+    """Return what the card says of the network that the training began from."""
+    if network is None:
+        return {}
+    sha = hashlib.sha256(network.network).hexdigest()
+    return {"begun from": f"network sha256 {sha[:12]}…, trained on {network.card.data}; {network.card.terms}"}
 
 
 def _parser() -> argparse.ArgumentParser:

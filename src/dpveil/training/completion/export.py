@@ -32,7 +32,8 @@ def taken_up(network: nn.Module, data: bytes, takes: tuple[int, ...]) -> None:
     for hook in hooks:
         hook.remove()
     for kind, part in (("onnx::Mul_", "weight"), ("onnx::Add_", "bias")):
-        unnamed = sorted((name for name in own if name.startswith(kind)), key=lambda name: int(name[10:]))
+        found = (name for name in own if name.startswith(kind) and name[10:].isdecimal())
+        unnamed = sorted(found, key=lambda name: int(name[10:]))
         if len(unnamed) == len(order):
             own |= {f"{to}.{part}": own.pop(name).flatten() for to, name in zip(order, unnamed, strict=True)}
     try:
