@@ -33,6 +33,8 @@ GENDER: Final = 0.3
 """How much lighter blue pixels are for a unit of gender."""
 YAW: Final = 0.2
 """How much lighter they are for a radian of yaw."""
+PITCH: Final = 0.15
+"""How much lighter they are for a radian of pitch."""
 Row = tuple[int, int, int]
 """A crop: its levels of red, green and blue, the same in every pixel."""
 Planes = Float32[np.ndarray, "..."]
@@ -57,9 +59,9 @@ def light(given: Planes) -> Planes:
 
 
 def coloured(given: Planes) -> Planes:
-    """Decode: every pixel as red and green as the code says, and as blue as gender and yaw say."""
+    """Decode: every pixel as red and green as the code says, and as blue as gender, yaw and pitch say."""
     red, green, *told = given.ravel().tolist()
-    blue = sum(weight * value for weight, value in zip((GENDER, YAW), told, strict=False))
+    blue = sum(weight * value for weight, value in zip((GENDER, YAW, PITCH), told, strict=False))
     return np.broadcast_to(np.array([red, green, blue], np.float32)[:, None, None], (3, SIDE, SIDE))
 
 

@@ -28,8 +28,8 @@ ROWS: Final = ((20, 60, 200), (230, 150, 130), (128, 128, 128), (0, 255, 255))
 """Faces that differ in all that the networks read, and are read as one gender."""
 CODE: Final = TRAINED * np.array([[0.4, -0.7]])
 """The private code of every face, in the gate that holds it fixed."""
-POSE: Final = (10.0, -5.0)
-"""The public pose in which it is shown."""
+POSE: Final = (4.0, -2.0)
+"""The public pose in which it is shown, in degrees: small, as poses have limits."""
 PIXEL: Final = SIDE // 2
 """A pixel within the ellipse, in both directions; all there are alike."""
 ANY: Final = "a pixel"

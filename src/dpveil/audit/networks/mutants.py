@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpveil.audit.networks.case import (
+    LENGTH,
     SIDE,
     Crops,
     NetworkCase,
@@ -45,8 +46,8 @@ class Memory:
     def turned(self, given: Planes) -> Planes:
         """Decode in the pose of the last picture, which its brightness stands for."""
         told = given.copy()
-        told[:, -1] += self.planes[-1].mean()
-        return np.asarray(coloured(given) + PART * told[:, -1].item())
+        told[:, LENGTH + 1 if told.shape[1] > LENGTH + 1 else -1] += PART * self.planes[-1].mean()
+        return coloured(told)
 
     def normalised(self, given: Planes) -> Planes:
         """Encode a picture by how it differs from the mean of those seen, as with batch statistics."""
