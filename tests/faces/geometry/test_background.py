@@ -2,6 +2,7 @@
 
 import cv2
 import numpy as np
+import pytest
 
 from dpveil.faces.geometry.background import calmed, continued, out_of_focus
 from dpveil.faces.geometry.head_frame import HEAD, OVAL, pixel_grid
@@ -77,6 +78,37 @@ def test_a_background_goes_on_in_its_own_texture() -> None:
     assert out[band].std() > 8
     assert out[band].max() < 140
     assert (out == out_of_focus(levels(112), striped, KNOWN, BEHIND)).all()
+
+
+def test_far_from_what_is_seen_nothing_is_mirrored() -> None:
+    """Stripes go on close to the edge of the photo; a fifth of the frame further in there are none."""
+    known = np.indices((SIDE, SIDE))[1] < SIDE // 2
+    striped = levels(100) + 24 * (np.indices((SIDE, SIDE))[0] // 3 % 2)[..., None].astype(np.float32)
+    out = out_of_focus(levels(112), striped, known, np.ones((SIDE, SIDE), np.float32))
+    inner = out[8:-8, :, 0]
+    assert inner[:, SIDE // 2 + 4].std() > 8
+    assert inner[:, int(0.7 * SIDE) : int(0.95 * SIDE)].std() < 1
+
+
+def test_the_outline_of_a_head_is_soft() -> None:
+    """Hair has no sharp edge before a background."""
+    on_it = np.indices((SIDE, SIDE))[1] < SIDE // 2
+    behind = (~on_it).astype(np.float32)
+    painted = np.where(on_it[..., None], levels(10), levels(110))
+    for known in (np.indices((SIDE, SIDE))[1] > 0.9 * SIDE, np.indices((SIDE, SIDE))[0] < 4):
+        row = out_of_focus(painted, levels(110), known, behind)[SIDE // 2, :, 0]
+        assert 20 < row[SIDE // 2 - 1] < 60
+        assert abs(row[SIDE // 2 - 6] - 10) < 1
+        assert abs(row[SIDE // 2 + 6] - 110) < 1
+
+
+@pytest.mark.parametrize(("painted", "seen", "at_most"), [(0, 255, 200), (255, 0, 55)])
+def test_what_is_painted_is_corrected_up_to_a_limit(painted: int, seen: int, at_most: int) -> None:
+    """Where black is painted beside white, the layout is wrong rather than the colour."""
+    out = continued(levels(painted), levels(seen), KNOWN, PLAIN)
+    near = ~KNOWN & ~ON_IT & (FAR > 1.45)
+    assert (np.abs(out[near] - painted) <= abs(at_most - painted)).all()
+    assert np.abs(out[near] - painted).min() > 100
 
 
 def test_what_is_quite_unlike_the_background_is_not_mirrored() -> None:

@@ -25,7 +25,7 @@ from dpveil.faces.geometry.hair import Hair, features
 from dpveil.faces.geometry.head import between
 from dpveil.faces.geometry.head_frame import HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.layout import neck
-from dpveil.faces.geometry.painted import seen
+from dpveil.faces.geometry.painted import Painted, seen
 from dpveil.regions import grow
 from tiny_onnx import completion, field, lama, model, node, tensor, value
 
@@ -182,6 +182,25 @@ def test_beyond_the_far_cheek_of_a_turned_face_the_network_paints(monkeypatch: p
     assert (seen[0][6:] != neck(SIDE)).any()
 
 
+def test_a_turned_face_is_given_where_most_of_a_pixel_shows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A third of a pixel at the far cheek is background rather than face, and two thirds are face."""
+    network, seen = made(), []
+    run: Callable[[np.ndarray], np.ndarray] = network._run
+    monkeypatch.setattr(Completion, "_run", lambda _, planes: (seen.append(planes[0].copy()), run(planes))[1])
+    for share in (1 / 3, 2 / 3):
+        network.complete(
+            np.full((200, 260, 3), 120, np.uint8),
+            np.pad(np.ones((60, 60), np.bool_), ((70, 70), (100, 100))),
+            Similarity(1.0, 0.0, -66.0, -36.0),
+            np.full((128, 128, 3), 90, np.uint8),
+            Frame(128),
+            turn=lambda crop, share=share: (crop, np.full(crop.shape[:2], share, np.float32)),
+        )
+    little, most = (planes[4] > 0 for planes in seen)
+    assert not little.any()
+    assert most[SIDE // 2, SIDE // 2]
+
+
 @pytest.mark.parametrize("protect", ["head", "face"])
 def test_hair_is_coloured_where_a_head_is_new_and_skin_goes_on_where_one_stays(
     protect: str, monkeypatch: pytest.MonkeyPatch
@@ -265,6 +284,20 @@ def test_a_released_face_lies_where_its_frame_has_it_with_its_detail() -> None:
     assert np.abs(bright.mean(axis=0) - (y, x)).max() < 1.5
     assert out[y, x, 0] > 230
     assert out[y + 6, x + 6, 0] < 140
+
+
+def test_a_released_face_brings_no_detail_to_where_it_is_not_shown() -> None:
+    """Beyond the far cheek of a turned face, the photo is as soft as what the network painted there."""
+    levels = np.full((SIDE, SIDE, 3), 128, np.float32)
+    crop = np.repeat(np.where(np.indices((256, 256)).sum(axis=0) % 2, 160, 96)[..., None], 3, axis=2)
+    shows = np.indices((SIDE, SIDE))[1] < SIDE // 2
+    layout = np.zeros((4, SIDE, SIDE), np.float32)
+    pose = Similarity(SIDE / 512, 0.0, 0.0, 0.0)
+    painted = Painted(levels, pose, levels, crop.astype(np.uint8), Frame(256), layout, shows)
+    _, out = painted.on(Box(0, 0, 512, 512), 3)
+    rows, left, right = np.s_[226:286], np.s_[200:230], np.s_[272:312]
+    assert out[rows, left].std() > 8
+    assert np.ptp(out[rows, right]) <= 1
 
 
 def test_mirrored_beyond_the_photo_and_unknown_where_a_neighbour_is_hidden() -> None:

